@@ -1,0 +1,1 @@
+"""wirelessfl: a discrete-event simulator of federated learning over a radio network."""

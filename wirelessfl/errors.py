@@ -1,0 +1,63 @@
+"""The one exception tree; each branch owns an exit code of the command line.
+
+WirelessFLError              1   never raised itself
+├── InputError               2   the input is wrong: what the user wrote or pointed at
+│   ├── ScenarioError            a scenario or study file
+│   ├── TraceError               a trace that is foreign, truncated or of another version
+│   ├── DataError                a dataset that is missing or damaged
+│   └── OutputError              a place that cannot be written
+├── InfeasibleError          3   the request is understood and cannot be met
+├── CheckFailed              4   a check found a difference
+└── RunInterrupted         130   stopped by the user; the trace is intact and resumable
+"""
+
+from __future__ import annotations
+
+
+class WirelessFLError(Exception):
+    """Base of everything the package raises on purpose.
+
+    The message is complete and written for the user: the command line prints it as it is.
+    """
+
+    exit_code = 1
+
+
+class InputError(WirelessFLError):
+    """The input is wrong; the message says where, what was found and what is allowed."""
+
+    exit_code = 2
+
+
+class ScenarioError(InputError):
+    """A scenario or study file that is refused."""
+
+
+class TraceError(InputError):
+    """A file that is not a readable trace of this version."""
+
+
+class DataError(InputError):
+    """A dataset that is missing, damaged or too small for the request."""
+
+
+class OutputError(InputError):
+    """A place that cannot be written: it exists, is read-only, or its disk is full."""
+
+
+class InfeasibleError(WirelessFLError):
+    """The request is valid but no allowed setting meets it."""
+
+    exit_code = 3
+
+
+class CheckFailed(WirelessFLError):
+    """A verification ran to its end and found a difference."""
+
+    exit_code = 4
+
+
+class RunInterrupted(WirelessFLError):
+    """The user stopped the run; what is on disk is intact."""
+
+    exit_code = 130

@@ -1,0 +1,109 @@
+"""Named, counter-based random streams.
+
+Every random number of a run is a function of ``(seed, purpose, round, node)`` and of nothing else: not of
+the order of events, not of which other nodes are active, not of batching or threads. A draw for all active
+nodes of a round is one vectorised call of Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as
+1, 2, 3", SC 2011), with the hash of ``(seed, purpose)`` as key and ``(block, node, round, 0)`` as counter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_ROUNDS = 10
+
+
+def philox4x32(counter: tuple[NDArray[np.uint64], ...], key: tuple[int, int]) -> list[NDArray[np.uint64]]:
+    """Philox4x32-10 of four broadcastable counter words, each below 2**32 and held in uint64.
+
+    Returns the four output words, likewise below 2**32, in the broadcast shape.
+    """
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    for _ in range(_ROUNDS):
+        product0 = c0 * _MULTIPLIERS[0]
+        product1 = c2 * _MULTIPLIERS[1]
+        c0 = (product1 >> _HALF) ^ c1 ^ np.uint64(k0)
+        c2 = (product0 >> _HALF) ^ c3 ^ np.uint64(k1)
+        c1 = product1 & _LOW
+        c3 = product0 & _LOW
+        k0 = (k0 + _WEYL[0]) & 0xFFFFFFFF
+        k1 = (k1 + _WEYL[1]) & 0xFFFFFFFF
+    return [c0, c1, c2, c3]
+
+
+@dataclass(frozen=True)
+class NodeStream:
+    """The draws of one purpose in one round, for an array of nodes at once.
+
+    Row ``i`` of every result belongs to ``nodes[i]`` and is the same whatever the other nodes are.
+    Two calls with the same arguments return the same numbers: ask once for all you need.
+    """
+
+    key: tuple[int, int]
+    round_index: int
+    nodes: NDArray[np.int64]
+
+    def _words(self, count: int) -> NDArray[np.uint64]:
+        """(len(nodes), count) words of 64 random bits."""
+        blocks = np.arange((count + 1) // 2, dtype=np.uint64)[None, :]
+        nodes = self.nodes.astype(np.uint64)[:, None]
+        counter = (blocks, nodes & _LOW, np.uint64(self.round_index), nodes >> _HALF)
+        w0, w1, w2, w3 = philox4x32(np.broadcast_arrays(*counter), self.key)
+        pairs = np.stack([(w0 << _HALF) | w1, (w2 << _HALF) | w3], axis=-1)
+        return pairs.reshape(len(self.nodes), -1)[:, :count]
+
+    def uniform(self, count: int = 1) -> NDArray[np.float64]:
+        """(len(nodes), count) uniform numbers in the open interval (0, 1)."""
+        return ((self._words(count) >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+
+    def normal(self, count: int = 1) -> NDArray[np.float64]:
+        """(len(nodes), count) standard normal numbers, by Box and Muller."""
+        pairs = self.complex_normal((count + 1) // 2)
+        both = np.stack([pairs.real, pairs.imag], axis=-1) * np.sqrt(2.0)
+        return both.reshape(len(self.nodes), -1)[:, :count]
+
+    def complex_normal(self, count: int = 1) -> NDArray[np.complex128]:
+        """(len(nodes), count) circular CN(0, 1) numbers: variance 1/2 in each real dimension."""
+        uniform = self.uniform(2 * count)
+        radius = np.sqrt(-np.log(uniform[:, 0::2]))
+        return radius * np.exp(2j * np.pi * uniform[:, 1::2])
+
+    def exponential(self, count: int = 1) -> NDArray[np.float64]:
+        """(len(nodes), count) exponential numbers of mean 1."""
+        return -np.log(self.uniform(count))
+
+
+@dataclass(frozen=True)
+class Streams:
+    """All randomness of a run, named by purpose, e.g. ``streams.nodes("fading", m, clients)``."""
+
+    seed: int
+
+    def _digest(self, purpose: str, size: int) -> bytes:
+        return hashlib.blake2b(f"{self.seed}/{purpose}".encode(), digest_size=size).digest()
+
+    def nodes(self, purpose: str, round_index: int, nodes: NDArray[np.int64]) -> NodeStream:
+        """The stream of ``purpose`` in a round for ``nodes`` (below 2**63), one row a node."""
+        key = self._digest(purpose, 8)
+        return NodeStream(
+            (int.from_bytes(key[:4], "little"), int.from_bytes(key[4:], "little")), round_index, nodes
+        )
+
+    def generator(self, purpose: str, round_index: int = 0, node: int = 0) -> np.random.Generator:
+        """A NumPy generator for long draws of one node, such as the receiver noise of a round."""
+        key = int.from_bytes(self._digest(purpose, 16), "little")
+        return np.random.Generator(np.random.Philox(key=key, counter=[0, 0, node, round_index]))
+
+    def torch_seed(self, purpose: str, round_index: int = 0, node: int = 0) -> int:
+        """A 63-bit seed for a torch generator on any device."""
+        digest = self._digest(f"{purpose}/{round_index}/{node}", 8)
+        return int.from_bytes(digest, "little") >> 1
