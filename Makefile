@@ -1,0 +1,37 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: setup demo test test-all lint bench clean
+
+setup: $(STAMP)
+
+# torch comes first: with it in place nothing else pulls another build of it.
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'torch>=2.6,<2.14'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+demo: setup
+	$(BIN)/wirelessfl simulate quickstart --overwrite
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# One torch thread a worker: OpenMP barriers suffer when workers share the cores.
+test: lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow'
+
+test-all: lint
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,47 @@
+"""The clock: ticks, and what comes first at one instant."""
+
+from __future__ import annotations
+
+import pytest
+import simpy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wirelessfl.simulation.clock import TICKS_PER_SECOND, after_all_else, seconds, ticks
+
+
+def test_ten_tenths_make_one_second() -> None:
+    assert sum(0.1 for _ in range(10)) != 1.0
+    assert sum(ticks(0.1) for _ in range(10)) == ticks(1.0) == TICKS_PER_SECOND
+
+
+@given(st.floats(min_value=0.0, max_value=1e9))
+def test_ticks_round_to_half_a_picosecond(duration: float) -> None:
+    # Half a tick, plus the spacing of floats at this size: all the error there can be.
+    assert abs(seconds(ticks(duration)) - duration) <= 0.5e-12 + duration * 2**-52
+
+
+@pytest.mark.parametrize("duration", [-1e-9, float("nan"), float("inf")])
+def test_a_duration_that_is_none_is_refused(duration: float) -> None:
+    with pytest.raises(ValueError, match="duration"):
+        ticks(duration)
+
+
+def test_a_window_scheduled_first_still_closes_last() -> None:
+    env = simpy.Environment()
+    order: list[str] = []
+
+    def sender(name: str, delay: int) -> simpy.events.ProcessGenerator:
+        yield env.timeout(delay)
+        order.append(name)
+        yield env.timeout(0)
+        order.append(f"{name} again")
+
+    closing = after_all_else(env, 5)
+    assert closing.callbacks is not None
+    closing.callbacks.append(lambda _: order.append("window"))
+    env.process(sender("b", 5))
+    env.process(sender("a", 5))
+    env.process(sender("late", 6))
+    env.run()
+    assert order == ["b", "a", "b again", "a again", "window", "late", "late again"]

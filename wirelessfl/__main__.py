@@ -1,0 +1,5 @@
+"""``python -m wirelessfl``."""
+
+from wirelessfl.cli import main
+
+main()

@@ -1,0 +1,47 @@
+"""Simulated time: integer ticks inside, seconds outside, converted here and nowhere else.
+
+Ten steps of 0.1 s do not make 1.0 in floating point, so that a deadline and an arrival that a user means to
+coincide would not. SimPy accepts integers; a tick is a picosecond, far below any symbol time.
+
+Same-instant order. SimPy runs what happens at one instant by priority, then by the order of scheduling. A window
+(deadline, wait-for rule) closes *after* everything else at its instant, whatever was scheduled first: a message
+that arrives exactly at the deadline is in time, and of several that arrive at the same instant as the last one
+needed all count. Clients that act at one instant act in ascending order of their number.
+"""
+
+from __future__ import annotations
+
+import math
+
+import simpy
+
+TICKS_PER_SECOND = 10**12
+
+_LAST = 2
+"""Event priority after SimPy's URGENT (0) and NORMAL (1)."""
+
+
+def ticks(seconds: float) -> int:
+    """Whole ticks nearest to a finite duration in seconds."""
+    if not math.isfinite(seconds) or seconds < 0:
+        raise ValueError(f"a duration must be finite and not negative, found {seconds} s")
+    return round(seconds * TICKS_PER_SECOND)
+
+
+def seconds(time: int) -> float:
+    """Seconds of a time in ticks."""
+    return time / TICKS_PER_SECOND
+
+
+def after_all_else(env: simpy.Environment, delay: int = 0) -> simpy.Event:
+    """An event that fires after everything else that happens at the instant ``now + delay``.
+
+    Args:
+        env: the simulation.
+        delay: ticks from now.
+    """
+    event = simpy.Event(env)
+    event._ok = True
+    event._value = None
+    env.schedule(event, priority=_LAST, delay=delay)  # type: ignore[arg-type]
+    return event

@@ -1,0 +1,42 @@
+"""What one round was: filled in by the server as the round goes on, handed to the trace at its end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.trace import Status
+
+
+@dataclass
+class Round:
+    """One communication round over the ``n`` clients selected in it.
+
+    Attributes:
+        index: the round, from 1.
+        clients: (n,) ascending client numbers; position i of every array belongs to ``clients[i]``.
+        status: (n,) what became of each client.
+        slots: per-client columns of the trace, each (n,), NaN where there is no value.
+        values: per-round values of the trace.
+    """
+
+    index: int
+    clients: NDArray[np.int64]
+    status: NDArray[np.int8] = field(init=False)
+    slots: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.status = np.full(len(self.clients), Status.PARTICIPATED, dtype=np.int8)
+
+    def put(self, name: str, positions: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+        """Write a per-client column at some positions; the others stay as they are, NaN at first."""
+        column = self.slots.setdefault(name, np.full(len(self.clients), math.nan))
+        column[positions] = values
+
+    def with_status(self, status: Status) -> NDArray[np.int64]:
+        """Positions of the clients in a status."""
+        return np.flatnonzero(self.status == status)

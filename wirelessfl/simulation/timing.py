@@ -1,0 +1,79 @@
+"""How long things take: local computing, broadcast and uplink slot. Plain formulas, seconds out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.streams import Streams
+
+BITS_PER_PARAMETER = 32
+
+
+@dataclass(frozen=True)
+class Timing:
+    """The clock constants of a scenario (DESIGN.md §7).
+
+    Attributes:
+        bandwidth_hz: B, real symbols a second on the air without I/Q packing.
+        downlink_bps: bit/s of the error-free model broadcast.
+        cycles_per_sample: processor cycles for one sample's forward and backward pass.
+        cpu_hz: lowest and highest processor speed; a client's own is drawn once, uniformly between them.
+        straggler_scale: mean of the exponential slow-down, as a share of the nominal compute time.
+    """
+
+    bandwidth_hz: float
+    downlink_bps: float
+    cycles_per_sample: float
+    cpu_hz: tuple[float, float]
+    straggler_scale: float
+
+    def compute_time(
+        self, processed: NDArray[np.int64], clients: NDArray[np.int64], round_index: int, streams: Streams
+    ) -> NDArray[np.float64]:
+        """(n,) seconds: shifted exponential, cycles·samples/f_i·(1 + straggler_scale·Exp(1)).
+
+        Args:
+            processed: (n,) samples that a client passes through its model in the round, a public constant.
+            clients: (n,) client numbers.
+            round_index: the round, from 1.
+            streams: randomness of the run.
+        """
+        low, high = self.cpu_hz
+        speed = low + (high - low) * streams.nodes("cpu_speed", 0, clients).uniform()[:, 0]
+        slowdown = 1.0 + self.straggler_scale * streams.nodes("straggler", round_index, clients).exponential()[:, 0]
+        return self.cycles_per_sample * processed / speed * slowdown
+
+    def downlink_time(self, dimension: int) -> float:
+        """Seconds to broadcast a model of ``dimension`` 32-bit parameters."""
+        return BITS_PER_PARAMETER * dimension / self.downlink_bps
+
+    def airtime(self, dimension: int, *, iq_packing: bool) -> float:
+        """Seconds of an over-the-air slot: d/B, with both quadratures in use ⌈d/2⌉/B."""
+        symbols = math.ceil(dimension / 2) if iq_packing else dimension
+        return symbols / self.bandwidth_hz
+
+
+@dataclass(frozen=True)
+class WaitFor:
+    """When the server closes the window for reports.
+
+    Attributes:
+        fraction: share of the selected clients that is enough.
+        count: number of clients that is enough; None when ``fraction`` decides.
+        deadline_s: seconds after the broadcast has arrived at which the window closes in any case, or None.
+    """
+
+    fraction: float = 1.0
+    count: int | None = None
+    deadline_s: float | None = None
+
+    def needed(self, selected: int) -> int:
+        """How many of ``selected`` clients must have reported."""
+        if self.count is not None:
+            return min(self.count, selected)
+        # The tolerance keeps 0.1 of 30 clients at 3, where 30 * 0.1 is a hair above it.
+        return max(1, math.ceil(self.fraction * selected - 1e-9))
