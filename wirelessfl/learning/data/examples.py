@@ -1,0 +1,155 @@
+"""What every dataset is: inputs and class labels, divided into train and test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from wirelessfl.errors import DataError
+from wirelessfl.streams import Streams
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Labelled examples.
+
+    Attributes:
+        inputs: (N, *feature) float32; images are channels first.
+        targets: (N,) int64, class labels from 0.
+    """
+
+    inputs: torch.Tensor
+    targets: torch.Tensor
+
+    def __post_init__(self) -> None:
+        if self.targets.ndim != 1 or len(self.inputs) != len(self.targets):
+            raise ValueError(
+                f"inputs of shape {tuple(self.inputs.shape)} need as many targets, "
+                f"found targets of shape {tuple(self.targets.shape)}"
+            )
+        if self.inputs.dtype != torch.float32 or self.targets.dtype != torch.int64:
+            raise ValueError(
+                f"inputs are float32 and targets int64, found {self.inputs.dtype} and {self.targets.dtype}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def take(self, rows: NDArray[np.int64]) -> Examples:
+        """The examples in ``rows`` (n,), in that order."""
+        index = torch.from_numpy(rows).to(self.targets.device)
+        return Examples(self.inputs[index], self.targets[index])
+
+    def to(self, device: torch.device | str) -> Examples:
+        """The same examples on ``device``; itself where they already lie there."""
+        return Examples(self.inputs.to(device), self.targets.to(device))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A classification task, divided into train and test once and for all scenarios.
+
+    Attributes:
+        name: The name in a scenario, e.g. ``"digits"``.
+        train: What the clients share among them.
+        test: What the server evaluates on.
+        class_names: One name a class; label c means ``class_names[c]``.
+        owners: (N_train,) the natural owner of each training example, such as its writer; None where none is known.
+    """
+
+    name: str
+    train: Examples
+    test: Examples
+    class_names: tuple[str, ...]
+    owners: NDArray[np.int64] | None = None
+
+    @property
+    def num_classes(self) -> int:
+        """The number of classes C; labels are 0 … C−1."""
+        return len(self.class_names)
+
+    @property
+    def feature_shape(self) -> tuple[int, ...]:
+        """The shape of one input."""
+        return tuple(self.train.inputs.shape[1:])
+
+    def to(self, device: torch.device | str) -> Dataset:
+        """The same dataset on ``device``."""
+        return replace(self, train=self.train.to(device), test=self.test.to(device))
+
+    def head(self, limit: int) -> Dataset:
+        """The same task with the first ``limit`` training examples only.
+
+        Raises:
+            DataError: there are fewer than ``limit``, or ``limit`` is not positive.
+        """
+        if not 1 <= limit <= len(self.train):
+            raise DataError(f"data.limit: {self.name} has {len(self.train)} training samples here, found {limit}")
+        owners = None if self.owners is None else self.owners[:limit]
+        train = Examples(self.train.inputs[:limit], self.train.targets[:limit])
+        return replace(self, train=train, owners=owners)
+
+    def only(self, classes: Sequence[int | str]) -> Dataset:
+        """The examples of some classes, labelled anew 0 … len(classes)−1 in the order given.
+
+        Args:
+            classes: Labels (numbers) or class names (text), each once.
+
+        Raises:
+            DataError: a class is unknown or named twice, or none of its examples is left to train or test on.
+        """
+        labels = [self._label(wanted) for wanted in classes]
+        if not labels or len(set(labels)) != len(labels):
+            raise DataError(f"data.dataset.classes: one or more different classes are needed, found {list(classes)}")
+        new_label = np.full(self.num_classes, -1)
+        new_label[labels] = np.arange(len(labels))
+        halves, kept_rows = [], []
+        for half, examples in (("training", self.train), ("test", self.test)):
+            targets = new_label[examples.targets.numpy()]
+            rows = np.flatnonzero(targets >= 0)
+            if len(rows) == 0:
+                raise DataError(f"data.dataset.classes: {self.name} holds no {half} sample of {list(classes)}")
+            kept_rows.append(rows)
+            halves.append(Examples(examples.take(rows).inputs, torch.from_numpy(targets[rows])))
+        owners = None if self.owners is None else self.owners[kept_rows[0]]
+        names = tuple(self.class_names[label] for label in labels)
+        return Dataset(self.name, halves[0], halves[1], names, owners)
+
+    def _label(self, wanted: int | str) -> int:
+        if isinstance(wanted, str) and wanted in self.class_names:
+            return self.class_names.index(wanted)
+        if isinstance(wanted, int) and not isinstance(wanted, bool) and 0 <= wanted < self.num_classes:
+            return wanted
+        raise DataError(
+            f"data.dataset.classes: {self.name} has no class {wanted!r}; allowed are the labels "
+            f"0 to {self.num_classes - 1} and the names {', '.join(self.class_names)}"
+        )
+
+
+def stratified_split(
+    targets: NDArray[np.int64], test_share: float, split_seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Divides rows into train and test so that every class is divided in the same ratio.
+
+    Of a class with n rows, round(n·test_share) go to the test half; which ones depends on ``split_seed`` alone.
+
+    Args:
+        targets: (N,) class labels.
+        test_share: Between 0 and 1.
+        split_seed: The scenario's ``data.split_seed``, which is independent of its ``seed``.
+
+    Returns:
+        Train rows and test rows, each ascending: the order of the source is kept.
+    """
+    keys = Streams(split_seed).generator("split").random(len(targets))
+    by_class = np.lexsort((keys, targets))
+    counts = np.bincount(targets)
+    starts = np.cumsum(counts) - counts
+    labels = targets[by_class]
+    rank = np.arange(len(targets)) - starts[labels]
+    is_test = rank < np.rint(test_share * counts)[labels]
+    return np.sort(by_class[~is_test]), np.sort(by_class[is_test])

@@ -1,0 +1,159 @@
+"""The clients' data as local training sees it: sizes of all, samples of those asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from wirelessfl.learning.data.examples import Dataset, Examples
+from wirelessfl.learning.data.synthetic import FEATURES, NUM_CLASSES, LogNormalSizes, SyntheticLaw, draw_examples
+from wirelessfl.learning.partition import Partition, padded_positions
+from wirelessfl.streams import Streams
+
+
+@dataclass(frozen=True)
+class Shards:
+    """The samples of n clients, all on one device.
+
+    Client i of those asked holds ``inputs[index[i, j]]`` and ``targets[index[i, j]]`` for j < ``sizes[i]``.
+
+    Attributes:
+        inputs: (N, *feature) float32, shared by all clients; it may hold samples of others too.
+        targets: (N,) int64.
+        index: (n, n_max) int64 rows into ``inputs`` and ``targets``, padded with 0.
+        sizes: (n,) int64 samples of each client, n_max = max sizes.
+    """
+
+    inputs: torch.Tensor
+    targets: torch.Tensor
+    index: torch.Tensor
+    sizes: torch.Tensor
+
+    def to(self, device: torch.device | str) -> Shards:
+        """The same shards on ``device``; nothing is copied that already lies there."""
+        return Shards(self.inputs.to(device), self.targets.to(device), self.index.to(device), self.sizes.to(device))
+
+
+class Population(Protocol):
+    """The data of K registered clients and the test set of the server."""
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """(K,) samples n_i of every registered client, each ≥ 1."""
+
+    @property
+    def feature_shape(self) -> tuple[int, ...]:
+        """The shape of one input."""
+
+    @property
+    def num_classes(self) -> int:
+        """The number of classes."""
+
+    @property
+    def test(self) -> Examples:
+        """What the server evaluates on."""
+
+    def shards(self, clients: NDArray[np.int64]) -> Shards:
+        """The samples of ``clients`` (n,); always the same ones, whoever else is asked for."""
+
+
+@dataclass(frozen=True)
+class PartitionedData:
+    """A dataset in memory, shared among the clients. ``shards`` copies no samples, only indices.
+
+    Shards lie where the dataset lies: ``PartitionedData(dataset.to("cuda"), partition)`` trains from GPU memory.
+    """
+
+    dataset: Dataset
+    partition: Partition
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """(K,) samples n_i of every client."""
+        return self.partition.sizes
+
+    @property
+    def feature_shape(self) -> tuple[int, ...]:
+        """The shape of one input."""
+        return self.dataset.feature_shape
+
+    @property
+    def num_classes(self) -> int:
+        """The number of classes."""
+        return self.dataset.num_classes
+
+    @property
+    def test(self) -> Examples:
+        """The test half of the dataset."""
+        return self.dataset.test
+
+    def shards(self, clients: NDArray[np.int64]) -> Shards:
+        """The samples of ``clients`` (n,): rows of the whole training set."""
+        train = self.dataset.train
+        device = train.targets.device
+        index = torch.from_numpy(self.partition.padded_rows(clients)).to(device)
+        return Shards(train.inputs, train.targets, index, torch.from_numpy(self.sizes[clients]).to(device))
+
+
+@dataclass(frozen=True)
+class SyntheticPopulation:
+    """FedProx's synthetic data for any number of registered clients, made when a client is asked for.
+
+    Only the sizes of all clients are held (8 bytes a client). A client's samples come from random streams of its own,
+    so they are the same at every request and need no cache: making them takes a fraction of training on them.
+
+    The test set are held-out samples of the first min(K, `TEST_CLIENTS`) clients, equally many of each, together at
+    most `TEST_SAMPLES`. Clients are exchangeable, so the first stand for all.
+
+    Attributes:
+        streams: Source of all randomness; its seed fixes the data.
+        num_clients: K.
+        law: How a client's model and inputs are drawn.
+        size_law: How many samples a client has.
+    """
+
+    TEST_CLIENTS: ClassVar[int] = 100
+    TEST_SAMPLES: ClassVar[int] = 2_000
+
+    streams: Streams
+    num_clients: int
+    law: SyntheticLaw
+    size_law: LogNormalSizes = field(default_factory=LogNormalSizes)
+
+    def __post_init__(self) -> None:
+        if self.num_clients < 1:
+            raise ValueError(f"num_clients must be ≥ 1, found {self.num_clients}")
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """(K,) samples n_i of every registered client."""
+        return self.size_law.draw(self.streams, self.num_clients)
+
+    @property
+    def feature_shape(self) -> tuple[int, ...]:
+        """(60,)."""
+        return (FEATURES,)
+
+    @property
+    def num_classes(self) -> int:
+        """10."""
+        return NUM_CLASSES
+
+    @cached_property
+    def test(self) -> Examples:
+        """Held-out samples of the first clients."""
+        tested = np.arange(min(self.num_clients, self.TEST_CLIENTS))
+        per_client = np.full(len(tested), self.TEST_SAMPLES // len(tested))
+        return draw_examples(self.law, self.streams, "test", tested, per_client)
+
+    def shards(self, clients: NDArray[np.int64]) -> Shards:
+        """The samples of ``clients`` (n,) and of nobody else, one client after the other."""
+        sizes = self.sizes[clients]
+        examples = draw_examples(self.law, self.streams, "train", clients, sizes)
+        index = np.maximum(padded_positions(np.cumsum(sizes) - sizes, sizes), 0)
+        return Shards(examples.inputs, examples.targets, torch.from_numpy(index), torch.from_numpy(sizes))
