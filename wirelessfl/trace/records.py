@@ -1,0 +1,176 @@
+"""What a run announces: a header, one record per round, and the events of that round.
+
+Records are plain values; they are checked against the schema here and turned into rows by the writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wirelessfl.trace.schema import EVENTS, MODEL, PRIVACY, ROOT, Group, Status, Variable
+
+Scalar = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class TraceHeader:
+    """What is known before the first round.
+
+    Attributes:
+        attributes: Root attributes: scenario, seed, created, package_version, torch_version, device, and further ones.
+        privacy: Attributes of ``/privacy``.
+        model: Attributes of ``/model``: dimension d, and the parameters' names and shapes.
+    """
+
+    attributes: Mapping[str, Scalar]
+    privacy: Mapping[str, Scalar]
+    model: Mapping[str, Scalar]
+
+    def check(self) -> None:
+        """Check against the schema.
+
+        Raises:
+            ValueError: A required attribute is missing, or a value is no text or number.
+        """
+        for group, given in ((ROOT, self.attributes), (PRIVACY, self.privacy), (MODEL, self.model)):
+            missing = [a.name for a in group.attributes if a.required and a.name not in given]
+            if missing:
+                raise ValueError(f"trace header: attributes missing in {group.path}: {', '.join(missing)}")
+            check_attributes(given)
+
+
+@dataclass(frozen=True)
+class EventBatch:
+    """The events of one round, in order of simulated time.
+
+    Attributes:
+        time: (n,) simulated time, s.
+        node: (n,) client id, ``SERVER_NODE`` or ``JAMMER_NODE``.
+        kind: (n,) codes of ``EventKind``.
+        bits: (n,) message size, NaN where there is no message.
+    """
+
+    time: ArrayLike
+    node: ArrayLike
+    kind: ArrayLike
+    bits: ArrayLike
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """Everything recorded about one round.
+
+    Attributes:
+        round_index: Communication round; consecutive from record to record.
+        values: Root variables per round, by name; absent ones become NaN.
+        slots: Root variables per round and slot, each (n,) over the n selected clients in ascending ``client_id``.
+        privacy: Variables of ``/privacy`` per round.
+        privacy_slots: Variables of ``/privacy`` per round and slot, each (n,).
+        events: Events since the previous record, or None.
+        weights: (d,) flat global model to keep, or None.
+    """
+
+    round_index: int
+    values: Mapping[str, float]
+    slots: Mapping[str, ArrayLike]
+    privacy: Mapping[str, float] = field(default_factory=dict)
+    privacy_slots: Mapping[str, ArrayLike] = field(default_factory=dict)
+    events: EventBatch | None = None
+    weights: ArrayLike | None = None
+
+
+def check_attributes(attributes: Mapping[str, Scalar]) -> None:
+    """Refuse attribute values that are neither text nor a number.
+
+    Raises:
+        ValueError: Naming the attribute.
+    """
+    for name, value in attributes.items():
+        if not isinstance(value, str | int | float):
+            raise ValueError(f"trace attribute {name}: expected text or a number, found {type(value).__name__}")
+
+
+def columns(
+    variables: Iterable[Variable], given: Mapping[str, ArrayLike], place: str
+) -> dict[str, NDArray[np.generic]]:
+    """Bring the given columns to the schema's dtypes, all of one length.
+
+    Args:
+        variables: Rows of the schema that may be given.
+        given: Values by name, each (n,) (or all scalar).
+        place: Where they go, for messages.
+
+    Returns:
+        One C-contiguous array for each given name, in the order of the schema.
+
+    Raises:
+        ValueError: Unknown names, missing required ones, unequal shapes, or values that the dtype cannot hold.
+    """
+    known = {variable.name: variable for variable in variables}
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise ValueError(f"{place}: not in the trace schema: {', '.join(unknown)}")
+    missing = [name for name, variable in known.items() if variable.required and name not in given]
+    if missing:
+        raise ValueError(f"{place}: missing {', '.join(missing)}")
+    result = {name: _cast(variable, given[name], place) for name, variable in known.items() if name in given}
+    shapes = {array.shape for array in result.values()}
+    if len(shapes) > 1:
+        raise ValueError(f"{place}: unequal shapes {', '.join(f'{name} {a.shape}' for name, a in result.items())}")
+    return result
+
+
+def _cast(variable: Variable, value: ArrayLike, place: str) -> NDArray[np.generic]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iufb":
+        raise ValueError(f"{place}: {variable.name} must be real numbers, found dtype {array.dtype}")
+    with np.errstate(invalid="ignore"):
+        result = np.ascontiguousarray(array, dtype=variable.dtype).reshape(array.shape)
+    if result.dtype.kind in "iu" and array.dtype != result.dtype and not np.array_equal(result, array):
+        raise ValueError(f"{place}: {variable.name} must hold whole numbers that fit {result.dtype}")
+    if variable.flags is not None and not np.isin(result, [int(code) for code in variable.flags]).all():
+        raise ValueError(f"{place}: {variable.name} holds a code that the trace schema does not know")
+    return result
+
+
+def slot_columns(group: Group, given: Mapping[str, ArrayLike], place: str) -> dict[str, NDArray[np.generic]]:
+    """The columns over the selected clients, each (n,).
+
+    Raises:
+        ValueError: As for ``columns``; also where they are not one-dimensional.
+    """
+    result = columns(group.of("round", "slot"), given, place)
+    if any(array.ndim != 1 for array in result.values()):
+        raise ValueError(f"{place}: values per slot must be one-dimensional")
+    return result
+
+
+def check_selected(slots: Mapping[str, NDArray[np.generic]], place: str) -> None:
+    """Check that slots hold distinct clients in ascending order, each with a status.
+
+    Raises:
+        ValueError: Otherwise.
+    """
+    ids = np.asarray(slots["client_id"], dtype=np.int64)
+    if ids.size and (ids[0] < 0 or np.any(np.diff(ids) <= 0)):
+        raise ValueError(f"{place}: client_id must be ascending, distinct and not negative")
+    if np.any(slots["status"] == Status.EMPTY_SLOT):
+        raise ValueError(f"{place}: a selected client cannot have the status of an empty slot")
+
+
+def event_columns(events: EventBatch, round_index: int, place: str) -> dict[str, NDArray[np.generic]]:
+    """The rows of ``/events`` for one round, each (n,).
+
+    Raises:
+        ValueError: Unequal lengths, or codes that ``EventKind`` does not know.
+    """
+    time = np.asarray(events.time)
+    given = {"time": time, "node": events.node, "kind": events.kind, "bits": events.bits}
+    result = columns(EVENTS.variables, {**given, "round": np.full(time.shape, round_index)}, place)
+    if time.ndim != 1:
+        raise ValueError(f"{place}: events must be one-dimensional")
+    return result

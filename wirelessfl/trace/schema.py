@@ -1,0 +1,283 @@
+"""The trace schema as data: writer, reader and reference page all come from these tables.
+
+Adding a quantity to the trace is adding one row here. Every number is SI; "1" marks a dimensionless quantity and
+"normalised" one in the units of RADIO's normalised link, where the receiver noise is σ_c² = 1 per real symbol.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Literal
+
+import numpy as np
+
+FORMAT = "wirelessfl-trace"
+VERSION = 1
+
+STATUSES = ("running", "complete", "interrupted", "failed")
+RunStatus = Literal["running", "complete", "interrupted", "failed"]
+
+SERVER_NODE = -1
+"""The parameter server in ``/events/node``; clients are their ids, 0 and up."""
+JAMMER_NODE = -2
+"""The cooperative jammer in ``/events/node``, when it is a node of its own."""
+EMPTY_CLIENT = -1
+"""``client_id`` of a slot that nobody fills."""
+
+
+class Status(IntEnum):
+    """What became of the client of a slot in that round."""
+
+    EMPTY_SLOT = 0
+    PARTICIPATED = 1
+    UNAVAILABLE = 2
+    CRASHED = 3
+    LATE = 4
+    DEEP_FADE = 5
+    JAMMING = 6
+    BATTERY_EMPTY = 7
+
+
+class EventKind(IntEnum):
+    """What happened to a node; the code in ``/events/kind``."""
+
+    BROADCAST = 1
+    COMPUTE_START = 2
+    COMPUTE_END = 3
+    TRANSMIT = 4
+    JAM = 5
+    SUPERPOSE = 6
+    AGGREGATE = 7
+    EVALUATE = 8
+    UNAVAILABLE = 9
+    CRASH = 10
+    LATE = 11
+    DEEP_FADE = 12
+    BATTERY_EMPTY = 13
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One dataset of the trace.
+
+    Attributes:
+        name: Dataset name inside its group.
+        dims: Names of its dimension scales.
+        dtype: NumPy dtype on disk.
+        units: SI unit, "1" if dimensionless.
+        long_name: What it is, in words.
+        source: Where the formula stands, or "" where it is no formula of a paper.
+        flags: Meaning of the integer codes, for enumerations.
+        required: Whether every record must carry it; other absent values are NaN.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    dtype: str
+    units: str
+    long_name: str
+    source: str = ""
+    flags: type[IntEnum] | None = None
+    required: bool = False
+
+    @property
+    def fill(self) -> float | int:
+        """Value of what was never written: NaN, or −1 for ids and 0 for codes."""
+        if np.dtype(self.dtype).kind == "f":
+            return float("nan")
+        return 0 if self.flags is not None else -1
+
+    def attributes(self) -> dict[str, Any]:
+        """CF attributes of the dataset."""
+        attributes: dict[str, Any] = {"long_name": self.long_name, "units": self.units}
+        if self.source:
+            attributes["source"] = self.source
+        if self.flags is not None:
+            attributes["flag_values"] = np.array([int(code) for code in self.flags], self.dtype)
+            attributes["flag_meanings"] = " ".join(code.name.lower() for code in self.flags)
+        return attributes
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute of a group; ``required`` ones must be given when the trace is created."""
+
+    name: str
+    long_name: str
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class Group:
+    """One HDF5 group.
+
+    Attributes:
+        path: Absolute path of the group.
+        long_name: What it holds, in words.
+        variables: Its datasets.
+        coordinates: Dimensions whose positions carry a label; each is a dataset of its own.
+        dimensions: Dimensions without labels.
+        attributes: What is known about the group as a whole.
+    """
+
+    path: str
+    long_name: str
+    variables: tuple[Variable, ...]
+    coordinates: tuple[Variable, ...] = ()
+    dimensions: tuple[str, ...] = ()
+    attributes: tuple[Attribute, ...] = ()
+
+    def of(self, *dims: str) -> tuple[Variable, ...]:
+        """The variables with exactly these dimensions."""
+        return tuple(variable for variable in self.variables if variable.dims == dims)
+
+
+_PAPER = "ota-cross-layer-dp"
+_ROUND, _SLOT, _CLIENT = ("round",), ("round", "slot"), ("client",)
+
+
+def _per_round(name: str, units: str, long_name: str, source: str = "") -> Variable:
+    return Variable(name, _ROUND, "f8", units, long_name, source)
+
+
+def _per_slot(name: str, units: str, long_name: str, source: str = "") -> Variable:
+    return Variable(name, _SLOT, "f8", units, long_name, source)
+
+
+def _per_client(name: str, units: str, long_name: str, source: str = "") -> Variable:
+    return Variable(name, _CLIENT, "f8", units, long_name, source)
+
+
+ROOT = Group(
+    "/",
+    "one row per round; round, slot for the clients selected in it; client for whom the run touched",
+    coordinates=(
+        Variable("round", _ROUND, "i8", "1", "communication round m; its length is the commit mark"),
+        Variable("slot", ("slot",), "i8", "1", "position among the clients selected in a round"),
+        Variable("client", _CLIENT, "i8", "1", "client id i"),
+    ),
+    variables=(
+        _per_round("sim_time", "s", "simulated time at the round's end"),
+        _per_round("wall_time", "s", "wall-clock time at the round's end"),
+        _per_round("test_accuracy", "1", "accuracy of the global model on the test set"),
+        _per_round("test_loss", "nat", "mean loss of the global model on the test set"),
+        _per_round("train_loss", "nat", "weighted mean local training loss of the participants"),
+        Variable("participants", _ROUND, "i8", "1", "clients whose update was received", required=True),
+        _per_round("server_gain", "normalised", "power-control factor of the server α_u", f"{_PAPER}, section III"),
+        _per_round("channel_noise_std", "normalised", "receiver noise σ_c per real symbol", f"{_PAPER}, section II"),
+        _per_round(
+            "effective_noise_std",
+            "1",
+            "noise per coordinate after division by α_u, before rescaling: σ_m",
+            f"{_PAPER}: σ_m² = (α_CJ |h_CJ| / α_u)² + σ_c² / α_u²",
+        ),
+        _per_round(
+            "jammer_gain", "normalised", "power-control factor of the jammer α_CJ", f"{_PAPER}, Theorems 2 and 4"
+        ),
+        _per_round("jammer_channel_re", "1", "channel of the jammer h_CJ, real part"),
+        _per_round("jammer_channel_im", "1", "channel of the jammer h_CJ, imaginary part"),
+        _per_round("jammer_energy", "normalised", "energy sent by the jammer: 2 d α_CJ² (circular) or d α_CJ² (real)"),
+        _per_round("airtime", "s", "time the radio channel was occupied in the round"),
+        _per_round("energy", "J", "energy spent in the round by clients and jammer; NaN where watts are unknown"),
+        _per_round(
+            "epsilon_published",
+            "1",
+            "cumulative ε by the paper's theorem, worst client",
+            f"{_PAPER}, Theorems 1 and 3: ε = ρ + 2 √(ρ ln(1/δ))",
+        ),
+        _per_round("epsilon_accounted", "1", "cumulative ε of the mechanism that really ran, worst client"),
+        Variable("event_count", _ROUND, "i8", "1", "cumulative number of rows in /events at the round's end"),
+        Variable("client_id", _SLOT, "i8", "1", "client in this slot, −1 if empty", required=True),
+        _per_slot("channel_re", "1", "channel h_i, real part"),
+        _per_slot("channel_im", "1", "channel h_i, imaginary part"),
+        _per_slot("csi_re", "1", "channel estimate ĥ_i, real part"),
+        _per_slot("csi_im", "1", "channel estimate ĥ_i, imaginary part"),
+        _per_slot("backoff", "1", "back-off s_i ≥ 1", f"{_PAPER}: s_i = max(1, α_u p_i / (|ĥ_i| √P_i))"),
+        _per_slot("tx_gain_abs", "normalised", "transmit scaling |α_i|", f"{_PAPER}: α_i = α_u p_i / (ĥ_i τ s_i)"),
+        _per_slot("tx_energy", "normalised", "transmit energy ‖x_i‖²"),
+        _per_slot("tx_energy_j", "J", "transmit energy in joules; NaN where watts are unknown"),
+        _per_slot("path_gain", "1", "mean channel power β_i"),
+        _per_slot("update_norm", "1", "‖Δ_i‖ after clipping"),
+        _per_slot("update_norm_raw", "1", "‖Δ_i‖ before clipping"),
+        _per_slot("compute_time", "s", "simulated time of local training"),
+        Variable("status", _SLOT, "u1", "1", "what became of the client", flags=Status, required=True),
+        Variable("samples", _CLIENT, "i8", "1", "training samples n_i", required=True),
+        _per_client("weight", "1", "aggregation weight p_i = n_i / |D|"),
+        _per_client("power_budget", "normalised", "transmit energy budget per round P_i"),
+        _per_client("distance", "m", "distance to the server"),
+        _per_client(
+            "client_epsilon_published", "1", "ε of this client by the paper's theorem", f"{_PAPER}, Theorems 1 and 3"
+        ),
+        _per_client("client_epsilon_accounted", "1", "ε of this client for the mechanism that really ran"),
+    ),
+    attributes=(
+        Attribute("scenario", "the resolved scenario, as YAML"),
+        Attribute("seed", "seed of all random streams"),
+        Attribute("created", "when the run began, ISO 8601"),
+        Attribute("package_version", "version of wirelessfl"),
+        Attribute("torch_version", "version of PyTorch"),
+        Attribute("device", "where training ran"),
+        Attribute("plan", "chunks, threads, device and precision, as JSON; reused to repeat the run", required=False),
+    ),
+)
+
+_EVENT = ("event",)
+
+EVENTS = Group(
+    "/events",
+    "what happened, in order of simulated time",
+    dimensions=_EVENT,
+    variables=(
+        Variable("time", _EVENT, "f8", "s", "simulated time", required=True),
+        Variable("node", _EVENT, "i8", "1", "client id; −1 the server, −2 the jammer", required=True),
+        Variable("kind", _EVENT, "u1", "1", "what happened", flags=EventKind, required=True),
+        Variable("round", _EVENT, "i8", "1", "communication round", required=True),
+        Variable("bits", _EVENT, "f8", "bit", "size of the message; NaN where there is none"),
+    ),
+)
+
+PRIVACY = Group(
+    "/privacy",
+    "all that recomputes the ledger without the data; with samples, weight, backoff and status of the root group",
+    variables=(
+        _per_round("published_noise_std", "1", "noise std per coordinate that the published theorem uses"),
+        _per_round("accounted_noise_std", "1", "noise std per coordinate that the ledger may count"),
+        _per_slot(
+            "received_bound",
+            "1",
+            "bound R_i on the received update, times |h_i/ĥ_i|, in units of y/α_u",
+            "PRIVACY: R_i = min(p_i, |ĥ_i| √P_i / α_u)",
+        ),
+    ),
+    attributes=(
+        Attribute("delta", "δ of the statement"),
+        Attribute("unit", "for whom ε is stated: sample or client"),
+        Attribute("adjacency", "add_remove (zero-out) or replace"),
+        Attribute("adversary", "observer, server or individual"),
+        Attribute("colluding", "clients whose noise the adversary knows"),
+        Attribute("release_kind", "mechanism that released the rounds, such as over_the_air or none"),
+        Attribute("backoff_is_public", "1 where s_i depends on public values only, 0 where on private norms"),
+        Attribute("total_samples", "samples of all clients |D|"),
+        Attribute("rule", "what bounds one sample's influence: whole_update or gradient_step", required=False),
+    ),
+)
+
+_SNAPSHOT = ("snapshot",)
+
+MODEL = Group(
+    "/model",
+    "flat global models",
+    dimensions=("snapshot", "parameter"),
+    variables=(
+        Variable("round", _SNAPSHOT, "i8", "1", "round after which the model was stored", required=True),
+        Variable("weights", ("snapshot", "parameter"), "f4", "1", "flat global model w̄", required=True),
+    ),
+    attributes=(
+        Attribute("dimension", "number of trainable parameters d"),
+        Attribute("parameters", "names and shapes in flat order, as JSON", required=False),
+    ),
+)
+
+GROUPS = (ROOT, EVENTS, PRIVACY, MODEL)
+"""Every group of the trace; secure aggregation joins as one more row (``/secagg``)."""

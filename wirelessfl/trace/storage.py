@@ -1,0 +1,221 @@
+"""HDF5 beneath the trace: layout, block writes, reserved disk space, and errors in words.
+
+The file format is that of HDF5's default library version: it carries no "open for writing" mark, so a file whose writer
+was killed opens again (a SWMR file does not).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5s
+from numpy.typing import NDArray
+
+from wirelessfl.errors import OutputError, TraceError
+from wirelessfl.trace.schema import GROUPS, Group, Variable
+
+_CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1, "parameter": 65536}
+_ROW_CHUNK_VALUES = 4096
+"""A chunk is rewritten whole at every flush: few wide rounds or many narrow ones, about 32 KiB either way."""
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+@contextmanager
+def output_errors(path: Path) -> Iterator[None]:
+    """Translate failures to write ``path``.
+
+    Raises:
+        OutputError: One line that says what to do.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        raise OutputError(_write_failure(path, error)) from error
+
+
+def _write_failure(path: Path, error: Exception) -> str:
+    text = str(error)
+    code = getattr(error, "errno", None)
+    if code in _NO_ROOM or "No space left" in text:
+        return f"{path}: no space left on the disk; free some and continue with --resume"
+    if code in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"{path}: the folder cannot be written ({os.strerror(code)}); choose another with --out"
+    if "lock file" in text:
+        return f"{path}: locked by a run that is writing it; wait for it, or choose another folder with --out"
+    if code == errno.ENOENT:
+        return f"{path}: the folder {path.parent} does not exist"
+    return f"{path}: cannot be written ({text})"
+
+
+@contextmanager
+def trace_errors(path: Path) -> Iterator[None]:
+    """Translate failures to open or read ``path``.
+
+    Raises:
+        TraceError: One line that says what is wrong with the file and what to do.
+    """
+    try:
+        yield
+    except (OSError, RuntimeError, KeyError, ValueError) as error:
+        raise TraceError(_read_failure(path, error)) from error
+
+
+def _read_failure(path: Path, error: Exception) -> str:
+    text = str(error)
+    if path.is_dir():
+        return f"{path}: a folder, not a trace; name the trace.h5 inside it"
+    if not path.exists():
+        return f"{path}: no such trace"
+    if "lock file" in text:
+        return f"{path}: locked by a run that is writing it; wait for it, or stop it with Ctrl-C"
+    if isinstance(error, PermissionError):
+        return f"{path}: no permission to read it"
+    if "signature not found" in text:
+        return f"{path}: not an HDF5 file; name a trace.h5 that wirelessfl wrote"
+    if "truncated file" in text:
+        return f"{path}: cut short (copied incompletely?); restore it, or run again with --overwrite"
+    return f"{path}: damaged ({text}); restore it, or run again with --overwrite"
+
+
+class DiskReserve:
+    """Disk space set aside beyond what HDF5 has used.
+
+    A write that fails half-way leaves HDF5 with an index that points past the end of the file. So the space for a round
+    is reserved before HDF5 touches anything: a full disk then shows while the file is still whole.
+    """
+
+    _HEADROOM = 1 << 20
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR)
+        self._reserved = 0
+
+    def require(self, size: int) -> None:
+        """Make sure that the file may grow to ``size`` bytes.
+
+        Raises:
+            OSError: The disk (or the quota) has no room.
+        """
+        if size <= self._reserved:
+            return
+        target = size + self._HEADROOM
+        try:
+            os.posix_fallocate(self._descriptor, self._reserved, target - self._reserved)
+        except (AttributeError, OSError) as error:
+            # Where the file system (or the platform) cannot reserve, writing goes on without the safety.
+            if getattr(error, "errno", None) in _NO_ROOM:
+                raise
+        self._reserved = target
+
+    def release(self, size: int | None) -> None:
+        """Give back what lies beyond ``size`` (None: unknown, keep it) and close."""
+        if size is not None:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, max(size, 0))
+        os.close(self._descriptor)
+
+
+def create_layout(file: h5py.File, slots: int, parameters: int) -> None:
+    """Create every group, dimension scale and dataset of the schema, empty.
+
+    Args:
+        file: Empty file, open for writing.
+        slots: Expected selected clients per round; more may come.
+        parameters: Model dimension d.
+    """
+    sizes = {"slot": slots, "parameter": parameters}
+    for group in GROUPS:
+        node = file.require_group(group.path)
+        node.attrs["long_name"] = group.long_name
+        for coordinate in group.coordinates:
+            scale = _create_dataset(node, coordinate, {})
+            scale.make_scale(coordinate.name)
+        for name in group.dimensions:
+            _create_dimension(node, name, sizes.get(name))
+        for variable in group.variables:
+            dataset = _create_dataset(node, variable, sizes)
+            for axis, dimension in enumerate(variable.dims):
+                dataset.dims[axis].attach_scale(node[dimension] if dimension in node else file[dimension])
+    write_block(file["slot"], (slots,), (0,), np.arange(slots, dtype=np.int64))
+
+
+def _create_dimension(node: h5py.Group, name: str, size: int | None) -> None:
+    """A dimension without labels, marked as netCDF-4 marks it; its values are never stored."""
+    shape = (size or 0,)
+    maxshape = shape if size else (None,)
+    scale = node.create_dataset(name, shape, dtype=">f4", maxshape=maxshape, chunks=None if size else (1024,))
+    scale.make_scale(f"This is a netCDF dimension but not a netCDF variable.{shape[0]:10}")
+
+
+def _create_dataset(node: h5py.Group, variable: Variable, sizes: Mapping[str, int]) -> h5py.Dataset:
+    shape = tuple(sizes.get(dimension, 0) for dimension in variable.dims)
+    bounded = [dimension == "parameter" for dimension in variable.dims]
+    chunks = [
+        max(1, min(_CHUNK_VALUES[dimension], size or _CHUNK_VALUES[dimension]))
+        for dimension, size in zip(variable.dims, shape, strict=True)
+    ]
+    if variable.dims == ("round", "slot"):
+        chunks[0] = max(1, min(chunks[0], _ROW_CHUNK_VALUES // chunks[1]))
+    dataset = node.create_dataset(
+        variable.name,
+        shape,
+        dtype=variable.dtype,
+        chunks=tuple(chunks),
+        maxshape=tuple(size if fixed else None for size, fixed in zip(shape, bounded, strict=True)),
+        fillvalue=variable.fill,
+    )
+    for name, value in variable.attributes().items():
+        dataset.attrs[name] = value
+    return dataset
+
+
+def open_datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
+    """Every dataset of the schema by its path, such as ``/privacy/received_bound``."""
+    return {dataset_path(group, v.name): file[dataset_path(group, v.name)] for group in GROUPS for v in _stored(group)}
+
+
+def _stored(group: Group) -> tuple[Variable, ...]:
+    return (*group.coordinates, *group.variables)
+
+
+def dataset_path(group: Group, name: str) -> str:
+    """Absolute path of a dataset of the group."""
+    return f"{group.path.rstrip('/')}/{name}"
+
+
+def write_block(
+    dataset: h5py.Dataset, extent: tuple[int, ...], offset: tuple[int, ...], values: NDArray[np.generic]
+) -> None:
+    """Resize to ``extent`` and write ``values`` at ``offset``, over the trailing axes of the dataset.
+
+    The low-level interface: five times as fast as indexing, which decides how long a round of the trace takes.
+    """
+    if dataset.shape != extent:
+        dataset.id.set_extent(extent)
+    if values.size == 0:
+        return
+    count = (1,) * (len(extent) - values.ndim) + values.shape
+    file_space = h5s.create_simple(extent)
+    file_space.select_hyperslab(offset, count)
+    dataset.id.write(h5s.create_simple(values.shape or (1,)), file_space, values)
+
+
+def block_bytes(dataset: h5py.Dataset, values: int) -> int:
+    """Upper bound on the bytes that writing ``values`` numbers into fresh chunks of the dataset allocates."""
+    chunk_values = prod(dataset.chunks)
+    return int((values // dataset.chunks[-1] + 2) * chunk_values * dataset.dtype.itemsize)
+
+
+def set_attributes(node: h5py.Group, attributes: Mapping[str, Any]) -> None:
+    """Write attributes; truth values become 1 and 0, which every netCDF reader knows."""
+    for name, value in attributes.items():
+        node.attrs[name] = int(value) if isinstance(value, bool) else value

@@ -1,0 +1,326 @@
+"""Writes a trace round by round, so that a killed process leaves every finished round readable.
+
+A round is first written behind the end of ``round`` and flushed; then ``round`` grows by one, which commits it, and is
+flushed again. Rows past the end of ``round`` are no part of the trace: readers ignore them and ``resume`` drops them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import h5py
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wirelessfl.errors import OutputError, TraceError
+from wirelessfl.trace.records import (
+    RoundRecord,
+    Scalar,
+    TraceHeader,
+    check_attributes,
+    check_selected,
+    columns,
+    event_columns,
+    slot_columns,
+)
+from wirelessfl.trace.schema import (
+    EVENTS,
+    FORMAT,
+    GROUPS,
+    MODEL,
+    PRIVACY,
+    ROOT,
+    STATUSES,
+    VERSION,
+    Group,
+    RunStatus,
+)
+from wirelessfl.trace.storage import (
+    DiskReserve,
+    block_bytes,
+    create_layout,
+    dataset_path,
+    open_datasets,
+    output_errors,
+    set_attributes,
+    trace_errors,
+    write_block,
+)
+
+
+class _Block:
+    """Values bound for one dataset: the extent it must have and where they go."""
+
+    __slots__ = ("extent", "offset", "path", "values")
+
+    def __init__(
+        self, path: str, extent: tuple[int, ...], offset: tuple[int, ...], values: NDArray[np.generic] | None
+    ) -> None:
+        self.path = path
+        self.extent = extent
+        self.offset = offset
+        self.values = np.empty(0) if values is None else values
+
+
+class TraceWriter:
+    """Appends rounds to a trace file; made by ``create`` or ``resume``.
+
+    The file stays locked until ``finish`` or ``close``. As a context manager it closes the file on the way out, which
+    leaves the status as it was: a trace whose status is ``running`` and that nobody holds was left by a killed process.
+    """
+
+    def __init__(self, path: Path, file: h5py.File) -> None:
+        self.path = path
+        self._file = file
+        self._datasets = open_datasets(file)
+        self._reserve = DiskReserve(Path(file.filename))
+        self._rounds = len(self._datasets["/round"])
+        self._slots = len(self._datasets["/slot"])
+        self._events = int(self._datasets["/event_count"][self._rounds - 1]) if self._rounds else 0
+        self._snapshots = len(self._datasets["/model/round"])
+        self._last = int(self._datasets["/round"][-1]) if self._rounds else None
+
+    @classmethod
+    def create(cls, path: str | Path, header: TraceHeader, slots: int) -> TraceWriter:
+        """Create a new trace; it appears under its name once its header is on disk.
+
+        Args:
+            path: Where; the folder must exist and the file must not.
+            header: Attributes of root, ``/privacy`` and ``/model``.
+            slots: Selected clients expected per round; a round may bring more.
+
+        Raises:
+            OutputError: The file exists, or the folder or the disk cannot take it.
+            ValueError: The header is incomplete.
+        """
+        path = Path(path)
+        header.check()
+        if path.exists():
+            raise OutputError(f"{path}: exists already; continue it with --resume or replace it with --overwrite")
+        partial = path.with_name(f".{path.name}.partial")
+        with output_errors(path):
+            file = h5py.File(partial, "w", locking="best-effort")
+            try:
+                _write_header(file, header, slots)
+                writer = cls(path, file)
+                writer._flush()
+                partial.rename(path)
+            except BaseException:
+                with suppress(Exception):
+                    file.close()
+                partial.unlink(missing_ok=True)
+                raise
+        return writer
+
+    @classmethod
+    def resume(cls, path: str | Path, rounds_done: int) -> TraceWriter:
+        """Continue a trace after its first ``rounds_done`` rounds; everything later is dropped.
+
+        Raises:
+            TraceError: No trace of this version, locked, complete, or shorter than ``rounds_done``.
+            OutputError: It cannot be written.
+        """
+        path = Path(path)
+        with trace_errors(path):
+            file = h5py.File(path, "r+", locking="best-effort")
+        try:
+            check_format(path, file.attrs)
+            with trace_errors(path):
+                writer = cls(path, file)
+            if writer.rounds < rounds_done:
+                raise TraceError(
+                    f"{path}: holds {writer.rounds} rounds, the checkpoint beside it {rounds_done}; "
+                    "the two do not belong together, run again with --overwrite"
+                )
+            with output_errors(path):
+                writer._rewind(rounds_done)
+        except BaseException:
+            file.close()
+            raise
+        return writer
+
+    def __enter__(self) -> TraceWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds on disk."""
+        return self._rounds
+
+    def append(self, record: RoundRecord) -> None:
+        """Put one round on disk; when this returns, a kill no longer loses it.
+
+        Raises:
+            ValueError: The record does not fit the schema, or its round does not follow the last one.
+            OutputError: The disk cannot take it; the rounds before it are intact.
+        """
+        place = f"round {record.round_index}"
+        if self._last is not None and record.round_index != self._last + 1:
+            raise ValueError(f"{place}: the trace ends with round {self._last}")
+        blocks, slots, events = self._round_blocks(record, place)
+        with output_errors(self.path):
+            self._write(blocks)
+            self._flush()
+            self._write([_Block("/round", (self._rounds + 1,), (self._rounds,), np.array([record.round_index]))])
+            self._flush()
+        self._rounds += 1
+        self._slots, self._events, self._last = slots, events, record.round_index
+        self._snapshots += record.weights is not None
+
+    def finish(
+        self,
+        status: RunStatus,
+        client_values: Mapping[str, ArrayLike] | None = None,
+        model: ArrayLike | None = None,
+        attributes: Mapping[str, Scalar] | None = None,
+    ) -> None:
+        """Write what is known at the end, mark the trace with its status, and close it.
+
+        Args:
+            status: complete, interrupted or failed.
+            client_values: Root variables per client, each (n,); ``client`` holds their ids, by default 0 … n−1.
+            model: (d,) final global model to keep. Only for a complete run: a run that goes on has another.
+            attributes: Further root attributes.
+
+        Raises:
+            ValueError: Unknown status, names or shapes.
+            OutputError: The disk cannot take it; the rounds are intact.
+        """
+        if status not in STATUSES:
+            raise ValueError(f"trace status {status!r}: expected one of {', '.join(STATUSES)}")
+        if model is not None and status != "complete":
+            raise ValueError("the final model belongs to a complete run")
+        check_attributes(attributes or {})
+        blocks = _client_blocks(client_values) if client_values is not None else []
+        if model is not None:
+            blocks += self._model_blocks(model, self._last)
+        with output_errors(self.path):
+            self._write(blocks)
+            set_attributes(self._file, attributes or {})
+            self._flush()
+            set_attributes(self._file, {"status": status})
+            self._flush()
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and release its lock, whatever state the run is in."""
+        if not self._file:
+            return
+        size = self._file.id.get_filesize()
+        with output_errors(self.path):
+            self._file.close()
+        self._reserve.release(size)
+
+    def _round_blocks(self, record: RoundRecord, place: str) -> tuple[list[_Block], int, int]:
+        """What a round writes, and the numbers of slots and events the trace then has."""
+        root_slots = slot_columns(ROOT, record.slots, place)
+        check_selected(root_slots, place)
+        privacy_slots = slot_columns(PRIVACY, record.privacy_slots, place)
+        width = len(root_slots["client_id"])
+        if any(len(column) != width for column in privacy_slots.values()):
+            raise ValueError(f"{place}: /privacy has another number of slots than client_id")
+        events = event_columns(record.events, record.round_index, place) if record.events is not None else {}
+        total = self._events + (len(events["time"]) if events else 0)
+        values = columns(ROOT.of("round"), {**record.values, "event_count": total}, place)
+        privacy = columns(PRIVACY.of("round"), record.privacy, place)
+        if any(column.ndim for column in (*values.values(), *privacy.values())):
+            raise ValueError(f"{place}: values per round must be single numbers")
+        slots = max(self._slots, width)
+        blocks = [
+            _Block(dataset_path(EVENTS, name), (total,), (self._events,), column) for name, column in events.items()
+        ]
+        if slots > self._slots:
+            new = np.arange(self._slots, slots, dtype=np.int64)
+            blocks.append(_Block("/slot", (slots,), (self._slots,), new))
+        row = self._rounds
+        for group, per_round, per_slot in ((ROOT, values, root_slots), (PRIVACY, privacy, privacy_slots)):
+            blocks += _row_blocks(group, ("round",), (row + 1,), per_round)
+            blocks += _row_blocks(group, ("round", "slot"), (row + 1, slots), per_slot)
+        if record.weights is not None:
+            blocks += self._model_blocks(record.weights, record.round_index)
+        return blocks, slots, total
+
+    def _model_blocks(self, weights: ArrayLike, round_index: int | None) -> list[_Block]:
+        dimension = self._datasets["/model/weights"].shape[1]
+        flat = np.ascontiguousarray(weights, dtype=np.float32)
+        if flat.shape != (dimension,):
+            raise ValueError(f"model weights: expected shape ({dimension},), found {flat.shape}")
+        if round_index is None:
+            raise ValueError("model weights: there is no round to keep them for")
+        row = self._snapshots
+        if row and int(self._datasets["/model/round"][row - 1]) == round_index:
+            row -= 1  # the last round's snapshot is the final model
+        return [
+            _Block("/model/weights", (row + 1, dimension), (row, 0), flat),
+            _Block("/model/round", (row + 1,), (row,), np.array([round_index])),
+        ]
+
+    def _write(self, blocks: list[_Block]) -> None:
+        needed = sum(block_bytes(self._datasets[block.path], block.values.size) for block in blocks)
+        self._reserve.require(self._file.id.get_filesize() + needed)
+        for block in blocks:
+            write_block(self._datasets[block.path], block.extent, block.offset, block.values)
+
+    def _flush(self) -> None:
+        h5py.h5f.flush(self._file.id)
+
+    def _rewind(self, rounds: int) -> None:
+        """Drop everything after the first ``rounds`` rounds, the commit mark first."""
+        self._write([_Block("/round", (rounds,), (0,), None)])
+        self._flush()
+        labels = self._datasets["/round"][()]
+        self._rounds, self._last = rounds, int(labels[-1]) if rounds else None
+        self._events = int(self._datasets["/event_count"][rounds - 1]) if rounds else 0
+        kept = self._datasets["/model/round"][()]
+        self._snapshots = int(np.searchsorted(kept, -1 if self._last is None else self._last, side="right"))
+        self._slots = len(self._datasets["/slot"])
+        lengths = {"round": rounds, "slot": self._slots, "event": self._events, "snapshot": self._snapshots}
+        for group in GROUPS:
+            for variable in group.variables:
+                dataset = self._datasets[dataset_path(group, variable.name)]
+                extent = tuple(lengths.get(name, size) for name, size in zip(variable.dims, dataset.shape, strict=True))
+                write_block(dataset, extent, (0,) * len(extent), np.empty(0))
+        set_attributes(self._file, {"status": "running"})
+        self._flush()
+
+
+def _row_blocks(
+    group: Group, dims: tuple[str, ...], extent: tuple[int, ...], given: Mapping[str, NDArray[np.generic]]
+) -> list[_Block]:
+    """One more row for each variable of these dimensions; those not given stay at their fill value."""
+    offset = (extent[0] - 1, *(0 for _ in extent[1:]))
+    return [_Block(dataset_path(group, v.name), extent, offset, given.get(v.name)) for v in group.of(*dims)]
+
+
+def _client_blocks(client_values: Mapping[str, ArrayLike]) -> list[_Block]:
+    variables = (*(v for v in ROOT.coordinates if v.name == "client"), *ROOT.of("client"))
+    count = len(np.asarray(next(iter(client_values.values()), ())))
+    given = columns(variables, {"client": np.arange(count), **client_values}, "clients")
+    return [_Block(dataset_path(ROOT, v.name), (count,), (0,), given.get(v.name)) for v in variables]
+
+
+def _write_header(file: h5py.File, header: TraceHeader, slots: int) -> None:
+    create_layout(file, slots, int(header.model["dimension"]))
+    set_attributes(file, {"format": FORMAT, "version": VERSION, "status": "running", **header.attributes})
+    set_attributes(file[PRIVACY.path], header.privacy)
+    set_attributes(file[MODEL.path], header.model)
+
+
+def check_format(path: Path, attributes: Mapping[str, object]) -> None:
+    """Check that root attributes are those of a trace of this version.
+
+    Raises:
+        TraceError: Otherwise.
+    """
+    if attributes.get("format") != FORMAT:
+        raise TraceError(f"{path}: an HDF5 file, but not a wirelessfl trace")
+    if attributes.get("version") != VERSION:
+        raise TraceError(
+            f"{path}: trace version {attributes.get('version')}, this wirelessfl reads version {VERSION}; "
+            "use the wirelessfl that wrote it"
+        )
