@@ -1,0 +1,209 @@
+"""What every part of a scenario is made of: frozen sections, keys with a meaning, families of variants.
+
+A *section* is a mapping in the scenario file. A *family* is a section that comes in variants, told apart by one
+key (``kind``, ``model``, ...), each variant with its own keys only: the union of the variants is the registry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import PydanticCustomError, core_schema
+
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(gt=0, le=1)]
+Decibel = Annotated[float, Field(ge=-300, le=300)]
+Count = Annotated[int, Field(ge=1, le=10**9)]
+
+
+@dataclass(frozen=True)
+class Says:
+    """What is allowed, in words, where the type alone does not tell a user enough."""
+
+    text: str
+
+
+Reference = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"),
+    Says("package.module:Name, something importable of your own"),
+]
+
+
+def key(default: Any, description: str, *, alias: str | None = None) -> Any:
+    """A key of a section: its default (``...`` where it has none) and its meaning, with the unit in brackets."""
+    return Field(default, description=description, alias=alias)
+
+
+class Section(BaseModel):
+    """A mapping of the scenario file: frozen, no unknown keys, no conversions between types, finite numbers only."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Pairs of keys of which exactly one is given."""
+
+
+class External(Section):
+    """The variant of a family that lies outside this package; options go to its constructor as keyword arguments."""
+
+    options: dict[str, JsonValue] = key({}, "Keyword arguments for the object named, passed on as they are.")
+
+
+def contradiction(path: str, found: str, allowed: str) -> PydanticCustomError:
+    """The refusal of values that are fine one by one and not together."""
+    return contradictions([(path, found, allowed)])
+
+
+def contradictions(several: list[tuple[str, str, str]]) -> PydanticCustomError:
+    """The refusal of several combinations at once, each as (key path below the section, found, allowed)."""
+    text = "; ".join(f"{path}: found {found}; allowed: {allowed}" for path, found, allowed in several)
+    return PydanticCustomError("contradiction", "{text}", {"text": text, "contradictions": several})
+
+
+def require_exactly_one(section: Section) -> None:
+    """Checks the section's pairs of exclusive keys.
+
+    Raises:
+        PydanticCustomError: if both keys of a pair are given, or both are null.
+    """
+    for first, second in section.exclusive:
+        values = getattr(section, first), getattr(section, second)
+        if (values[0] is None) == (values[1] is None):
+            found = "both" if values[0] is not None else "neither"
+            raise contradiction(first, f"{found} {first} and {second}", f"exactly one of {first} and {second}")
+
+
+@dataclass(frozen=True)
+class Family:
+    """Annotation of a union of sections: ``key`` names the variant, and a mapping without it means ``default``."""
+
+    key: str
+    default: str
+
+    def variants(self, union: Any) -> dict[str, type[Section]]:
+        """The variants of the union by tag; an external variant has the tag ``""``."""
+        members = get_args(union) or (union,)
+        return {_tag_of(member, self.key): member for member in members}
+
+    def variant(self, union: Any, value: Mapping[Any, Any]) -> type[Section] | None:
+        """The variant that a mapping means, or None if its tag is unknown."""
+        tag = value.get(self.key, self.default)
+        if not isinstance(tag, str):
+            return None
+        return self.variants(union).get("" if ":" in tag else tag)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        choices = {f"@{tag}": handler.generate_schema(member) for tag, member in self.variants(source).items()}
+        return core_schema.tagged_union_schema(choices, self._choice, strict=True)
+
+    def _choice(self, value: Any) -> str | None:
+        if isinstance(value, BaseModel):
+            tag = getattr(value, self.key, None)
+        elif isinstance(value, Mapping):
+            tag = value.get(self.key, self.default)
+        else:
+            return None
+        if not isinstance(tag, str):
+            return "unknown"
+        return "@" if ":" in tag else f"@{tag}"
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """All variants but the default one need their tag; else a mapping without it would match several."""
+        result = handler(schema)
+        if "oneOf" not in result:
+            return result
+        default = f"@{self.default}"
+        tags = list(schema["choices"])
+        result["oneOf"] = [
+            choice if tag == default else {**choice, "required": [self.key]}
+            for tag, choice in zip(tags, result["oneOf"], strict=True)
+        ]
+        return result
+
+
+def _tag_of(member: type[Section], tag_key: str) -> str:
+    annotation = member.model_fields[tag_key].annotation
+    return str(get_args(annotation)[0]) if get_origin(annotation) is Literal else ""
+
+
+@dataclass(frozen=True)
+class ByShape:
+    """Annotation of a union whose members a reader tells apart at sight: a word, a mapping, a number."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        choices = {f"@{_shape_of(member)}": handler.generate_schema(member) for member in get_args(source)}
+        return core_schema.tagged_union_schema(choices, _shape_of_value, strict=True)
+
+
+def _shape_of(member: Any) -> str:
+    if get_origin(member) is Literal:
+        return "word"
+    bare = get_args(member)[0] if get_origin(member) is Annotated else member
+    return "number" if bare in (int, float) else "mapping"
+
+
+def _shape_of_value(value: Any) -> str | None:
+    if isinstance(value, str):
+        return "@word"
+    if isinstance(value, Mapping | Steps | BaseModel):
+        return "@mapping"
+    return "@number" if isinstance(value, int | float) else None
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A quantity that changes at given rounds: ``values[k]`` holds from round ``first_rounds[k]`` on.
+
+    Rounds count from 1, as in the papers.
+    """
+
+    first_rounds: tuple[int, ...]
+    values: tuple[float, ...]
+
+    def at(self, round_number: int) -> float:
+        """The value in a round, counted from 1."""
+        return [v for first, v in zip(self.first_rounds, self.values, strict=True) if first <= round_number][-1]
+
+
+@dataclass(frozen=True)
+class StepsOf:
+    """Annotation of a ``Steps`` key, written in the file as a mapping from first round to a value of this type."""
+
+    value: Any
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        mapping = core_schema.dict_schema(
+            core_schema.int_schema(ge=1, strict=True), handler.generate_schema(self.value), strict=True, min_length=1
+        )
+        steps = core_schema.no_info_after_validator_function(_steps_from_mapping, mapping)
+        return core_schema.no_info_before_validator_function(
+            _mapping_from_steps,
+            steps,
+            serialization=core_schema.plain_serializer_function_ser_schema(_mapping_from_steps),
+        )
+
+
+def _steps_from_mapping(mapping: dict[int, float]) -> Steps:
+    first_rounds = sorted(mapping)
+    if first_rounds[0] != 1:
+        raise contradiction("", f"a first step at round {first_rounds[0]}", "steps that begin with round 1")
+    return Steps(tuple(first_rounds), tuple(mapping[first] for first in first_rounds))
+
+
+def _mapping_from_steps(value: Any) -> Any:
+    return dict(zip(value.first_rounds, value.values, strict=True)) if isinstance(value, Steps) else value
+
+
+def is_finite(value: Any) -> bool:
+    """False for NaN and the infinities, true for everything else."""
+    return not isinstance(value, float) or math.isfinite(value)

@@ -1,0 +1,50 @@
+"""Evaluation, trace, early stop and compute resources: what does not change the simulated system."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from wirelessfl.scenario.base import Count, Positive, Says, Section, Share, key
+
+StoredModels = Annotated[
+    str,
+    Field(pattern=r"^(none|final|every [1-9][0-9]{0,8})$"),
+    Says('none | final | every N, as in "every 10"'),
+]
+
+
+class Evaluate(Section):
+    """How often the test set is used."""
+
+    every: Count = key(1, "Rounds between two evaluations; the last round is always evaluated.")
+
+
+class Trace(Section):
+    """What the trace holds beside the numbers of each round."""
+
+    events: bool = key(True, "Store the event log.")
+    models: StoredModels = key("final", "Store no model, the final one, or one every N rounds.")
+
+    @property
+    def model_interval(self) -> int | None:
+        """Rounds between two stored models, None if they are not stored along the way."""
+        return int(self.models.removeprefix("every ")) if self.models.startswith("every ") else None
+
+
+class Stop(Section):
+    """Ends the run before its last round; the first condition reached counts."""
+
+    accuracy: Share | None = key(None, "Ends the run once the test accuracy reaches this. null: off.")
+    epsilon: Positive | None = key(None, "Ends the run once the accounted ε reaches this. null: off.")
+    sim_time_s: Positive | None = key(None, "Ends the run once the simulated clock reaches this [s]. null: off.")
+    energy_j: Positive | None = key(None, "Ends the run once the energy spent reaches this [J]. null: off.")
+
+
+class Compute(Section):
+    """How the host computes; it changes results by float rounding only."""
+
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = key(None, "Threads of the host. null: chosen.")
+    chunk: Count | None = key(None, "Clients trained together in one block. null: chosen.")
+    precision: Literal["fp32", "tf32", "bf16"] = key("fp32", "Number format of matrix products.")

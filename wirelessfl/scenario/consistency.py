@@ -1,0 +1,123 @@
+"""Contradictions between the families: values that are fine one by one and not together.
+
+Only what the scenario alone can tell; what needs the data (more clients than samples) is checked when they are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from wirelessfl.scenario.clients import SelectUniform
+from wirelessfl.scenario.data import (
+    Adult,
+    Cifar10,
+    ClassesPartition,
+    EmnistByClass,
+    EmnistLetters,
+    FashionMnist,
+    Mnist,
+    NaturalPartition,
+    Synthetic,
+)
+from wirelessfl.scenario.model import CnnCifar10, CnnMnist, ResNet18
+from wirelessfl.scenario.timing import Quorum
+from wirelessfl.scenario.uplink import OverTheAir
+
+if TYPE_CHECKING:
+    from wirelessfl.scenario.scenario import Scenario
+
+Contradiction = tuple[str, str, str]
+"""Key path, what was found, what is allowed."""
+
+
+def find_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
+    """Everything in the scenario that does not go together."""
+    yield from _data(scenario)
+    yield from _model(scenario)
+    yield from _clients(scenario)
+    yield from _energy(scenario)
+    yield from _jammer(scenario)
+    if scenario.channel.profile is not None:
+        yield "channel.profile", scenario.channel.profile, "null here; load_scenario replaces a profile by its keys"
+
+
+def _data(scenario: Scenario) -> Iterator[Contradiction]:
+    data, clients = scenario.data, scenario.clients.count
+    natural = isinstance(data.partition, NaturalPartition)
+    if natural and not isinstance(data.dataset, Synthetic):
+        yield (
+            "data.partition.scheme",
+            f"natural with the dataset {data.dataset.name}, which comes undivided",
+            "iid | classes | dirichlet | sizes, or the dataset synthetic",
+        )
+    if natural and data.limit is not None:
+        yield "data.limit", f"{data.limit} with partition natural", "null: each client's data are made on demand"
+    if not natural and data.limit is not None and data.limit < clients:
+        yield "data.limit", f"{data.limit} samples for {clients} clients", f"at least {clients}, one for each client"
+    classes = data.dataset.num_classes
+    if isinstance(data.partition, ClassesPartition) and data.partition.classes_per_client > classes:
+        yield (
+            "data.partition.classes_per_client",
+            str(data.partition.classes_per_client),
+            f"at most {classes}, the classes of {data.dataset.name} in use",
+        )
+
+
+def _model(scenario: Scenario) -> Iterator[Contradiction]:
+    model, dataset = scenario.model, scenario.data.dataset
+    grey = isinstance(dataset, Mnist | FashionMnist | EmnistLetters | EmnistByClass)
+    needs = ""
+    if isinstance(model, CnnMnist) and not grey:
+        needs = "mnist | fashion_mnist | emnist_letters | emnist_byclass"
+    elif isinstance(model, CnnCifar10) and not isinstance(dataset, Cifar10):
+        needs = "cifar10"
+    elif isinstance(model, ResNet18) and isinstance(dataset, Synthetic | Adult):
+        needs = "digits | mnist | fashion_mnist | emnist_letters | emnist_byclass | cifar10"
+    if needs:
+        yield "model.name", f"{model.name} with the dataset {dataset.name}", f"with it the datasets {needs}"
+
+
+def _clients(scenario: Scenario) -> Iterator[Contradiction]:
+    clients, selection = scenario.clients.count, scenario.clients.selection
+    active = clients
+    if isinstance(selection, SelectUniform):
+        active = selection.count
+        if active > clients:
+            yield "clients.selection.count", str(active), f"at most {clients}, the value of clients.count"
+    wait_for = scenario.timing.wait_for
+    if isinstance(wait_for, Quorum) and wait_for.count is not None and wait_for.count > active:
+        yield "timing.wait_for.count", str(wait_for.count), f"at most {active}, the clients of a round"
+    if scenario.privacy.colluding >= clients:
+        yield (
+            "privacy.colluding",
+            str(scenario.privacy.colluding),
+            f"less than {clients}: somebody among the clients must be honest",
+        )
+    uplink = scenario.uplink
+    rotating = isinstance(uplink, OverTheAir) and uplink.jammer is not None and uplink.jammer.role == "rotating"
+    if rotating and active < 2:
+        yield "uplink.jammer.role", f"rotating with {active} client in a round", "external, or at least 2 clients"
+
+
+def _energy(scenario: Scenario) -> Iterator[Contradiction]:
+    uplink = scenario.uplink
+    if isinstance(uplink, OverTheAir) and uplink.tx_power_dbm is not None:
+        return
+    why = "needs uplink.kind: over_the_air and uplink.tx_power_dbm, for joules are known where watts are"
+    if scenario.faults.battery_j is not None:
+        yield "faults.battery_j", f"{scenario.faults.battery_j} without a transmit power", f"null; a value {why}"
+    if scenario.stop.energy_j is not None:
+        yield "stop.energy_j", f"{scenario.stop.energy_j} without a transmit power", f"null; a value {why}"
+
+
+def _jammer(scenario: Scenario) -> Iterator[Contradiction]:
+    uplink = scenario.uplink
+    if not isinstance(uplink, OverTheAir) or uplink.jammer is None:
+        return
+    if scenario.privacy.adversary == "individual" and uplink.jammer.calibration == "exact":
+        yield (
+            "uplink.jammer.calibration",
+            "exact with privacy.adversary individual, before whom no jamming hides a single upload",
+            "theorem, or the adversary observer | server",
+        )

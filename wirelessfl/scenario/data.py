@@ -1,0 +1,170 @@
+"""The data: which set, how much of it, and how it is divided among the clients."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from wirelessfl.scenario.base import Count, Family, NonNegative, Positive, Section, contradiction, key
+
+Label = Annotated[int, Field(ge=0)]
+
+
+class LabelledSet(Section):
+    """A set with a fixed number of classes, of which some may be selected."""
+
+    available: ClassVar[int]
+    """Classes of the whole set."""
+
+    name: str = key("", "The data set.")
+    classes: Annotated[tuple[Label, ...], Field(strict=False)] | None = key(
+        None, "Use only these classes, as labels counted from 0 [list]; they are renumbered in this order. null: all."
+    )
+
+    @model_validator(mode="after")
+    def _check_classes(self) -> LabelledSet:
+        if self.classes is None:
+            return self
+        allowed = f"at least two different labels from 0 to {self.available - 1}"
+        if len(set(self.classes)) < max(2, len(self.classes)) or max(self.classes) >= self.available:
+            raise contradiction("classes", str(list(self.classes)), allowed)
+        return self
+
+    @property
+    def num_classes(self) -> int:
+        """Classes in use."""
+        return self.available if self.classes is None else len(self.classes)
+
+
+class Digits(LabelledSet):
+    """scikit-learn's handwritten digits: 1,797 images of 8 by 8, built in."""
+
+    available: ClassVar[int] = 10
+
+    name: Literal["digits"] = key("digits", "Handwritten digits, 8 by 8 pixels, built in.")
+
+
+class Synthetic(Section):
+    """The synthetic(α, β) classification task of FedProx (Li et al. 2020)."""
+
+    name: Literal["synthetic"] = key("synthetic", "The synthetic(α, β) task of FedProx, logistic labels.")
+    alpha: NonNegative = key(1.0, "How much the true models differ between clients: variance of their means.")
+    beta: NonNegative = key(1.0, "How much the inputs differ between clients: variance of their means.")
+    iid: bool = key(False, "One true model and one input law for all clients; alpha and beta then play no part.")
+    num_features: Count = key(60, "Length of an input vector.")
+    num_classes: Annotated[int, Field(ge=2, le=10**6)] = key(10, "Number of classes.")
+
+
+class FileSet(LabelledSet):
+    """A set that is read from files."""
+
+    root: Annotated[str, Field(min_length=1)] = key(
+        "data", "Folder that holds the files as published; it may be read-only. Relative to the current folder."
+    )
+
+
+class Mnist(FileSet):
+    """MNIST: 60,000 + 10,000 images of 28 by 28."""
+
+    available: ClassVar[int] = 10
+
+    name: Literal["mnist"] = key("mnist", "Handwritten digits, 28 by 28 pixels.")
+
+
+class FashionMnist(FileSet):
+    """Fashion-MNIST: 60,000 + 10,000 images of 28 by 28."""
+
+    available: ClassVar[int] = 10
+
+    name: Literal["fashion_mnist"] = key("fashion_mnist", "Articles of clothing, 28 by 28 pixels.")
+
+
+class EmnistLetters(FileSet):
+    """EMNIST letters: 26 classes, upper and lower case together."""
+
+    available: ClassVar[int] = 26
+
+    name: Literal["emnist_letters"] = key("emnist_letters", "Letters, both cases in one class; a is class 0.")
+
+
+class EmnistByClass(FileSet):
+    """EMNIST by class: digits 0-9, upper case 10-35, lower case 36-61."""
+
+    available: ClassVar[int] = 62
+
+    name: Literal["emnist_byclass"] = key(
+        "emnist_byclass", "Digits (classes 0-9), upper case (10-35) and lower case (36-61) letters."
+    )
+
+
+class Cifar10(FileSet):
+    """CIFAR-10: 50,000 + 10,000 colour images of 32 by 32."""
+
+    available: ClassVar[int] = 10
+
+    name: Literal["cifar10"] = key("cifar10", "Colour photographs, 32 by 32 pixels.")
+
+
+class Adult(FileSet):
+    """UCI Adult: 32,561 + 16,281 rows of census data, income above 50,000 or not."""
+
+    available: ClassVar[int] = 2
+
+    name: Literal["adult"] = key("adult", "Census records with the income class.")
+
+
+Dataset = Annotated[
+    Digits | Synthetic | Mnist | FashionMnist | EmnistLetters | EmnistByClass | Cifar10 | Adult,
+    Family("name", default="digits"),
+]
+
+
+class IidPartition(Section):
+    """Samples dealt out at random, in equal shares."""
+
+    scheme: Literal["iid"] = key("iid", "Samples dealt out at random, in equal shares.")
+
+
+class ClassesPartition(Section):
+    """Every client holds a few classes only."""
+
+    scheme: Literal["classes"] = key("classes", "Every client holds samples of a few classes only.")
+    classes_per_client: Count = key(5, "Number of classes that a client holds.")
+
+
+class DirichletPartition(Section):
+    """Label shares drawn from a Dirichlet law (Hsu et al. 2019)."""
+
+    scheme: Literal["dirichlet"] = key("dirichlet", "Label shares of the clients drawn from a Dirichlet law.")
+    alpha: Positive = key(0.5, "Concentration: small means few labels a client, large means iid.")
+
+
+class SizesPartition(Section):
+    """iid labels, unequal sizes after a power law."""
+
+    scheme: Literal["sizes"] = key("sizes", "iid labels, shares of unequal size after a power law.")
+    exponent: NonNegative = key(1.0, "Client of rank r gets a share in proportion to r^-exponent; 0 is equal shares.")
+
+
+class NaturalPartition(Section):
+    """The division that the data come with."""
+
+    scheme: Literal["natural"] = key("natural", "As the data come: the synthetic set makes each client's on demand.")
+
+
+Partition = Annotated[
+    IidPartition | ClassesPartition | DirichletPartition | SizesPartition | NaturalPartition,
+    Family("scheme", default="classes"),
+]
+
+
+class Data(Section):
+    """The data of the clients and of the test."""
+
+    dataset: Dataset = key(Digits(), "The data set.")
+    limit: Count | None = key(None, "Use only the first so many training samples. null: all.")
+    split_seed: Annotated[int, Field(ge=0, lt=2**32)] = key(
+        0, "Seed of the split into training and test data where the set has none; apart from the run's seed."
+    )
+    partition: Partition = key(ClassesPartition(), "How the training samples are divided among the clients.")

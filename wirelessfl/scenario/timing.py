@@ -1,0 +1,59 @@
+"""Simulated time: link rates, compute speed, stragglers, and how long the server waits."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from wirelessfl.scenario.base import (
+    ByShape,
+    Count,
+    NonNegative,
+    Positive,
+    Section,
+    Share,
+    contradiction,
+    key,
+    require_exactly_one,
+)
+
+
+class Quorum(Section):
+    """A part of the clients, after which the server stops waiting."""
+
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("fraction", "count"),)
+
+    fraction: Share | None = key(None, "Share of the round's clients to wait for.")
+    count: Count | None = key(None, "Number of clients to wait for.")
+
+    @model_validator(mode="after")
+    def _check(self) -> Quorum:
+        require_exactly_one(self)
+        return self
+
+
+class Timing(Section):
+    """The clock of a round."""
+
+    bandwidth_hz: Positive = key(1.0e6, "Uplink bandwidth B [Hz]: d real symbols take d/B seconds.")
+    downlink_bps: Positive = key(1.0e7, "Rate of the broadcast of 32 d bits [bit/s].")
+    cycles_per_sample: NonNegative = key(1.0e6, "Processor cycles for one sample in one epoch.")
+    cpu_hz: Annotated[tuple[Positive, Positive], Field(strict=False)] = key(
+        (1.0e9, 2.0e9), "Slowest and fastest processor [Hz]; a client's own is drawn uniformly between them."
+    )
+    straggler_scale: NonNegative = key(
+        0.2, "Mean of the exponential delay on top of the compute time, in units of that time."
+    )
+    deadline_s: Positive | None = key(
+        None, "The server waits no longer than this after the broadcast [s]. null: waits."
+    )
+    wait_for: Annotated[Literal["all"] | Quorum, ByShape()] = key(
+        "all", "The uplink begins once all clients, {fraction: f} or {count: n} of them are ready."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Timing:
+        if self.cpu_hz[0] > self.cpu_hz[1]:
+            raise contradiction("cpu_hz", str(list(self.cpu_hz)), "the slower speed first")
+        return self

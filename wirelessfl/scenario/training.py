@@ -1,0 +1,116 @@
+"""Local training and how the server uses what it receives."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from wirelessfl.scenario.base import (
+    ByShape,
+    Count,
+    Family,
+    NonNegative,
+    Positive,
+    Section,
+    Steps,
+    StepsOf,
+    key,
+    require_exactly_one,
+)
+
+Decay = Annotated[float, Field(ge=0, lt=1)]
+
+
+class FedAvg(Section):
+    """Federated averaging (McMahan et al. 2017)."""
+
+    name: Literal["fedavg"] = key("fedavg", "Federated averaging: the aggregate is added to the model.")
+
+
+class FedProx(Section):
+    """Federated averaging with a proximal term in the local loss (Li et al. 2020)."""
+
+    name: Literal["fedprox"] = key("fedprox", "Federated averaging with a proximal term in the local loss.")
+    mu: NonNegative = key(0.1, "Weight μ of the proximal term (μ/2)||w - w_server||².")
+
+
+class Upcycled(Section):
+    """FedProx with a second step at the server that touches no data (Upcycled-FL)."""
+
+    name: Literal["upcycled"] = key("upcycled", "FedProx plus a server step that re-uses the last update.")
+    mu: Positive = key(0.1, "Weight μ of the proximal term; the server repeats μ/(μ + λ) of its last step.")
+    lam: Annotated[NonNegative | Annotated[Steps, StepsOf(NonNegative)], ByShape()] = key(
+        Steps((1, 26, 51, 76), (0.15, 0.4, 0.9, 1.9)),
+        "λ of the server's second step: one number, or {first round: value, ...} counted from round 1.",
+        alias="lambda",
+    )
+
+
+Algorithm = Annotated[FedAvg | FedProx | Upcycled, Family("name", default="upcycled")]
+
+
+class Sgd(Section):
+    """Stochastic gradient descent with momentum; the momentum starts at zero in every round."""
+
+    name: Literal["sgd"] = key("sgd", "Stochastic gradient descent with momentum.")
+    lr: Positive = key(0.05, "Learning rate.")
+    momentum: Decay = key(0.5, "Momentum; starts from zero in every round.")
+
+
+class Adam(Section):
+    """Adam (Kingma and Ba 2015)."""
+
+    name: Literal["adam"] = key("adam", "Adam (Kingma and Ba 2015).")
+    lr: Positive = key(0.001, "Learning rate.")
+    beta1: Decay = key(0.9, "Decay of the mean of the gradients.")
+    beta2: Decay = key(0.999, "Decay of the mean of their squares.")
+    eps: Positive = key(1e-8, "Added to the denominator.")
+
+
+class AdaGrad(Section):
+    """AdaGrad (Duchi et al. 2011)."""
+
+    name: Literal["adagrad"] = key("adagrad", "AdaGrad (Duchi et al. 2011).")
+    lr: Positive = key(0.01, "Learning rate.")
+    eps: Positive = key(1e-10, "Added to the denominator.")
+
+
+Optimizer = Annotated[Sgd | Adam | AdaGrad, Family("name", default="sgd")]
+
+
+class NoMechanism(Section):
+    """No noise in local training."""
+
+    mechanism: Literal["none"] = key("none", "No noise is added in local training.")
+
+
+Mechanism = Annotated[NoMechanism, Family("mechanism", default="none")]
+
+
+class Training(Section):
+    """What a client does between broadcast and upload, and what the server does with the sum."""
+
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("epochs", "steps"),)
+
+    algorithm: Algorithm = key(Upcycled(), "Aggregation rule with its local objective.")
+    optimizer: Optimizer = key(Sgd(), "Local optimizer.")
+    lr_schedule: Annotated[Steps, StepsOf(Positive)] | None = key(
+        None, "Factor on optimizer.lr as {first round: factor, ...} counted from round 1. null: 1 throughout."
+    )
+    epochs: Count | None = key(None, "Passes over the client's own data in a round; 5 where steps is not given.")
+    steps: Count | None = key(None, "Mini-batch steps in a round, instead of epochs.")
+    batch_size: Count = key(20, "Samples in a mini-batch.")
+    privacy: Mechanism = key(NoMechanism(), "Noise in local training.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_epochs(cls, value: Any) -> Any:
+        if isinstance(value, dict) and not {"epochs", "steps"} & value.keys():
+            return {**value, "epochs": 5}
+        return value
+
+    @model_validator(mode="after")
+    def _check(self) -> Training:
+        require_exactly_one(self)
+        return self
