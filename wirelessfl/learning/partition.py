@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wirelessfl.errors import DataError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Partition:
     """Disjoint, non-empty shares of the training samples, held as two arrays rather than K lists.
 

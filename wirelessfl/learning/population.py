@@ -16,7 +16,7 @@ from wirelessfl.learning.partition import Partition, padded_positions
 from wirelessfl.streams import Streams
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Shards:
     """The samples of n clients, all on one device.
 
@@ -62,7 +62,7 @@ class Population(Protocol):
         """The samples of ``clients`` (n,); always the same ones, whoever else is asked for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PartitionedData:
     """A dataset in memory, shared among the clients. ``shards`` copies no samples, only indices.
 
@@ -100,7 +100,7 @@ class PartitionedData:
         return Shards(train.inputs, train.targets, index, torch.from_numpy(self.sizes[clients]).to(device))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SyntheticPopulation:
     """FedProx's synthetic data for any number of registered clients, made when a client is asked for.
 

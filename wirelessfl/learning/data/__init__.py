@@ -1,7 +1,11 @@
 """Datasets: real ones from files as published, and synthetic ones."""
 
+from wirelessfl.learning.data.adult import load_adult
+from wirelessfl.learning.data.catalogue import LOADERS, Loader, load_dataset
+from wirelessfl.learning.data.cifar import load_cifar10
 from wirelessfl.learning.data.digits import load_digits
 from wirelessfl.learning.data.examples import Dataset, Examples, stratified_split
+from wirelessfl.learning.data.mnist import load_emnist_byclass, load_emnist_letters, load_fashion_mnist, load_mnist
 from wirelessfl.learning.data.synthetic import (
     LogNormalSizes,
     SharedSource,
@@ -11,13 +15,22 @@ from wirelessfl.learning.data.synthetic import (
 )
 
 __all__ = [
+    "LOADERS",
     "Dataset",
     "Examples",
+    "Loader",
     "LogNormalSizes",
     "SharedSource",
     "SkewedSources",
     "SyntheticLaw",
+    "load_adult",
+    "load_cifar10",
+    "load_dataset",
     "load_digits",
+    "load_emnist_byclass",
+    "load_emnist_letters",
+    "load_fashion_mnist",
+    "load_mnist",
     "load_synthetic",
     "stratified_split",
 ]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from wirelessfl.learning.data.examples import Dataset, Examples, stratified_split
-
-TEST_SHARE = 0.2
+from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
 
 
 def load_digits(split_seed: int = 0) -> Dataset:
@@ -19,7 +17,6 @@ def load_digits(split_seed: int = 0) -> Dataset:
 
     bunch = datasets.load_digits()
     targets = bunch.target.astype("int64")
-    train_rows, test_rows = stratified_split(targets, TEST_SHARE, split_seed)
-    examples = Examples(torch.from_numpy(bunch.images).float()[:, None] / 16.0, torch.from_numpy(targets))
+    images = Examples(torch.from_numpy(bunch.images).float()[:, None] / 16.0, torch.from_numpy(targets))
     names = tuple(str(digit) for digit in range(10))
-    return Dataset("digits", examples.take(train_rows), examples.take(test_rows), names)
+    return from_halves("digits", images, None, names, split_seed)

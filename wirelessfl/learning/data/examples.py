@@ -13,7 +13,7 @@ from wirelessfl.errors import DataError
 from wirelessfl.streams import Streams
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Examples:
     """Labelled examples.
 
@@ -49,7 +49,7 @@ class Examples:
         return Examples(self.inputs.to(device), self.targets.to(device))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """A classification task, divided into train and test once and for all scenarios.
 
@@ -90,7 +90,7 @@ class Dataset:
         if not 1 <= limit <= len(self.train):
             raise DataError(f"data.limit: {self.name} has {len(self.train)} training samples here, found {limit}")
         owners = None if self.owners is None else self.owners[:limit]
-        train = Examples(self.train.inputs[:limit], self.train.targets[:limit])
+        train = self.train.take(np.arange(limit))  # copied, so that the rest can be freed
         return replace(self, train=train, owners=owners)
 
     def only(self, classes: Sequence[int | str]) -> Dataset:
@@ -128,6 +128,23 @@ class Dataset:
             f"data.dataset.classes: {self.name} has no class {wanted!r}; allowed are the labels "
             f"0 to {self.num_classes - 1} and the names {', '.join(self.class_names)}"
         )
+
+
+TEST_SHARE = 0.2
+"""Share of the test half where the source is not divided."""
+
+
+def from_halves(
+    name: str, train: Examples | None, test: Examples | None, class_names: tuple[str, ...], split_seed: int
+) -> Dataset:
+    """The dataset of the two published halves, or of the one that is there, divided by `stratified_split`."""
+    if train is not None and test is not None:
+        return Dataset(name, train, test, class_names)
+    whole = train or test
+    if whole is None:
+        raise ValueError("one half at least is needed")
+    train_rows, test_rows = stratified_split(whole.targets.numpy(), TEST_SHARE, split_seed)
+    return Dataset(name, whole.take(train_rows), whole.take(test_rows), class_names)
 
 
 def stratified_split(

@@ -45,8 +45,8 @@ class LabelledSource:
 
     def label(self, inputs: NDArray[np.float64]) -> NDArray[np.int64]:
         """(n,) labels of ``inputs`` (n, 60); softmax keeps the order, so it is left out."""
-        logits: NDArray[np.float64] = inputs @ self.weights + self.biases
-        return logits.argmax(axis=1)
+        labels: NDArray[np.int64] = np.argmax(inputs @ self.weights + self.biases, axis=1)
+        return labels
 
 
 class SyntheticLaw(Protocol):

@@ -1,0 +1,104 @@
+"""CIFAR-10 from its Python batches, or from any of them."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import torch
+
+from wirelessfl.errors import DataError
+from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
+from wirelessfl.learning.data.files import data_root, find_files, not_found
+
+FOLDERS = ("cifar-10-batches-py", "CIFAR10/cifar-10-batches-py", "CIFAR10", ".")
+TRAIN_BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
+TEST_BATCH = "test_batch"
+CLASS_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+SHAPE = (3, 32, 32)
+
+# Of the red, green and blue of all training pixels, black 0 and white 1.
+MEAN = (0.4914, 0.4822, 0.4465)
+STD = (0.2470, 0.2435, 0.2616)
+
+
+def _dtype(name: str, align: bool | int = False, copy: bool | int = True) -> np.dtype[Any]:
+    """``np.dtype``, which no longer likes the numbers 0 and 1 that Python 2 pickled for its truth values."""
+    return np.dtype(name, align=bool(align), copy=bool(copy))
+
+
+_RECONSTRUCT: Any = np.empty(0).__reduce__()[0]
+_ADMITTED = {
+    ("numpy.core.multiarray", "_reconstruct"): _RECONSTRUCT,
+    ("numpy._core.multiarray", "_reconstruct"): _RECONSTRUCT,
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): _dtype,
+}
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Admits the plain values and numeric arrays of which the batches consist, and no other global."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """The admitted global of that name."""
+        try:
+            return _ADMITTED[module, name]
+        except KeyError:
+            raise pickle.UnpicklingError(f"{module}.{name} has no business in a CIFAR-10 batch") from None
+
+
+def load_cifar10(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
+    """CIFAR-10 (Krizhevsky 2009), inputs (N, 3, 32, 32).
+
+    Training batches that are missing are left out. Where the test batch is missing, or all training batches are, a
+    fixed fifth of what is there becomes the test set.
+
+    Raises:
+        DataError: there is no batch at all, or one is damaged.
+    """
+    folder = data_root(root, "cifar10")
+    training = [batch for name in TRAIN_BATCHES if (batch := _read_if_there(folder, name)) is not None]
+    test = _read_if_there(folder, TEST_BATCH)
+    if not training and test is None:
+        raise not_found("cifar10", folder, FOLDERS, [*TRAIN_BATCHES, TEST_BATCH])
+    train = None
+    if training:
+        train = Examples(torch.cat([batch.inputs for batch in training]), torch.cat([b.targets for b in training]))
+    return from_halves("cifar10", train, test, CLASS_NAMES, split_seed)
+
+
+def _read_if_there(root: Path, name: str) -> Examples | None:
+    paths = find_files(root, FOLDERS, [name])
+    return None if paths is None else read_batch(paths[0])
+
+
+def read_batch(path: Path) -> Examples:
+    """One batch, each colour normalised; rows are pixels of red, then green, then blue.
+
+    Raises:
+        DataError: not a batch, damaged, or a pickle that wants more than numbers and text.
+    """
+    try:
+        with path.open("rb") as file:
+            batch = _unpickle(file)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    except Exception as error:  # damage surfaces in the unpickler as whatever the damaged opcodes happen to mean
+        raise DataError(f"{path}: not a readable CIFAR-10 batch: {error}") from error
+    data, labels = (batch.get("data"), batch.get("labels")) if isinstance(batch, dict) else (None, None)
+    if not (isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 2 and len(data)):
+        raise DataError(f"{path}: not a CIFAR-10 batch: `data` must be an array of unsigned bytes, one row an image")
+    if data.shape[1] != np.prod(SHAPE):
+        raise DataError(f"{path}: a CIFAR-10 image has {np.prod(SHAPE)} bytes, found {data.shape[1]}")
+    if not (isinstance(labels, list) and len(labels) == len(data) and all(label in range(10) for label in labels)):
+        raise DataError(f"{path}: `labels` must be a list of {len(data)} numbers 0 to 9, one for each image")
+    images = torch.from_numpy(data.reshape(-1, *SHAPE).astype(np.float32))
+    mean, std = (255 * torch.tensor(constants)[:, None, None] for constants in (MEAN, STD))
+    return Examples(images.sub_(mean).div_(std), torch.tensor(labels, dtype=torch.int64))
+
+
+def _unpickle(file: BinaryIO) -> object:
+    # latin1 is what NumPy needs for arrays pickled by Python 2, as the published batches were.
+    return _ArraysOnly(file, encoding="latin1").load()
