@@ -1,0 +1,123 @@
+"""Superposition against the naive K × d formulas, in NumPy and torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tests.radio.strategies import CLIP, example_links
+from wirelessfl.radio import AirInterface, CrossLayer, Superposition, clamped_inversion, superpose
+
+CLIENTS = 13
+GENERATOR = np.random.default_rng(5)
+
+
+def naive_packed(updates: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    """Every client's symbols a + jb written out, multiplied, summed and taken apart again."""
+    clients, dimension = updates.shape
+    padded = np.concatenate([updates, np.zeros((clients, dimension % 2))], axis=1)
+    symbols = padded[:, 0::2] + 1j * padded[:, 1::2]
+    received = (coefficients[:, None] * symbols).sum(axis=0)
+    return np.stack([received.real, received.imag], axis=1).ravel()[:dimension]
+
+
+@pytest.fixture(params=[1, 2, 7, 10])
+def updates(request: pytest.FixtureRequest) -> np.ndarray:
+    return GENERATOR.standard_normal((CLIENTS, request.param))
+
+
+@pytest.fixture
+def coefficients() -> np.ndarray:
+    return GENERATOR.standard_normal(CLIENTS) + 1j * GENERATOR.standard_normal(CLIENTS)
+
+
+@pytest.mark.parametrize("packing", [False, True])
+@pytest.mark.parametrize("size", [1, 4, CLIENTS])
+def test_blocks_sum_to_the_naive_formula(
+    updates: np.ndarray, coefficients: np.ndarray, packing: bool, size: int
+) -> None:
+    air = Superposition(updates.shape[1], packing)
+    for start in range(0, CLIENTS, size):
+        air.add(updates[start : start + size], coefficients[start : start + size])
+    naive = naive_packed(updates, coefficients) if packing else (coefficients[:, None] * updates).real.sum(axis=0)
+    np.testing.assert_allclose(air.received(), naive, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("packing", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_torch_blocks_give_the_same(
+    updates: np.ndarray, coefficients: np.ndarray, packing: bool, dtype: torch.dtype
+) -> None:
+    expected, air = Superposition(updates.shape[1], packing), Superposition(updates.shape[1], packing)
+    expected.add(updates, coefficients)
+    block = torch.tensor(updates, dtype=dtype)
+    air.add(block[:6], coefficients[:6])
+    air.add(block[6:], coefficients[6:])
+    received = air.received()
+    assert received.dtype == dtype
+    rounding = CLIENTS * torch.finfo(dtype).eps * 20
+    np.testing.assert_allclose(received.numpy(), expected.received(), rtol=rounding, atol=rounding)
+
+
+def test_single_precision_stays_single() -> None:
+    air = Superposition(4)
+    air.add(np.ones((2, 4), dtype=np.float32), np.array([1.0 + 0j, 2.0]))
+    assert air.received().dtype == np.float32
+
+
+def test_reading_does_not_disturb_the_sum(coefficients: np.ndarray) -> None:
+    air = Superposition(4, iq_packing=True)
+    air.add(np.ones((CLIENTS, 4)), coefficients)
+    first = air.received()
+    np.testing.assert_array_equal(air.received(), first)
+
+
+def test_packing_under_perfect_csi_has_no_crosstalk(updates: np.ndarray) -> None:
+    links = example_links(CLIENTS, error=0.0)
+    gain = clamped_inversion(CrossLayer(1.0).plan(links, 0, AirInterface(CLIP, 1.0, 1)), links).tx_gain
+    plain, packed = Superposition(updates.shape[1]), Superposition(updates.shape[1], iq_packing=True)
+    for air in (plain, packed):
+        air.add(updates, links.channel * gain)
+    np.testing.assert_allclose(packed.received(), plain.received(), rtol=1e-12, atol=1e-14)
+
+
+def test_a_quarter_turn_swaps_the_pair() -> None:
+    air = Superposition(5, iq_packing=True)
+    air.add(np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), np.array([1j]))
+    np.testing.assert_allclose(air.received(), [-2.0, 1.0, -4.0, 3.0, 0.0])
+
+
+def test_silence_is_zero() -> None:
+    np.testing.assert_array_equal(Superposition(3).received(), np.zeros(3))
+
+
+def test_wrong_shapes_are_refused() -> None:
+    air = Superposition(3)
+    with pytest.raises(ValueError, match="shape"):
+        air.add(np.ones((2, 4)), np.ones(2, dtype=complex))
+    with pytest.raises(ValueError, match="shape"):
+        air.add(np.ones((2, 3)), np.ones(1, dtype=complex))
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_superpose_is_the_formula_of_the_over_the_air_round(kind: str) -> None:
+    """y/α_u = Σ Re(h_i/ĥ_i) p_i Δ_i/(τ s_i) + noise/α_u, client by client."""
+    links = example_links(CLIENTS)
+    updates, noise = GENERATOR.standard_normal((CLIENTS, 6)), GENERATOR.standard_normal(6)
+    backoff = 1 + GENERATOR.random(CLIENTS)
+    expected = noise / 5.0
+    for i in range(CLIENTS):
+        turned = (links.channel[i] / links.estimate[i]).real
+        expected = expected + turned * links.weight[i] * updates[i] / (CLIP * backoff[i])
+    convert = torch.tensor if kind == "torch" else np.array
+    found = superpose(convert(updates), links.weight, links.channel, links.estimate, backoff, 5.0, CLIP, convert(noise))
+    np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
+
+
+def test_no_noise_unit_channel_and_no_backoff_is_federated_averaging() -> None:
+    updates, ones = GENERATOR.standard_normal((CLIENTS, 6)), np.ones(CLIENTS)
+    weight = example_links(CLIENTS).weight
+    channel = np.ones(CLIENTS, dtype=np.complex128)
+    found = superpose(updates, weight, channel, channel, ones, 676.0, 1.0, 0.0)
+    np.testing.assert_allclose(found, np.average(updates, axis=0, weights=weight), rtol=1e-13, atol=1e-15)

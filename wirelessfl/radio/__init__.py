@@ -1,0 +1,67 @@
+"""The radio: fading, channel knowledge, power control, jamming and superposition, as functions of arrays.
+
+Arrays (n,) run over the clients active in a round. Nothing here knows a clock, a file or a model.
+"""
+
+from wirelessfl.radio.budget import zcdp_budget
+from wirelessfl.radio.cross_layer import CrossLayer, server_gain_for_epsilon
+from wirelessfl.radio.csi import estimate_channel, mean_estimate_power
+from wirelessfl.radio.fading import FadingModel, Rayleigh, Static
+from wirelessfl.radio.jamming import (
+    accounted_noise_std,
+    effective_noise_std,
+    jammer_energy,
+    jammer_gain_exact,
+    jammer_gain_for_noise,
+    jammer_gain_limit,
+    jammer_gain_theorem,
+    received_jamming_std,
+    required_noise_std_exact,
+    required_noise_std_theorem,
+    server_gain_for_noise,
+    shortfall_probability,
+)
+from wirelessfl.radio.links import Links
+from wirelessfl.radio.power_control import (
+    AirInterface,
+    PowerControl,
+    Transmission,
+    TransmitPlan,
+    clamped_inversion,
+    received_bound,
+    server_gain_for_received_limit,
+)
+from wirelessfl.radio.superposition import Superposition, superpose
+
+__all__ = [
+    "AirInterface",
+    "CrossLayer",
+    "FadingModel",
+    "Links",
+    "PowerControl",
+    "Rayleigh",
+    "Static",
+    "Superposition",
+    "Transmission",
+    "TransmitPlan",
+    "accounted_noise_std",
+    "clamped_inversion",
+    "effective_noise_std",
+    "estimate_channel",
+    "jammer_energy",
+    "jammer_gain_exact",
+    "jammer_gain_for_noise",
+    "jammer_gain_limit",
+    "jammer_gain_theorem",
+    "mean_estimate_power",
+    "received_bound",
+    "received_jamming_std",
+    "required_noise_std_exact",
+    "required_noise_std_theorem",
+    "server_gain_for_epsilon",
+    "server_gain_for_noise",
+    "server_gain_for_received_limit",
+    "shortfall_probability",
+    "superpose",
+    "zcdp_budget",
+]

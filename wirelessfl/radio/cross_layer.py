@@ -1,0 +1,75 @@
+"""Cross-layer power control.
+
+Mao, Yin, Yener, Liu: "Providing Differential Privacy for Federated Learning Over Wireless: A Cross-layer Framework".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.radio.budget import zcdp_budget
+from wirelessfl.radio.links import Links
+from wirelessfl.radio.power_control import AirInterface, Transmission, TransmitPlan, clamped_inversion
+
+
+@dataclass(frozen=True)
+class CrossLayer:
+    """Every client inverts its channel towards a fixed α_u and backs off by s_i where its budget is too small.
+
+    Attributes:
+        server_gain: α_u, the same in every round.
+        backoff: "bound" uses the clip τ and is public; "actual" uses the realised norm, which is private data.
+        rescale: "clip_norm" undoes the 1/τ at the server; "none" is the published form.
+    """
+
+    server_gain: float
+    backoff: Literal["bound", "actual"] = "bound"
+    rescale: Literal["clip_norm", "none"] = "clip_norm"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.server_gain < np.inf:
+            raise ValueError(f"server_gain must be positive and finite, not {self.server_gain}")
+        if self.backoff not in ("bound", "actual"):
+            raise ValueError(f"backoff must be 'bound' or 'actual', not {self.backoff!r}")
+        if self.rescale not in ("clip_norm", "none"):
+            raise ValueError(f"rescale must be 'clip_norm' or 'none', not {self.rescale!r}")
+
+    @property
+    def needs_norms(self) -> bool:
+        """True for ``backoff="actual"``."""
+        return self.backoff == "actual"
+
+    def plan(self, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
+        """α_u as configured; only a client whose estimate is exactly zero is silent."""
+        receive_scale = self.server_gain / air.clip if self.rescale == "clip_norm" else self.server_gain
+        return TransmitPlan(self.server_gain, receive_scale, air.clip, silent=links.estimate == 0)
+
+    def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None = None) -> Transmission:
+        """Clamped inversion with the bound or with the realised norms (required for "actual")."""
+        if not self.needs_norms:
+            return clamped_inversion(plan, links)
+        if norms is None:
+            raise ValueError("backoff 'actual' needs the realised norms of the updates")
+        return clamped_inversion(plan, links, norms)
+
+
+def server_gain_for_epsilon(
+    epsilon: float, delta: float, rounds: int, total_samples: int, channel_noise_std: float
+) -> float:
+    """The α_u at which the channel noise alone meets (ε, δ) over M rounds in the published sense.
+
+    Theorem 1 with s = 1 and σ_m = σ_c/α_u: ρ = M α_u²/(2 |D|² σ_c²), so α_u = |D| σ_c sqrt(2ρ/M).
+
+    Raises:
+        ValueError: if an argument is out of range.
+    """
+    if rounds < 1 or total_samples < 1:
+        raise ValueError(f"rounds and total_samples must be at least 1, not {rounds} and {total_samples}")
+    if not 0 < channel_noise_std < np.inf:
+        raise ValueError(f"channel_noise_std must be positive and finite, not {channel_noise_std}")
+    rho = zcdp_budget(epsilon, delta)
+    return float(total_samples * channel_noise_std * np.sqrt(2.0 * rho / rounds))

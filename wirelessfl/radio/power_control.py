@@ -1,0 +1,136 @@
+"""Power control over the air: what the server announces, and how each client then scales its update.
+
+Every policy maps onto one picture. Client i sends x_i = α_i Δ_i with ‖Δ_i‖ <= τ; the server divides what it receives by
+its own gain α_u and reads Σ p_i Δ_i/τ, distorted where the power budget P_i forced a client to back off. The policies
+differ in how α_u is chosen and in who stays silent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.radio.links import Links
+
+
+@dataclass(frozen=True)
+class AirInterface:
+    """The constants of the uplink.
+
+    Attributes:
+        clip: τ, the bound on the norm of every update.
+        channel_noise_std: σ_c, receiver noise per real coordinate.
+        dimension: d, coordinates of an update.
+    """
+
+    clip: float
+    channel_noise_std: float
+    dimension: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.clip < np.inf:
+            raise ValueError(f"clip must be positive and finite, not {self.clip}")
+        if not 0 <= self.channel_noise_std < np.inf:
+            raise ValueError(f"channel_noise_std must be finite and at least 0, not {self.channel_noise_std}")
+        if self.dimension < 1:
+            raise ValueError(f"dimension must be at least 1, not {self.dimension}")
+
+
+@dataclass(frozen=True, eq=False)
+class TransmitPlan:
+    """What the server broadcasts before a slot; public.
+
+    Attributes:
+        server_gain: α_u, the common scale of the received sum.
+        receive_scale: what the server divides the received signal by: α_u/τ, or α_u where the 1/τ is not undone.
+        clip: τ, the bound by which clients scale.
+        silent: (n,) who is told not to transmit, in the order of the links that were planned for.
+    """
+
+    server_gain: float
+    receive_scale: float
+    clip: float
+    silent: NDArray[np.bool_]
+
+    def with_server_gain(self, server_gain: float) -> TransmitPlan:
+        """The same plan at another α_u; the server's division follows."""
+        scale = self.receive_scale * server_gain / self.server_gain
+        return replace(self, server_gain=server_gain, receive_scale=scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Transmission:
+    """How a block of clients transmits: x_i = tx_gain_i Δ_i.
+
+    Attributes:
+        tx_gain: α_i (n,), complex: it turns the phase of the estimated channel back.
+        backoff: s_i (n,) >= 1, the factor by which the power budget forced a client below its wanted gain.
+    """
+
+    tx_gain: NDArray[np.complex128]
+    backoff: NDArray[np.float64]
+
+
+@runtime_checkable
+class PowerControl(Protocol):
+    """A policy: the server plans, then every client scales; both see estimated channels only.
+
+    ‖x_i‖² <= P_i holds for every update with ‖Δ_i‖ <= τ, and ‖x_i‖ does not fall when ‖Δ_i‖ grows.
+    `wirelessfl.radio.conformance` checks a policy of your own.
+    """
+
+    @property
+    def needs_norms(self) -> bool:
+        """Whether `transmit` needs the realised norms, which makes gains private data."""
+        ...
+
+    def plan(self, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
+        """What the server announces for these clients; a pure function of its arguments."""
+        ...
+
+    def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None) -> Transmission:
+        """The gains of a block of clients that are not silent, ``norms`` (n,) being their realised ‖Δ_i‖."""
+        ...
+
+
+def clamped_inversion(plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None = None) -> Transmission:
+    """Channel inversion inside the power budget: α_i = α_u p_i/(ĥ_i τ s_i).
+
+    s_i = max(1, α_u p_i/(|ĥ_i| sqrt(P_i))); with ``norms`` the realised ‖Δ_i‖/τ multiplies the second entry, so that a
+    client with a small update backs off less.
+
+    Raises:
+        ValueError: if an estimate is zero; such a client has to stay silent.
+    """
+    magnitude = np.abs(links.estimate)
+    if not np.all(magnitude > 0):
+        raise ValueError("a channel estimate is zero: this client cannot invert its channel and has to be silent")
+    fill = 1.0 if norms is None else norms / plan.clip
+    wanted = plan.server_gain * links.weight / magnitude
+    backoff = np.maximum(1.0, wanted * fill / np.sqrt(links.power_budget))
+    gain = wanted / (plan.clip * backoff)
+    return Transmission(gain * links.estimate.conj() / magnitude, backoff)
+
+
+def received_bound(policy: PowerControl, plan: TransmitPlan, links: Links) -> NDArray[np.float64]:
+    """R_i (n,): the largest norm with which an update can arrive, in units of y/α_u.
+
+    R_i = |h_i α_i| τ/α_u with the gain α_i of an update of norm τ. For clamped inversion this is
+    min(p_i, |ĥ_i| sqrt(P_i)/α_u) |h_i/ĥ_i| under either kind of back-off; it counts both quadratures (PRIVACY.md).
+    """
+    at_the_clip = policy.transmit(plan, links, np.full(len(links), plan.clip))
+    return np.abs(links.channel * at_the_clip.tx_gain) * plan.clip / plan.server_gain
+
+
+def server_gain_for_received_limit(links: Links, limit: float) -> float:
+    """The largest α_u at which clamped inversion delivers nobody above ``limit`` in the received signal.
+
+    On the air client i arrives with at most min(α_u p_i, |ĥ_i| sqrt(P_i)) |h_i/ĥ_i|. Who cannot reach the limit even at
+    full power does not count; infinite where nobody can.
+    """
+    mismatch = np.abs(links.channel) / np.abs(links.estimate)
+    can_exceed = np.abs(links.channel) * np.sqrt(links.power_budget) > limit
+    return float(np.min(limit / (links.weight * mismatch)[can_exceed], initial=np.inf))
