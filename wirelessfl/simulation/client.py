@@ -9,6 +9,7 @@ import simpy
 
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.messages import Crashed, Ready, SlotGrant
+from wirelessfl.trace import EventKind
 
 
 def client(
@@ -38,14 +39,14 @@ def client(
     try:
         if crash_ticks is not None:
             yield medium.env.timeout(crash_ticks)
-            medium.note("crashed", node)
+            medium.note(EventKind.CRASH, node)
             medium.send(Crashed(position))
             return
         yield medium.env.timeout(compute_ticks)
     except simpy.Interrupt:
-        medium.note("late", node)
+        medium.note(EventKind.LATE, node)
         return
-    medium.note("ready", node)
+    medium.note(EventKind.COMPUTE_END, node)
     medium.send(Ready(position))
     grant: SlotGrant = yield slot_opens
-    medium.note("deep_fade" if grant.silent[position] else "transmit", node)
+    medium.note(EventKind.DEEP_FADE if grant.silent[position] else EventKind.TRANSMIT, node)

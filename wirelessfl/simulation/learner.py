@@ -1,10 +1,13 @@
-"""The learning side of the simulation: trains the cohort that is heard, updates and tests the global model."""
+"""The learning side of the simulation: trains the cohort that is heard, updates and tests the global model.
+
+The one place where arrays cross between NumPy (state, radio, trace) and torch (training).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -16,10 +19,12 @@ from wirelessfl.learning import (
     ExecutionPlan,
     FlatModel,
     LocalTraining,
+    ModelState,
     Population,
     evaluate,
     train_cohort,
 )
+from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams
 
 
@@ -30,50 +35,76 @@ class Learner:
     Attributes:
         model: the network as a function of one flat parameter vector.
         population: the clients' data and the test set.
-        training: the clients' local training.
+        training: the clients' local training, at the learning rate before any schedule.
+        lr_schedule: first round of each factor on the learning rate, from round 1 on.
         rule: how the server turns an aggregate into the next model.
         plan: device, threads, chunk and precision; recorded, so that a run can be repeated bit for bit.
         streams: randomness of the run.
         evaluate_every: rounds between two evaluations.
         rounds: number of rounds; the last one is always evaluated.
-        checkpoint: called between blocks of clients; may raise to stop a round in flight.
+        pause: called between blocks of clients; may raise to give up the round in flight.
     """
 
     model: FlatModel
     population: Population
     training: LocalTraining
+    lr_schedule: Mapping[int, float]
     rule: AggregationRule
     plan: ExecutionPlan
     streams: Streams
     evaluate_every: int
     rounds: int
-    checkpoint: Callable[[], None]
+    pause: Callable[[], None]
 
     @property
     def dimension(self) -> int:
         """d, the number of trainable parameters."""
         return self.model.dimension
 
+    def initial_state(self) -> SimulationState:
+        """The state before the first round."""
+        start = self.rule.start(self.model.initial(self.streams.torch_seed("initial_model")))
+        return SimulationState(
+            parameters=start.parameters.numpy(),
+            server_memory={name: value.numpy() for name, value in start.memory.items()},
+        )
+
+    def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n,) samples that clients with (n,) samples pass through the model in a round, a public number."""
+        if self.training.epochs is not None:
+            return samples * self.training.epochs
+        steps = self.training.steps or 0
+        return np.minimum(samples, self.training.batch_size) * steps
+
     def train(
         self, parameters: NDArray[np.float32], clients: NDArray[np.int64], round_index: int
     ) -> Iterator[CohortBlock]:
         """Local training of ``clients`` from the global model, in fixed blocks."""
-        start = torch.from_numpy(parameters).to(self.plan.device)
-        blocks = train_cohort(
-            self.model, start, self.population, clients, self.training, self.streams, round_index, self.plan
-        )
-        for block in blocks:
-            self.checkpoint()
+        start = torch.from_numpy(parameters)
+        training = replace(self.training, learning_rate=self._learning_rate(round_index))
+        for block in train_cohort(
+            self.model, start, self.population, clients, training, self.streams, round_index, self.plan
+        ):
+            self.pause()
             yield block
 
-    def update(
-        self, parameters: NDArray[np.float32], aggregate: NDArray[np.float64], round_index: int
-    ) -> NDArray[np.float32]:
-        """The next global model."""
-        return self.rule.apply(parameters, aggregate, round_index)
+    def _learning_rate(self, round_index: int) -> float:
+        begun = [first for first in self.lr_schedule if first <= round_index]
+        return self.training.learning_rate * (self.lr_schedule[max(begun)] if begun else 1.0)
+
+    def update(self, state: SimulationState, aggregate: NDArray[np.float64], round_index: int) -> None:
+        """Step the global model in ``state`` by a received aggregate."""
+        before = ModelState(
+            torch.from_numpy(state.parameters),
+            {name: torch.from_numpy(value) for name, value in state.server_memory.items()},
+        )
+        after = self.rule.apply(before, torch.from_numpy(aggregate.astype(np.float32)), round_index)
+        state.parameters = after.parameters.numpy()
+        state.server_memory = {name: value.numpy() for name, value in after.memory.items()}
 
     def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
         """Test accuracy and loss; NaN in rounds that are not evaluated."""
         if round_index % self.evaluate_every and round_index != self.rounds:
             return math.nan, math.nan
-        return evaluate(self.model, torch.from_numpy(parameters), self.population.test, self.plan)
+        result = evaluate(self.model, torch.from_numpy(parameters).to(self.plan.device), self.population.test)
+        return result.accuracy, result.loss

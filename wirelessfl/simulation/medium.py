@@ -6,8 +6,8 @@ the time that the radio gives them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import numpy as np
 import simpy
@@ -15,40 +15,30 @@ from numpy.typing import NDArray
 
 from wirelessfl.simulation.clock import seconds, ticks
 from wirelessfl.simulation.messages import Message
-from wirelessfl.trace import JAMMER, SERVER, EventBatch
-
-__all__ = ["JAMMER", "SERVER", "EventLog", "Medium"]
+from wirelessfl.trace import EventBatch, EventKind
 
 
-@dataclass
 class EventLog:
-    """The events of one round; columns grow together, one call may add one row or many."""
+    """The events since the last drain; one call adds one row or many, at any one instant."""
 
-    time: list[NDArray[np.float64]] = field(default_factory=list)
-    node: list[NDArray[np.int64]] = field(default_factory=list)
-    kind: list[tuple[str, int]] = field(default_factory=list)
-    bits: list[NDArray[np.float64]] = field(default_factory=list)
+    def __init__(self) -> None:
+        """An empty log."""
+        self._rows: list[tuple[int, EventKind, NDArray[np.int64], float]] = []
 
-    def add(self, now: int, kind: str, nodes: int | NDArray[np.int64], bits: float = 0.0) -> None:
-        """Log ``kind`` at ``now`` ticks for a node or for an array of nodes."""
-        rows = np.atleast_1d(np.asarray(nodes, dtype=np.int64))
-        self.time.append(np.full(len(rows), seconds(now)))
-        self.node.append(rows)
-        self.kind.append((kind, len(rows)))
-        self.bits.append(np.full(len(rows), float(bits)))
+    def add(self, now: int, kind: EventKind, nodes: NDArray[np.int64], bits: float) -> None:
+        """Log ``kind`` at ``now`` ticks for an array of nodes."""
+        self._rows.append((now, kind, nodes, bits))
 
     def drain(self) -> EventBatch:
-        """All rows so far, as one batch; the log is empty afterwards."""
-        kinds = [kind for kind, count in self.kind for _ in range(count)]
-        empty = np.zeros(0)
-        batch = EventBatch(
-            time=np.concatenate(self.time or [empty]),
-            node=np.concatenate(self.node or [empty.astype(np.int64)]),
-            kind=kinds,
-            bits=np.concatenate(self.bits or [empty]),
+        """All rows since the last drain, as columns."""
+        rows, self._rows = self._rows, []
+        lengths = [len(nodes) for _, _, nodes, _ in rows]
+        return EventBatch(
+            time=np.repeat([seconds(now) for now, _, _, _ in rows], lengths),
+            node=np.concatenate([nodes for _, _, nodes, _ in rows] or [np.zeros(0, dtype=np.int64)]),
+            kind=np.repeat(np.array([int(kind) for _, kind, _, _ in rows], dtype=np.uint8), lengths),
+            bits=np.repeat(np.array([bits for _, _, _, bits in rows], dtype=np.float64), lengths),
         )
-        self.__init__()  # type: ignore[misc]
-        return batch
 
 
 class Medium:
@@ -61,10 +51,15 @@ class Medium:
         self._log_events = log_events
         self._deliver: Callable[[Message], None] | None = None
 
-    def note(self, kind: str, nodes: int | NDArray[np.int64], bits: float = 0.0) -> None:
-        """Write what happens now to the log."""
+    @property
+    def now(self) -> int:
+        """The simulated time in ticks."""
+        return int(self.env.now)
+
+    def note(self, kind: EventKind, nodes: int | NDArray[np.int64], bits: float = math.nan) -> None:
+        """Write what happens now at a node, or at each of several, to the log."""
         if self._log_events:
-            self.log.add(self.env.now, kind, nodes, bits)  # type: ignore[arg-type]
+            self.log.add(self.now, kind, np.atleast_1d(np.asarray(nodes, dtype=np.int64)), bits)
 
     def listen(self, deliver: Callable[[Message], None]) -> None:
         """Name the server's inbox."""
@@ -72,14 +67,10 @@ class Medium:
 
     def send(self, message: Message) -> None:
         """Deliver a control message to the server at this instant."""
-        assert self._deliver is not None, "nobody listens"
+        if self._deliver is None:
+            raise RuntimeError("a message was sent before any server listens")
         self._deliver(message)
 
-    def broadcast(self, bits: float, duration_s: float) -> simpy.Event:
-        """The server's model broadcast; the event fires at every client when it has arrived."""
-        self.note("broadcast", SERVER, bits)
-        return self.env.timeout(ticks(duration_s))
-
-    def slot(self, duration_s: float) -> simpy.Event:
-        """The uplink slot; the event fires when it is over."""
+    def occupy(self, duration_s: float) -> simpy.Event:
+        """The channel is in use for a while: a model broadcast or an uplink slot; the event fires at its end."""
         return self.env.timeout(ticks(duration_s))

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.learning import CohortBlock
+from wirelessfl.privacy import AirRelease
 from wirelessfl.trace import Status
 
 
@@ -19,23 +21,35 @@ class Round:
         index: the round, from 1.
         clients: (n,) ascending client numbers; position i of every array belongs to ``clients[i]``.
         status: (n,) what became of each client.
+        train_loss: (n,) mean local training loss.
         slots: per-client columns of the trace, each (n,), NaN where there is no value.
         values: per-round values of the trace.
+        release: the record for the privacy ledger, if anything was sent.
     """
 
     index: int
     clients: NDArray[np.int64]
-    status: NDArray[np.int8] = field(init=False)
+    status: NDArray[np.uint8] = field(init=False)
+    train_loss: NDArray[np.float64] = field(init=False)
     slots: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
+    release: AirRelease | None = None
 
     def __post_init__(self) -> None:
-        self.status = np.full(len(self.clients), Status.PARTICIPATED, dtype=np.int8)
+        self.status = np.full(len(self.clients), Status.PARTICIPATED, dtype=np.uint8)
+        self.train_loss = np.full(len(self.clients), math.nan)
 
     def put(self, name: str, positions: NDArray[np.int64], values: NDArray[np.float64]) -> None:
         """Write a per-client column at some positions; the others stay as they are, NaN at first."""
-        column = self.slots.setdefault(name, np.full(len(self.clients), math.nan))
-        column[positions] = values
+        if name not in self.slots:
+            self.slots[name] = np.full(len(self.clients), math.nan)
+        self.slots[name][positions] = values
+
+    def note_training(self, positions: NDArray[np.int64], block: CohortBlock) -> None:
+        """Write what local training reports of the clients at ``positions``."""
+        self.put("update_norm_raw", positions, block.norm_raw)
+        self.put("update_norm", positions, block.norm)
+        self.train_loss[positions] = block.train_loss
 
     def with_status(self, status: Status) -> NDArray[np.int64]:
         """Positions of the clients in a status."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
@@ -13,18 +12,22 @@ from numpy.typing import NDArray
 
 from wirelessfl.privacy import Ledger
 from wirelessfl.simulation.client import client
-from wirelessfl.simulation.clock import after_all_else, seconds, ticks
+from wirelessfl.simulation.clock import seconds, ticks
 from wirelessfl.simulation.faults import Faults
+from wirelessfl.simulation.jammer import jammer
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.medium import SERVER, Medium
-from wirelessfl.simulation.messages import Crashed, Message, SlotGrant
+from wirelessfl.simulation.medium import Medium
+from wirelessfl.simulation.messages import Message, SlotGrant
 from wirelessfl.simulation.network import Network
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.selection import Selection
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.timing import BITS_PER_PARAMETER, Timing, WaitFor
-from wirelessfl.simulation.uplinks import Uplink
-from wirelessfl.trace import Status
+from wirelessfl.simulation.uplinks import SlotPlan, Uplink
+from wirelessfl.simulation.window import Window
+from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status
+
+Process = Generator[simpy.Event, Any, None]
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Deployment:
     faults: Faults
     learner: Learner
     uplink: Uplink
+    jams: bool
 
 
 class ParameterServer:
@@ -58,7 +62,7 @@ class ParameterServer:
             deployment: the fixed parts of the simulation.
             ledger: takes the record of what each round released.
             state: the state to continue from; kept up to date.
-            announce: called with each finished round; returns False to stop.
+            announce: called with each finished round; returns False when it is enough.
         """
         self._medium = medium
         self._env = medium.env
@@ -69,142 +73,143 @@ class ParameterServer:
         self._window: Window | None = None
         medium.listen(self._receive)
 
-    def run(self) -> Generator[simpy.Event, Any, None]:
+    def run(self) -> Process:
         """Round after round, until ``announce`` says that it is enough."""
         going_on = True
         while going_on:
-            finished = yield from self._round(Round(self._state.round_index + 1, self._select()))
-            going_on = self._announce(finished)
-
-    def _select(self) -> NDArray[np.int64]:
-        network = self._parts.network
-        return self._parts.selection.select(network.registry.count, self._state.round_index + 1, network.streams)
+            index = self._state.round_index + 1
+            network = self._parts.network
+            this = Round(index, self._parts.selection.select(network.registry.count, index, network.streams))
+            yield from self._round(this)
+            going_on = self._announce(this)
 
     def _receive(self, message: Message) -> None:
         if self._window is not None:
             self._window.take(message)
 
-    def _round(self, this: Round) -> Generator[simpy.Event, Any, Round]:
+    def _round(self, this: Round) -> Process:
         """One round of the protocol."""
-        self._check_presence(this)
-        jammer = self._parts.uplink.appoint_jammer(this)
-        ready, slot_opens = yield from self._train(this)
-        yield from self._upload(this, ready, slot_opens, jammer)
-        self._evaluate(this)
-        return this
+        self._call_the_roll(this)
+        slot_opens = self._env.event()
+        jamming = self._appoint_jammer(this, slot_opens)
+        yield from self._train(this, slot_opens)
+        plan = self._parts.uplink.plan(this, this.with_status(Status.PARTICIPATED), jamming)
+        this.status[plan.silent] = Status.DEEP_FADE
+        silent = np.zeros(len(this.clients), dtype=np.bool_)
+        silent[plan.silent] = True
+        slot_opens.succeed(SlotGrant(silent, plan.jammer_gain))
+        if len(plan.senders):
+            yield self._medium.occupy(plan.airtime)
+            self._update(this, plan)
+        this.values["participants"] = len(plan.senders)
+        this.values["airtime"] = plan.airtime if len(plan.senders) else 0.0
+        this.values.setdefault("energy", 0.0)
+        self._close_the_books(this)
 
-    def _check_presence(self, this: Round) -> None:
+    def _call_the_roll(self, this: Round) -> None:
         """Who of the selected can take part at all."""
         faults, streams = self._parts.faults, self._parts.network.streams
         reachable = faults.availability.available(this.clients, this.index, streams)
-        this.status[~reachable] = Status.UNAVAILABLE
         if faults.battery_j is not None:
-            empty = self._parts.uplink.battery_used(self._state, this.clients) >= faults.battery_j
-            this.status[empty & reachable] = Status.BATTERY_EMPTY
-        for status, kind in ((Status.UNAVAILABLE, "unavailable"), (Status.BATTERY_EMPTY, "battery_empty")):
-            self._medium.note(kind, this.clients[this.status == status])
+            empty = self._state.battery_used_j[this.clients] >= faults.battery_j
+            this.status[empty] = Status.BATTERY_EMPTY
+        this.status[~reachable] = Status.UNAVAILABLE
+        self._note(this, Status.UNAVAILABLE, EventKind.UNAVAILABLE)
+        self._note(this, Status.BATTERY_EMPTY, EventKind.BATTERY_EMPTY)
 
-    def _train(self, this: Round) -> Generator[simpy.Event, Any, tuple[NDArray[np.int64], simpy.Event]]:
-        """Broadcast the model and wait for reports; returns who reported, ascending, and the slot's opening."""
+    def _note(self, this: Round, status: Status, kind: EventKind) -> None:
+        self._medium.note(kind, this.clients[this.with_status(status)])
+
+    def _appoint_jammer(self, this: Round, slot_opens: simpy.Event) -> int | None:
+        """Start the jammer; where its role goes round, the clients present take turns and the jammer does not train.
+
+        Returns:
+            The position of the client that jams, None where the jammer is a node of its own or there is none.
+        """
+        if not self._parts.jams:
+            return None
+        if not self._parts.uplink.rotating_jammer:
+            self._env.process(jammer(self._medium, JAMMER_NODE, slot_opens))
+            return None
+        present = this.with_status(Status.PARTICIPATED)
+        if len(present) < 2:
+            return None
+        position = int(present[this.index % len(present)])
+        this.status[position] = Status.JAMMING
+        self._env.process(jammer(self._medium, int(this.clients[position]), slot_opens))
+        return position
+
+    def _train(self, this: Round, slot_opens: simpy.Event) -> Process:
+        """Broadcast the model, let the clients work, close the window and sort out who did not make it."""
         parts, env = self._parts, self._env
-        active = this.with_status(Status.PARTICIPATED)
-        clients = this.clients[active]
-        streams = parts.network.streams
-        processed = parts.learner.samples_processed(parts.network.registry.samples[clients])
-        compute = parts.timing.compute_time(processed, clients, this.index, streams)
-        crash = parts.faults.crash_after(clients, this.index, streams)
-        this.put("compute_time", active, compute)
-
         dimension = parts.learner.dimension
-        arrives = self._medium.broadcast(BITS_PER_PARAMETER * dimension, parts.timing.downlink_time(dimension))
-        slot_opens = env.event()
-        processes = {
-            int(position): env.process(
+        self._medium.note(EventKind.BROADCAST, SERVER_NODE, BITS_PER_PARAMETER * dimension)
+        arrives = self._medium.occupy(parts.timing.downlink_time(dimension))
+        active = this.with_status(Status.PARTICIPATED)
+        processes = self._start_clients(this, active, arrives, slot_opens)
+        yield arrives
+        self._medium.note(EventKind.COMPUTE_START, this.clients[active])
+        window = self._window = Window(env, parts.wait_for, len(this.clients), set(processes))
+        yield window.closed
+        self._window = None
+        late, crashed = sorted(window.outstanding), sorted(window.crashed)
+        for position in late:
+            processes[position].interrupt()
+        this.status[late] = Status.LATE
+        this.status[crashed] = Status.CRASHED
+
+    def _start_clients(
+        self, this: Round, active: NDArray[np.int64], arrives: simpy.Event, slot_opens: simpy.Event
+    ) -> dict[int, simpy.Process]:
+        """A process for each client that takes part, in ascending order, with what this round has in store for it."""
+        parts = self._parts
+        streams, clients = parts.network.streams, this.clients[active]
+        samples = parts.learner.samples_processed(parts.network.registry.samples[clients])
+        compute_time = parts.timing.compute_time(samples, clients, this.index, streams)
+        crash_after = parts.faults.crash_after(clients, this.index, streams)
+        this.put("compute_time", active, compute_time)
+        crashes = crash_after < compute_time
+        return {
+            position: self._env.process(
                 client(
                     self._medium,
-                    int(position),
-                    int(node),
+                    position,
+                    node,
                     ticks(duration),
-                    ticks(until_crash) if until_crash < duration else None,
+                    ticks(survival) if crash else None,
                     arrives,
                     slot_opens,
                 )
             )
-            for position, node, duration, until_crash in zip(active, clients, compute, crash, strict=True)
+            for position, node, duration, survival, crash in zip(
+                active.tolist(), clients.tolist(), compute_time.tolist(), crash_after.tolist(), crashes, strict=True
+            )
         }
-        yield arrives
-        window = self._window = Window(env, parts.wait_for, len(this.clients), set(processes))
-        yield window.closed
-        self._window = None
-        for position in sorted(window.outstanding):
-            processes[position].interrupt()
-        this.status[sorted(window.outstanding)] = Status.LATE
-        this.status[sorted(window.crashed)] = Status.CRASHED
-        return np.array(sorted(window.ready), dtype=np.int64), slot_opens
 
-    def _upload(
-        self, this: Round, ready: NDArray[np.int64], slot_opens: simpy.Event, jammer: int | None
-    ) -> Generator[simpy.Event, Any, None]:
-        """Open the slot for those who reported, hear the superposition, update the model."""
+    def _update(self, this: Round, plan: SlotPlan) -> None:
+        """Compute the training of those who are heard, superpose, and step the global model."""
         parts, state = self._parts, self._state
-        plan = parts.uplink.plan(this, ready, parts.network, jammer)
-        this.status[ready[plan.silent]] = Status.DEEP_FADE
-        silent = np.zeros(len(this.clients), dtype=np.bool_)
-        silent[ready[plan.silent]] = True
-        slot_opens.succeed(SlotGrant(silent, plan.jammer_gain))
-        this.values["participants"] = float(len(plan.senders))
-        this.values["airtime"] = plan.airtime if len(plan.senders) else 0.0
-        if len(plan.senders):
-            yield self._medium.slot(plan.airtime)
-            blocks = parts.learner.train(state.parameters, this.clients[plan.senders], this.index)
-            reception = parts.uplink.receive(this, plan, blocks, parts.network)
-            self._ledger.add(reception.release) if reception.release is not None else None
-            state.parameters = parts.learner.update(state.parameters, reception.aggregate, this.index)
-        self._medium.note("update", SERVER)
+        blocks = parts.learner.train(state.parameters, this.clients[plan.senders], this.index)
+        reception = parts.uplink.receive(this, plan, blocks)
+        self._medium.note(EventKind.SUPERPOSE, SERVER_NODE)
+        self._ledger.add(reception.release)
+        this.release = reception.release
+        weight = parts.network.registry.weight(this.clients[plan.senders])
+        this.values["train_loss"] = float(np.average(this.train_loss[plan.senders], weights=weight))
+        if parts.faults.battery_j is not None:
+            state.battery_used_j[this.clients[plan.senders]] += reception.battery_drain_j
+        parts.learner.update(state, reception.aggregate, this.index)
+        self._medium.note(EventKind.AGGREGATE, SERVER_NODE)
 
-    def _evaluate(self, this: Round) -> None:
-        """Test the global model and close the books of the round."""
-        accuracy, loss = self._parts.learner.evaluate(self._state.parameters, this.index)
-        this.values.update(
-            test_accuracy=accuracy,
-            test_loss=loss,
-            sim_time=seconds(self._env.now),  # type: ignore[arg-type]
-            epsilon_published=self._ledger.epsilon_published(),
-            epsilon_accounted=self._ledger.epsilon_accounted(),
-        )
-
-
-class Window:
-    """The time in which the server takes reports.
-
-    It closes when enough clients have reported, when nobody is left who could report, or at the deadline; and
-    always after everything else at its instant (see ``clock``).
-    """
-
-    def __init__(self, env: simpy.Environment, wait_for: WaitFor, selected: int, started: set[int]) -> None:
-        """Open a window for the clients at the positions ``started`` of ``selected`` asked."""
-        self.ready: set[int] = set()
-        self.crashed: set[int] = set()
-        self.outstanding = started
-        self.closed = env.event()
-        self._env = env
-        self._needed = wait_for.needed(selected)
-        self._closing = False
-        if wait_for.deadline_s is not None:
-            after_all_else(env, ticks(wait_for.deadline_s)).callbacks.append(self._close)  # type: ignore[union-attr]
-        self._close_if_done()
-
-    def take(self, message: Message) -> None:
-        """A report or the news of a crash."""
-        self.outstanding.discard(message.position)
-        (self.crashed if isinstance(message, Crashed) else self.ready).add(message.position)
-        self._close_if_done()
-
-    def _close_if_done(self) -> None:
-        if not self._closing and (len(self.ready) >= self._needed or not self.outstanding):
-            self._closing = True
-            after_all_else(self._env).callbacks.append(self._close)  # type: ignore[union-attr]
-
-    def _close(self, _: simpy.Event) -> None:
-        if not self.closed.triggered:
-            self.closed.succeed()
+    def _close_the_books(self, this: Round) -> None:
+        """Test the global model, and bring the state to the end of the round."""
+        state, learner = self._state, self._parts.learner
+        this.values["test_accuracy"], this.values["test_loss"] = learner.evaluate(state.parameters, this.index)
+        self._medium.note(EventKind.EVALUATE, SERVER_NODE)
+        this.values["sim_time"] = seconds(self._medium.now)
+        this.values["epsilon_published"] = self._ledger.epsilon_published()
+        this.values["epsilon_accounted"] = self._ledger.epsilon_accounted()
+        state.round_index = this.index
+        state.clock = self._medium.now
+        state.energy_j += this.values["energy"]
+        state.ledger = self._ledger.state()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -16,25 +16,27 @@ class SimulationState:
 
     Attributes:
         parameters: (d,) float32, the global model.
+        server_memory: what the aggregation rule keeps beside the model, by name.
         round_index: rounds finished.
         clock: simulated time in ticks.
         wall_time: seconds of real time spent so far.
-        energy_j: joules spent so far (NaN where watts are unknown).
+        energy_j: joules spent so far; NaN where watts are unknown.
+        battery_used_j: (K,) joules drawn from each client's battery; empty where there are no batteries.
         ledger: the privacy spent so far, as the ledger serialises itself.
-        batteries: joules drawn from the battery of each client that has drawn any: ``clients`` and ``used_j``.
     """
 
     parameters: NDArray[np.float32]
+    server_memory: dict[str, NDArray[Any]] = field(default_factory=dict)
     round_index: int = 0
     clock: int = 0
     wall_time: float = 0.0
     energy_j: float = 0.0
-    ledger: dict[str, NDArray[Any]] = field(default_factory=dict)
-    batteries: dict[str, NDArray[Any]] = field(default_factory=dict)
+    battery_used_j: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    ledger: dict[str, Any] = field(default_factory=dict)
 
     def as_mapping(self) -> dict[str, Any]:
-        """The state as nested mappings of arrays and numbers, for the checkpoint."""
-        return dict(vars(self))
+        """The state as a mapping of arrays, numbers and further mappings, for the checkpoint."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> SimulationState:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,23 +11,22 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import AirRelease
-from wirelessfl.simulation.network import Network
 from wirelessfl.simulation.round import Round
 
 
 @dataclass(frozen=True)
 class SlotPlan:
-    """What happens in the uplink slot, settled before anyone trains for real.
+    """What happens in the uplink slot, settled before anyone's training is computed.
 
     Attributes:
         senders: (k,) positions of the clients that will be heard, ascending.
-        silent: (r,) over those who reported: True in a deep fade.
+        silent: (s,) positions of those who reported and stay silent in a deep fade.
         airtime: seconds of the slot.
         jammer_gain: α_CJ, 0 without jamming.
     """
 
     senders: NDArray[np.int64]
-    silent: NDArray[np.bool_]
+    silent: NDArray[np.int64]
     airtime: float
     jammer_gain: float = 0.0
 
@@ -38,20 +37,28 @@ class Reception:
 
     Attributes:
         aggregate: (d,) float64, the weighted mean update as received.
-        release: the record for the privacy ledger, or None where nothing private was released under a guarantee.
+        release: the record for the privacy ledger.
+        battery_drain_j: (k,) joules that leave each sender's battery. Nominal, from public bounds: a battery that
+            drained with the realised energy would make participation depend on private data (PRIVACY.md).
     """
 
     aggregate: NDArray[np.float64]
-    release: AirRelease | None
+    release: AirRelease
+    battery_drain_j: NDArray[np.float64]
 
 
 class Uplink(Protocol):
     """A way to bring the updates of many clients to the server."""
 
-    def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
-        """Settle the slot for the clients at the positions ``ready``; ``jammer`` is the position of one who jams."""
+    @property
+    def rotating_jammer(self) -> bool:
+        """Whether one of the selected clients jams instead of training."""
         ...
 
-    def receive(self, this: Round, plan: SlotPlan, blocks: Iterator[CohortBlock]) -> Reception:
-        """Hear the updates, block by block, and write the radio's columns of the round."""
+    def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
+        """Settle the slot for the clients at the positions ``ready``, ``jammer`` being the position of one who jams."""
+        ...
+
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+        """Hear the updates block by block, and write the uplink's columns of the round."""
         ...

@@ -1,0 +1,97 @@
+"""What a run looks like on a terminal: a progress line on stderr, a table on stdout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from wirelessfl.api import Result
+from wirelessfl.simulation import Round
+
+__all__ = ["print_result", "progress_line"]
+
+
+def epsilon_text(epsilon: float) -> str:
+    """An ε for people: three digits, or ∞."""
+    return "∞" if math.isinf(epsilon) else f"{epsilon:.3g}"
+
+
+def duration_text(seconds: float) -> str:
+    """A simulated time for people."""
+    if seconds < 1:
+        return f"{1e3 * seconds:.3g} ms"
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+class _RateColumn(ProgressColumn):
+    """Rounds per second of real time."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:.3g} rounds/s" if task.speed else "", style="progress.data.speed")
+
+
+@contextmanager
+def progress_line(rounds: int, *, quiet: bool) -> Iterator[Callable[[Round], None]]:
+    """A live line on stderr; yields the function to call after each round."""
+    columns = (
+        TextColumn("round"),
+        MofNCompleteColumn(),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[state]}"),
+        _RateColumn(),
+        TimeRemainingColumn(compact=True),
+    )
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
+        task = progress.add_task("", total=rounds, state="")
+        accuracy = math.nan
+
+        def on_round(finished: Round) -> None:
+            nonlocal accuracy
+            values = finished.values
+            if not math.isnan(values["test_accuracy"]):
+                accuracy = values["test_accuracy"]
+            state = (
+                f"accuracy {accuracy:.1%}  "
+                f"ε {epsilon_text(values['epsilon_published'])} published, "
+                f"{epsilon_text(values['epsilon_accounted'])} accounted  "
+                f"clock {duration_text(values['sim_time'])}"
+            )
+            progress.update(task, completed=finished.index, state=state)
+
+        yield on_round
+
+
+def print_result(result: Result) -> None:
+    """The summary of a run as a table on stdout, and where its files lie."""
+    summary = result.summary
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    table.add_row("scenario", f"{summary['name']}, seed {summary['seed']} ({summary['status']})")
+    table.add_row("rounds", f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard")
+    table.add_row("test accuracy", f"{summary['test_accuracy']:.1%}, loss {summary['test_loss']:.4g}")
+    table.add_row("model", f"{summary['d']:,} parameters, {summary['samples']:,} training samples")
+    delta = f"at δ = {summary['delta']:g}"
+    table.add_row("ε published", f"{epsilon_text(summary['epsilon_published'])} {delta}: what the paper's theorem says")
+    table.add_row("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}: what holds for what ran")
+    for reason in summary["why_different"]:
+        table.add_row("", Text(f"• {reason}"))
+    table.add_row("", Text(summary["privacy_scope"], style="dim"))
+    table.add_row("simulated time", f"{duration_text(summary['sim_time'])}, on the air {duration_text(summary['airtime'])}")
+    if not math.isnan(summary["energy"]):
+        table.add_row("energy", f"{summary['energy']:.4g} J")
+    table.add_row("real time", duration_text(summary["wall_time"]))
+    table.add_row("trace", Text(str(result.trace)))
+    table.add_row("picture", Text(str(result.picture)))
+    Console(soft_wrap=False).print(table)

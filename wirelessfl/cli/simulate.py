@@ -1,0 +1,57 @@
+"""``wirelessfl simulate``: run one scenario."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from wirelessfl.cli.options import json_option, override_option, scenario_argument
+
+
+@click.command()
+@scenario_argument
+@override_option
+@click.option("--seed", type=click.IntRange(min=0), help="Random seed; overrides the scenario's.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/NAME-SEED].")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@click.option("--threads", type=click.IntRange(min=1), help="Torch threads [as the scenario says, else all cores].")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run; start it where there is none.")
+@click.option("--overwrite", is_flag=True, help="Replace the trace that lies there.")
+@click.option("--quiet", is_flag=True, help="No progress and no table.")
+@json_option
+def command(
+    scenario: str,
+    overrides: tuple[str, ...],
+    seed: int | None,
+    out: Path | None,
+    device: str,
+    threads: int | None,
+    resume: bool,
+    overwrite: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Run SCENARIO, a YAML file or the name of a shipped scenario.
+
+    Writes trace.h5, scenario.yaml, summary.json and summary.png into the results folder.
+    """
+    from wirelessfl.api import simulate
+    from wirelessfl.cli.console import print_result, progress_line
+    from wirelessfl.scenario import load_scenario_with_notes
+    from wirelessfl.summary import to_json
+
+    if seed is not None:
+        overrides = (*overrides, f"seed={seed}")
+    loaded, notes = load_scenario_with_notes(scenario, overrides)
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
+    with progress_line(loaded.rounds, quiet=quiet) as on_round:
+        result = simulate(
+            loaded, out, device=device, threads=threads, resume=resume, overwrite=overwrite, on_round=on_round
+        )
+    if as_json:
+        click.echo(to_json(result.summary), nl=False)
+    elif not quiet:
+        print_result(result)

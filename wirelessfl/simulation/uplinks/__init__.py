@@ -1,0 +1,9 @@
+"""The ways in which updates reach the server; one file each."""
+
+from __future__ import annotations
+
+from wirelessfl.simulation.uplinks.base import Reception, SlotPlan, Uplink
+from wirelessfl.simulation.uplinks.ideal import IdealUplink
+from wirelessfl.simulation.uplinks.over_the_air import OverTheAir
+
+__all__ = ["IdealUplink", "OverTheAir", "Reception", "SlotPlan", "Uplink"]

@@ -1,0 +1,196 @@
+"""Over the air: all clients send in one slot and the channel adds (DESIGN.md §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.privacy import AirRelease
+from wirelessfl.radio import (
+    AirInterface,
+    Jamming,
+    Links,
+    PowerControl,
+    Superposition,
+    Transmission,
+    TransmitPlan,
+    accounted_noise_std,
+    effective_noise_std,
+    jammer_energy,
+    received_bound,
+    received_jamming_std,
+)
+from wirelessfl.simulation.network import JammerLink, Network
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.base import Reception, SlotPlan
+from wirelessfl.streams import Streams
+
+
+@dataclass(frozen=True)
+class AirPlan(SlotPlan):
+    """A slot over the air.
+
+    Attributes:
+        links: (k,) the senders' links.
+        transmit: what the server announces.
+        jammer: the jammer's link, or None without one.
+    """
+
+    links: Links
+    transmit: TransmitPlan
+    jammer: JammerLink | None
+
+
+@dataclass(frozen=True)
+class OverTheAir:
+    """The superposing uplink.
+
+    Attributes:
+        network: draws the channels.
+        policy: power control.
+        air: clip τ, receiver noise σ_c and dimension d.
+        jamming: the cooperative jammer, or None.
+        rotating_jammer: whether its role goes round among the clients.
+        iq_packing: two coordinates a symbol.
+        fade_threshold: g, a client with |ĥ|²/E|ĥ|² below it stays silent.
+        airtime: seconds of a slot.
+        num_symbols: channel uses of a slot.
+        joules_per_unit: joules of one unit of normalised energy, N0/2; NaN where watts are unknown.
+        release: turns what was heard into the record for the ledger.
+    """
+
+    network: Network
+    policy: PowerControl
+    air: AirInterface
+    jamming: Jamming | None
+    rotating_jammer: bool
+    iq_packing: bool
+    fade_threshold: float
+    airtime: float
+    num_symbols: int
+    joules_per_unit: float
+
+    def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> AirPlan:
+        """Draw the channels, let the server plan and the jammer agree."""
+        links = self.network.links(this.clients[ready], this.index)
+        _note_links(this, ready, links)
+        faded = links.in_deep_fade(self.fade_threshold)
+        transmit = self.policy.plan(links.take(~faded), this.index, self.air)
+        sending = np.flatnonzero(~faded)[~transmit.silent]
+        heard = links.take(sending)
+        jammer_link = self._jammer_link(this, jammer)
+        gain = 0.0
+        if self.jamming is not None and jammer_link is not None and len(heard):
+            transmit, gain = self.jamming.agree(self.policy, transmit, heard, self.air, jammer_link.estimate)
+        return AirPlan(
+            senders=ready[sending],
+            silent=np.delete(ready, sending),
+            airtime=self.airtime,
+            jammer_gain=gain,
+            links=heard,
+            transmit=transmit,
+            jammer=jammer_link,
+        )
+
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+        """Superpose the signals block by block, add jamming and receiver noise, undo the scale."""
+        if not isinstance(plan, AirPlan):
+            raise TypeError(f"an over-the-air slot was planned by another uplink: {type(plan).__name__}")
+        on_the_air = Superposition(self.air.dimension, self.iq_packing)
+        for block in blocks:
+            links = plan.links.take(block.positions)
+            transmission = self.policy.transmit(plan.transmit, links, block.norm)
+            on_the_air.add(block.updates, links.channel * transmission.tx_gain)
+            senders = plan.senders[block.positions]
+            this.note_training(senders, block)
+            self._note_transmission(this, senders, block, transmission)
+        received = np.asarray(on_the_air.received(), dtype=np.float64) + self._noise(this.index, plan)
+        self._note_slot(this, plan)
+        # Weights are renormalised after reception: the noise scales with them and ε does not change.
+        mean = received / plan.transmit.receive_scale / plan.links.weight.sum()
+        return Reception(mean, self._release(this, plan), self._nominal_energy(plan) * self.joules_per_unit)
+
+    def _jammer_link(self, this: Round, jammer: int | None) -> JammerLink | None:
+        if self.jamming is None:
+            return None
+        if not self.rotating_jammer:
+            return self.network.jammer_link(this.index)
+        if jammer is None:
+            return None
+        position = np.array([jammer])
+        link = self.network.links(this.clients[position], this.index)
+        _note_links(this, position, link)
+        return JammerLink(complex(link.channel[0]), complex(link.estimate[0]))
+
+    def _noise(self, round_index: int, plan: AirPlan) -> NDArray[np.float64]:
+        """(d,) receiver noise and jamming as they add to the coordinates of the sum."""
+        streams: Streams = self.network.streams
+        dimension = self.air.dimension
+        noise = streams.generator("receiver_noise", round_index).standard_normal(dimension)
+        noise *= self.air.channel_noise_std
+        if plan.jammer is not None and self.jamming is not None and plan.jammer_gain > 0:
+            jamming_std = received_jamming_std(
+                plan.jammer_gain, plan.jammer.channel, self.jamming.noise, plan.jammer.phase_error
+            )
+            noise += jamming_std * streams.generator("jammer_noise", round_index).standard_normal(dimension)
+        return noise
+
+    def _note_transmission(
+        self, this: Round, senders: NDArray[np.int64], block: CohortBlock, transmission: Transmission
+    ) -> None:
+        gain = np.abs(transmission.tx_gain)
+        energy = (gain * block.norm) ** 2
+        this.put("backoff", senders, transmission.backoff)
+        this.put("tx_gain_abs", senders, gain)
+        this.put("tx_energy", senders, energy)
+        this.put("tx_energy_j", senders, energy * self.joules_per_unit)
+
+    def _note_slot(self, this: Round, plan: AirPlan) -> None:
+        jammer_channel = plan.jammer.channel if plan.jammer is not None else complex(np.nan, np.nan)
+        energy = 0.0
+        if self.jamming is not None:
+            energy = jammer_energy(plan.jammer_gain, self.num_symbols, self.jamming.noise)
+        transmitted = float(np.nansum(this.slots["tx_energy"]))
+        this.values.update(
+            server_gain=plan.transmit.server_gain,
+            channel_noise_std=self.air.channel_noise_std,
+            effective_noise_std=self._published_noise_std(plan),
+            jammer_gain=plan.jammer_gain,
+            jammer_channel_re=jammer_channel.real,
+            jammer_channel_im=jammer_channel.imag,
+            jammer_energy=energy,
+            energy=(transmitted + energy) * self.joules_per_unit,
+        )
+
+    def _nominal_energy(self, plan: AirPlan) -> NDArray[np.float64]:
+        """(k,) energy of an update of norm τ, a public bound on what is spent."""
+        at_the_clip = self.policy.transmit(plan.transmit, plan.links, np.full(len(plan.links), self.air.clip))
+        energy: NDArray[np.float64] = (np.abs(at_the_clip.tx_gain) * self.air.clip) ** 2
+        return energy
+
+    def _published_noise_std(self, plan: AirPlan) -> float:
+        channel = plan.jammer.channel if plan.jammer is not None else 0j
+        return effective_noise_std(
+            plan.jammer_gain, channel, plan.transmit.server_gain, self.air.channel_noise_std
+        )
+
+    def _release(self, this: Round, plan: AirPlan) -> AirRelease:
+        """The record for the ledger: what could arrive from each client, and under how much noise."""
+        return AirRelease(
+            round_index=this.index,
+            clients=this.clients[plan.senders],
+            weight=plan.links.weight,
+            backoff=this.slots["backoff"][plan.senders],
+        )
+
+
+def _note_links(this: Round, positions: NDArray[np.int64], links: Links) -> None:
+    this.put("channel_re", positions, links.channel.real)
+    this.put("channel_im", positions, links.channel.imag)
+    this.put("csi_re", positions, links.estimate.real)
+    this.put("csi_im", positions, links.estimate.imag)
+    this.put("path_gain", positions, links.path_gain)

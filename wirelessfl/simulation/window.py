@@ -1,0 +1,62 @@
+"""The time in which the server takes reports."""
+
+from __future__ import annotations
+
+import simpy
+
+from wirelessfl.simulation.clock import after_all_else, ticks
+from wirelessfl.simulation.messages import Crashed, Message
+from wirelessfl.simulation.timing import WaitFor
+
+
+class Window:
+    """Takes reports until enough clients have reported, nobody is left who could, or the deadline has come.
+
+    It closes after everything else at its instant (see ``clock``): a report at the deadline is in time.
+
+    Attributes:
+        closed: fires when the window has closed.
+        ready: positions of the clients that reported.
+        crashed: positions of the clients that were lost.
+        outstanding: positions of the clients still at work.
+    """
+
+    def __init__(self, env: simpy.Environment, wait_for: WaitFor, selected: int, started: set[int]) -> None:
+        """Open a window.
+
+        Args:
+            env: the simulation.
+            wait_for: when to close.
+            selected: clients selected in the round; shares are counted of these.
+            started: positions of the clients that began to work.
+        """
+        self.closed = env.event()
+        self.ready: set[int] = set()
+        self.crashed: set[int] = set()
+        self.outstanding = set(started)
+        self._env = env
+        self._needed = wait_for.needed(selected)
+        self._closing = False
+        if wait_for.deadline_s is not None:
+            self._close_after(ticks(wait_for.deadline_s))
+        self._close_if_done()
+
+    def take(self, message: Message) -> None:
+        """A report, or the news of a crash."""
+        self.outstanding.discard(message.position)
+        (self.crashed if isinstance(message, Crashed) else self.ready).add(message.position)
+        self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if not self._closing and (len(self.ready) >= self._needed or not self.outstanding):
+            self._closing = True
+            self._close_after(0)
+
+    def _close_after(self, delay: int) -> None:
+        callbacks = after_all_else(self._env, delay).callbacks
+        assert callbacks is not None, "an event that is still to come has callbacks"
+        callbacks.append(self._close)
+
+    def _close(self, _: simpy.Event) -> None:
+        if not self.closed.triggered:
+            self.closed.succeed()

@@ -1,0 +1,94 @@
+"""The numbers of ``summary.json``."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+MILESTONES = (0.5, 0.8, 0.9)
+"""Test accuracies to which time and energy are reported, beside the best one reached."""
+
+NOT_COVERED = (
+    "Both ε hold for one run and for what the adversary sees, never for the trace: the seed, update norms, "
+    "training losses and actual back-off are private data of the simulated clients."
+)
+
+
+def last_finite(values: NDArray[np.float64]) -> float:
+    """The last value that is not NaN, or NaN when there is none."""
+    known = values[~np.isnan(values)]
+    return float(known[-1]) if len(known) else math.nan
+
+
+def _first_reaching(accuracy: NDArray[np.float64], level: float, spent: NDArray[np.float64]) -> float | None:
+    reached = np.flatnonzero(accuracy >= level)
+    return float(spent[reached[0]]) if len(reached) else None
+
+
+def _to_accuracy(accuracy: NDArray[np.float64], spent: NDArray[np.float64]) -> dict[str, float | None]:
+    """What had been spent when each milestone, and the best accuracy, was first reached."""
+    rows = {f"{level:.0%}": _first_reaching(accuracy, level, spent) for level in MILESTONES}
+    best = float(np.nanmax(accuracy)) if np.any(~np.isnan(accuracy)) else math.nan
+    rows["best"] = _first_reaching(accuracy, best, spent)
+    return rows
+
+
+def summarise(trace: xr.Dataset, why_different: list[str]) -> dict[str, Any]:
+    """The summary of a run, from its trace.
+
+    Args:
+        trace: the opened trace.
+        why_different: the ledger's reasons why the two ε differ.
+
+    Returns:
+        The keys of CONTRACT.md; values in SI units, NaN and infinity as floats (see ``to_json``).
+    """
+    attributes: Mapping[str, Any] = trace.attrs
+    columns = {str(name): trace[name].values for name in trace.data_vars if trace[name].dims == ("round",)}
+    accuracy, energy = columns["test_accuracy"], np.cumsum(columns["energy"])
+    return {
+        "name": attributes["name"],
+        "seed": int(attributes["seed"]),
+        "status": attributes["status"],
+        "rounds": len(accuracy),
+        "test_accuracy": last_finite(accuracy),
+        "test_loss": last_finite(columns["test_loss"]),
+        "epsilon_published": last_finite(columns["epsilon_published"]),
+        "epsilon_accounted": last_finite(columns["epsilon_accounted"]),
+        "delta": float(attributes["delta"]),
+        "why_different": why_different,
+        "privacy_scope": NOT_COVERED,
+        "sim_time": last_finite(columns["sim_time"]),
+        "wall_time": last_finite(columns["wall_time"]),
+        "airtime": float(np.sum(columns["airtime"])),
+        "energy": float(np.sum(columns["energy"])),
+        "participants_mean": float(np.mean(columns["participants"])) if len(accuracy) else math.nan,
+        "d": int(attributes["dimension"]),
+        "samples": int(attributes["total_samples"]),
+        "time_to_accuracy": _to_accuracy(accuracy, columns["sim_time"]),
+        "energy_to_accuracy": _to_accuracy(accuracy, energy),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON has neither NaN nor infinity: null and the string "inf" stand for them."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+def to_json(summary: Mapping[str, Any]) -> str:
+    """The text of ``summary.json``."""
+    return json.dumps(_plain(dict(summary)), indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,117 @@
+"""``summary.png``: one run at a glance, as wide as a column of a paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's palette: told apart by colour-blind readers and in grey print.
+BLUE, ORANGE, GREEN, VERMILION, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#7F7F7F"
+COLUMN_WIDTH_IN = 3.5
+
+
+def draw_summary(trace: xr.Dataset, path: Path) -> None:
+    """Draw accuracy and loss, both ε, channels and back-off, energy and airtime over the rounds.
+
+    Args:
+        trace: the opened trace.
+        path: where the PNG goes.
+    """
+    # The object interface needs no display and leaves no global figure behind.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(COLUMN_WIDTH_IN, 7.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(4, 1, sharex=True)
+    rounds = trace["round"].values
+    for axes, draw in zip(panels, (_learning, _privacy, _channels, _resources), strict=True):
+        draw(axes, trace, rounds)
+        axes.tick_params(labelsize=7)
+        axes.grid(alpha=0.25, linewidth=0.5)
+    panels[-1].set_xlabel("round", fontsize=8)
+    name, seed, status = trace.attrs["name"], trace.attrs["seed"], trace.attrs["status"]
+    figure.suptitle(f"{name}, seed {seed}" + ("" if status == "complete" else f" ({status})"), fontsize=9)
+    figure.savefig(path, dpi=200)
+
+
+def _plot(axes: Axes, rounds: NDArray[np.int64], values: NDArray[np.float64], colour: str, label: str) -> None:
+    """A line through the values that exist, with a dot where a line would be invisible."""
+    known = np.isfinite(values)
+    axes.plot(rounds[known], values[known], color=colour, label=label, linewidth=1.2, marker="." if known.sum() < 3 else "")
+
+
+def _legend(axes: Axes, *others: Axes) -> None:
+    handles = [handle for each in (axes, *others) for handle in each.get_legend_handles_labels()[0]]
+    if handles:
+        axes.legend(handles=handles, fontsize=6.5, frameon=False, loc="best")
+
+
+def _learning(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
+    _plot(axes, rounds, 100 * trace["test_accuracy"].values, BLUE, "test accuracy")
+    axes.set_ylabel("accuracy (%)", fontsize=8)
+    axes.set_ylim(0, 100)
+    loss = axes.twinx()
+    _plot(loss, rounds, trace["test_loss"].values, ORANGE, "test loss (right)")
+    loss.set_ylim(bottom=0)
+    loss.tick_params(labelsize=7)
+    _legend(axes, loss)
+
+
+def _privacy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
+    for name, colour, label in (
+        ("epsilon_published", GREEN, "published (the paper's theorem)"),
+        ("epsilon_accounted", VERMILION, "accounted (what really holds)"),
+    ):
+        values = trace[name].values
+        _plot(axes, rounds, values, colour, label)
+        if len(values) and np.all(np.isinf(values)):
+            axes.plot([], [], color=colour, label=f"{label}: ∞")
+    axes.set_yscale("log")
+    axes.set_ylabel(f"ε at δ = {trace.attrs['delta']:g}", fontsize=8)
+    _legend(axes)
+
+
+def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
+    magnitude = np.hypot(trace["channel_re"].values, trace["channel_im"].values)
+    heard = np.any(np.isfinite(magnitude), axis=1)
+    if heard.any():
+        low, middle, high = np.nanpercentile(magnitude[heard], (10, 50, 90), axis=1)
+        axes.fill_between(rounds[heard], low, high, color=BLUE, alpha=0.2, linewidth=0, label="|h|, 10–90 % of clients")
+        axes.plot(rounds[heard], middle, color=BLUE, linewidth=1.2, label="|h|, median")
+        jammer = np.hypot(trace["jammer_channel_re"].values, trace["jammer_channel_im"].values)
+        _plot(axes, rounds, jammer, GREY, "|h| of the jammer")
+        axes.set_ylim(bottom=0)
+    axes.set_ylabel("channel gain", fontsize=8)
+    backoff = trace["backoff"].values
+    sent = np.any(np.isfinite(backoff), axis=1)
+    twin = axes.twinx()
+    if sent.any():
+        twin.plot(rounds[sent], np.nanmax(backoff[sent], axis=1), color=VERMILION, linewidth=1, label="largest back-off (right)")
+    twin.set_ylim(bottom=1)
+    twin.tick_params(labelsize=7)
+    _legend(axes, twin)
+
+
+def _resources(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
+    joules = np.isfinite(trace["energy"].values).any()
+    if joules:
+        _plot(axes, rounds, trace["energy"].values, BLUE, "energy of the round")
+        axes.set_ylabel("energy (J)", fontsize=8)
+    else:
+        _plot(axes, rounds, np.nansum(trace["tx_energy"].values, axis=1), BLUE, "all clients, ‖x‖²")
+        _plot(axes, rounds, trace["jammer_energy"].values, VERMILION, "jammer")
+        axes.set_ylabel("energy / noise", fontsize=8)
+        axes.set_yscale("symlog")
+    clock = axes.twinx()
+    _plot(clock, rounds, np.cumsum(trace["airtime"].values), GREY, "airtime so far, s (right)")
+    clock.set_ylim(bottom=0)
+    clock.tick_params(labelsize=7)
+    _legend(axes, clock)
