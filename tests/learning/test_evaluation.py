@@ -1,0 +1,49 @@
+"""Evaluation against the obvious computation."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from wirelessfl.learning.data.examples import Examples
+from wirelessfl.learning.evaluation import evaluate
+from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.models import mlp
+from wirelessfl.learning.objective import sample_losses
+
+
+def test_accuracy_and_loss_over_several_chunks() -> None:
+    model = FlatModel(lambda: mlp((6,), 4, hidden=(5,)), (6,), 4)
+    parameters = 3 * model.initial(1)
+    generator = torch.Generator().manual_seed(2)
+    inputs = torch.randn(2500, 6, generator=generator)
+    targets = torch.randint(4, (2500,), generator=generator)
+    found = evaluate(model, parameters, Examples(inputs, targets))
+    logits = model.logits(parameters, inputs)
+    assert found.accuracy == (logits.argmax(1) == targets).double().mean().item()
+    assert found.loss == pytest.approx(nn.functional.cross_entropy(logits.double(), targets).item(), rel=1e-6)
+
+
+def test_a_diverged_model_is_reported() -> None:
+    model = FlatModel(lambda: mlp((6,), 4), (6,), 4)
+    found = evaluate(
+        model, torch.full((model.dimension,), math.nan), Examples(torch.ones(3, 6), torch.tensor([0, 0, 1]))
+    )
+    assert found.accuracy == 0.0
+    assert math.isnan(found.loss)
+
+
+def test_no_examples_are_refused() -> None:
+    model = FlatModel(lambda: mlp((6,), 4), (6,), 4)
+    with pytest.raises(ValueError, match="no examples"):
+        evaluate(model, model.initial(0), Examples(torch.ones(0, 6), torch.ones(0, dtype=torch.int64)))
+
+
+def test_sample_losses_are_cross_entropy_and_stand_large_logits() -> None:
+    logits = torch.tensor([[[1.0, 2.0, 3.0], [1e4, -1e4, 0.0]]])
+    targets = torch.tensor([[2, 0]])
+    expected = nn.functional.cross_entropy(logits[0], targets[0], reduction="none")
+    torch.testing.assert_close(sample_losses(logits, targets)[0], expected)

@@ -1,0 +1,3 @@
+"""Local training, models, data and aggregation: the learning core, without a clock."""
+
+from __future__ import annotations

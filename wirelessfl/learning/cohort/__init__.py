@@ -1,0 +1,26 @@
+"""Local training of many clients at once."""
+
+from __future__ import annotations
+
+from wirelessfl.learning.cohort.engine import train_cohort
+from wirelessfl.learning.cohort.training import CohortBlock, ExecutionPlan, LocalTraining, Precision
+from wirelessfl.learning.cohort.transform import (
+    GradientTransform,
+    PrivateSum,
+    SampleGradients,
+    StepContext,
+    TransformState,
+)
+
+__all__ = [
+    "CohortBlock",
+    "ExecutionPlan",
+    "GradientTransform",
+    "LocalTraining",
+    "Precision",
+    "PrivateSum",
+    "SampleGradients",
+    "StepContext",
+    "TransformState",
+    "train_cohort",
+]

@@ -1,0 +1,84 @@
+"""Local training of a whole cohort: clients stacked on a leading axis, in fixed blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wirelessfl.learning.batches import local_steps, plan_batches
+from wirelessfl.learning.cohort.block import BlockData
+from wirelessfl.learning.cohort.general import GeneralGradients
+from wirelessfl.learning.cohort.precision import precision_scope
+from wirelessfl.learning.cohort.run import LocalRun
+from wirelessfl.learning.cohort.training import CohortBlock, ExecutionPlan, LocalTraining
+from wirelessfl.learning.cohort.transform import GradientTransform, StepContext, TransformState
+from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.population import Population
+from wirelessfl.streams import Streams
+
+
+def train_cohort(
+    model: FlatModel,
+    start: Tensor,
+    population: Population,
+    clients: NDArray[np.int64],
+    training: LocalTraining,
+    streams: Streams,
+    round_index: int,
+    plan: ExecutionPlan,
+    transform: GradientTransform | None = None,
+    transform_state: Mapping[str, Tensor] | None = None,
+) -> Iterator[CohortBlock]:
+    """Train ``clients`` from the global model and give their updates, block by block.
+
+    Clients are sorted by their number of local steps, so that those of a block are alike, and each block is
+    computed, handed out and forgotten: memory grows with the block and not with the cohort. What is computed
+    for a client does not depend on the others beyond float rounding, and the order of blocks is fixed.
+
+    Args:
+        model: The model.
+        start: (d,) the global model w̄; its dtype is that of the computation (float64 to check float32).
+        population: The clients' data.
+        clients: (n,) the clients to train, each once.
+        training: What each of them does.
+        streams: Random streams of the run; the purpose used here is ``batch_order``.
+        round_index: Communication round, from 0.
+        plan: How to compute it.
+        transform: Per-sample clipping and noise; None trains on plain batch gradients.
+        transform_state: Rows (n, ...) of the transform's state from earlier rounds, in the order of
+            ``clients``; None starts anew.
+
+    Yields:
+        Blocks of at most ``plan.chunk`` clients that together hold each client once.
+    """
+    start = start.to(plan.device)
+    model.module.to(plan.device)
+    gradients = GeneralGradients(model)
+    sizes = population.sizes[clients]
+    steps = local_steps(sizes, training.batch_size, training.epochs, training.steps)
+    order = np.lexsort((np.arange(len(clients)), -sizes, -steps))
+    for first in range(0, len(clients), plan.chunk):
+        positions = order[first : first + plan.chunk]
+        members = clients[positions]
+        stream = streams.nodes("batch_order", round_index, members)
+        batches = plan_batches(training.sampling, stream, sizes[positions], steps[positions], training.batch_size)
+        with torch.no_grad(), precision_scope(plan):
+            run = LocalRun(gradients, start, training, BlockData.of(population.shards(members), batches, start))
+            if transform is None:
+                run.train()
+            else:
+                state = _rows_of(transform_state, positions, transform.start(members, start))
+                context = StepContext(streams, round_index, 0, members, run.data.divisor[0], training.learning_rate)
+                run.train_privately(transform, state, context)
+            yield run.finish(positions)
+
+
+def _rows_of(state: Mapping[str, Tensor] | None, positions: NDArray[np.int64], fresh: TransformState) -> TransformState:
+    """The rows of ``state`` at ``positions`` where there is any, else the fresh ones."""
+    if state is None:
+        return fresh
+    return {name: state[name][torch.from_numpy(positions)].to(rows.device) for name, rows in fresh.items()}

@@ -1,0 +1,108 @@
+"""Gradients of any module, stacked over clients by ``torch.func``: vmap over clients of grad of the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch.func import grad, vmap
+
+from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.objective import sample_losses
+
+_FORMED_BYTES = 64 * 2**20  # per-sample gradients held at a time
+
+
+class GeneralGradients:
+    """Batch and per-sample gradients of ``model`` at the parameters of many clients."""
+
+    def __init__(self, model: FlatModel) -> None:
+        self.model = model
+        self._of_batch = vmap(grad(self._weighted_loss, has_aux=True))
+        self._of_sample = vmap(vmap(grad(self._sample_loss), in_dims=(None, 0, 0)))
+        self._losses = vmap(self._batch_losses)
+
+    def _batch_losses(self, flat: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
+        return sample_losses(self.model.logits(flat, inputs), targets)
+
+    def _weighted_loss(self, flat: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        losses = self._batch_losses(flat, inputs, targets)
+        return (losses * weights).sum(), losses
+
+    def _sample_loss(self, flat: Tensor, sample: Tensor, target: Tensor) -> Tensor:
+        return self._batch_losses(flat, sample[None], target[None])[0]
+
+    def weighted(self, parameters: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradient of the weighted batch loss Σ_b weights_b ℓ_b, and the losses.
+
+        Args:
+            parameters: (k, d).
+            inputs: (k, B, *feature).
+            targets: (k, B).
+            weights: (k, B).
+
+        Returns:
+            (k, d) gradients and (k, B) unweighted losses.
+        """
+        gradient, losses = self._of_batch(parameters, inputs, targets, weights)
+        return gradient, losses
+
+    def formed(self, parameters: Tensor, inputs: Tensor, targets: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """Per-sample gradients (k, b, d), a slice of the samples at a time."""
+        clients, samples = targets.shape
+        at_once = max(1, _FORMED_BYTES // (parameters.element_size() * clients * self.model.dimension))
+        for first in range(0, samples, at_once):
+            part = slice(first, min(first + at_once, samples))
+            yield part, self._of_sample(parameters, inputs[:, part], targets[:, part])
+
+    def losses(self, parameters: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
+        """(k, B) losses."""
+        result: Tensor = self._losses(parameters, inputs, targets)
+        return result
+
+    def of_samples(
+        self, parameters: Tensor, inputs: Tensor, targets: Tensor, present: Tensor
+    ) -> GeneralSampleGradients:
+        """The per-sample gradients of one step; ``present`` (k, B) says which samples are no padding."""
+        return GeneralSampleGradients(self, parameters, inputs, targets, present)
+
+
+class GeneralSampleGradients:
+    """``SampleGradients`` of any module: norms from gradients formed in chunks, sums from one weighted backward."""
+
+    def __init__(
+        self, gradients: GeneralGradients, parameters: Tensor, inputs: Tensor, targets: Tensor, present: Tensor
+    ) -> None:
+        self._gradients = gradients
+        self._batch = (parameters, inputs, targets)
+        self.present = present
+        self.losses = gradients.losses(*self._batch)
+
+    def formed(self) -> Iterator[tuple[slice, Tensor]]:
+        """See ``SampleGradients.formed``."""
+        return self._gradients.formed(*self._batch)
+
+    def squared_norms(self) -> Tensor:
+        """See ``SampleGradients.squared_norms``."""
+        sizes = self._gradients.model.sizes
+        return torch.cat(
+            [
+                torch.stack([piece.square().sum(-1) for piece in torch.split(part, sizes, dim=-1)], dim=-1)
+                for _, part in self.formed()
+            ],
+            dim=1,
+        )
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """See ``SampleGradients.weighted_sum``."""
+        if weights.ndim == 2:
+            return self._gradients.weighted(*self._batch, weights.where(self.present, 0.0))[0]
+        weights = weights.where(self.present[:, :, None], 0.0)
+        total = torch.zeros_like(self._batch[0])
+        sizes = self._gradients.model.sizes
+        pieces = torch.split(total, sizes, dim=-1)
+        for samples, part in self.formed():
+            for layer, (piece, of_layer) in enumerate(zip(pieces, torch.split(part, sizes, dim=-1), strict=True)):
+                piece += torch.einsum("kb,kbp->kp", weights[:, samples, layer], of_layer)
+        return total

@@ -1,0 +1,104 @@
+"""Where differential privacy enters local training: between per-sample gradients and the optimizer.
+
+In every step the engine hands a ``GradientTransform`` the per-sample gradients of all active clients, without
+having formed them, and takes back one vector a client: the sum of the clipped gradients plus noise. The engine
+then divides by the batch size (a public number), adds the proximal term and calls the optimizer. A transform is
+thus a pure function over stacked tensors; its memory is a dictionary of rows, one a client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wirelessfl.streams import Streams
+
+TransformState: TypeAlias = dict[str, Tensor]
+
+
+class SampleGradients(Protocol):
+    """The gradients ∇ℓ_b of every sample b in the batches of k clients, for one step.
+
+    The gradients are of the plain loss, neither weighted nor divided. Samples that only pad a batch (``present``
+    is False) have arbitrary norms; ``weighted_sum`` ignores them whatever their weight.
+
+    Attributes:
+        present: (k, B) bool, which samples are there.
+        losses: (k, B) the loss of each sample.
+    """
+
+    present: Tensor
+    losses: Tensor
+
+    def squared_norms(self) -> Tensor:
+        """(k, B, L) squared norms of the part of ∇ℓ_b in each of the L parameters, in flat order.
+
+        Their sum over the last axis is ‖∇ℓ_b‖². No per-sample gradient is formed where the layer's norm has a
+        closed form.
+        """
+        ...
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """(k, d) sums Σ_b weights_b ∇ℓ_b, for (k, B) weights or (k, B, L) weights, one for each parameter."""
+        ...
+
+    def formed(self) -> Iterator[tuple[slice, Tensor]]:
+        """The gradients themselves, (k, b, d) for a slice of samples at a time, in chunks that fit in memory.
+
+        For norms that have no closed form (a wavelet norm). Each chunk may be overwritten by the caller.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """Which step this is, for schedules and random streams.
+
+    Attributes:
+        streams: The run's random streams. Draw per client, step and round, never per chunk.
+        round_index: Communication round, from 0.
+        step: Local step, from 0.
+        clients: (k,) int64, the clients whose step this is.
+        divisor: (k,) the batch size that the sum will be divided by, public.
+        learning_rate: η.
+    """
+
+    streams: Streams
+    round_index: int
+    step: int
+    clients: NDArray[np.int64]
+    divisor: Tensor
+    learning_rate: float
+
+
+@dataclass(frozen=True)
+class PrivateSum:
+    """What a transform gives back for one step.
+
+    Attributes:
+        total: (k, d) the sum of the clipped gradients plus noise, not yet divided by the batch size; the engine
+            may overwrite it.
+        state: The rows (k, ...) for the next step; may be those that came in, changed in place.
+        statistics: Name to (k,): what the ledger or the trace wants to know of this step.
+    """
+
+    total: Tensor
+    state: TransformState
+    statistics: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+class GradientTransform(Protocol):
+    """Per-sample clipping and noise of one local step."""
+
+    def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
+        """The state (k, ...) of clients that have never trained before, on the device and in the dtype of ``like``."""
+        ...
+
+    def __call__(self, gradients: SampleGradients, state: TransformState, context: StepContext) -> PrivateSum:
+        """Clip, sum and add noise for the active clients of one step."""
+        ...

@@ -1,0 +1,70 @@
+"""A model as a function of one flat parameter vector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from wirelessfl.learning.models.checks import check_module
+
+
+class FlatModel:
+    """A torch module whose parameters are one float32 vector of dimension d.
+
+    The order is that of ``module.named_parameters()``, each parameter row by row.
+
+    Args:
+        build: Makes the module; called once here and once for each ``initial``. Its random initialisation
+            is taken from the seed given there, never from torch's global generator.
+        feature_shape: Shape of one sample.
+        num_classes: Number of logits.
+
+    Attributes:
+        module: The module; holds structure and buffers, its own parameter values are never used.
+        dimension: d, the number of trainable parameters.
+        shapes: Name of each parameter to its shape, in flat order.
+
+    Raises:
+        ValueError: if the module cannot be trained sample by sample (see ``check_module``).
+    """
+
+    def __init__(self, build: Callable[[], nn.Module], feature_shape: Sequence[int], num_classes: int) -> None:
+        self._build = build
+        self.feature_shape = tuple(feature_shape)
+        self.num_classes = num_classes
+        self.module = _build_from_seed(build, 0)
+        check_module(self.module, self.feature_shape, num_classes)
+        self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
+        self.sizes = [math.prod(shape) for shape in self.shapes.values()]
+        self.dimension = sum(self.sizes)
+
+    def initial(self, seed: int) -> Tensor:
+        """(d,) initial parameters: the module's own initialisation under ``seed``."""
+        parameters = _build_from_seed(self._build, seed).parameters()
+        return torch.cat([parameter.detach().flatten() for parameter in parameters])
+
+    def unflatten(self, flat: Tensor) -> dict[str, Tensor]:
+        """``flat`` (..., d) as named parameters (..., *shape); views where ``flat`` is contiguous."""
+        if flat.shape[-1] != self.dimension:
+            raise ValueError(f"expected {self.dimension} parameters, got {flat.shape[-1]}")
+        parts = torch.split(flat, self.sizes, dim=-1)
+        return {
+            name: part.reshape(flat.shape[:-1] + shape)
+            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
+        }
+
+    def logits(self, flat: Tensor, inputs: Tensor) -> Tensor:
+        """(B, num_classes) logits of ``inputs`` (B, *feature_shape) at the parameters ``flat`` (d,)."""
+        output: Tensor = functional_call(self.module, self.unflatten(flat), (inputs,))
+        return output
+
+
+def _build_from_seed(build: Callable[[], nn.Module], seed: int) -> nn.Module:
+    """Build with torch's CPU generator set to ``seed``, and put the generator back as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return build()

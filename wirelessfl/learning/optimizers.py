@@ -1,0 +1,133 @@
+"""Local optimizers as step functions over the stacked parameters of many clients.
+
+Row by row they do what ``torch.optim`` does. All state is explicit and starts at zero: the accumulated gradient
+a ← decay · a + g, which whoever computes gradients g keeps (so that a momentum costs no pass of its own), and a
+dictionary of (k, d) matrices. Parameters and state are updated in place.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import torch
+from torch import Tensor
+
+OptimizerState: TypeAlias = dict[str, Tensor]
+
+
+class Optimizer(Protocol):
+    """One step of all rows at once."""
+
+    @property
+    def decay(self) -> float:
+        """What the accumulated gradient is multiplied by before a new gradient is added; 0 forgets it."""
+        ...
+
+    def start(self, parameters: Tensor) -> OptimizerState:
+        """The state before the first step, for ``parameters`` (k, d)."""
+        ...
+
+    def step(
+        self, parameters: Tensor, accumulated: Tensor, state: OptimizerState, learning_rate: float, step: int
+    ) -> None:
+        """Update ``parameters`` (k, d) and ``state`` in place.
+
+        Args:
+            parameters: Parameters, a row a client.
+            accumulated: (k, d) accumulated gradient; may be overwritten where ``decay`` is 0.
+            state: What ``start`` gave, or the first k rows of it.
+            learning_rate: η.
+            step: Steps taken before this one, the same for all rows.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Gradient descent with momentum: v ← momentum · v + g, w ← w − η v.
+
+    Raises:
+        ValueError: if the momentum lies outside [0, 1).
+    """
+
+    momentum: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum must lie in [0, 1), not {self.momentum}")
+
+    @property
+    def decay(self) -> float:
+        """The momentum: the velocity is the accumulated gradient."""
+        return self.momentum
+
+    def start(self, parameters: Tensor) -> OptimizerState:
+        """No state besides the velocity."""
+        return {}
+
+    def step(
+        self, parameters: Tensor, accumulated: Tensor, state: OptimizerState, learning_rate: float, step: int
+    ) -> None:
+        """See ``Optimizer.step``."""
+        parameters.add_(accumulated, alpha=-learning_rate)
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015, Algorithm 1.
+
+    Raises:
+        ValueError: if a beta lies outside [0, 1) or eps is negative.
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    decay: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1 and self.eps >= 0):
+            raise ValueError(f"Adam needs betas in [0, 1) and eps ≥ 0, not {self}")
+
+    def start(self, parameters: Tensor) -> OptimizerState:
+        """Both moments."""
+        return {"mean": torch.zeros_like(parameters), "square": torch.zeros_like(parameters)}
+
+    def step(
+        self, parameters: Tensor, accumulated: Tensor, state: OptimizerState, learning_rate: float, step: int
+    ) -> None:
+        """See ``Optimizer.step``."""
+        mean = state["mean"].lerp_(accumulated, 1 - self.beta1)
+        square = state["square"].mul_(self.beta2).addcmul_(accumulated, accumulated, value=1 - self.beta2)
+        root_correction = math.sqrt(1 - self.beta2 ** (step + 1))
+        denominator = torch.sqrt(square, out=accumulated).div_(root_correction).add_(self.eps)
+        parameters.addcdiv_(mean, denominator, value=-learning_rate / (1 - self.beta1 ** (step + 1)))
+
+
+@dataclass(frozen=True)
+class AdaGrad:
+    """Duchi, Hazan and Singer, "Adaptive subgradient methods", JMLR 2011, diagonal form.
+
+    Raises:
+        ValueError: if eps is negative.
+    """
+
+    eps: float = 1e-10
+    decay: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        if not self.eps >= 0:
+            raise ValueError(f"AdaGrad needs eps ≥ 0, not {self.eps}")
+
+    def start(self, parameters: Tensor) -> OptimizerState:
+        """The sum of squared gradients."""
+        return {"square": torch.zeros_like(parameters)}
+
+    def step(
+        self, parameters: Tensor, accumulated: Tensor, state: OptimizerState, learning_rate: float, step: int
+    ) -> None:
+        """See ``Optimizer.step``."""
+        square = state["square"].addcmul_(accumulated, accumulated)
+        parameters.addcdiv_(accumulated, square.sqrt().add_(self.eps), value=-learning_rate)
