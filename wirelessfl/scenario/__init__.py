@@ -1,7 +1,38 @@
-"""Scenario files: what a user writes, checked and frozen."""
+"""Scenario files: what a user writes, checked and frozen.
+
+`load_scenario` reads a file or a shipped name into a `Scenario`, a tree of frozen sections; the families of variants
+(``training.algorithm``, ``channel.fading``, ...) are unions of small classes, one module each.
+"""
 
 from __future__ import annotations
 
+from wirelessfl.scenario.base import Steps
+from wirelessfl.scenario.library import Shipped, copy_shipped, list_shipped, locate
+from wirelessfl.scenario.loader import (
+    Resolved,
+    differing_keys,
+    dump_scenario,
+    load_scenario,
+    parse_scenario,
+    resolve_scenario,
+)
 from wirelessfl.scenario.scenario import Scenario, scenario_schema
+from wirelessfl.scenario.shape import KeyInfo, all_keys
 
-__all__ = ["Scenario", "scenario_schema"]
+__all__ = [
+    "KeyInfo",
+    "Resolved",
+    "Scenario",
+    "Shipped",
+    "Steps",
+    "all_keys",
+    "copy_shipped",
+    "differing_keys",
+    "dump_scenario",
+    "list_shipped",
+    "load_scenario",
+    "locate",
+    "parse_scenario",
+    "resolve_scenario",
+    "scenario_schema",
+]

@@ -51,10 +51,10 @@ class Section(BaseModel):
     """Pairs of keys of which exactly one is given."""
 
 
-class External(Section):
-    """The variant of a family that lies outside this package; options go to its constructor as keyword arguments."""
+Options = dict[str, JsonValue]
+"""Keyword arguments for an object outside this package, whatever it takes."""
 
-    options: dict[str, JsonValue] = key({}, "Keyword arguments for the object named, passed on as they are.")
+OPTIONS = "Keyword arguments for the object named, passed on as they are."
 
 
 def contradiction(path: str, found: str, allowed: str) -> PydanticCustomError:
@@ -149,7 +149,7 @@ def _shape_of(member: Any) -> str:
     if get_origin(member) is Literal:
         return "word"
     bare = get_args(member)[0] if get_origin(member) is Annotated else member
-    return "number" if bare in (int, float) else "mapping"
+    return "word" if bare is str else "number" if bare in (int, float) else "mapping"
 
 
 def _shape_of_value(value: Any) -> str | None:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from wirelessfl.scenario.base import External, Family, NonNegative, Reference, Section, key
+from wirelessfl.scenario.base import OPTIONS, Family, NonNegative, Options, Reference, Section, key
 
 
 class RayleighFading(Section):
@@ -21,10 +21,11 @@ class StaticFading(Section):
     model: Literal["static"] = key("static", "No fading: h = 1 for everybody, always.")
 
 
-class ExternalFading(External):
+class ExternalFading(Section):
     """A fading model of the user's own."""
 
     model: Reference = key(..., "Importable fading model, as package.module:Class.")
+    options: Options = key({}, OPTIONS)
 
 
 Fading = Annotated[RayleighFading | StaticFading | ExternalFading, Family("model", default="rayleigh")]

@@ -6,9 +6,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from wirelessfl.scenario.base import Count, Family, NonNegative, Positive, Section, contradiction, key
+from wirelessfl.scenario.base import ByShape, Count, Family, NonNegative, Positive, Section, contradiction, key
 
-Label = Annotated[int, Field(ge=0)]
+Label = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
+"""A class, by its number or its name."""
 
 
 class LabelledSet(Section):
@@ -18,16 +19,17 @@ class LabelledSet(Section):
     """Classes of the whole set."""
 
     name: str = key("", "The data set.")
-    classes: Annotated[tuple[Label, ...], Field(strict=False)] | None = key(
-        None, "Use only these classes, as labels counted from 0 [list]; they are renumbered in this order. null: all."
+    classes: Annotated[tuple[Annotated[Label, ByShape()], ...], Field(strict=False)] | None = key(
+        None, "Use only these classes [list of numbers from 0 or names]; they are renumbered in this order. null: all."
     )
 
     @model_validator(mode="after")
     def _check_classes(self) -> LabelledSet:
         if self.classes is None:
             return self
-        allowed = f"at least two different labels from 0 to {self.available - 1}"
-        if len(set(self.classes)) < max(2, len(self.classes)) or max(self.classes) >= self.available:
+        numbers = [label for label in self.classes if isinstance(label, int)]
+        if len(set(self.classes)) < max(2, len(self.classes)) or max(numbers, default=0) >= self.available:
+            allowed = f"at least two different classes, numbered from 0 to {self.available - 1}"
             raise contradiction("classes", str(list(self.classes)), allowed)
         return self
 
@@ -49,18 +51,29 @@ class Synthetic(Section):
     """The synthetic(α, β) classification task of FedProx (Li et al. 2020)."""
 
     name: Literal["synthetic"] = key("synthetic", "The synthetic(α, β) task of FedProx, logistic labels.")
-    alpha: NonNegative = key(1.0, "How much the true models differ between clients: variance of their means.")
-    beta: NonNegative = key(1.0, "How much the inputs differ between clients: variance of their means.")
+    alpha: NonNegative = key(1.0, "How much the true models differ between clients: standard deviation of their means.")
+    beta: NonNegative = key(1.0, "How much the inputs differ between clients: standard deviation of their means.")
     iid: bool = key(False, "One true model and one input law for all clients; alpha and beta then play no part.")
-    num_features: Count = key(60, "Length of an input vector.")
-    num_classes: Annotated[int, Field(ge=2, le=10**6)] = key(10, "Number of classes.")
+    min_samples: Count = key(50, "Fewest samples of a client: n_i = min(min_samples + lognormal(4, 2), max_samples).")
+    max_samples: Count = key(500, "Most samples of a client, a cap on the heavy tail of the published law.")
+
+    @property
+    def num_classes(self) -> int:
+        """Classes of the task."""
+        return 10
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Synthetic:
+        if self.min_samples > self.max_samples:
+            raise contradiction("min_samples", str(self.min_samples), f"at most max_samples, {self.max_samples}")
+        return self
 
 
 class FileSet(LabelledSet):
     """A set that is read from files."""
 
-    root: Annotated[str, Field(min_length=1)] = key(
-        "data", "Folder that holds the files as published; it may be read-only. Relative to the current folder."
+    root: Annotated[str, Field(min_length=1)] | None = key(
+        None, "Folder that holds the files as published; it may be read-only. null: the variable WIRELESSFL_DATA."
     )
 
 

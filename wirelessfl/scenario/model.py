@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from wirelessfl.scenario.base import Count, External, Family, Positive, Reference, Section, key
+from wirelessfl.scenario.base import OPTIONS, Count, Family, Options, Positive, Reference, Section, key
 
 
 class Relu(Section):
@@ -67,10 +67,11 @@ class ResNet18(Section):
     name: Literal["resnet18_gn"] = key("resnet18_gn", "ResNet-18 with group normalisation, for images.")
 
 
-class ExternalModel(External):
+class ExternalModel(Section):
     """A function of the user's that builds a torch module."""
 
     name: Reference = key(..., "Importable function that builds the module, as package.module:function.")
+    options: Options = key({}, OPTIONS)
 
 
 Model = Annotated[

@@ -38,7 +38,7 @@ class Timing(Section):
 
     bandwidth_hz: Positive = key(1.0e6, "Uplink bandwidth B [Hz]: d real symbols take d/B seconds.")
     downlink_bps: Positive = key(1.0e7, "Rate of the broadcast of 32 d bits [bit/s].")
-    cycles_per_sample: NonNegative = key(1.0e6, "Processor cycles for one sample in one epoch.")
+    cycles_per_sample: NonNegative = key(1.0e6, "Processor cycles for one sample, forward and backward.")
     cpu_hz: Annotated[tuple[Positive, Positive], Field(strict=False)] = key(
         (1.0e9, 2.0e9), "Slowest and fastest processor [Hz]; a client's own is drawn uniformly between them."
     )
@@ -46,7 +46,7 @@ class Timing(Section):
         0.2, "Mean of the exponential delay on top of the compute time, in units of that time."
     )
     deadline_s: Positive | None = key(
-        None, "The server waits no longer than this after the broadcast [s]. null: waits."
+        None, "The server waits no longer than this after the broadcast [s]. null: no limit."
     )
     wait_for: Annotated[Literal["all"] | Quorum, ByShape()] = key(
         "all", "The uplink begins once all clients, {fraction: f} or {count: n} of them are ready."

@@ -7,10 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import model_validator
 
 from wirelessfl.scenario.base import (
+    OPTIONS,
     ByShape,
     Decibel,
-    External,
     Family,
+    Options,
     Positive,
     Probability,
     Reference,
@@ -44,10 +45,11 @@ class CrossLayer(Section):
     )
 
 
-class ExternalPowerControl(External):
+class ExternalPowerControl(Section):
     """A policy of the user's own."""
 
     policy: Reference = key(..., "Importable power-control policy, as package.module:Class.")
+    options: Options = key({}, OPTIONS)
 
 
 PowerControl = Annotated[CrossLayer | ExternalPowerControl, Family("policy", default="cross_layer")]

@@ -1,0 +1,97 @@
+"""The scenarios and channel profiles that come with the package."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from wirelessfl.errors import OutputError, ScenarioError
+
+Shelf = Literal["scenarios", "channels"]
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """One file that comes with the package.
+
+    Attributes:
+        name: How it is called, e.g. ``quickstart`` or ``papers/wavelet-dp-fl/small``.
+        path: Where it lies.
+        description: Its first comment line.
+    """
+
+    name: str
+    path: Path
+    description: str
+
+
+def shelf_folder(shelf: Shelf) -> Path:
+    """Where the shipped files lie: inside an installed wheel, else at the top of the checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "shipped" / shelf
+    return installed if installed.is_dir() else package.parent / shelf
+
+
+def list_shipped(shelf: Shelf = "scenarios") -> list[Shipped]:
+    """Everything on a shelf, by name."""
+    folder = shelf_folder(shelf)
+    names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
+    return [Shipped(name, folder / f"{name}.yaml", _description(folder / f"{name}.yaml")) for name in names]
+
+
+def _description(path: Path) -> str:
+    first = path.read_text(encoding="utf-8").partition("\n")[0]
+    return first.removeprefix("#").strip() if first.startswith("#") else ""
+
+
+def locate(source: str | Path, shelf: Shelf = "scenarios", folder: Path | None = None) -> Path:
+    """The file that a name or a path means.
+
+    A ``Path``, and text that ends in .yaml or .yml, is a path; other text is a shipped name, or else a path.
+
+    Args:
+        source: Name or path.
+        shelf: Where names are looked up.
+        folder: What a relative path is relative to; the current folder without it.
+
+    Raises:
+        ScenarioError: there is no such thing.
+    """
+    path = Path(source) if folder is None else folder / source
+    if isinstance(source, Path) or source.endswith((".yaml", ".yml")):
+        return path
+    names = [shipped.name for shipped in list_shipped(shelf)]
+    if source in names:
+        return shelf_folder(shelf) / f"{source}.yaml"
+    if path.is_file():
+        return path
+    near = difflib.get_close_matches(source, names, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise ScenarioError(f"{source}: found no such file or shipped name; allowed: a file, or {', '.join(names)}{hint}")
+
+
+def copy_shipped(name: str, folder: Path) -> Path:
+    """Copies a shipped scenario into a folder, to be edited there.
+
+    Returns:
+        The new file.
+
+    Raises:
+        ScenarioError: there is no scenario of that name.
+        OutputError: the file exists, or cannot be written.
+    """
+    names = [shipped.name for shipped in list_shipped()]
+    source = locate(name)
+    if name not in names:
+        raise ScenarioError(f"{name}: found no shipped scenario of that name; allowed: {', '.join(names)}")
+    target = folder / source.name
+    try:
+        with target.open("x", encoding="utf-8") as file:
+            file.write(source.read_text(encoding="utf-8"))
+    except FileExistsError:
+        raise OutputError(f"{target}: exists already; allowed: a place where no file is lost") from None
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from error
+    return target

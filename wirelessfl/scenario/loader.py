@@ -1,0 +1,197 @@
+"""Scenario files in and out: file, then profile, then overrides, then checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from wirelessfl.errors import ScenarioError
+from wirelessfl.scenario.channel import Channel
+from wirelessfl.scenario.library import locate
+from wirelessfl.scenario.overrides import Override, Overrides, apply_overrides, read_overrides
+from wirelessfl.scenario.rejection import dotted, line, rejection
+from wirelessfl.scenario.scenario import Scenario
+from wirelessfl.scenario.shape import child_at, family_at, section_at
+from wirelessfl.scenario.yamltree import Document, KeyPath, dump_yaml, inline_yaml, parse_yaml, read_text
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A scenario, and what the reader did that the user should be told of."""
+
+    scenario: Scenario
+    notes: tuple[str, ...] = ()
+
+
+def load_scenario(source: str | Path, overrides: Overrides = ()) -> Scenario:
+    """The scenario of a file or of a shipped name, with overrides.
+
+    Args:
+        source: A path, or the name of a shipped scenario.
+        overrides: ``{"uplink.snr_db": 5}``, or ``["uplink.snr_db=5"]`` with YAML values as on the command line.
+
+    Raises:
+        ScenarioError: all that is wrong with it, one line each.
+    """
+    return resolve_scenario(source, overrides).scenario
+
+
+def resolve_scenario(source: str | Path, overrides: Overrides = ()) -> Resolved:
+    """As `load_scenario`, together with notes on keys that overrides dropped.
+
+    Raises:
+        ScenarioError: all that is wrong with it, one line each.
+    """
+    path = locate(source)
+    document = parse_yaml(read_text(path), lambda number: f"{path}:{number}")
+    return _resolve(document, overrides, path.parent)
+
+
+def parse_scenario(text: str, origin: str = "scenario", overrides: Overrides = ()) -> Scenario:
+    """The scenario of a YAML text, such as the one a trace carries.
+
+    Args:
+        text: The YAML text.
+        origin: What it is called in messages.
+        overrides: As for `load_scenario`.
+
+    Raises:
+        ScenarioError: all that is wrong with it, one line each.
+    """
+    document = parse_yaml(text, lambda number: f"{origin}:{number}")
+    return _resolve(document, overrides, Path()).scenario
+
+
+def dump_scenario(scenario: Scenario) -> str:
+    """The resolved scenario as YAML: every key, with the value that counts."""
+    return dump_yaml(_plain(scenario))
+
+
+def differing_keys(a: Scenario, b: Scenario) -> list[str]:
+    """The key paths in which two scenarios differ, each as ``path: value in a -> value in b``."""
+    values_a, values_b = dict(_leaves(_plain(a), ())), dict(_leaves(_plain(b), ()))
+    paths = list(values_a) + [path for path in values_b if path not in values_a]
+    texts = [(path, _shown(values_a, path), _shown(values_b, path)) for path in paths]
+    return [f"{dotted(path)}: {in_a} -> {in_b}" for path, in_a, in_b in texts if in_a != in_b]
+
+
+def _plain(scenario: Scenario) -> dict[str, Any]:
+    tree: dict[str, Any] = _listed(scenario.model_dump(by_alias=True))
+    return tree
+
+
+def _listed(value: Any) -> Any:
+    """Tuples as lists, all the way down."""
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in value.items()}
+    return [_listed(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _leaves(item, (*path, key))
+    else:
+        yield path, value
+
+
+def _shown(values: Mapping[KeyPath, Any], path: KeyPath) -> str:
+    return inline_yaml(values[path], limit=10_000) if path in values else "absent"
+
+
+def _resolve(document: Document, overrides: Overrides, folder: Path) -> Resolved:
+    if document.tree is None:
+        raise ScenarioError(line(document.place(()), (), "an empty file", "a mapping with at least a name"))
+    if not isinstance(document.tree, dict):
+        found = inline_yaml(document.tree)
+        raise ScenarioError(line(document.place(()), (), found, "a mapping with at least a name"))
+    document = _with_own_profile(document, folder)
+    notes: list[str] = []
+    for group in _groups(read_overrides(overrides)):
+        document, dropped = apply_overrides(document, group)
+        notes += dropped
+        document = _after_override(document, group[-1])
+    try:
+        return Resolved(Scenario.model_validate(document.tree), tuple(notes))
+    except ValidationError as error:
+        raise rejection(error, document, Scenario) from None
+
+
+def _groups(overrides: Sequence[Override]) -> Iterator[list[Override]]:
+    """Overrides in their order, cut after each that may name a channel profile."""
+    group: list[Override] = []
+    for override in overrides:
+        group.append(override)
+        if override.path in (("channel",), ("channel", "profile")):
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _after_override(document: Document, last: Override) -> Document:
+    """Expands the profile that an override named: beside other new keys it is their base, alone it wins."""
+    if last.path == ("channel",):
+        return _with_own_profile(document, Path())
+    if last.path == ("channel", "profile"):
+        profile = _profile(document, Path())
+        return document if profile is None else _overlay_channel(document, base=_without_profile(document), top=profile)
+    return document
+
+
+def _with_own_profile(document: Document, folder: Path) -> Document:
+    """The document with the keys of its channel profile filled in below its own."""
+    profile = _profile(document, folder)
+    return document if profile is None else _overlay_channel(document, base=profile, top=_without_profile(document))
+
+
+def _without_profile(document: Document) -> Document:
+    """The document's own channel."""
+    channel = {key: value for key, value in document.tree["channel"].items() if key != "profile"}
+    return Document(channel, {path[1:]: place for path, place in document.places.items() if path[:1] == ("channel",)})
+
+
+def _profile(document: Document, folder: Path) -> Document | None:
+    """The channel profile that the document names, if it names one.
+
+    Raises:
+        ScenarioError: there is no such profile, or it is no mapping.
+    """
+    channel = document.tree.get("channel")
+    name = channel.get("profile") if isinstance(channel, dict) else None
+    if not isinstance(name, str):
+        return None
+    try:
+        path = locate(name, "channels", folder)
+    except ScenarioError as error:
+        raise ScenarioError(f"{document.place(('channel', 'profile'))}: channel.profile: {error}") from None
+    profile = parse_yaml(read_text(path), lambda number: f"{path}:{number}")
+    if not isinstance(profile.tree, dict):
+        raise ScenarioError(line(profile.place(()), (), inline_yaml(profile.tree), "a mapping with keys of channel"))
+    if "profile" in profile.tree:
+        raise ScenarioError(line(profile.place(("profile",)), ("profile",), "a profile in a profile", "its own keys"))
+    return profile
+
+
+def _overlay_channel(document: Document, base: Document, top: Document) -> Document:
+    channel = _overlay(Channel, base.tree, top.tree)
+    below = {**base.places, **top.places}
+    places = {("channel", *path): place for path, place in below.items() if path}
+    return Document({**document.tree, "channel": channel}, {**document.places, **places})
+
+
+def _overlay(tp: Any, base: Any, top: Any) -> Any:
+    """``top`` over ``base`` key by key; another variant replaces the whole mapping, a missing tag keeps the base's."""
+    if not isinstance(base, dict) or not isinstance(top, dict):
+        return top
+    family = family_at(tp)
+    if family is not None and top.get(family[0].key, base.get(family[0].key)) != base.get(family[0].key):
+        return top
+    if section_at(tp, base) is None:
+        return top
+    merged = {key: _overlay(child_at(tp, base, key), base[key], top[key]) for key in base if key in top}
+    return {**base, **top, **merged}

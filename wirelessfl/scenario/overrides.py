@@ -1,0 +1,217 @@
+"""Overrides: dotted key paths with new values, laid over what a file says."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from wirelessfl.errors import ScenarioError
+from wirelessfl.scenario.base import Steps, is_finite
+from wirelessfl.scenario.rejection import dotted, line, unknown_key
+from wirelessfl.scenario.scenario import Scenario
+from wirelessfl.scenario.shape import (
+    child_at,
+    family_at,
+    is_nullable,
+    is_schedule,
+    keys_of,
+    section_at,
+    tags_of,
+    type_of,
+)
+from wirelessfl.scenario.yamltree import Document, KeyPath, inline_yaml, parse_yaml
+
+Overrides = Mapping[str, Any] | Sequence[str]
+"""``{"uplink.snr_db": 5}``, or ``["uplink.snr_db=5"]`` with YAML values as on the command line."""
+
+_PLACE_LENGTH = 100  # a longer override is cut in messages
+
+
+@dataclass(frozen=True)
+class Override:
+    """One new value: its key path, and how its place is named in messages."""
+
+    path: tuple[str, ...]
+    value: Any
+    place: str
+
+
+def read_overrides(overrides: Overrides) -> list[Override]:
+    """Overrides in either form as a list.
+
+    Raises:
+        ScenarioError: no ``=``, an empty path, or a value that is not YAML.
+    """
+    if isinstance(overrides, str):
+        raise TypeError("overrides are a mapping or a list of KEY=VALUE texts, not one text")
+    if isinstance(overrides, Mapping):
+        plain = [(key, _plain(value)) for key, value in overrides.items()]
+        items = [(key, value, f"--set {key}={inline_yaml(value)}") for key, value in plain]
+        for key, value, place in items:
+            _require_finite(value, place, key)
+    else:
+        items = [_read(text) for text in overrides]
+    for key, _, place in items:
+        if not all(key.split(".")):
+            raise ScenarioError(
+                f"{place}: found the key path {key!r}; allowed: keys joined by dots, as in uplink.snr_db"
+            )
+    return [Override(tuple(key.split(".")), value, place) for key, value, place in items]
+
+
+def _read(text: str) -> tuple[str, Any, str]:
+    place = f"--set {text if len(text) <= _PLACE_LENGTH else text[: _PLACE_LENGTH - 3] + '...'}"
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise ScenarioError(f"{place}: found no '='; allowed: KEY=VALUE, as in uplink.snr_db=5")
+    return key.strip(), parse_yaml(value, lambda _: place).tree, place
+
+
+def _plain(value: Any) -> Any:
+    """A Python value as the YAML reader would have given it."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(by_alias=True)
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Steps):
+        return dict(zip(value.first_rounds, value.values, strict=True))
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
+
+
+def _require_finite(value: Any, place: str, key: str) -> None:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    for item in items:
+        _require_finite(item, place, key)
+    if not is_finite(value):
+        raise ScenarioError(line(place, (key,), str(value), "a finite number"))
+
+
+def apply_overrides(document: Document, overrides: Sequence[Override]) -> tuple[Document, list[str]]:
+    """Lays overrides over a document, in their order.
+
+    Setting the key that names a variant drops the siblings that the new variant lacks; setting one of two exclusive
+    keys drops the other if it came from the document. Setting a key below null or below nothing creates the default
+    there first.
+
+    Returns:
+        The new document, and one note for each key that was dropped.
+
+    Raises:
+        ScenarioError: a key path that does not exist.
+    """
+    tree = copy.deepcopy(document.tree)
+    result = Document(tree, dict(document.places))
+    notes: list[str] = []
+    fixed: set[KeyPath] = set()
+    for override in overrides:
+        setter = _Setter(result, override, fixed)
+        setter.apply()
+        notes += setter.notes
+    return result, notes
+
+
+class _Setter:
+    """Sets one value in a document's tree."""
+
+    def __init__(self, document: Document, override: Override, fixed: set[KeyPath]) -> None:
+        self.notes: list[str] = []
+        self._document = document
+        self._override = override
+        self._fixed = fixed
+
+    def apply(self) -> None:
+        tp: Any = Scenario
+        node = self._document.tree
+        path: KeyPath = ()
+        for text in self._override.path[:-1]:
+            segment = self._segment(tp, node, text, path)
+            below = self._child_type(tp, node, (*path, segment))
+            node, tp, path = self._descend(tp, node, below, (*path, segment)), below, (*path, segment)
+        last = self._segment(tp, node, self._override.path[-1], path)
+        self._child_type(tp, node, (*path, last))
+        node[last] = copy.deepcopy(self._override.value)
+        self._note_place((*path, last))
+        self._drop_lacking(tp, node, path, last)
+        self._drop_exclusive(tp, node, path, last)
+
+    def _note_place(self, path: KeyPath) -> None:
+        places = self._document.places
+        for stale in [known for known in places if known[: len(path)] == path]:
+            del places[stale]
+        places[path] = self._override.place
+        self._fixed.add(path)
+
+    def _segment(self, tp: Any, node: Any, text: str, path: KeyPath) -> str | int:
+        """A part of the key path as key or index: a number in lists and in schedules over rounds."""
+        if isinstance(node, list):
+            if not text.isdecimal() or int(text) >= len(node):
+                raise self._refusal((*path, text), "no such item", f"an index from 0 to {len(node) - 1}")
+            return int(text)
+        return int(text) if text.isdecimal() and is_schedule(tp) else text
+
+    def _child_type(self, tp: Any, node: Any, path: KeyPath) -> Any:
+        below = child_at(tp, node, path[-1])
+        if below is not None:
+            return below
+        family = family_at(tp)
+        if family is not None and section_at(tp, node) is None:
+            found = inline_yaml(node.get(family[0].key))
+            raise self._refusal((*path[:-1], family[0].key), found, " | ".join(tags_of(*family)))
+        raise ScenarioError(line(self._override.place, path, "an unknown key", *self._unknown(path)))
+
+    def _unknown(self, path: KeyPath) -> tuple[str, str]:
+        return unknown_key(Scenario, self._document.tree, path)
+
+    def _descend(self, tp: Any, node: Any, below: Any, path: KeyPath) -> Any:
+        """The mapping or list under the last segment of ``path``, made from the default where there is none."""
+        value = node.get(path[-1]) if isinstance(node, dict) else node[path[-1]]
+        if value is None:
+            value = _default_container(tp, node, below, path[-1])
+        if not isinstance(value, dict | list):
+            raise self._refusal(path, inline_yaml(value), "a mapping or a list, for a key below it to be set")
+        node[path[-1]] = value
+        return value
+
+    def _drop_lacking(self, tp: Any, node: Any, path: KeyPath, last: str | int) -> None:
+        family = family_at(tp)
+        if family is None or last != family[0].key:
+            return
+        variant = section_at(tp, node)
+        if variant is None:
+            return
+        known = keys_of(variant)
+        for sibling in list(node):
+            if sibling not in known or (node[sibling] is None and not is_nullable(type_of(known[sibling]))):
+                self._drop(node, (*path, sibling), f"{last}: {node[last]} does not have it")
+
+    def _drop_exclusive(self, tp: Any, node: Any, path: KeyPath, last: str | int) -> None:
+        section = section_at(tp, node)
+        if section is None or self._override.value is None:
+            return
+        for pair in section.exclusive:
+            if last in pair:
+                other = pair[1 - pair.index(str(last))]
+                if node.get(other) is not None and (*path, other) not in self._fixed:
+                    self._drop(node, (*path, other), f"{last} stands in its place")
+
+    def _drop(self, node: dict[Any, Any], path: KeyPath, why: str) -> None:
+        self.notes.append(f"{self._override.place}: dropped {dotted(path)}: {inline_yaml(node[path[-1]])} ({why})")
+        del node[path[-1]]
+
+    def _refusal(self, path: KeyPath, found: str, allowed: str) -> ScenarioError:
+        return ScenarioError(line(self._override.place, path, found, allowed))
+
+
+def _default_container(tp: Any, node: Any, below: Any, segment: str | int) -> Any:
+    """What to begin with where a key is to be set below nothing: the default there, a section's being ``{}``."""
+    if below is Any or section_at(below, {}) is not None:
+        return {}
+    section = section_at(tp, node)
+    default = None if section is None else keys_of(section)[str(segment)].default
+    return {} if default is None and is_schedule(below) else _plain(default)

@@ -1,0 +1,166 @@
+"""Why a scenario is refused, in words: place, key path, what was found, what is allowed, and a guess what was meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from wirelessfl.errors import ScenarioError
+from wirelessfl.scenario.base import Section
+from wirelessfl.scenario.shape import (
+    all_keys,
+    allowed,
+    alternatives,
+    family_at,
+    keys_of,
+    section_at,
+    step_into,
+    tags_of,
+    type_along,
+    words_of,
+)
+from wirelessfl.scenario.yamltree import Document, KeyPath, inline_yaml
+
+MAX_LINES = 30
+
+
+def rejection(error: ValidationError, document: Document, root: type[Section]) -> ScenarioError:
+    """All that is wrong with a document, one line each, as the exception to raise."""
+    lines = list(dict.fromkeys(line for one in error.errors(include_url=False) for line in _lines(one, document, root)))
+    if len(lines) > MAX_LINES:
+        lines = [*lines[:MAX_LINES], f"and {len(lines) - MAX_LINES} more"]
+    return ScenarioError("\n".join(lines))
+
+
+def dotted(path: KeyPath) -> str:
+    """A key path as it is written in overrides."""
+    return ".".join(str(segment) for segment in path)
+
+
+def line(place: str, path: KeyPath, found: str, allowed_text: str, hint: str = "") -> str:
+    """One reason for a refusal."""
+    name = f"{dotted(path)}: " if path else ""
+    return f"{place}: {name}found {found}; allowed: {allowed_text}{f'; {hint}' if hint else ''}"
+
+
+def _lines(error: ErrorDetails, document: Document, root: type[Section]) -> Iterator[str]:
+    path = _key_path(error)
+    place = document.place(path)
+    match error["type"]:
+        case "contradiction":
+            for below, found, allowed_text in error["ctx"]["contradictions"]:
+                where = (*path, *below.split(".")) if below else path
+                yield line(document.place(where), where, found + _if_default(document, where), allowed_text)
+        case "extra_forbidden" | "invalid_key":
+            found = f"an unknown key (with the value {inline_yaml(error['input'])})"
+            yield line(place, path, found, *unknown_key(root, document.tree, path))
+        case "missing":
+            yield line(place, path, "nothing", allowed(type_along(root, document.tree, path)))
+        case "union_tag_invalid":
+            yield _unknown_tag(error["input"], path, document, root)
+        case _:
+            yield _wrong_value(error, path, place, document, root)
+
+
+def _key_path(error: ErrorDetails) -> KeyPath:
+    """The path in the file: the loc without the variants that pydantic names in it, which begin with @."""
+    *front, last = error["loc"] or ("",)
+    front = [segment for segment in front if not str(segment).startswith("@")]
+    keeps_last = error["type"] == "extra_forbidden" or not str(last).startswith("@")
+    return tuple(front + [last] * (keeps_last and last not in ("", "[key]")))
+
+
+def _if_default(document: Document, path: KeyPath) -> str:
+    """Says so where a value that is found was not written by the user."""
+    value = document.tree
+    for segment in path[:-1]:
+        value = step_into(value, segment)
+    written = isinstance(value, Mapping) and path and path[-1] in value
+    return "" if written else ", by default"
+
+
+def unknown_key(root: type[Section], tree: Any, path: KeyPath) -> tuple[str, str]:
+    """What is allowed in place of an unknown key, and a guess what was meant."""
+    parent_type = type_along(root, tree, path[:-1])
+    parent = tree
+    for segment in path[:-1]:
+        parent = step_into(parent, segment)
+    section = section_at(parent_type, parent if isinstance(parent, Mapping) else {})
+    if section is None:
+        return "no key at this place", ""
+    names = list(keys_of(section))
+    wrong = str(path[-1])
+    return ", ".join(names), _guess(wrong, names) or _elsewhere(root, parent_type, path[:-1], wrong)
+
+
+def _elsewhere(root: type[Section], parent_type: Any, parent: KeyPath, wrong: str) -> str:
+    """Where a key that is unknown here would be known: in another variant, or at another place."""
+    family = family_at(parent_type)
+    if family is not None:
+        variants = family[0].variants(family[1]).values()
+        tags = [tag for tag, variant in zip(tags_of(*family), variants, strict=True) if wrong in keys_of(variant)]
+        if tags:
+            return f"{wrong} goes with {dotted((*parent, family[0].key))}: {' | '.join(tags)}"
+    places = dict.fromkeys(info.path for info in all_keys(root) if info.path.split(".")[-1] == wrong)
+    return f"did you mean {' or '.join(list(places)[:3])}?" if places else ""
+
+
+def _unknown_tag(value: Any, path: KeyPath, document: Document, root: type[Section]) -> str:
+    family, union = family_at(type_along(root, document.tree, path)) or _no_family(path)
+    found = value.get(family.key, family.default)
+    tags = tags_of(family, union)
+    where = (*path, family.key)
+    return line(document.place(where), where, inline_yaml(found), " | ".join(tags), _guess(found, tags))
+
+
+def _no_family(path: KeyPath) -> Any:
+    raise AssertionError(f"a tag was refused at {dotted(path)}, which has no variants")
+
+
+def _wrong_value(error: ErrorDetails, path: KeyPath, place: str, document: Document, root: type[Section]) -> str:
+    tp = type_along(root, document.tree, path)
+    found = inline_yaml(error["input"])
+    if tp is None or tp is Any:
+        return line(place, path, found, "plain finite values: text, numbers, true, false, null, lists, mappings")
+    return line(place, path, found, allowed(tp), _value_hint(error["input"], tp))
+
+
+def _value_hint(value: Any, tp: Any) -> str:
+    """A guess what a wrong value was meant to be."""
+    types = set(alternatives(tp))
+    family = family_at(tp)
+    if isinstance(value, float) and value.is_integer() and "whole number" in allowed(tp):
+        return f"did you mean {int(value)}?"
+    if not isinstance(value, str):
+        return ""
+    if bool in types and value.lower() in ("yes", "no", "on", "off", "y", "n", "true", "false"):
+        return f"did you mean {'true' if value.lower() in ('yes', 'on', 'y', 'true') else 'false'}?"
+    if family is not None and (tag := _closest(value, tags_of(*family))):
+        return f"did you mean {{{family[0].key}: {tag}}}?"
+    return _guess(value, words_of(tp)) or _number_hint(value, tp)
+
+
+def _number_hint(value: str, tp: Any) -> str:
+    try:
+        float(value)
+    except ValueError:
+        return ""
+    return "write it without quotes" if "number" in allowed(tp) else ""
+
+
+def _guess(wrong: Any, right: Iterable[str]) -> str:
+    found = _closest(wrong, right)
+    return f"did you mean {found}?" if found else ""
+
+
+def _closest(wrong: Any, right: Iterable[str]) -> str:
+    """The nearest of some words, if it is near."""
+    if not isinstance(wrong, str):
+        return ""
+    by_lower = {word.lower(): word for word in right}
+    near = difflib.get_close_matches(wrong.lower().replace("-", "_"), by_lower, n=1, cutoff=0.6)
+    return by_lower[near[0]] if near else ""
