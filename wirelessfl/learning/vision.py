@@ -50,7 +50,8 @@ _LIBRARY: list[torch.library.Library] = []  # a declaration lives as long as its
 def _declare_operators() -> None:
     if _LIBRARY:
         return
-    library = torch.library.Library("torchvision", "FRAGMENT")
+    make_library: Any = torch.library.Library  # untyped in torch
+    library = make_library("torchvision", "FRAGMENT")
     library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     _LIBRARY.append(library)

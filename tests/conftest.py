@@ -1,0 +1,22 @@
+"""Fixtures and settings for all tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# The same generated examples in every run, and no clock in a verdict: this machine may be busy.
+settings.register_profile("wirelessfl", derandomize=True, deadline=None)
+settings.load_profile("wirelessfl")
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real datasets beside the repository; tests that need it are skipped where it is absent."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip("no ../shared/data beside the repository")
+    return SHARED_DATA

@@ -1,0 +1,140 @@
+"""synthetic(α, β) against the laws it states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from tests.statistics import assert_follows, assert_uncorrelated, assert_variance_gaussian, shifted
+from wirelessfl.learning.data import LogNormalSizes, SharedSource, SkewedSources, load_synthetic
+from wirelessfl.learning.data.synthetic import FEATURES, NUM_CLASSES, SyntheticLaw, draw_examples
+from wirelessfl.streams import Streams
+
+STREAMS = Streams(shifted(11))
+
+
+def sources(law: SyntheticLaw, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """W (count, 60, 10), b (count, 10), v (count, 60) of the first clients."""
+    drawn = [law.source(STREAMS, client) for client in range(count)]
+    weights, biases, means = ([getattr(source, part) for source in drawn] for part in ("weights", "biases", "mean"))
+    return np.stack(weights), np.stack(biases), np.stack(means)
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.0, 0.0), (0.5, 2.0)])
+def test_the_hierarchy_of_models_and_means(alpha: float, beta: float) -> None:
+    count = 300
+    weights, biases, means = sources(SkewedSources(alpha, beta), count)
+    models = np.concatenate([weights.reshape(count, -1), biases], axis=1)  # 610 elements N(u_k, 1) each
+    for elements, spread in ((models, alpha), (means, beta)):
+        size = elements.shape[1]
+        # Within a client: n − 1 squared deviations of variance 1 behave like one Gaussian variance each.
+        deviations = ((elements - elements.mean(1, keepdims=True)) ** 2).sum()
+        freedom = count * (size - 1)
+        low, high = stats.chi2.ppf(5e-7, freedom), stats.chi2.isf(5e-7, freedom)
+        assert low <= deviations <= high
+        # Between clients: the mean of a client's elements has variance spread² + 1/size.
+        assert_variance_gaussian(elements.mean(1), spread**2 + 1 / size)
+
+
+def test_inputs_have_the_stated_mean_and_covariance() -> None:
+    size = 4000
+    examples = draw_examples(SkewedSources(), STREAMS, "train", np.array([5]), np.array([size]))
+    source = SkewedSources().source(STREAMS, 5)
+    whitened = (examples.inputs.double().numpy() - source.mean) * np.arange(1, FEATURES + 1) ** 0.6
+    assert_follows(whitened, stats.norm.cdf)
+    for j in (0, 30, 59):
+        assert_variance_gaussian(whitened[:, j], 1.0)
+
+
+@pytest.mark.parametrize("law", [SkewedSources(1.0, 1.0), SharedSource()])
+def test_labels_are_the_largest_logit_of_the_clients_own_model(law: SyntheticLaw) -> None:
+    clients, sizes = np.array([3, 8]), np.array([400, 300])
+    examples = draw_examples(law, STREAMS, "train", clients, sizes)
+    inputs = examples.inputs.double().numpy()
+    for client, rows in ((3, slice(0, 400)), (8, slice(400, 700))):
+        source = law.source(STREAMS, client)
+        logits = np.einsum("nj,jc->nc", inputs[rows], source.weights) + source.biases
+        top = np.sort(logits, axis=1)
+        clear = top[:, -1] - top[:, -2] > 1e-3  # inputs were rounded to float32 after labelling
+        assert clear.mean() > 0.99
+        np.testing.assert_array_equal(examples.targets.numpy()[rows][clear], logits.argmax(1)[clear])
+
+
+def test_iid_variant_shares_one_standard_normal_model_around_zero() -> None:
+    weights, biases, means = sources(SharedSource(), 3)
+    assert (weights == weights[0]).all()
+    assert (biases == biases[0]).all()
+    assert (means == 0).all()
+    assert_follows(np.concatenate([weights[0].ravel(), biases[0]]), stats.norm.cdf)
+
+
+def test_halves_are_different_draws_of_the_same_source() -> None:
+    client, size = np.array([0]), np.array([10_000])
+    halves = [draw_examples(SkewedSources(), STREAMS, half, client, size).inputs.double() for half in ("train", "test")]
+    train, test = halves[0].numpy()[:, 0], halves[1].numpy()[:, 0]
+    assert_uncorrelated(train, test)
+    mean = SkewedSources().source(STREAMS, 0).mean[0]
+    assert_follows(np.concatenate([train, test]), stats.norm(mean, 1.0).cdf)
+
+
+def test_sizes_follow_the_capped_lognormal_law() -> None:
+    law = LogNormalSizes()
+    sizes = law.draw(STREAMS, 50_000)
+    for cut in (50, 51, 60, 104, 250, 499):  # P(size ≤ cut) = P(lognormal < cut − 49)
+        probability = stats.lognorm.cdf(cut - 49, s=2.0, scale=np.exp(4.0))
+        error = np.sqrt(probability * (1 - probability) / len(sizes))
+        assert abs((sizes <= cut).mean() - probability) <= stats.norm.isf(5e-7) * error
+    assert sizes.min() >= 50
+    assert sizes.max() == 500
+    # The docstring's "one client in seven" and "mean of 185".
+    assert (sizes == 500).mean() == pytest.approx(stats.lognorm.sf(450, s=2.0, scale=np.exp(4.0)), abs=0.01)
+    expected = 50 + sum(stats.lognorm.sf(k, s=2.0, scale=np.exp(4.0)) for k in range(1, 451))
+    assert abs(sizes.mean() - expected) <= stats.norm.isf(5e-7) * sizes.std() / np.sqrt(len(sizes))
+    assert round(expected) == 185
+
+
+def test_a_clients_size_does_not_depend_on_how_many_there_are() -> None:
+    law = LogNormalSizes()
+    np.testing.assert_array_equal(law.draw(STREAMS, 1000)[:10], law.draw(STREAMS, 10))
+
+
+def test_pooled_dataset_holds_thirty_owners() -> None:
+    dataset = load_synthetic(split_seed=2)
+    sizes = LogNormalSizes().draw(Streams(2), 30)
+    assert dataset.owners is not None
+    np.testing.assert_array_equal(np.bincount(dataset.owners), sizes)
+    assert len(dataset.test) == sum(-(-size // 10) for size in sizes.tolist())
+    assert (dataset.feature_shape, dataset.num_classes) == ((FEATURES,), NUM_CLASSES)
+    own = draw_examples(SkewedSources(), Streams(2), "train", np.array([4]), sizes[[4]])
+    mine = dataset.train.inputs[torch.from_numpy(dataset.owners == 4)]
+    assert sorted(mine.tolist()) == sorted(own.inputs.tolist())
+    assert not torch.equal(load_synthetic(split_seed=3).test.inputs[:5], dataset.test.inputs[:5])
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"alpha": -1.0}, {"beta": -0.1}, {"alpha": float("nan")}, {"beta": float("inf")}]
+)
+def test_bad_spread_is_refused(arguments: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must be a finite number"):
+        SkewedSources(**arguments)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda: LogNormalSizes(minimum=0),
+        lambda: LogNormalSizes(minimum=6, maximum=5),
+        lambda: LogNormalSizes(sigma=-1.0),
+        lambda: LogNormalSizes(mu=float("nan")),
+    ],
+)
+def test_bad_sizes_are_refused(law: type[LogNormalSizes]) -> None:
+    with pytest.raises(ValueError, match="found"):
+        law()
+
+
+def test_huge_lognormal_values_are_capped_and_not_wrapped() -> None:
+    sizes = LogNormalSizes(mu=700.0, sigma=50.0, minimum=1, maximum=9).draw(STREAMS, 1000)
+    assert (sizes == 9).all()
