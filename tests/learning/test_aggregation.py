@@ -34,7 +34,7 @@ def test_upcycle_refuses(mu: float, lam: float) -> None:
 
 def test_the_schedule_changes_with_the_round_counted_from_one() -> None:
     rule = Upcycled(0.1, SCHEDULE)
-    found = [rule.lam(number - 1) for number in (1, 25, 26, 50, 51, 75, 76, 80, 1000)]
+    found = [rule.lam(number) for number in (1, 25, 26, 50, 51, 75, 76, 80, 1000)]
     assert found == [0.15, 0.15, 0.4, 0.4, 0.9, 0.9, 1.9, 1.9, 1.9]
 
 
@@ -55,7 +55,7 @@ def test_three_rounds_by_hand(rule: AggregationRule) -> None:
     state = rule.start(torch.tensor([1.0]))
     expected = 1.0
     factor = 0.1 / 0.25 if rule == Upcycled(0.1, SCHEDULE) else 0.0
-    for round_index, received in enumerate([0.5, -0.25, 1.0]):
+    for round_index, received in enumerate([0.5, -0.25, 1.0], start=1):
         before = state
         state = rule.apply(state, torch.tensor([received]), round_index)
         expected += received + factor * received

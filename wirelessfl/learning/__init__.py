@@ -1,3 +1,83 @@
-"""Local training, models, data and aggregation: the learning core, without a clock."""
+"""The learning core: data, models, local training of a whole cohort, aggregation; without a clock."""
 
 from __future__ import annotations
+
+from wirelessfl.learning.aggregation import AggregationRule, FedAvg, FedProx, ModelState, Upcycled, upcycle
+from wirelessfl.learning.cohort import (
+    CohortBlock,
+    ExecutionPlan,
+    GradientTransform,
+    LocalTraining,
+    PrivateSum,
+    SampleGradients,
+    StepContext,
+    TransformState,
+    train_cohort,
+)
+from wirelessfl.learning.data import Dataset, Examples, load_dataset
+from wirelessfl.learning.evaluation import Evaluation, evaluate
+from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.models import (
+    TemperedSigmoid,
+    check_module,
+    cnn_cifar10,
+    cnn_mnist,
+    logistic,
+    mlp,
+    resnet18_gn,
+)
+from wirelessfl.learning.optimizers import SGD, AdaGrad, Adam, Optimizer
+from wirelessfl.learning.partition import (
+    Partition,
+    classes_partition,
+    dirichlet_partition,
+    iid_partition,
+    natural_partition,
+    power_law_partition,
+)
+from wirelessfl.learning.population import PartitionedData, Population, Shards, SyntheticPopulation
+
+__all__ = [
+    "SGD",
+    "AdaGrad",
+    "Adam",
+    "AggregationRule",
+    "CohortBlock",
+    "Dataset",
+    "Evaluation",
+    "Examples",
+    "ExecutionPlan",
+    "FedAvg",
+    "FedProx",
+    "FlatModel",
+    "GradientTransform",
+    "LocalTraining",
+    "ModelState",
+    "Optimizer",
+    "Partition",
+    "PartitionedData",
+    "Population",
+    "PrivateSum",
+    "SampleGradients",
+    "Shards",
+    "StepContext",
+    "SyntheticPopulation",
+    "TemperedSigmoid",
+    "TransformState",
+    "Upcycled",
+    "check_module",
+    "classes_partition",
+    "cnn_cifar10",
+    "cnn_mnist",
+    "dirichlet_partition",
+    "evaluate",
+    "iid_partition",
+    "load_dataset",
+    "logistic",
+    "mlp",
+    "natural_partition",
+    "power_law_partition",
+    "resnet18_gn",
+    "train_cohort",
+    "upcycle",
+]

@@ -41,7 +41,7 @@ class AggregationRule(Protocol):
         Args:
             state: The state before it; left as it is.
             aggregate: (d,) the received g, an estimate of Σ_i p_i Δ_i.
-            round_index: Communication round, from 0.
+            round_index: Communication round, from 1.
         """
         ...
 
@@ -89,7 +89,7 @@ class Upcycled:
 
     Attributes:
         prox_mu: μ, above 0.
-        schedule: λ_m as the first round (counted from 1) to its value; it holds until the next entry.
+        schedule: λ_m as first round to value, rounds counted from 1; it holds until the next entry.
 
     Raises:
         ValueError: if μ or a λ is out of range, or the schedule does not begin with round 1.
@@ -106,8 +106,8 @@ class Upcycled:
             _check_lambda(self.prox_mu, lam)
 
     def lam(self, round_index: int) -> float:
-        """λ of a round (counted from 0, as everywhere in the code)."""
-        return self.schedule[max(first for first in self.schedule if first <= round_index + 1)]
+        """λ of a round, from 1 on."""
+        return self.schedule[max(first for first in self.schedule if first <= round_index)]
 
     def start(self, parameters: Tensor) -> ModelState:
         """See ``AggregationRule.start``."""

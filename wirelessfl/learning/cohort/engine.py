@@ -46,7 +46,7 @@ def train_cohort(
         clients: (n,) the clients to train, each once.
         training: What each of them does.
         streams: Random streams of the run; the purpose used here is ``batch_order``.
-        round_index: Communication round, from 0.
+        round_index: Communication round, from 1.
         plan: How to compute it.
         transform: Per-sample clipping and noise; None trains on plain batch gradients.
         transform_state: Rows (n, ...) of the transform's state from earlier rounds, in the order of

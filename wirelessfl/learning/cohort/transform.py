@@ -61,7 +61,7 @@ class StepContext:
 
     Attributes:
         streams: The run's random streams. Draw per client, step and round, never per chunk.
-        round_index: Communication round, from 0.
+        round_index: Communication round, from 1.
         step: Local step, from 0.
         clients: (k,) int64, the clients whose step this is.
         divisor: (k,) the batch size that the sum will be divided by, public.
