@@ -1,0 +1,183 @@
+"""What every touched client has spent so far along one route, in one column of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.privacy.accountants import Uses, composed_epsilon
+from wirelessfl.privacy.concentrated import tail_bound_epsilon, zcdp_epsilon
+from wirelessfl.privacy.event_counts import EventCounts
+from wirelessfl.privacy.gaussian import gaussian_epsilon
+from wirelessfl.privacy.spending import Conversion, SampledGaussian, Spending
+from wirelessfl.privacy.statement import Statement
+
+
+class Profile(NamedTuple):
+    """All that decides one client's epsilon: clients with equal profiles are computed once."""
+
+    mu_squared: float
+    uses: Uses
+
+
+class Account:
+    """Costs of all touched clients, addressed by slot, for one route and one column.
+
+    Attributes:
+        reasons: Why nothing is proven about some of the clients, in words.
+        conversion: How a total becomes an epsilon; None before the first release.
+        budget: A-priori bound on ``mu_squared``, charged in full, for mechanisms whose ratio of sensitivity to
+            noise follows past outputs; None where the realised sum counts.
+    """
+
+    def __init__(self) -> None:
+        self._mu_squared: NDArray[np.float64] = np.zeros(64)
+        self._unproven: NDArray[np.int16] = np.full(64, -1, dtype=np.int16)
+        self._counts = EventCounts()
+        self._common = Profile(0.0, ())
+        self.reasons: list[str] = []
+        self.conversion: Conversion | None = None
+        self.budget: float | None = None
+
+    @property
+    def charges_everyone(self) -> bool:
+        """Whether unselected clients have a cost as well."""
+        return self._common != Profile(0.0, ())
+
+    def add(self, slots: NDArray[np.int64], spending: Spending) -> None:
+        """Add the spending of one release; ``slots`` (n,) of its clients, each at most once.
+
+        Raises:
+            ValueError: If the spending converts to epsilon differently from what is there already.
+        """
+        if self.conversion not in (None, spending.conversion):
+            raise ValueError(f"a run cannot mix the conversions {self.conversion} and {spending.conversion}")
+        self.conversion = spending.conversion
+        self._reserve(int(slots.max(initial=-1)) + 1)
+        if spending.unproven is not None:
+            if spending.unproven not in self.reasons:
+                self.reasons.append(spending.unproven)
+            self._unproven[slots] = self.reasons.index(spending.unproven)
+        elif spending.everyone:
+            self._add_common(spending)
+        else:
+            self._mu_squared[slots] += spending.mu_squared
+            self._add_sampled(slots, spending)
+
+    def _reserve(self, size: int) -> None:
+        missing = size - len(self._mu_squared)
+        if missing > 0:
+            missing = max(missing, len(self._mu_squared))
+            self._mu_squared = np.concatenate([self._mu_squared, np.zeros(missing)])
+            self._unproven = np.concatenate([self._unproven, np.full(missing, -1, dtype=np.int16)])
+
+    def _add_common(self, spending: Spending) -> None:
+        uses = dict(self._common.uses)
+        steps = spending.sampled
+        if steps is not None:
+            event = SampledGaussian(
+                float(steps.noise_multiplier[0]), float(steps.sample_rate[0]), steps.exchange, steps.fixed_size
+            )
+            uses[event] = uses.get(event, 0) + int(steps.count[0])
+        self._common = Profile(self._common.mu_squared + float(spending.mu_squared[0]), tuple(uses.items()))
+
+    def _add_sampled(self, slots: NDArray[np.int64], spending: Spending) -> None:
+        steps = spending.sampled
+        if steps is None:
+            return
+        used = steps.count > 0
+        pairs = np.stack([steps.noise_multiplier[used], steps.sample_rate[used]], axis=1)
+        distinct, place = np.unique(pairs, axis=0, return_inverse=True)
+        ids = [
+            self._counts.event_id(SampledGaussian(z, q, steps.exchange, steps.fixed_size)) for z, q in distinct.tolist()
+        ]
+        self._counts.add(slots[used], np.array(ids, dtype=np.int64)[place.reshape(-1)], steps.count[used])
+
+    def reason_of(self, slot: int) -> str | None:
+        """Why nothing is proven about a client, None if something is."""
+        index = self._unproven[slot] if slot < len(self._unproven) else -1
+        return self.reasons[index] if index >= 0 else None
+
+    def profile_of(self, slot: int) -> Profile:
+        """The composed cost of one client; a slot that was never touched has the common cost alone."""
+        if self.reason_of(slot) is not None:
+            return Profile(np.inf, ())
+        mu_squared = self._common.mu_squared + (float(self._mu_squared[slot]) if slot < len(self._mu_squared) else 0.0)
+        uses = dict(self._common.uses)
+        for event, count in self._counts.uses_of(slot):
+            uses[event] = uses.get(event, 0) + count
+        if self.budget is not None and (mu_squared > 0 or uses):
+            mu_squared = self.budget if mu_squared <= self.budget and not uses else np.inf
+        return Profile(mu_squared, tuple(uses.items()))
+
+    def epsilons(self, profiles: Sequence[Profile], statement: Statement) -> NDArray[np.float64]:
+        """(len(profiles),) epsilon of each profile at the statement's delta; equal profiles are computed once."""
+        distinct = list(dict.fromkeys(profiles))
+        plain = np.array([profile.mu_squared for profile in distinct if not profile.uses])
+        plain_epsilon = iter(self._plain_epsilons(plain, statement).tolist())
+        epsilon_of = {
+            profile: composed_epsilon(profile.mu_squared, profile.uses, statement.delta, statement.accountant)
+            if profile.uses
+            else next(plain_epsilon)
+            for profile in distinct
+        }
+        return np.array([epsilon_of[profile] for profile in profiles], dtype=np.float64)
+
+    def _plain_epsilons(self, mu_squared: NDArray[np.float64], statement: Statement) -> NDArray[np.float64]:
+        delta = statement.delta
+        match self.conversion, statement.accountant:
+            case ("zcdp", _):
+                return zcdp_epsilon(0.5 * mu_squared, delta)
+            case ("tail_bound", _):
+                return tail_bound_epsilon(2.0 * mu_squared, delta)
+            case (_, "pld" | "gdp"):
+                return gaussian_epsilon(np.sqrt(mu_squared), delta)
+            case (_, accountant):
+                return np.array([composed_epsilon(value, (), delta, accountant) for value in mu_squared.tolist()])
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """Everything as arrays; ``restore`` is its inverse."""
+        slots, events, counts = self._counts.entries()
+        return {
+            "mu_squared": self._mu_squared.copy(),
+            "unproven": self._unproven.copy(),
+            "entry_slot": slots,
+            "entry_event": events,
+            "entry_count": counts.copy(),
+            "events": _event_rows(self._counts.events),
+            "common_events": _event_rows(event for event, _ in self._common.uses),
+            "common_counts": np.array([count for _, count in self._common.uses], dtype=np.int64),
+            "common_mu_squared": np.array([self._common.mu_squared]),
+            "reasons": np.array([reason.encode() for reason in self.reasons], dtype=np.bytes_),
+            "conversion": np.array([(self.conversion or "").encode()], dtype=np.bytes_),
+            "budget": np.array([np.nan if self.budget is None else self.budget]),
+        }
+
+    @classmethod
+    def restore(cls, state: Mapping[str, NDArray[np.generic]]) -> Account:
+        """An account as it was when ``state`` was taken."""
+        account = cls()
+        account._mu_squared = np.array(state["mu_squared"], dtype=np.float64)
+        account._unproven = np.array(state["unproven"], dtype=np.int16)
+        for event in _events_from(state["events"]):
+            account._counts.event_id(event)
+        account._counts.add(*(np.array(state[f"entry_{name}"], dtype=np.int64) for name in ("slot", "event", "count")))
+        common = zip(_events_from(state["common_events"]), state["common_counts"].tolist(), strict=True)
+        account._common = Profile(state["common_mu_squared"].tolist()[0], tuple(common))
+        account.reasons = [reason.decode() for reason in state["reasons"].tolist()]
+        account.conversion = state["conversion"].tolist()[0].decode() or None
+        budget = state["budget"].tolist()[0]
+        account.budget = None if np.isnan(budget) else budget
+        return account
+
+
+def _event_rows(events: Iterable[SampledGaussian]) -> NDArray[np.float64]:
+    """(events, 4) rows of noise multiplier, sample rate, exchange and fixed size."""
+    return np.array([tuple(map(float, event)) for event in events], dtype=np.float64).reshape(-1, 4)
+
+
+def _events_from(rows: NDArray[np.generic]) -> list[SampledGaussian]:
+    return [SampledGaussian(row[0], row[1], bool(row[2]), bool(row[3])) for row in rows.tolist()]

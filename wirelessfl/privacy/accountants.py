@@ -1,0 +1,215 @@
+"""From a composed cost to an epsilon: dp-accounting behind one function, with its traps kept in one place.
+
+Traps of dp-accounting 0.6.0 that this module hides: under REPLACE_ONE the PLD accountant doubles the
+sensitivity and the RDP accountant does not; RDP refuses Poisson sampling under REPLACE_ONE; PLD refuses
+sampling without replacement, runs out of memory on large losses, and takes its time on fine grids.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.privacy.concentrated import zcdp_epsilon
+from wirelessfl.privacy.gaussian import EPSILON_CAP, gaussian_epsilon
+from wirelessfl.privacy.spending import SampledGaussian
+from wirelessfl.privacy.statement import Accountant
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+Uses = tuple[tuple[SampledGaussian, int], ...]
+"""How often each sampled mechanism was used, in the order of first use."""
+
+_GRID_POINTS = 10_000  # across the expected epsilon: leaves a relative error of about 1e-5 after 1,000 steps
+_LARGEST_GRID = 4_000_000  # points of one step's loss distribution; a few hundred MB while it is built
+
+
+def composed_epsilon(mu_squared: float, uses: Uses, delta: float, accountant: Accountant) -> float:
+    """Epsilon at ``delta`` of the adaptive composition of plain and sampled Gaussian mechanisms.
+
+    Args:
+        mu_squared: Sum of (sensitivity / noise std)² over the plain Gaussian mechanisms.
+        uses: The sampled Gaussian mechanisms and their counts.
+        delta: In (0, 1).
+        accountant: ``pld`` is exact for plain Gaussians and an upper bound with a relative error of about 1e-4
+            else (RDP for sampling without replacement, where PLD has none); ``rdp`` and ``zcdp`` are
+            upper bounds, ``zcdp`` without amplification by sampling; ``gdp`` is the limit of many steps
+            (Bu et al. 2020, Dong et al. 2019), an approximation and no bound.
+
+    Returns:
+        Epsilon, infinite above ``EPSILON_CAP``.
+    """
+    if not np.isfinite(mu_squared):
+        return np.inf
+    match accountant:
+        case "pld":
+            epsilon = _pld_epsilon(mu_squared, uses, delta) if uses else _exact(mu_squared, delta)
+        case "rdp":
+            epsilon = _rdp_epsilon(mu_squared, uses, delta)
+        case "gdp":
+            epsilon = _exact(mu_squared + sum(count * _limit_mu_squared(event) for event, count in uses), delta)
+        case "zcdp":
+            epsilon = float(zcdp_epsilon(0.5 * _unsampled_mu_squared(mu_squared, uses), delta))
+        case _:
+            assert_never(accountant)
+    return epsilon if epsilon <= EPSILON_CAP else np.inf
+
+
+def _exact(mu_squared: float, delta: float) -> float:
+    return float(gaussian_epsilon(np.sqrt(mu_squared), delta))
+
+
+def _unsampled_mu_squared(mu_squared: float, uses: Uses) -> float:
+    return mu_squared + sum(count * event.full_mu_squared for event, count in uses)
+
+
+def _limit_mu_squared(event: SampledGaussian) -> float:
+    """Squared mu per step in the central limit: (q sqrt(e^(1/z²) − 1))², doubled mu for an exchange."""
+    reach = 2.0 if event.exchange or event.fixed_size else 1.0
+    with np.errstate(over="ignore"):
+        return float((reach * event.sample_rate) ** 2 * np.expm1(event.noise_multiplier**-2))
+
+
+# ---------------------------------------------------------------------------------------------- PLD
+
+
+def _pld_epsilon(mu_squared: float, uses: Uses, delta: float) -> float:
+    """The smallest of three valid bounds: PLD, RDP, and the exact curve without amplification."""
+    bound = min(_rdp_epsilon(mu_squared, uses, delta), _exact(_unsampled_mu_squared(mu_squared, uses), delta))
+    if bound == 0 or any(event.fixed_size for event, _ in uses):
+        return bound
+    steps = sum(count for _, count in uses)
+    interval = _grid_interval(min(bound, EPSILON_CAP), steps)
+    widest = max(event.full_mu_squared / 2 + 12 * np.sqrt(event.full_mu_squared) for event, _ in uses)
+    if widest / interval > _LARGEST_GRID:
+        return bound
+    composed = _composed_pld(uses, interval)
+    if mu_squared > 0:
+        composed = composed.compose(_gaussian_pld(mu_squared, interval))
+    return min(bound, float(composed.get_epsilon_for_delta(delta)))
+
+
+def _grid_interval(epsilon: float, steps: int) -> float:
+    """A power of two, so that growing runs reuse cached distributions; the error of T steps grows with T interval²."""
+    wanted = epsilon / _GRID_POINTS * min(1.0, np.sqrt(1000 / steps))
+    return float(2.0 ** np.floor(np.log2(max(wanted, 1e-8))))
+
+
+@lru_cache(maxsize=16)
+def _composed_pld(uses: Uses, interval: float) -> PrivacyLossDistribution:
+    """Composition by prefixes: a run that adds a mechanism each round composes only the new one."""
+    event, count = uses[-1]
+    last = _step_pld(event, interval)
+    if count > 1:
+        last = last.self_compose(count)
+    return _composed_pld(uses[:-1], interval).compose(last) if len(uses) > 1 else last
+
+
+@lru_cache(maxsize=64)
+def _step_pld(event: SampledGaussian, interval: float) -> PrivacyLossDistribution:
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+
+    relation = NeighboringRelation.REPLACE_ONE if event.exchange else NeighboringRelation.ADD_OR_REMOVE_ONE
+    return from_gaussian_mechanism(
+        event.noise_multiplier,
+        value_discretization_interval=interval,
+        sampling_prob=event.sample_rate,
+        neighboring_relation=relation,
+    )
+
+
+def _gaussian_pld(mu_squared: float, interval: float) -> PrivacyLossDistribution:
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+
+    return from_gaussian_mechanism(1.0 / np.sqrt(mu_squared), value_discretization_interval=interval)
+
+
+# ---------------------------------------------------------------------------------------------- RDP
+
+
+def _rdp_epsilon(mu_squared: float, uses: Uses, delta: float) -> float:
+    """RDP bound; Poisson sampling with an exchange is two steps of add/remove.
+
+    Two neighbours at (epsilon, delta') make one replacement at (2 epsilon, (1 + e^epsilon) delta').
+    """
+    orders = _rdp_orders()
+    rdp = 0.5 * mu_squared * orders
+    for event, count in uses:
+        rdp = rdp + count * _step_rdp(event)
+
+    def epsilon_at(delta_value: float) -> float:
+        with _quiet_absl():
+            from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
+
+            return float(compute_epsilon(orders, rdp, delta_value)[0])
+
+    if any(event.exchange and not event.fixed_size for event, _ in uses):
+        return _two_step_epsilon(epsilon_at, delta)
+    return epsilon_at(delta)
+
+
+def _two_step_epsilon(epsilon_at: Callable[[float], float], delta: float) -> float:
+    """2 epsilon(delta') with the largest delta' such that (1 + e^epsilon(delta')) delta' <= delta."""
+    low, high = np.log(delta) - 600.0, np.log(delta / 2)
+
+    def allowed(log_delta: float) -> bool:
+        return bool(np.logaddexp(0.0, epsilon_at(float(np.exp(log_delta)))) + log_delta <= np.log(delta))
+
+    if not allowed(low):
+        return np.inf
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if allowed(middle) else (low, middle)
+    return 2.0 * epsilon_at(float(np.exp(low)))
+
+
+@lru_cache(maxsize=1)
+def _rdp_orders() -> NDArray[np.float64]:
+    from dp_accounting.rdp.rdp_privacy_accountant import DEFAULT_RDP_ORDERS
+
+    return np.asarray(DEFAULT_RDP_ORDERS, dtype=np.float64)
+
+
+@lru_cache(maxsize=4096)
+def _step_rdp(event: SampledGaussian) -> NDArray[np.float64]:
+    """RDP of one use at each order, for add/remove (Poisson) or replacement (without replacement).
+
+    Without replacement, another contribution takes the vacant place, so that even a zero-out moves the sum
+    by twice the norm of one: the multiplier is halved, as RDP does not double under REPLACE_ONE.
+    """
+    import dp_accounting
+    from dp_accounting.rdp import RdpAccountant
+
+    if event.fixed_size:
+        accountant = RdpAccountant(_rdp_orders(), dp_accounting.NeighboringRelation.REPLACE_ONE)
+        size = 10**9  # only the ratio of the two sizes enters
+        sampled = dp_accounting.SampledWithoutReplacementDpEvent(
+            size, round(size * event.sample_rate), dp_accounting.GaussianDpEvent(event.noise_multiplier / 2)
+        )
+    else:
+        accountant = RdpAccountant(_rdp_orders())
+        sampled = dp_accounting.PoissonSampledDpEvent(
+            event.sample_rate, dp_accounting.GaussianDpEvent(event.noise_multiplier)
+        )
+    with _quiet_absl(), np.errstate(over="ignore"):
+        return np.asarray(accountant.compose(sampled).rdp, dtype=np.float64)
+
+
+@contextmanager
+def _quiet_absl() -> Iterator[None]:
+    """Keep dp-accounting from warning about orders it leaves out: the remaining ones are valid bounds."""
+    logger = logging.getLogger("absl")
+    previous = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = previous

@@ -1,0 +1,159 @@
+"""Over-the-air aggregation: the noise of the receiver and of the jammer protects the sum of the updates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.privacy.releases.base import non_negative, per_client
+from wirelessfl.privacy.spending import Caveat, Spending, no_guarantee
+from wirelessfl.privacy.statement import PrivacyFacts, Statement
+
+AirRule = Literal["whole_update", "gradient_step"]
+AirTheorem = Literal["cross_layer", "privacy_for_free", "none"]
+
+
+@dataclass(frozen=True, eq=False)
+class AirRelease:
+    """One over-the-air slot, in units of y/α_u with updates normalised by the clip τ.
+
+    Attributes:
+        round_index: Communication round.
+        clients: (n,) who transmitted.
+        weight: (n,) p_i as sent, before the server renormalises.
+        backoff: (n,) recorded back-off s_i; data of the client, not public, with ``backoff: actual``.
+        received_bound: (n,) R_i |h_i/ĥ_i|, the largest norm that client i can contribute to y/α_u.
+        effective_noise_std: σ_m per real dimension, as the theorem has it.
+        accounted_noise_std: () or (n,) what the adversary cannot remove of it, with jamming. Real-valued jamming that
+            can be partly nulled counts in part only; interference from other cells does not count.
+        unjammed_noise_std: σ_c/α_u, the receiver's own noise. It is all that counts against colluders.
+        csi_ratio: (n,) or scalar |h_i/ĥ_i|; the adversary sees both quadratures.
+        rule: ``whole_update`` for any local training whose update is clipped to τ. ``gradient_step`` for one step
+            of per-sample-clipped gradients, τ = η clip, with no momentum or optimizer state carried over.
+        batch_size: (n,) samples in the mean of a gradient step; None for all n_i of the client.
+        backoff_is_public: True for ``backoff: bound``.
+        theorem: Whose published privacy applies.
+        caveat: A circumstance that voids the accounted guarantee.
+
+    Raises:
+        ValueError: If a shape or a value is out of range.
+    """
+
+    route: ClassVar[str] = "the noise of the channel and the jammer"
+
+    round_index: int
+    clients: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    backoff: NDArray[np.float64]
+    received_bound: NDArray[np.float64]
+    effective_noise_std: float
+    accounted_noise_std: NDArray[np.float64] | float
+    unjammed_noise_std: float
+    csi_ratio: NDArray[np.float64] | float = 1.0
+    rule: AirRule = "whole_update"
+    batch_size: NDArray[np.int64] | None = None
+    backoff_is_public: bool = True
+    theorem: AirTheorem = "cross_layer"
+    caveat: Caveat | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self.clients)
+        for name in ("weight", "backoff", "received_bound", "accounted_noise_std", "csi_ratio"):
+            per_client(name, getattr(self, name), count)
+        if np.any(self.backoff == 0):
+            raise ValueError("backoff must be positive")
+        if self.batch_size is not None and np.any(per_client("batch_size", self.batch_size, count) < 1):
+            raise ValueError("batch_size must be at least one sample")
+        non_negative("effective_noise_std", self.effective_noise_std)
+        non_negative("unjammed_noise_std", self.unjammed_noise_std)
+
+    def published(self, facts: PrivacyFacts) -> Spending:
+        """Theorems 1 and 3, ρ_i = Σ 1/(2 |D|² s² σ_m²), for one sample more or less; or that of Liu and Simeone.
+
+        Theirs is Σ 2 γ² c²/σ_c² for one sample exchanged, where c γ is the received amplitude of a sample: α_u/|D|.
+        """
+        if self.theorem == "none":
+            return no_guarantee(len(self.clients), "the paper of this power control states no privacy theorem")
+        with np.errstate(divide="ignore"):
+            mu = 1.0 / (facts.total_samples * self.backoff * np.float64(self.effective_noise_std))
+        return Spending(mu**2, conversion="zcdp" if self.theorem == "cross_layer" else "tail_bound")
+
+    def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
+        """Gaussian mechanism of sensitivity X and the noise that the adversary cannot remove."""
+        if statement.adversary == "individual":
+            return no_guarantee(len(self.clients), "what a client transmits over the air carries no noise of its own")
+        noise_std = self.unjammed_noise_std if statement.colluding else self.accounted_noise_std
+        if np.any(np.asarray(noise_std) == 0):
+            return no_guarantee(len(self.clients), Caveat.NOTHING_ADDS_NOISE.value)
+        return Spending((self.sensitivity(facts, statement) / noise_std) ** 2)
+
+    def sensitivity(self, facts: PrivacyFacts, statement: Statement) -> NDArray[np.float64]:
+        """(n,) X: how far one unit can move y/α_u."""
+        ball = (2.0 if statement.exchange else 1.0) * self.received_bound
+        if self.rule == "whole_update" or statement.unit == "client":
+            return ball
+        samples = facts.samples[self.clients] if self.batch_size is None else self.batch_size
+        one_sample = self.csi_ratio * self.weight / samples
+        if self.backoff_is_public:
+            one_sample = one_sample / self.backoff
+        return np.minimum(one_sample * (2.0 if statement.adjacency == "replace" else 1.0), ball)
+
+    def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
+        """Why the theorem and the exact composition differ."""
+        if statement.adversary == "individual":
+            return
+        yield from self._unit_remarks(statement)
+        if self.rule == "gradient_step" and statement.unit == "sample":
+            yield from self._gradient_step_remarks()
+        if np.any(self.csi_ratio != 1):
+            yield (
+                "With imperfect channel knowledge the signal is in both quadratures, and the adversary sees both: "
+                "the accounted sensitivity is multiplied by |h/ĥ|."
+            )
+        if statement.colluding and np.any(self.unjammed_noise_std < np.asarray(self.accounted_noise_std)):
+            yield (
+                "A colluding party may be the jammer, also where that role rotates: no jamming is counted as noise, "
+                "in any round."
+            )
+        elif np.any(np.asarray(self.accounted_noise_std) < self.effective_noise_std):
+            yield (
+                "Part of the noise can be removed by an adversary who sees both quadratures or knows its source; "
+                "the accounted figure counts the rest only."
+            )
+        yield (
+            "The theorem converts with a bound (for Theorems 1 and 3, ε = ρ + 2√(ρ ln 1/δ)), the accounted figure with "
+            "the exact Gaussian curve."
+        )
+
+    def _gradient_step_remarks(self) -> Iterator[str]:
+        if self.batch_size is not None:
+            yield (
+                "The theorem divides one sample's share by all samples of the client; a step on a mini-batch divides "
+                "it by the batch size only."
+            )
+        if not self.backoff_is_public:
+            yield (
+                "The back-off follows the actual norm of the update, which is private: the accounted figure gives no "
+                "credit for it."
+            )
+
+    def _unit_remarks(self, statement: Statement) -> Iterator[str]:
+        if statement.unit == "client":
+            yield (
+                "The theorem protects one sample; the accounted figure protects the whole update of a client, which "
+                "weighs p_i and not 1/|D|."
+            )
+        elif self.rule == "whole_update":
+            yield (
+                "The theorem assumes that one sample moves a whole update by at most τ/n_i. Clipping the whole update "
+                "does not enforce that: one sample can swing it from one side of the ball to the other, 2τ."
+            )
+        if statement.adjacency == "replace" and not (self.rule == "whole_update" and statement.unit == "sample"):
+            yield (
+                "The theorem compares runs with one sample more or less; the accounted figure exchanges one unit for "
+                "another, which moves the sum twice as far as leaving it out."
+            )

@@ -1,0 +1,75 @@
+"""The protocol of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wirelessfl.privacy.spending import Caveat, Spending
+from wirelessfl.privacy.statement import PrivacyFacts, Statement
+
+
+class Release(Protocol):
+    """What the clients of one round released, and what that costs.
+
+    A round may be covered by several releases of different routes at once, such as local noise and the noise
+    of the channel. Each route is a guarantee of its own, and the smaller one counts.
+
+    Attributes:
+        route: Whose noise protects, in words that fit after "the guarantee from".
+    """
+
+    route: ClassVar[str]
+
+    @property
+    def round_index(self) -> int:
+        """Communication round."""
+        ...
+
+    @property
+    def clients(self) -> NDArray[np.int64]:
+        """(n,) the clients whose data the release depends on, each once.
+
+        A late upload, or a client that vanished after its masked input, counts: it has transmitted.
+        """
+        ...
+
+    @property
+    def caveat(self) -> Caveat | None:
+        """A circumstance that voids the accounted guarantee, None if there is none."""
+        ...
+
+    def published(self, facts: PrivacyFacts) -> Spending:
+        """What the paper's theorem says, fed with this round's numbers."""
+        ...
+
+    def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
+        """What holds for the mechanism that ran, for the statement's unit, adjacency and adversary."""
+        ...
+
+    def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
+        """Plain sentences that say why the two differ."""
+        ...
+
+
+def per_client(name: str, values: ArrayLike, num_clients: int) -> NDArray[np.float64]:
+    """``values`` as (n,) non-negative floats.
+
+    Raises:
+        ValueError: If they do not broadcast to (n,), or one is negative or NaN.
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape not in ((), (num_clients,)):
+        raise ValueError(f"{name} must have one value a client ({num_clients}), found shape {array.shape}")
+    if not np.all(array >= 0):
+        raise ValueError(f"{name} must not be negative or NaN")
+    return np.broadcast_to(array, (num_clients,))
+
+
+def non_negative(name: str, value: float) -> None:
+    """Raise ValueError unless ``value`` is a finite number that is not negative."""
+    if not 0 <= value < np.inf:
+        raise ValueError(f"{name} must be finite and not negative, found {value}")
