@@ -172,7 +172,11 @@ class Steps:
 
     def at(self, round_number: int) -> float:
         """The value in a round, counted from 1."""
-        return [v for first, v in zip(self.first_rounds, self.values, strict=True) if first <= round_number][-1]
+        return [value for first, value in self.mapping().items() if first <= round_number][-1]
+
+    def mapping(self) -> dict[int, float]:
+        """The steps as in the file, {first round: value}."""
+        return dict(zip(self.first_rounds, self.values, strict=True))
 
 
 @dataclass(frozen=True)
@@ -201,7 +205,7 @@ def _steps_from_mapping(mapping: dict[int, float]) -> Steps:
 
 
 def _mapping_from_steps(value: Any) -> Any:
-    return dict(zip(value.first_rounds, value.values, strict=True)) if isinstance(value, Steps) else value
+    return value.mapping() if isinstance(value, Steps) else value
 
 
 def is_finite(value: Any) -> bool:

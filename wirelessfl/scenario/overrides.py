@@ -80,7 +80,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, Steps):
-        return dict(zip(value.first_rounds, value.values, strict=True))
+        return value.mapping()
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
 
 

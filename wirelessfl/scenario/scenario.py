@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
+from pydantic.json_schema import GenerateJsonSchema
 
-from wirelessfl.scenario.base import Count, Says, Section, contradictions, key
+from wirelessfl.scenario.base import Count, Says, Section, Steps, contradictions, key
 from wirelessfl.scenario.bookkeeping import Compute, Evaluate, Stop, Trace
 from wirelessfl.scenario.channel import Channel
 from wirelessfl.scenario.clients import Clients
@@ -54,7 +55,14 @@ class Scenario(Section):
         return self
 
 
+class _SchemaWriter(GenerateJsonSchema):
+    """Writes the defaults of schedules as in the file."""
+
+    def encode_default(self, dft: Any) -> Any:
+        return super().encode_default(dft.mapping() if isinstance(dft, Steps) else dft)
+
+
 def scenario_schema() -> dict[str, Any]:
     """The JSON Schema of scenario files, for editors."""
-    schema = Scenario.model_json_schema(by_alias=True)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "wirelessfl scenario"}
+    schema = Scenario.model_json_schema(by_alias=True, schema_generator=_SchemaWriter)
+    return {"$schema": GenerateJsonSchema.schema_dialect, **schema, "title": "wirelessfl scenario"}

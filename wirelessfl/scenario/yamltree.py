@@ -19,7 +19,7 @@ from wirelessfl.scenario.base import is_finite
 
 KeyPath = tuple[str | int, ...]
 
-MAX_BYTES = 256 * 1024
+MAX_BYTES = 128 * 1024
 MAX_DEPTH = 24
 MAX_VALUES = 20_000
 
