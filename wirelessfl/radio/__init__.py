@@ -3,10 +3,12 @@
 Arrays (n,) run over the clients active in a round. Nothing here knows a clock, a file or a model.
 """
 
+from wirelessfl.radio.agreement import Calibration, ExactCalibration, Jamming, TheoremCalibration
 from wirelessfl.radio.budget import zcdp_budget
+from wirelessfl.radio.correlation import clarke_fading, clarke_gains, gauss_markov, jakes_correlation
 from wirelessfl.radio.cross_layer import CrossLayer, server_gain_for_epsilon
 from wirelessfl.radio.csi import estimate_channel, mean_estimate_power
-from wirelessfl.radio.fading import FadingModel, Rayleigh, Static
+from wirelessfl.radio.fading import FadingModel, Nakagami, Rayleigh, Recorded, Rician, Static
 from wirelessfl.radio.jamming import (
     accounted_noise_std,
     effective_noise_std,
@@ -35,19 +37,30 @@ from wirelessfl.radio.superposition import Superposition, superpose
 
 __all__ = [
     "AirInterface",
+    "Calibration",
     "CrossLayer",
+    "ExactCalibration",
     "FadingModel",
+    "Jamming",
     "Links",
+    "Nakagami",
     "PowerControl",
     "Rayleigh",
+    "Recorded",
+    "Rician",
     "Static",
     "Superposition",
+    "TheoremCalibration",
     "Transmission",
     "TransmitPlan",
     "accounted_noise_std",
     "clamped_inversion",
+    "clarke_fading",
+    "clarke_gains",
     "effective_noise_std",
     "estimate_channel",
+    "gauss_markov",
+    "jakes_correlation",
     "jammer_energy",
     "jammer_gain_exact",
     "jammer_gain_for_noise",
