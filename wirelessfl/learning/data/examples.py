@@ -82,15 +82,11 @@ class Dataset:
         return replace(self, train=self.train.to(device), test=self.test.to(device))
 
     def head(self, limit: int) -> Dataset:
-        """The same task with the first ``limit`` training examples only.
-
-        Raises:
-            DataError: there are fewer than ``limit``, or ``limit`` is not positive.
-        """
-        if not 1 <= limit <= len(self.train):
-            raise DataError(f"data.limit: {self.name} has {len(self.train)} training samples here, found {limit}")
+        """The same task with the first ``limit`` training examples only, or with all where there are no more."""
+        if limit < 1:
+            raise ValueError(f"limit must be ≥ 1, found {limit}")
         owners = None if self.owners is None else self.owners[:limit]
-        train = self.train.take(np.arange(limit))  # copied, so that the rest can be freed
+        train = self.train.take(np.arange(min(limit, len(self.train))))  # copied, so that the rest can be freed
         return replace(self, train=train, owners=owners)
 
     def only(self, classes: Sequence[int | str]) -> Dataset:
@@ -100,24 +96,21 @@ class Dataset:
             classes: Labels (numbers) or class names (text), each once.
 
         Raises:
-            DataError: a class is unknown or named twice, or none of its examples is left to train or test on.
+            DataError: a class is unknown, named twice or without training examples, or none is left to test on.
         """
         labels = [self._label(wanted) for wanted in classes]
         if not labels or len(set(labels)) != len(labels):
             raise DataError(f"data.dataset.classes: one or more different classes are needed, found {list(classes)}")
+        names = tuple(self.class_names[label] for label in labels)
         new_label = np.full(self.num_classes, -1)
         new_label[labels] = np.arange(len(labels))
-        halves, kept_rows = [], []
-        for half, examples in (("training", self.train), ("test", self.test)):
-            targets = new_label[examples.targets.numpy()]
-            rows = np.flatnonzero(targets >= 0)
-            if len(rows) == 0:
-                raise DataError(f"data.dataset.classes: {self.name} holds no {half} sample of {list(classes)}")
-            kept_rows.append(rows)
-            halves.append(Examples(examples.take(rows).inputs, torch.from_numpy(targets[rows])))
-        owners = None if self.owners is None else self.owners[kept_rows[0]]
-        names = tuple(self.class_names[label] for label in labels)
-        return Dataset(self.name, halves[0], halves[1], names, owners)
+        train, train_rows = _relabelled(self.train, new_label)
+        test, test_rows = _relabelled(self.test, new_label)
+        if missing := [names[label] for label in range(len(names)) if not (train.targets == label).any()]:
+            raise DataError(f"data.dataset.classes: {self.name} holds no training sample of {', '.join(missing)} here")
+        if len(test_rows) == 0:
+            raise DataError(f"data.dataset.classes: {self.name} holds no test sample of {', '.join(names)} here")
+        return Dataset(self.name, train, test, names, None if self.owners is None else self.owners[train_rows])
 
     def _label(self, wanted: int | str) -> int:
         if isinstance(wanted, str) and wanted in self.class_names:
@@ -128,6 +121,13 @@ class Dataset:
             f"data.dataset.classes: {self.name} has no class {wanted!r}; allowed are the labels "
             f"0 to {self.num_classes - 1} and the names {', '.join(self.class_names)}"
         )
+
+
+def _relabelled(examples: Examples, new_label: NDArray[np.int64]) -> tuple[Examples, NDArray[np.int64]]:
+    """The examples whose label has a new one (not −1), with it, and their rows."""
+    targets = new_label[examples.targets.numpy()]
+    rows = np.flatnonzero(targets >= 0)
+    return Examples(examples.take(rows).inputs, torch.from_numpy(targets[rows])), rows
 
 
 TEST_SHARE = 0.2

@@ -110,16 +110,16 @@ def load_fashion_mnist(root: str | Path | None = None, split_seed: int = 0) -> D
 def load_emnist_byclass(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """EMNIST by class: digits, capitals and lower case letters (Cohen et al. 2017), images upright.
 
-    The classes are those that occur among the training samples, named by their character.
+    All 62 classes count, also where the files hold fewer; a class filter leaves out the others.
     """
-    return _without_absent_classes(_load(EMNIST_BYCLASS, data_root(root, "emnist_byclass"), split_seed))
+    return _load(EMNIST_BYCLASS, data_root(root, "emnist_byclass"), split_seed)
 
 
 def load_emnist_letters(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """EMNIST letters, capitals and lower case in one class each, images upright.
 
     Where the folder holds no letters files, the letters among its by-class files are taken instead; those are
-    not balanced. The classes are those that occur among the training samples, named by their lower case letter.
+    not balanced. All 26 classes count, also where the files hold fewer; a class filter leaves out the others.
     """
     folder = data_root(root, "emnist_letters")
     halves = [EMNIST_LETTERS.read(folder, half) for half in (EMNIST_LETTERS.train, EMNIST_LETTERS.test)]
@@ -128,7 +128,7 @@ def load_emnist_letters(root: str | Path | None = None, split_seed: int = 0) -> 
     if halves == [None, None]:
         wanted = [EMNIST_LETTERS.train, EMNIST_LETTERS.test, EMNIST_BYCLASS.train, EMNIST_BYCLASS.test]
         raise not_found("emnist_letters", folder, _EMNIST_FOLDERS, [EMNIST_LETTERS.files(half)[0] for half in wanted])
-    return _without_absent_classes(from_halves("emnist_letters", halves[0], halves[1], LETTERS, split_seed))
+    return from_halves("emnist_letters", halves[0], halves[1], LETTERS, split_seed)
 
 
 def _load(source: IdxSource, root: Path, split_seed: int) -> Dataset:
@@ -144,7 +144,3 @@ def _letters(examples: Examples | None) -> Examples | None:
         return None
     letters = examples.take(np.flatnonzero(examples.targets.numpy() >= len(DIGITS)))
     return Examples(letters.inputs, (letters.targets - len(DIGITS)) % len(LETTERS)) if len(letters) else None
-
-
-def _without_absent_classes(dataset: Dataset) -> Dataset:
-    return dataset.only(np.unique(dataset.train.targets.numpy()).tolist())
