@@ -1,0 +1,156 @@
+"""Fixed-point encoding of updates into a ring in which the sum of all clients cannot overflow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.secagg.masks import Ring, RingVector
+
+# Beyond this many steps a double does not tell neighbouring steps apart.
+_MOST_STEPS = 2**53
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Numbers in [-bound, bound] as multiples of ``step`` modulo 2**bits, for a sum of ``num_clients`` of them.
+
+    A coordinate is rounded up or down at random so that its mean is kept: the error of the sum has mean zero and
+    variance at most num_clients step²/4 per coordinate. Every encoded coordinate is at most ⌈bound/step⌉ in
+    magnitude, and the constructor refuses a ring in which num_clients of those do not fit [-2**(bits-1), 2**(bits-1)).
+
+    Attributes:
+        bound: largest magnitude of a coordinate. Updates clipped to norm τ satisfy τ up to float rounding: leave room.
+        step: resolution, in the unit of the coordinates.
+        bits: size of the ring, at most 64.
+        num_clients: the largest number of encoded vectors in one sum.
+    """
+
+    bound: float
+    step: float
+    bits: int
+    num_clients: int
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.bound) and np.isfinite(self.step) and self.bound > 0 and self.step > 0):
+            raise ValueError(f"bound and step must be positive and finite, not {self.bound} and {self.step}")
+        if self.num_clients < 1:
+            raise ValueError(f"a sum needs at least one client, not {self.num_clients}")
+        if self.largest > _MOST_STEPS:
+            raise ValueError(f"a bound of {self.largest} steps is finer than the double precision of the updates")
+        needed = bits_for(self.num_clients * self.largest)
+        if needed > self.ring.bits:
+            raise ValueError(
+                f"{self.bits} bits overflow: {self.num_clients} clients of up to {self.largest} steps need {needed}"
+            )
+
+    @classmethod
+    def finest(cls, bound: float, bits: int, num_clients: int) -> FixedPoint:
+        """The smallest step that a ring of ``bits`` allows.
+
+        Raises:
+            ValueError: not even one step per client fits.
+        """
+        steps = (2 ** (bits - 1) - 1) // num_clients if bits >= 1 and num_clients >= 1 else 0
+        if steps < 1:
+            raise ValueError(f"{bits} bits overflow: they do not hold one step of each of {num_clients} clients")
+        steps = min(steps, _MOST_STEPS)
+        step = bound / steps
+        if Fraction(bound) > steps * Fraction(step):  # the division rounded down: one step would be missing
+            step = float(np.nextafter(step, np.inf))
+        return cls(bound, step, bits, num_clients)
+
+    @classmethod
+    def smallest(cls, bound: float, step: float, num_clients: int) -> FixedPoint:
+        """The smallest ring for a wanted step.
+
+        Raises:
+            ValueError: more than 64 bits would be needed.
+        """
+        if not (np.isfinite(bound) and np.isfinite(step) and bound > 0 and step > 0):
+            raise ValueError(f"bound and step must be positive and finite, not {bound} and {step}")
+        return cls(bound, step, bits_for(num_clients * _steps(bound, step)), num_clients)
+
+    @property
+    def ring(self) -> Ring:
+        """The ring of the encoded vectors."""
+        return Ring(self.bits)
+
+    @property
+    def largest(self) -> int:
+        """The largest magnitude of an encoded coordinate, ⌈bound/step⌉."""
+        return _steps(self.bound, self.step)
+
+    def encode(self, values: NDArray[Any], generator: np.random.Generator) -> RingVector:
+        """Encode real values (d,) with stochastic rounding; ring elements (d,).
+
+        Raises:
+            ValueError: a value is not finite or beyond the bound. Saturating it would bias the sum in silence.
+        """
+        scaled = np.asarray(values, dtype=np.float64)
+        if not np.all(np.abs(scaled) <= self.bound):
+            raise ValueError(f"a coordinate is not a number in [-{self.bound}, {self.bound}]")
+        scaled = scaled / self.step
+        steps = np.floor(scaled)
+        scaled -= steps
+        steps += generator.random(len(steps)) < scaled
+        elements: RingVector = steps.astype(np.int64).astype(self.ring.dtype)
+        self.ring.reduce(elements)
+        return elements
+
+    def decode(self, total: RingVector) -> NDArray[np.float64]:
+        """The sum (d,) in the unit of the values, from the ring sum of encoded vectors."""
+        return np.multiply(self.ring.signed(total), self.step, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class WeightedMean:
+    """A weighted mean that shows the server Σ n_i Δ_i and Σ n_i, and no single n_i.
+
+    Client i encodes (n_i/max_weight) Δ_i and appends n_i itself as one more masked coordinate; the server divides
+    one sum by the other. ``max_weight`` is a public bound on n_i.
+    """
+
+    fixed_point: FixedPoint
+    max_weight: int
+
+    def __post_init__(self) -> None:
+        if self.max_weight < 1:
+            raise ValueError(f"the largest weight must be at least 1, not {self.max_weight}")
+        needed = bits_for(self.fixed_point.num_clients * self.max_weight)
+        if needed > self.fixed_point.bits:
+            raise ValueError(f"{self.fixed_point.bits} bits overflow: the sum of the weights needs {needed}")
+
+    def encode(self, update: NDArray[Any], weight: int, generator: np.random.Generator) -> RingVector:
+        """Encode an update (d,) and its weight n_i in [0, max_weight] as (d + 1,) ring elements."""
+        if not 0 <= weight <= self.max_weight:
+            raise ValueError(f"a weight must lie in [0, {self.max_weight}], not {weight}")
+        share = np.asarray(update, dtype=np.float64) * (weight / self.max_weight)
+        encoded = self.fixed_point.encode(share, generator)
+        return np.append(encoded, encoded.dtype.type(weight))
+
+    def decode(self, total: RingVector) -> tuple[NDArray[np.float64], int]:
+        """The weighted mean (d,) and Σ n_i from the ring sum (d + 1,).
+
+        Raises:
+            ValueError: all weights are zero, so that there is no mean.
+        """
+        total_weight = int(total[-1])
+        if total_weight == 0:
+            raise ValueError("the weights sum to zero: there is no mean")
+        return self.fixed_point.decode(total[:-1]) * (self.max_weight / total_weight), total_weight
+
+
+def bits_for(largest_sum: int) -> int:
+    """The bits of the smallest ring that holds every integer in [-largest_sum, largest_sum]."""
+    return largest_sum.bit_length() + 1
+
+
+def _steps(bound: float, step: float) -> int:
+    """⌈bound/step⌉ of the two doubles as exact fractions."""
+    return ceil(Fraction(bound) / Fraction(step))

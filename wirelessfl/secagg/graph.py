@@ -1,0 +1,136 @@
+"""Who shares with whom: random Harary graphs, with degree and threshold chosen for a stated level.
+
+Bell, Bonawitz, Gascón, Lepoint, Raykova, "Secure Single-Server Aggregation with (Poly)Logarithmic Overhead",
+CCS 2020, §3: it is enough that every client exchanges masks and shares with k = O(log n) others, if the graph is
+drawn at random after the set of colluding clients is fixed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb, perm
+
+import networkx as nx
+import numpy as np
+
+from wirelessfl.secagg.field import RandomBytes
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Degree k of the graph and the number t of the k + 1 share holders (the client is one) that recover a secret."""
+
+    num_neighbours: int
+    threshold: int
+
+    def __post_init__(self) -> None:
+        holders = self.num_neighbours + 1
+        if not 2 <= self.threshold <= holders:
+            raise ValueError(f"the threshold must lie between 2 and the {holders} share holders, not {self.threshold}")
+        if 2 * self.threshold <= holders:
+            raise ValueError(
+                f"a threshold of {self.threshold} among {holders} holders lets the server learn both secrets of a "
+                f"client by asking one half for each: at least {majority(self.num_neighbours)} is needed"
+            )
+
+
+def majority(num_neighbours: int) -> int:
+    """The smallest threshold that no two disjoint groups of the k + 1 share holders both reach."""
+    return (num_neighbours + 1) // 2 + 1
+
+
+def complete_neighbourhood(num_clients: int, threshold: int | None = None) -> Neighbourhood:
+    """Everybody with everybody (Bonawitz et al. 2017); by default t = ⌊2n/3⌋ + 1, their choice for n/3 colluders."""
+    if num_clients < 2:
+        raise ValueError(f"secure aggregation needs at least two clients, not {num_clients}")
+    chosen = min(2 * num_clients // 3 + 1, num_clients) if threshold is None else threshold
+    return Neighbourhood(num_clients - 1, chosen)
+
+
+def choose_neighbourhood(
+    num_clients: int, num_colluding: int, num_dropouts: int, security_bits: int = 40, correctness_bits: int = 30
+) -> Neighbourhood:
+    """The smallest degree, and the smallest threshold for it, that meet both levels.
+
+    Except with probability 2**-security_bits no honest client has ``threshold`` colluding neighbours, and the honest
+    clients that stay are connected; except with probability 2**-correctness_bits every client keeps enough
+    neighbours to be unmasked. Both hold for every set of at most that many colluders and dropouts fixed before the
+    graph is drawn. See `security_failure` and `correctness_failure` for the bounds.
+
+    Raises:
+        ValueError: even the complete graph does not meet the levels.
+    """
+    if num_clients < 2 or num_colluding < 0 or num_dropouts < 0:
+        raise ValueError("there must be at least two clients, and no negative number of colluders or dropouts")
+    # An odd degree is regular only on an even number of clients, and gives no more connectivity than the next lower.
+    for degree in [*range(2, num_clients - 1, 2), num_clients - 1]:
+        thresholds = range(majority(degree), degree + 2)
+
+        def is_secure(threshold: int, degree: int = degree) -> bool:
+            bound = security_failure(num_clients, num_colluding, num_dropouts, degree, threshold)
+            return bound <= Fraction(1, 2**security_bits)
+
+        first = bisect_left(thresholds, True, key=is_secure)  # a higher threshold is never less secure
+        if first == len(thresholds):
+            continue
+        threshold = thresholds[first]
+        if correctness_failure(num_clients, num_dropouts, degree, threshold) <= Fraction(1, 2**correctness_bits):
+            return Neighbourhood(degree, threshold)
+    raise ValueError(
+        f"no graph on {num_clients} clients tolerates {num_colluding} colluders and {num_dropouts} dropouts "
+        f"at {security_bits} bits of security and {correctness_bits} of correctness"
+    )
+
+
+def security_failure(
+    num_clients: int, num_colluding: int, num_dropouts: int, num_neighbours: int, threshold: int
+) -> Fraction:
+    """Upper bound on the probability that colluders learn more than the sum of all honest survivors.
+
+    Union of (a) some client has ≥ t colluding neighbours: n Pr[X ≥ t], X hypergeometric, drawn from the clients that
+    are left if every dropout happens before the graph is drawn; (b) the graph without colluders and dropouts falls
+    apart. On a ring in which each client knows the next k/2 on both sides, (b) takes two disjoint runs of k/2 removed
+    clients: at most C(n, 2) pairs of places, each all removed with probability Π_{j<k} (m−j)/(n−j), m removed.
+    """
+    others = num_clients - num_dropouts - 1
+    if others < max(num_colluding, 1):
+        return Fraction(1)
+    degree = min(num_neighbours, others)
+    surrounded = num_clients * _hypergeometric_tail(others, num_colluding, degree, threshold)
+    removed = num_colluding + num_dropouts
+    span = 2 * (num_neighbours // 2)
+    apart = Fraction(0)
+    if num_neighbours < num_clients - 1 and removed >= span:
+        apart = Fraction(comb(num_clients, 2) * perm(removed, span), perm(num_clients, span))
+    return min(Fraction(1), surrounded + apart)
+
+
+def correctness_failure(num_clients: int, num_dropouts: int, num_neighbours: int, threshold: int) -> Fraction:
+    """Upper bound n Pr[more than k − t of the k neighbours drop out] on the probability of a needless abort."""
+    if num_dropouts >= num_clients:
+        return Fraction(1)
+    lost = num_neighbours - threshold + 1
+    return min(Fraction(1), num_clients * _hypergeometric_tail(num_clients - 1, num_dropouts, num_neighbours, lost))
+
+
+def harary_graph(clients: Sequence[int], num_neighbours: int, random_bytes: RandomBytes) -> nx.Graph:
+    """A Harary graph of the given degree whose places the clients take in uniformly random order.
+
+    With no more than ``num_neighbours`` + 1 clients the graph is complete.
+    """
+    degree = min(num_neighbours, len(clients) - 1)
+    places = nx.hkn_harary_graph(degree, len(clients))
+    order = np.argsort(np.frombuffer(random_bytes(8 * len(clients)), dtype="<u8"), kind="stable")
+    return nx.relabel_nodes(places, {place: clients[int(index)] for place, index in enumerate(order)})
+
+
+def _hypergeometric_tail(population: int, marked: int, draws: int, least: int) -> Fraction:
+    """Pr[at least ``least`` marked among ``draws`` of ``population`` without replacement], exactly."""
+    favourable = sum(
+        comb(marked, count) * comb(population - marked, draws - count)
+        for count in range(max(least, 0), min(marked, draws) + 1)
+    )
+    return Fraction(favourable, comb(population, draws))

@@ -1,0 +1,230 @@
+"""The messages of a round: who sends what to whom, its size in bits, and its authentication tag.
+
+Every message carries an HMAC-SHA256 tag, cut to 128 bits, under the key that the server and that client agreed on
+at enrolment; the tag covers the kind, the session, sender, receiver and the content. Session, sender and receiver
+make a message of another round, or one sent back to its sender, recognisable.
+"""
+
+from __future__ import annotations
+
+import hmac
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.secagg.masks import Ring, RingVector
+from wirelessfl.secagg.refusals import AlteredMessage, ForeignMessage, MalformedMessage
+
+SERVER = 2**32 - 1
+SESSION_BYTES = 16
+TAG_BYTES = 16
+_HEADER = struct.Struct(f"<B{SESSION_BYTES}sII")
+HEADER_BITS = 8 * (_HEADER.size + TAG_BYTES)
+
+Names = NDArray[np.uint32]
+Octets = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Message(ABC):
+    """A message of one session; clients are numbered below 2**31 - 2, the server is ``SERVER``."""
+
+    kind: ClassVar[int]
+
+    session: bytes
+    sender: int
+    receiver: int
+    tag: bytes = b""
+
+    @abstractmethod
+    def content(self) -> tuple[NDArray[Any], ...]:
+        """The arrays that the message carries, in a fixed order."""
+
+    @property
+    def bits(self) -> int:
+        """Size on the air: header, tag and content."""
+        return HEADER_BITS + 8 * sum(part.nbytes for part in self.content())
+
+    def sealed(self, link_key: bytes) -> Self:
+        """The message with its authentication tag."""
+        return replace(self, tag=self._expected_tag(link_key))
+
+    def verify(self, link_key: bytes) -> None:
+        """Check the authentication tag.
+
+        Raises:
+            AlteredMessage: the message is not what the holder of the key sealed.
+        """
+        if not hmac.compare_digest(self.tag, self._expected_tag(link_key)):
+            raise AlteredMessage(f"the {type(self).__name__} from {self.sender} does not verify")
+
+    def _expected_tag(self, link_key: bytes) -> bytes:
+        parts = [np.ascontiguousarray(part) for part in self.content()]
+        code = hmac.new(link_key, _HEADER.pack(self.kind, self.session, self.sender, self.receiver), "sha256")
+        code.update(struct.pack(f"<{len(parts)}Q", *(part.nbytes for part in parts)))
+        for part in parts:
+            code.update(part.data)
+        return code.digest()[:TAG_BYTES]
+
+
+def authenticate(message: Message, session: bytes, receiver: int, link_keys: Mapping[int, bytes]) -> None:
+    """Check that a message belongs to this session and receiver, and was sealed by a sender in ``link_keys``.
+
+    Raises:
+        ForeignMessage: another session or receiver, or an unknown sender.
+        AlteredMessage: the authentication tag does not verify.
+    """
+    name = type(message).__name__
+    if message.session != session:
+        raise ForeignMessage(f"a {name} of another session")
+    if message.receiver != receiver or message.sender not in link_keys:
+        raise ForeignMessage(f"a {name} from {message.sender} to {message.receiver} has no place here")
+    message.verify(link_keys[message.sender])
+
+
+def names(clients: Iterable[int]) -> Names:
+    """Client numbers as a message holds them."""
+    return np.fromiter(clients, dtype=np.uint32)
+
+
+def check_ascending(clients: Names) -> None:
+    """Refuse a list of clients that is not distinct and in ascending order.
+
+    Raises:
+        MalformedMessage: it is not.
+    """
+    if clients.dtype != np.uint32 or clients.ndim != 1 or not np.all(clients[1:] > clients[:-1]):
+        raise MalformedMessage("the clients are not listed once each, in ascending order")
+
+
+def check_octets(octets: Octets, shape: tuple[int, ...]) -> None:
+    """Refuse bytes of another shape.
+
+    Raises:
+        MalformedMessage: they are.
+    """
+    if octets.shape != shape or octets.dtype != np.uint8:
+        raise MalformedMessage(f"expected bytes of shape {shape}, found {octets.dtype} of shape {octets.shape}")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KeyAdvertisement(Message):
+    """Client to server: its public keys (c, 32), c = 2 (share encryption, masks) or 1 (`pairwise_prf`)."""
+
+    kind = 1
+    keys: Octets
+
+    def content(self) -> tuple[NDArray[Any], ...]:
+        """The public keys."""
+        return (self.keys,)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NeighbourKeys(Message):
+    """Server to client: the neighbours (m,) in ascending order and their public keys (m, c, 32)."""
+
+    kind = 2
+    peers: Names
+    keys: Octets
+
+    def content(self) -> tuple[NDArray[Any], ...]:
+        """Names and keys."""
+        return self.peers, self.keys
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EncryptedShares(Message):
+    """Client to server: for each neighbour (m,) the ciphertext (m, SEALED_BYTES) that only it can open."""
+
+    kind = 3
+    peers: Names
+    ciphertexts: Octets
+
+    def content(self) -> tuple[NDArray[Any], ...]:
+        """Names and ciphertexts."""
+        return self.peers, self.ciphertexts
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ShareDelivery(Message):
+    """Server to client: the ciphertexts (m, SEALED_BYTES) meant for it from the neighbours (m,) that sent shares."""
+
+    kind = 4
+    peers: Names
+    ciphertexts: Octets
+
+    def content(self) -> tuple[NDArray[Any], ...]:
+        """Names and ciphertexts."""
+        return self.peers, self.ciphertexts
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MaskedInput(Message):
+    """Client to server: the encoded input under its masks, (d,) ring elements of ``bits_per_element`` bits."""
+
+    kind = 5
+    values: RingVector
+    bits_per_element: int
+
+    def content(self) -> tuple[NDArray[Any], ...]:
+        """The masked vector."""
+        return (self.values,)
+
+    @property
+    def bits(self) -> int:
+        """Size on the air, the ring elements packed without gaps."""
+        return HEADER_BITS + self.bits_per_element * len(self.values)
+
+    def check(self, ring: Ring, dimension: int) -> None:
+        """Refuse anything but a vector of the round's ring and dimension.
+
+        Raises:
+            MalformedMessage: it is not.
+        """
+        try:
+            ring.check(self.values, dimension)
+        except ValueError as error:
+            raise MalformedMessage(f"the masked input of client {self.sender}: {error}") from error
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UnmaskRequest(Message):
+    """Server to client: whose self-mask seed shares (``alive``) and mask key shares (``dropped``) it asks for."""
+
+    kind = 6
+    alive: Names
+    dropped: Names
+
+    def content(self) -> tuple[NDArray[Any], ...]:
+        """Both lists of names."""
+        return self.alive, self.dropped
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UnmaskShares(Message):
+    """Client to server: one share (LIMBS field elements) for each owner (m,) asked about, first alive, then dropped."""
+
+    kind = 7
+    owners: Names
+    shares: NDArray[np.uint32]
+
+    def content(self) -> tuple[NDArray[Any], ...]:
+        """Names and shares."""
+        return self.owners, self.shares
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RoundStart(Message):
+    """Server to client (`pairwise_prf`): the clients whose inputs are summed under this session's nonce."""
+
+    kind = 8
+    participants: Names
+
+    def content(self) -> tuple[NDArray[Any], ...]:
+        """The names."""
+        return (self.participants,)
