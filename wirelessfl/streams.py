@@ -68,14 +68,15 @@ class NodeStream:
     def normal(self, count: int = 1) -> NDArray[np.float64]:
         """(len(nodes), count) standard normal numbers, by Box and Muller."""
         pairs = self.complex_normal((count + 1) // 2)
-        both = np.stack([pairs.real, pairs.imag], axis=-1) * np.sqrt(2.0)
+        both: NDArray[np.float64] = np.stack([pairs.real, pairs.imag], axis=-1) * np.sqrt(2.0)
         return both.reshape(len(self.nodes), -1)[:, :count]
 
     def complex_normal(self, count: int = 1) -> NDArray[np.complex128]:
         """(len(nodes), count) circular CN(0, 1) numbers: variance 1/2 in each real dimension."""
         uniform = self.uniform(2 * count)
         radius = np.sqrt(-np.log(uniform[:, 0::2]))
-        return radius * np.exp(2j * np.pi * uniform[:, 1::2])
+        numbers: NDArray[np.complex128] = radius * np.exp(2j * np.pi * uniform[:, 1::2])
+        return numbers
 
     def exponential(self, count: int = 1) -> NDArray[np.float64]:
         """(len(nodes), count) exponential numbers of mean 1."""
@@ -94,9 +95,7 @@ class Streams:
     def nodes(self, purpose: str, round_index: int, nodes: NDArray[np.int64]) -> NodeStream:
         """The stream of ``purpose`` in a round for ``nodes`` (below 2**63), one row a node."""
         key = self._digest(purpose, 8)
-        return NodeStream(
-            (int.from_bytes(key[:4], "little"), int.from_bytes(key[4:], "little")), round_index, nodes
-        )
+        return NodeStream((int.from_bytes(key[:4], "little"), int.from_bytes(key[4:], "little")), round_index, nodes)
 
     def generator(self, purpose: str, round_index: int = 0, node: int = 0) -> np.random.Generator:
         """A NumPy generator for long draws of one node, such as the receiver noise of a round."""

@@ -88,7 +88,9 @@ def print_result(result: Result) -> None:
     for reason in summary["why_different"]:
         table.add_row("", Text(f"• {reason}"))
     table.add_row("", Text(summary["privacy_scope"], style="dim"))
-    table.add_row("simulated time", f"{duration_text(summary['sim_time'])}, on the air {duration_text(summary['airtime'])}")
+    table.add_row(
+        "simulated time", f"{duration_text(summary['sim_time'])}, on the air {duration_text(summary['airtime'])}"
+    )
     if not math.isnan(summary["energy"]):
         table.add_row("energy", f"{summary['energy']:.4g} J")
     table.add_row("real time", duration_text(summary["wall_time"]))

@@ -21,13 +21,13 @@ def list_scenarios() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from wirelessfl.scenario import shipped_scenarios
+    from wirelessfl.scenario import list_shipped
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("name", no_wrap=True)
     table.add_column("what it shows")
-    for name, description in shipped_scenarios().items():
-        table.add_row(name, description)
+    for shipped in list_shipped():
+        table.add_row(shipped.name, shipped.description)
     Console().print(table)
 
 
@@ -35,16 +35,16 @@ def list_scenarios() -> None:
 @click.argument("name")
 def show(name: str) -> None:
     """Print a shipped scenario as it is written."""
-    from wirelessfl.scenario import show_scenario
+    from wirelessfl.scenario import locate
 
-    click.echo(show_scenario(name), nl=False)
+    click.echo(locate(name).read_text(encoding="utf-8"), nl=False)
 
 
 @command.command()
 @click.argument("name")
-@click.argument("target", required=False, type=click.Path(path_type=Path))
-def copy(name: str, target: Path | None) -> None:
-    """Copy a shipped scenario to NAME.yaml here, or to TARGET, to make it your own."""
-    from wirelessfl.scenario import copy_scenario
+@click.argument("folder", default=".", type=click.Path(path_type=Path))
+def copy(name: str, folder: Path) -> None:
+    """Copy a shipped scenario into FOLDER (here without it), to make it your own."""
+    from wirelessfl.scenario import copy_shipped
 
-    click.echo(f"copied to {copy_scenario(name, target)}")
+    click.echo(f"copied to {copy_shipped(name, folder)}")

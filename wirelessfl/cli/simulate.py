@@ -39,17 +39,23 @@ def command(
     """
     from wirelessfl.api import simulate
     from wirelessfl.cli.console import print_result, progress_line
-    from wirelessfl.scenario import load_scenario_with_notes
+    from wirelessfl.scenario import resolve_scenario
     from wirelessfl.summary import to_json
 
     if seed is not None:
         overrides = (*overrides, f"seed={seed}")
-    loaded, notes = load_scenario_with_notes(scenario, overrides)
-    for note in notes:
+    resolved = resolve_scenario(scenario, overrides)
+    for note in resolved.notes:
         print(f"note: {note}", file=sys.stderr)
-    with progress_line(loaded.rounds, quiet=quiet) as on_round:
+    with progress_line(resolved.scenario.rounds, quiet=quiet) as on_round:
         result = simulate(
-            loaded, out, device=device, threads=threads, resume=resume, overwrite=overwrite, on_round=on_round
+            resolved.scenario,
+            out,
+            device=device,
+            threads=threads,
+            resume=resume,
+            overwrite=overwrite,
+            on_round=on_round,
         )
     if as_json:
         click.echo(to_json(result.summary), nl=False)

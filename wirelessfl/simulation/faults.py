@@ -37,13 +37,11 @@ class Faults:
     Attributes:
         availability: who can be reached.
         crash_rate_per_s: hazard rate of a crash while training.
-        fade_threshold: g, a client with |ĥ|²/E|ĥ|² below it stays silent.
         battery_j: joules of a full battery, or None for mains power.
     """
 
     availability: AvailabilityModel
     crash_rate_per_s: float
-    fade_threshold: float
     battery_j: float | None
 
     def crash_after(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.float64]:

@@ -61,12 +61,13 @@ class Learner:
         """d, the number of trainable parameters."""
         return self.model.dimension
 
-    def initial_state(self) -> SimulationState:
-        """The state before the first round."""
+    def initial_state(self, batteries: int) -> SimulationState:
+        """The state before the first round, with so many full batteries."""
         start = self.rule.start(self.model.initial(self.streams.torch_seed("initial_model")))
         return SimulationState(
             parameters=start.parameters.numpy(),
             server_memory={name: value.numpy() for name, value in start.memory.items()},
+            battery_used_j=np.zeros(batteries),
         )
 
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:

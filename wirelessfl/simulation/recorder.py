@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.privacy import AirRelease
 from wirelessfl.simulation.round import Round
 from wirelessfl.trace import EventBatch, RoundRecord
 
@@ -17,18 +18,18 @@ def round_record(this: Round, events: EventBatch | None, weights: NDArray[np.flo
         events: what happened in it, or None when events are not kept.
         weights: (d,) the global model at its end, where it is to be kept.
     """
-    slots: dict[str, NDArray[np.generic]] = {"client_id": this.clients, "status": this.status, **this.slots}
     privacy: dict[str, float] = {}
     privacy_slots: dict[str, NDArray[np.float64]] = {}
-    if this.release is not None:
-        privacy = this.release.round_values()
-        for name, column in this.release.client_values().items():
-            privacy_slots[name] = np.full(len(this.clients), np.nan)
-            privacy_slots[name][np.searchsorted(this.clients, this.release.clients)] = column
+    for release in this.releases:
+        if isinstance(release, AirRelease):
+            privacy["published_noise_std"] = release.effective_noise_std
+            privacy["accounted_noise_std"] = float(np.min(release.accounted_noise_std))
+            bound = privacy_slots["received_bound"] = np.full(len(this.clients), np.nan)
+            bound[np.searchsorted(this.clients, release.clients)] = release.received_bound
     return RoundRecord(
         round_index=this.index,
         values=this.values,
-        slots=slots,
+        slots={"client_id": this.clients, "status": this.status, **this.slots},
         privacy=privacy,
         privacy_slots=privacy_slots,
         events=events,

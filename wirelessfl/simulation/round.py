@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.privacy import AirRelease
+from wirelessfl.privacy import Release
 from wirelessfl.trace import Status
 
 
@@ -24,7 +24,7 @@ class Round:
         train_loss: (n,) mean local training loss.
         slots: per-client columns of the trace, each (n,), NaN where there is no value.
         values: per-round values of the trace.
-        release: the record for the privacy ledger, if anything was sent.
+        releases: the records for the privacy ledger; none where nobody was heard.
     """
 
     index: int
@@ -33,7 +33,7 @@ class Round:
     train_loss: NDArray[np.float64] = field(init=False)
     slots: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
-    release: AirRelease | None = None
+    releases: tuple[Release, ...] = ()
 
     def __post_init__(self) -> None:
         self.status = np.full(len(self.clients), Status.PARTICIPATED, dtype=np.uint8)

@@ -55,16 +55,30 @@ class Simulation:
     stop: StopRules
     log_events: bool
 
+    @property
+    def slots(self) -> int:
+        """Clients to expect in a round; there may be more where their number is random."""
+        parts = self.deployment
+        return len(parts.selection.select(parts.network.registry.count, 1, parts.network.streams))
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last round lies behind the state."""
+        return self.state.ended
+
     def run(self, on_round: Callable[[Round, EventBatch], None]) -> None:
         """Run to the end; ``on_round`` hears of every finished round before the next begins."""
+        if self.finished:
+            return
         env = simpy.Environment(initial_time=self.state.clock)
         medium = Medium(env, log_events=self.log_events)
         started = time.perf_counter() - self.state.wall_time
 
         def announce(this: Round) -> bool:
             self.state.wall_time = this.values["wall_time"] = time.perf_counter() - started
+            self.state.ended = self.stop.reached(this, self.state.energy_j)
             on_round(this, medium.log.drain())
-            return not self.stop.reached(this, self.state.energy_j)
+            return not self.state.ended
 
         server = ParameterServer(medium, self.deployment, self.ledger, self.state, announce)
         env.run(until=env.process(server.run()))

@@ -192,8 +192,9 @@ class ParameterServer:
         blocks = parts.learner.train(state.parameters, this.clients[plan.senders], this.index)
         reception = parts.uplink.receive(this, plan, blocks)
         self._medium.note(EventKind.SUPERPOSE, SERVER_NODE)
-        self._ledger.add(reception.release)
-        this.release = reception.release
+        for release in reception.releases:
+            self._ledger.add(release)
+        this.releases = reception.releases
         weight = parts.network.registry.weight(this.clients[plan.senders])
         this.values["train_loss"] = float(np.average(this.train_loss[plan.senders], weights=weight))
         if parts.faults.battery_j is not None:

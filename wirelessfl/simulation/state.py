@@ -18,6 +18,7 @@ class SimulationState:
         parameters: (d,) float32, the global model.
         server_memory: what the aggregation rule keeps beside the model, by name.
         round_index: rounds finished.
+        ended: whether the last of them was the last of the run.
         clock: simulated time in ticks.
         wall_time: seconds of real time spent so far.
         energy_j: joules spent so far; NaN where watts are unknown.
@@ -28,6 +29,7 @@ class SimulationState:
     parameters: NDArray[np.float32]
     server_memory: dict[str, NDArray[Any]] = field(default_factory=dict)
     round_index: int = 0
+    ended: bool = False
     clock: int = 0
     wall_time: float = 0.0
     energy_j: float = 0.0

@@ -45,7 +45,9 @@ def draw_summary(trace: xr.Dataset, path: Path) -> None:
 def _plot(axes: Axes, rounds: NDArray[np.int64], values: NDArray[np.float64], colour: str, label: str) -> None:
     """A line through the values that exist, with a dot where a line would be invisible."""
     known = np.isfinite(values)
-    axes.plot(rounds[known], values[known], color=colour, label=label, linewidth=1.2, marker="." if known.sum() < 3 else "")
+    axes.plot(
+        rounds[known], values[known], color=colour, label=label, linewidth=1.2, marker="." if known.sum() < 3 else ""
+    )
 
 
 def _legend(axes: Axes, *others: Axes) -> None:
@@ -94,7 +96,13 @@ def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     sent = np.any(np.isfinite(backoff), axis=1)
     twin = axes.twinx()
     if sent.any():
-        twin.plot(rounds[sent], np.nanmax(backoff[sent], axis=1), color=VERMILION, linewidth=1, label="largest back-off (right)")
+        twin.plot(
+            rounds[sent],
+            np.nanmax(backoff[sent], axis=1),
+            color=VERMILION,
+            linewidth=1,
+            label="largest back-off (right)",
+        )
     twin.set_ylim(bottom=1)
     twin.tick_params(labelsize=7)
     _legend(axes, twin)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.privacy import AirRelease
+from wirelessfl.privacy import Release
 from wirelessfl.simulation.round import Round
 
 
@@ -37,13 +37,13 @@ class Reception:
 
     Attributes:
         aggregate: (d,) float64, the weighted mean update as received.
-        release: the record for the privacy ledger.
+        releases: the records for the privacy ledger, one for each way in which the updates are protected.
         battery_drain_j: (k,) joules that leave each sender's battery. Nominal, from public bounds: a battery that
             drained with the realised energy would make participation depend on private data (PRIVACY.md).
     """
 
     aggregate: NDArray[np.float64]
-    release: AirRelease
+    releases: tuple[Release, ...]
     battery_drain_j: NDArray[np.float64]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.privacy import AirRelease
+from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import Superposition
 from wirelessfl.simulation.network import Registry
 from wirelessfl.simulation.round import Round
@@ -40,11 +40,11 @@ class IdealUplink:
         weight = self.registry.weight(clients)
         total = Superposition(self.dimension)
         for block in blocks:
-            total.add(block.updates, weight[block.positions] + 0j)
+            total.add(block.updates, weight[block.positions].astype(np.complex128))
             this.note_training(plan.senders[block.positions], block)
         this.values["energy"] = math.nan
         return Reception(
             aggregate=np.asarray(total.received(), dtype=np.float64) / weight.sum(),
-            release=AirRelease.without_noise(this.index, clients, weight),
+            releases=(BareRelease(this.index, clients),),
             battery_drain_j=np.zeros(len(clients)),
         )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import AirRelease
+from wirelessfl.privacy.releases.air import AirTheorem
 from wirelessfl.radio import (
     AirInterface,
     Jamming,
@@ -30,7 +31,7 @@ from wirelessfl.simulation.uplinks.base import Reception, SlotPlan
 from wirelessfl.streams import Streams
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AirPlan(SlotPlan):
     """A slot over the air.
 
@@ -60,7 +61,7 @@ class OverTheAir:
         airtime: seconds of a slot.
         num_symbols: channel uses of a slot.
         joules_per_unit: joules of one unit of normalised energy, N0/2; NaN where watts are unknown.
-        release: turns what was heard into the record for the ledger.
+        theorem: whose published privacy applies to the power control.
     """
 
     network: Network
@@ -73,6 +74,7 @@ class OverTheAir:
     airtime: float
     num_symbols: int
     joules_per_unit: float
+    theorem: AirTheorem
 
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> AirPlan:
         """Draw the channels, let the server plan and the jammer agree."""
@@ -112,7 +114,7 @@ class OverTheAir:
         self._note_slot(this, plan)
         # Weights are renormalised after reception: the noise scales with them and ε does not change.
         mean = received / plan.transmit.receive_scale / plan.links.weight.sum()
-        return Reception(mean, self._release(this, plan), self._nominal_energy(plan) * self.joules_per_unit)
+        return Reception(mean, (self._release(this, plan),), self._nominal_energy(plan) * self.joules_per_unit)
 
     def _jammer_link(self, this: Round, jammer: int | None) -> JammerLink | None:
         if self.jamming is None:
@@ -174,17 +176,36 @@ class OverTheAir:
 
     def _published_noise_std(self, plan: AirPlan) -> float:
         channel = plan.jammer.channel if plan.jammer is not None else 0j
-        return effective_noise_std(
-            plan.jammer_gain, channel, plan.transmit.server_gain, self.air.channel_noise_std
-        )
+        return effective_noise_std(plan.jammer_gain, channel, plan.transmit.server_gain, self.air.channel_noise_std)
 
     def _release(self, this: Round, plan: AirPlan) -> AirRelease:
         """The record for the ledger: what could arrive from each client, and under how much noise."""
+        links, transmit = plan.links, plan.transmit
+        mismatch = links.channel / links.estimate
+        counted = self.air.channel_noise_std / transmit.server_gain
+        if plan.jammer is not None and self.jamming is not None:
+            counted = float(
+                accounted_noise_std(
+                    plan.jammer_gain,
+                    plan.jammer.channel,
+                    transmit.server_gain,
+                    self.air.channel_noise_std,
+                    self.jamming.noise,
+                    plan.jammer.phase_error - np.angle(mismatch),
+                ).min()
+            )
         return AirRelease(
             round_index=this.index,
             clients=this.clients[plan.senders],
-            weight=plan.links.weight,
+            weight=links.weight,
             backoff=this.slots["backoff"][plan.senders],
+            received_bound=received_bound(self.policy, transmit, links),
+            effective_noise_std=self._published_noise_std(plan),
+            accounted_noise_std=counted,
+            unjammed_noise_std=self.air.channel_noise_std / transmit.server_gain,
+            csi_ratio=np.abs(mismatch),
+            backoff_is_public=not self.policy.needs_norms,
+            theorem=self.theorem,
         )
 
 

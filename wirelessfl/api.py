@@ -1,0 +1,161 @@
+"""The public Python face: load a scenario, simulate it, open its trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wirelessfl.errors import RunInterrupted
+from wirelessfl.folder import RunFolder
+from wirelessfl.interrupts import Interrupts, catch_interrupts
+from wirelessfl.scenario import Scenario, load_scenario
+from wirelessfl.summary import draw_summary, summarise
+from wirelessfl.trace import TraceWriter, open_trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    import xarray as xr
+    from numpy.typing import NDArray
+
+    from wirelessfl.simulation import Round, Simulation
+    from wirelessfl.trace import EventBatch
+    from wirelessfl.trace.schema import RunStatus
+
+__all__ = ["Result", "load_scenario", "open_trace", "simulate"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run.
+
+    Attributes:
+        folder: where everything lies.
+        summary: the numbers of ``summary.json``, in SI units.
+    """
+
+    folder: Path
+    summary: dict[str, Any]
+
+    @property
+    def trace(self) -> Path:
+        """The trace file; open it with ``wirelessfl.open_trace``."""
+        return self.folder / "trace.h5"
+
+    @property
+    def picture(self) -> Path:
+        """The summary figure."""
+        return self.folder / "summary.png"
+
+    @cached_property
+    def dataset(self) -> xr.Dataset:
+        """The trace, opened."""
+        return open_trace(self.trace)
+
+
+def simulate(
+    scenario: Scenario,
+    out: str | Path | None = None,
+    *,
+    device: str = "auto",
+    threads: int | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    on_round: Callable[[Round], None] | None = None,
+) -> Result:
+    """Run a scenario and write its trace, resolved scenario, summary and picture.
+
+    Args:
+        scenario: what to simulate.
+        out: the folder; by default ``results/<name>-<seed>``.
+        device: "auto" (a GPU if there is one), "cpu" or "cuda". A resumed run keeps what its trace records.
+        threads: torch threads; by default the scenario's, else all cores. A resumed run keeps what its trace records.
+        resume: continue an interrupted run; start it where there is none; a complete one is only summarised.
+        overwrite: replace the run that lies in the folder.
+        on_round: called with each finished round.
+
+    Raises:
+        InputError: scenario, data or folder cannot be used.
+        InfeasibleError: a privacy target that cannot be met, or a recorded plan that this machine cannot follow.
+        RunInterrupted: Ctrl-C or SIGTERM; the trace is intact and ``resume`` continues it.
+    """
+    folder = RunFolder(Path(out) if out is not None else Path("results") / f"{scenario.name}-{scenario.seed}")
+    going_on = resume and folder.holds_trace()
+    if going_on:
+        folder.check_same_scenario(scenario)
+        if folder.is_complete():
+            return _result(folder)
+    elif not overwrite:
+        folder.refuse_if_taken()
+    with catch_interrupts() as interrupts:
+        simulation = _prepare(scenario, folder, going_on, device, threads, interrupts)
+        if not going_on:
+            folder.clear()
+        folder.write_scenario(scenario)
+        with folder.open_writer(scenario, simulation) as writer:
+            _run(simulation, writer, folder, scenario, interrupts, on_round)
+    return _result(folder)
+
+
+def _prepare(
+    scenario: Scenario, folder: RunFolder, going_on: bool, device: str, threads: int | None, interrupts: Interrupts
+) -> Simulation:
+    """The simulation, at its beginning or where the run in the folder left off."""
+    from wirelessfl.simulation import build_simulation, choose_plan, recorded_plan
+
+    if going_on:
+        return build_simulation(scenario, recorded_plan(folder.recorded_plan()), folder.load_state(), interrupts.check)
+    return build_simulation(scenario, choose_plan(scenario.compute, device, threads), None, interrupts.check)
+
+
+def _run(
+    simulation: Simulation,
+    writer: TraceWriter,
+    folder: RunFolder,
+    scenario: Scenario,
+    interrupts: Interrupts,
+    on_round: Callable[[Round], None] | None,
+) -> None:
+    """Run to the end with everything on disk; whatever happens, the trace is closed with its status."""
+    from wirelessfl.simulation import client_values, closing_attributes, round_record
+
+    interval = scenario.trace.model_interval
+
+    def keep(this: Round, events: EventBatch) -> None:
+        wanted = interval is not None and this.index % interval == 0
+        weights = simulation.state.parameters if wanted else None
+        writer.append(round_record(this, events if scenario.trace.events else None, weights))
+        folder.save_state(simulation.state)
+        if on_round is not None:
+            on_round(this)
+        interrupts.check()
+
+    def close(status: RunStatus, model: NDArray[np.float32] | None = None) -> None:
+        writer.finish(status, client_values(simulation), model, closing_attributes(simulation))
+
+    try:
+        simulation.run(keep)
+        close("complete", None if scenario.trace.models == "none" else simulation.state.parameters)
+    except RunInterrupted as stopped:
+        close("interrupted")
+        raise RunInterrupted(
+            f"stopped after round {simulation.state.round_index} of {scenario.rounds}; "
+            "the trace is intact, continue with --resume"
+        ) from stopped
+    except BaseException:
+        with suppress(Exception):
+            close("failed")
+        raise
+
+
+def _result(folder: RunFolder) -> Result:
+    """The numbers and the picture of a finished run, from its trace alone."""
+    with open_trace(folder.trace) as trace:
+        summary = summarise(trace, json.loads(trace.attrs["why_different"]))
+        folder.write_summary(summary)
+        draw_summary(trace, folder.picture)
+    return Result(folder.path, summary)

@@ -1,0 +1,122 @@
+"""The folder of one run: which files lie there, and what may happen to them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wirelessfl.errors import OutputError, ScenarioError
+from wirelessfl.scenario import Scenario, differing_keys, dump_scenario, parse_scenario
+from wirelessfl.summary import to_json
+from wirelessfl.trace import TraceWriter, load_checkpoint, read_attributes, save_checkpoint
+
+if TYPE_CHECKING:
+    from wirelessfl.simulation import Simulation, SimulationState
+
+
+class RunFolder:
+    """trace.h5, checkpoint.h5, scenario.yaml, summary.json and summary.png of one run."""
+
+    def __init__(self, path: Path) -> None:
+        """The folder at ``path``, which need not exist yet."""
+        self.path = path
+        self.trace = path / "trace.h5"
+        self.checkpoint = path / "checkpoint.h5"
+        self.scenario = path / "scenario.yaml"
+        self.summary = path / "summary.json"
+        self.picture = path / "summary.png"
+
+    def holds_trace(self) -> bool:
+        """Whether a run lies here already."""
+        return self.trace.exists()
+
+    def refuse_if_taken(self) -> None:
+        """A run that lies here is not replaced unless that was asked for.
+
+        Raises:
+            OutputError: a trace lies here.
+        """
+        if self.holds_trace():
+            raise OutputError(
+                f"{self.path} holds a trace already; use --resume to continue it, "
+                "--overwrite to replace it, or --out for another folder"
+            )
+
+    def clear(self) -> None:
+        """Make the folder ready for a new run: make it, and take away what is left of an older one.
+
+        Raises:
+            OutputError: the place cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            for file in (self.trace, self.checkpoint, self.scenario, self.summary, self.picture):
+                file.unlink(missing_ok=True)
+        except OSError as error:
+            raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
+
+    def check_same_scenario(self, scenario: Scenario) -> None:
+        """A run is continued with the scenario it began with.
+
+        Raises:
+            ScenarioError: naming the keys that differ.
+        """
+        recorded = parse_scenario(read_attributes(self.trace)["scenario"], str(self.trace))
+        different = differing_keys(recorded, scenario)
+        if different:
+            raise ScenarioError(
+                f"{self.trace} was begun with another scenario; --resume needs the same one. Different keys:\n  "
+                + "\n  ".join(different)
+            )
+
+    def is_complete(self) -> bool:
+        """Whether the run here has ended."""
+        return bool(read_attributes(self.trace)["status"] == "complete")
+
+    def recorded_plan(self) -> dict[str, Any]:
+        """How the run here is computed."""
+        plan: dict[str, Any] = json.loads(read_attributes(self.trace)["plan"])
+        return plan
+
+    def load_state(self) -> SimulationState | None:
+        """The state at the last round that is safe on disk; None before the first."""
+        from wirelessfl.simulation import SimulationState
+
+        if not self.checkpoint.exists():
+            return None
+        return SimulationState.from_mapping(load_checkpoint(self.checkpoint))
+
+    def save_state(self, state: SimulationState) -> None:
+        """Put the state on disk, in place of the one before it."""
+        save_checkpoint(self.checkpoint, state.as_mapping())
+
+    def write_scenario(self, scenario: Scenario) -> None:
+        """Write the resolved scenario.
+
+        Raises:
+            OutputError: the place cannot be written.
+        """
+        self._write(self.scenario, dump_scenario(scenario))
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Write summary.json.
+
+        Raises:
+            OutputError: the place cannot be written.
+        """
+        self._write(self.summary, to_json(summary))
+
+    def _write(self, path: Path, text: str) -> None:
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise OutputError(f"{path} cannot be written: {error.strerror}") from error
+
+    def open_writer(self, scenario: Scenario, simulation: Simulation) -> TraceWriter:
+        """Begin the trace, or continue the one that is there after the last round of the simulation's state."""
+        from wirelessfl.simulation import trace_header
+
+        if self.holds_trace():
+            return TraceWriter.resume(self.trace, simulation.state.round_index)
+        return TraceWriter.create(self.trace, trace_header(scenario, simulation), simulation.slots)

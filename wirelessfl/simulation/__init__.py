@@ -1,0 +1,25 @@
+"""The event shell: SimPy processes that exchange messages and call the core."""
+
+from __future__ import annotations
+
+from wirelessfl.simulation.build import build_simulation
+from wirelessfl.simulation.header import client_values, closing_attributes, trace_header
+from wirelessfl.simulation.plan import choose_plan, recorded_plan
+from wirelessfl.simulation.recorder import round_record
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.run import Simulation, StopRules
+from wirelessfl.simulation.state import SimulationState
+
+__all__ = [
+    "Round",
+    "Simulation",
+    "SimulationState",
+    "StopRules",
+    "build_simulation",
+    "choose_plan",
+    "client_values",
+    "closing_attributes",
+    "recorded_plan",
+    "round_record",
+    "trace_header",
+]

@@ -1,0 +1,76 @@
+"""What the trace says of a run as a whole: before the first round, and at its end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from wirelessfl.scenario import Scenario, dump_scenario
+from wirelessfl.simulation.run import Simulation
+from wirelessfl.simulation.uplinks import OverTheAir
+from wirelessfl.trace import TraceHeader
+
+
+def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
+    """The header of a new trace."""
+    parts, statement = simulation.deployment, simulation.ledger.statement
+    plan, model = parts.learner.plan, parts.learner.model
+    air = parts.uplink if isinstance(parts.uplink, OverTheAir) else None
+    return TraceHeader(
+        attributes={
+            "name": scenario.name,
+            "scenario": dump_scenario(scenario),
+            "seed": scenario.seed,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "package_version": version("wirelessfl"),
+            "torch_version": torch.__version__,
+            "device": plan.device,
+            "plan": json.dumps(asdict(plan)),
+            "delta": statement.delta,
+            "dimension": model.dimension,
+            "total_samples": parts.network.registry.total_samples,
+        },
+        privacy={
+            "delta": statement.delta,
+            "unit": statement.unit,
+            "adjacency": statement.adjacency,
+            "adversary": statement.adversary,
+            "colluding": statement.colluding,
+            "release_kind": "over_the_air" if air is not None else "none",
+            "backoff_is_public": int(air is None or not air.policy.needs_norms),
+            "total_samples": parts.network.registry.total_samples,
+            "rule": "whole_update",
+        },
+        model={
+            "dimension": model.dimension,
+            "parameters": json.dumps({name: list(shape) for name, shape in model.shapes.items()}),
+        },
+    )
+
+
+def closing_attributes(simulation: Simulation) -> dict[str, str]:
+    """What is only known at the end: the ledger's words."""
+    return {"why_different": json.dumps(simulation.ledger.why_different(), ensure_ascii=False)}
+
+
+def client_values(simulation: Simulation) -> Mapping[str, NDArray[Any]]:
+    """The columns over clients, for those whom the run has touched: a trace grows with the active clients."""
+    registry, ledger = simulation.deployment.network.registry, simulation.ledger
+    clients = np.sort(ledger.state()["clients"]).astype(np.int64)
+    published, accounted = ledger.client_epsilons()
+    return {
+        "client": clients,
+        "samples": registry.samples[clients],
+        "weight": registry.weight(clients),
+        "power_budget": np.full(len(clients), registry.power_budget),
+        "client_epsilon_published": published[clients],
+        "client_epsilon_accounted": accounted[clients],
+    }
