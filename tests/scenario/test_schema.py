@@ -12,7 +12,8 @@ from wirelessfl.scenario.yamltree import parse_yaml, read_text
 
 SCHEMA = scenario_schema()
 KEYWORDS = {
-    "$schema", "$defs", "$ref", "oneOf", "anyOf", "const", "enum", "type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+    "$schema", "$defs",
+    "$ref", "oneOf", "anyOf", "const", "enum", "type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
     "minLength", "pattern", "properties", "additionalProperties", "required", "minProperties", "items", "prefixItems",
     "minItems", "maxItems", "title", "description", "default", "propertyNames",
 }  # fmt: skip

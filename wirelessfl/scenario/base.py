@@ -77,8 +77,8 @@ def require_exactly_one(section: Section) -> None:
     for first, second in section.exclusive:
         values = getattr(section, first), getattr(section, second)
         if (values[0] is None) == (values[1] is None):
-            found = "both" if values[0] is not None else "neither"
-            raise contradiction(first, f"{found} {first} and {second}", f"exactly one of {first} and {second}")
+            found = f"neither {first} nor {second}" if values[0] is None else f"both {first} and {second}"
+            raise contradiction(first, found, f"exactly one of {first} and {second}")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from wirelessfl.errors import ScenarioError
-from wirelessfl.scenario.base import Section
+from wirelessfl.scenario.base import Family, Section
 from wirelessfl.scenario.shape import (
     all_keys,
     allowed,
@@ -18,9 +18,9 @@ from wirelessfl.scenario.shape import (
     family_at,
     keys_of,
     section_at,
-    step_into,
     tags_of,
     type_along,
+    value_along,
     words_of,
 )
 from wirelessfl.scenario.yamltree import Document, KeyPath, inline_yaml
@@ -56,12 +56,12 @@ def _lines(error: ErrorDetails, document: Document, root: type[Section]) -> Iter
                 where = (*path, *below.split(".")) if below else path
                 yield line(document.place(where), where, found + _if_default(document, where), allowed_text)
         case "extra_forbidden" | "invalid_key":
-            found = f"an unknown key (with the value {inline_yaml(error['input'])})"
+            found = f"an unknown key (with the value {inline_yaml(value_along(document.tree, path))})"
             yield line(place, path, found, *unknown_key(root, document.tree, path))
         case "missing":
             yield line(place, path, "nothing", allowed(type_along(root, document.tree, path)))
-        case "union_tag_invalid":
-            yield _unknown_tag(error["input"], path, document, root)
+        case "union_tag_invalid" if (family := family_at(type_along(root, document.tree, path))) is not None:
+            yield _unknown_tag(error["input"], path, document, *family)
         case _:
             yield _wrong_value(error, path, place, document, root)
 
@@ -76,19 +76,14 @@ def _key_path(error: ErrorDetails) -> KeyPath:
 
 def _if_default(document: Document, path: KeyPath) -> str:
     """Says so where a value that is found was not written by the user."""
-    value = document.tree
-    for segment in path[:-1]:
-        value = step_into(value, segment)
-    written = isinstance(value, Mapping) and path and path[-1] in value
-    return "" if written else ", by default"
+    parent = value_along(document.tree, path[:-1])
+    return "" if isinstance(parent, Mapping) and path[-1] in parent else ", by default"
 
 
 def unknown_key(root: type[Section], tree: Any, path: KeyPath) -> tuple[str, str]:
     """What is allowed in place of an unknown key, and a guess what was meant."""
     parent_type = type_along(root, tree, path[:-1])
-    parent = tree
-    for segment in path[:-1]:
-        parent = step_into(parent, segment)
+    parent = value_along(tree, path[:-1])
     section = section_at(parent_type, parent if isinstance(parent, Mapping) else {})
     if section is None:
         return "no key at this place", ""
@@ -109,16 +104,11 @@ def _elsewhere(root: type[Section], parent_type: Any, parent: KeyPath, wrong: st
     return f"did you mean {' or '.join(list(places)[:3])}?" if places else ""
 
 
-def _unknown_tag(value: Any, path: KeyPath, document: Document, root: type[Section]) -> str:
-    family, union = family_at(type_along(root, document.tree, path)) or _no_family(path)
+def _unknown_tag(value: Any, path: KeyPath, document: Document, family: Family, union: Any) -> str:
     found = value.get(family.key, family.default)
     tags = tags_of(family, union)
     where = (*path, family.key)
     return line(document.place(where), where, inline_yaml(found), " | ".join(tags), _guess(found, tags))
-
-
-def _no_family(path: KeyPath) -> Any:
-    raise AssertionError(f"a tag was refused at {dotted(path)}, which has no variants")
 
 
 def _wrong_value(error: ErrorDetails, path: KeyPath, place: str, document: Document, root: type[Section]) -> str:

@@ -114,6 +114,13 @@ def type_along(root: type[Section], tree: Any, path: tuple[str | int, ...]) -> A
     return tp
 
 
+def value_along(tree: Any, path: tuple[str | int, ...]) -> Any:
+    """What lies under a key path of a tree, None where there is nothing."""
+    for segment in path:
+        tree = step_into(tree, segment)
+    return tree
+
+
 def step_into(value: Any, segment: str | int) -> Any:
     """The value under a segment of a key path, None where there is nothing."""
     if isinstance(value, Mapping):
