@@ -1,8 +1,10 @@
 """The trace: what a run leaves on disk, round by round, and how it is read back."""
 
+from wirelessfl.trace.checkpoint import State, load_checkpoint, save_checkpoint
+from wirelessfl.trace.reader import by_client, model_weights, open_trace, read_attributes, read_group
 from wirelessfl.trace.records import EventBatch, RoundRecord, TraceHeader
 from wirelessfl.trace.reference import reference_markdown
-from wirelessfl.trace.schema import JAMMER_NODE, SERVER_NODE, EventKind, Status, Variable
+from wirelessfl.trace.schema import JAMMER_NODE, SERVER_NODE, EventKind, RunStatus, Status, Variable
 from wirelessfl.trace.writer import TraceWriter
 
 __all__ = [
@@ -11,9 +13,18 @@ __all__ = [
     "EventBatch",
     "EventKind",
     "RoundRecord",
+    "RunStatus",
+    "State",
     "Status",
     "TraceHeader",
     "TraceWriter",
     "Variable",
+    "by_client",
+    "load_checkpoint",
+    "model_weights",
+    "open_trace",
+    "read_attributes",
+    "read_group",
     "reference_markdown",
+    "save_checkpoint",
 ]

@@ -20,7 +20,7 @@ from h5py import h5s
 from numpy.typing import NDArray
 
 from wirelessfl.errors import OutputError, TraceError
-from wirelessfl.trace.schema import GROUPS, Group, Variable
+from wirelessfl.trace.schema import FORMAT, GROUPS, VERSION, Group, Variable
 
 _CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1, "parameter": 65536}
 _ROW_CHUNK_VALUES = 4096
@@ -84,6 +84,21 @@ def _read_failure(path: Path, error: Exception) -> str:
     if "truncated file" in text:
         return f"{path}: cut short (copied incompletely?); restore it, or run again with --overwrite"
     return f"{path}: damaged ({text}); restore it, or run again with --overwrite"
+
+
+def check_format(path: Path, attributes: Mapping[str, object]) -> None:
+    """Check that root attributes are those of a trace of this version.
+
+    Raises:
+        TraceError: Otherwise.
+    """
+    if attributes.get("format") != FORMAT:
+        raise TraceError(f"{path}: an HDF5 file, but not a wirelessfl trace")
+    if attributes.get("version") != VERSION:
+        raise TraceError(
+            f"{path}: trace version {attributes.get('version')}, this wirelessfl reads version {VERSION}; "
+            "use the wirelessfl that wrote it"
+        )
 
 
 class DiskReserve:

@@ -40,6 +40,7 @@ from wirelessfl.trace.schema import (
 from wirelessfl.trace.storage import (
     DiskReserve,
     block_bytes,
+    check_format,
     create_layout,
     dataset_path,
     open_datasets,
@@ -309,18 +310,3 @@ def _write_header(file: h5py.File, header: TraceHeader, slots: int) -> None:
     set_attributes(file, {"format": FORMAT, "version": VERSION, "status": "running", **header.attributes})
     set_attributes(file[PRIVACY.path], header.privacy)
     set_attributes(file[MODEL.path], header.model)
-
-
-def check_format(path: Path, attributes: Mapping[str, object]) -> None:
-    """Check that root attributes are those of a trace of this version.
-
-    Raises:
-        TraceError: Otherwise.
-    """
-    if attributes.get("format") != FORMAT:
-        raise TraceError(f"{path}: an HDF5 file, but not a wirelessfl trace")
-    if attributes.get("version") != VERSION:
-        raise TraceError(
-            f"{path}: trace version {attributes.get('version')}, this wirelessfl reads version {VERSION}; "
-            "use the wirelessfl that wrote it"
-        )

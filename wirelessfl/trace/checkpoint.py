@@ -1,0 +1,150 @@
+"""The state between two rounds as one file: exact, replaced atomically, and no pickle.
+
+Layout: one line of magic, the SHA-256 of all that follows, the length of a JSON tree, the tree, the arrays' bytes. The
+tree holds every value as text that reproduces its bits; an array is its dtype, shape and place among the bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.errors import TraceError
+from wirelessfl.trace.storage import output_errors
+
+Leaf = NDArray[Any] | int | float | str | bool | None
+State = Mapping[str, "Leaf | State"]
+"""What lives across rounds: nested mappings with text keys over arrays, numbers, text, truth values and None."""
+
+_MAGIC = b"wirelessfl-checkpoint 1\n"
+_HASH_BYTES = 32
+_LENGTH_BYTES = 8
+_ARRAY_KINDS = "biufc"
+
+
+def save_checkpoint(path: str | Path, state: State) -> None:
+    """Replace the checkpoint at ``path``; a kill or a full disk leaves the old one or the new one, whole.
+
+    Args:
+        path: The checkpoint file.
+        state: Nested mapping; arrays are boolean, integer, real or complex, of any shape.
+
+    Raises:
+        OutputError: The folder or the disk cannot take it.
+        ValueError: A key that is no text, or a value of another type.
+    """
+    path = Path(path)
+    arrays: list[bytes] = []
+    tree = json.dumps(_encode_mapping(state, arrays, ""), allow_nan=False).encode()
+    body = b"".join([len(tree).to_bytes(_LENGTH_BYTES, "little"), tree, *arrays])
+    partial = path.with_name(f".{path.name}.partial")
+    with output_errors(path):
+        try:
+            with partial.open("wb") as file:
+                file.write(_MAGIC + hashlib.sha256(body).digest())
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+            _sync_folder(path.parent)
+        except BaseException:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+            raise
+
+
+def load_checkpoint(path: str | Path) -> dict[str, Any]:
+    """Read a checkpoint back, bit for bit.
+
+    Args:
+        path: The checkpoint file.
+
+    Returns:
+        The saved state as nested dictionaries; arrays are new and writable.
+
+    Raises:
+        TraceError: No checkpoint, or a damaged one.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise TraceError(f"{path}: no checkpoint; the run cannot be resumed, run again with --overwrite") from error
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read ({error.strerror})") from error
+    start = len(_MAGIC) + _HASH_BYTES
+    digest, body = content[len(_MAGIC) : start], content[start:]
+    if not content.startswith(_MAGIC):
+        raise TraceError(f"{path}: not a checkpoint of this version; run again with --overwrite")
+    if hashlib.sha256(body).digest() != digest:
+        raise TraceError(f"{path}: damaged checkpoint (its checksum differs); run again with --overwrite")
+    end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "little")
+    state = _decode(json.loads(body[_LENGTH_BYTES:end]), memoryview(body)[end:])
+    assert isinstance(state, dict)
+    return state
+
+
+def _encode_mapping(state: State, arrays: list[bytes], place: str) -> dict[str, Any]:
+    encoded = {}
+    for key, value in state.items():
+        if not isinstance(key, str):
+            raise ValueError(f"checkpoint: key {key!r} in {place or 'the state'} is no text")
+        encoded[key] = _encode(value, arrays, f"{place}{key}")
+    return {"map": encoded}
+
+
+def _encode(value: object, arrays: list[bytes], place: str) -> Any:
+    """One value as JSON; everything but text, truth and None is a one-key object that names its type."""
+    match value:
+        case None | bool() | str():
+            return value
+        case np.generic() | np.ndarray():
+            return _encode_array(np.asarray(value), arrays, place, scalar=isinstance(value, np.generic))
+        case int():
+            return {"int": hex(value)}
+        case float():
+            return {"float": np.float64(value).tobytes().hex()}
+        case Mapping():
+            return _encode_mapping(value, arrays, f"{place}.")
+    raise ValueError(f"checkpoint: {place} is a {type(value).__name__}; allowed are arrays, numbers, text and mappings")
+
+
+def _encode_array(array: NDArray[Any], arrays: list[bytes], place: str, *, scalar: bool) -> Any:
+    if array.dtype.kind not in _ARRAY_KINDS:
+        raise ValueError(f"checkpoint: {place} has dtype {array.dtype}; allowed are boolean, integer, real and complex")
+    offset = sum(map(len, arrays))
+    arrays.append(array.tobytes())
+    return {"scalar" if scalar else "array": [array.dtype.str, list(array.shape), offset]}
+
+
+def _decode(node: Any, data: memoryview) -> Any:
+    if not isinstance(node, dict):
+        return node
+    ((kind, value),) = node.items()
+    match kind:
+        case "map":
+            return {key: _decode(child, data) for key, child in value.items()}
+        case "int":
+            return int(value, 16)
+        case "float":
+            return float(np.frombuffer(bytes.fromhex(value), np.float64)[0])
+    dtype, shape, offset = value
+    array = np.frombuffer(data, dtype, count=int(np.prod(shape)), offset=offset).reshape(shape).copy()
+    return array if kind == "array" else array[()]
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the rename itself durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

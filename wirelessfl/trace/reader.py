@@ -1,0 +1,150 @@
+"""Reads traces: finished, interrupted, or left by a killed process. Nothing here writes.
+
+xarray is imported where it is used, so that the command line starts quickly.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.errors import TraceError
+from wirelessfl.trace.schema import EMPTY_CLIENT, EVENTS, GROUPS, MODEL, ROOT
+from wirelessfl.trace.storage import check_format, dataset_path, trace_errors
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def read_attributes(path: str | Path, group: str = "/") -> dict[str, Any]:
+    """The attributes of a group as plain Python values.
+
+    Args:
+        path: The trace file.
+        group: ``/``, ``privacy``, ``events`` or ``model``.
+
+    Raises:
+        TraceError: Not a readable trace of this version.
+    """
+    path = Path(path)
+    with trace_errors(path), h5py.File(path, "r") as file:
+        check_format(path, file.attrs)
+        return {name: _plain(value) for name, value in file[_known_group(group)].attrs.items()}
+
+
+def open_trace(path: str | Path) -> xr.Dataset:
+    """The root group: everything per round, per round and slot, and per client.
+
+    Values are read when they are used; close the dataset (or use it in a ``with`` block) to let go of the file. Of a
+    trace whose process was killed, exactly the committed rounds are shown.
+
+    Args:
+        path: The trace file.
+
+    Returns:
+        Dataset over ``round``, ``slot`` and ``client``.
+
+    Raises:
+        TraceError: Not a readable trace of this version, or a run holds it.
+    """
+    return _open(Path(path), ROOT.path)
+
+
+def read_group(path: str | Path, group: str) -> xr.Dataset:
+    """One group (``privacy``, ``events`` or ``model``), read into memory, without what a killed process left behind.
+
+    Raises:
+        TraceError: Not a readable trace of this version, or no such group.
+    """
+    with _open(Path(path), _known_group(group)) as dataset, trace_errors(Path(path)):
+        return dataset.load()
+
+
+def model_weights(path: str | Path, round_index: int | None = None) -> NDArray[np.float32]:
+    """A stored global model.
+
+    Args:
+        path: The trace file.
+        round_index: Round after which it was stored; None for the last one.
+
+    Returns:
+        (d,) flat parameters.
+
+    Raises:
+        TraceError: Not a readable trace of this version, or it keeps no such model.
+    """
+    path = Path(path)
+    lengths = _committed_lengths(path)
+    with trace_errors(path), h5py.File(path, "r") as file:
+        rounds = [int(label) for label in file[dataset_path(MODEL, "round")][: lengths["snapshot"]]]
+        wanted = rounds[-1] if rounds and round_index is None else round_index
+        if wanted not in rounds:
+            kept = f"of rounds {', '.join(map(str, rounds))}" if rounds else "none (scenario key trace.models)"
+            raise TraceError(f"{path}: no such model; those kept: {kept}")
+        weights: NDArray[np.float32] = file[dataset_path(MODEL, "weights")][rounds.index(wanted)]
+        return weights
+
+
+def by_client(dataset: xr.Dataset) -> xr.Dataset:
+    """Pivot every variable over (round, slot) to (round, client); absent clients are NaN, and 0 in ``status``.
+
+    Args:
+        dataset: What ``open_trace`` returned, or rounds selected from it.
+
+    Returns:
+        Dataset over ``round`` and the clients that were ever selected, ascending.
+    """
+    import xarray as xr
+
+    ids = dataset["client_id"].to_numpy()
+    rows, slots = np.nonzero(ids != EMPTY_CLIENT)
+    clients, column = np.unique(ids[rows, slots], return_inverse=True)
+    fills = {variable.name: variable.fill for variable in ROOT.variables}
+    pivoted = {}
+    for name, variable in dataset.data_vars.items():
+        if variable.dims != ("round", "slot") or name == "client_id":
+            continue
+        values = np.full((len(ids), len(clients)), fills.get(str(name), np.nan), dtype=variable.dtype)
+        values[rows, column] = variable.to_numpy()[rows, slots]
+        pivoted[name] = (("round", "client"), values, variable.attrs)
+    return xr.Dataset(pivoted, {"round": dataset["round"], "client": clients}, dataset.attrs)
+
+
+def _open(path: Path, group: str) -> xr.Dataset:
+    import xarray as xr
+
+    lengths = _committed_lengths(path)
+    with trace_errors(path):
+        dataset = xr.open_dataset(path, engine="h5netcdf", group=group)
+    committed = dataset.isel({name: slice(lengths[str(name)]) for name in dataset.dims if str(name) in lengths})
+    if group != ROOT.path and "round" in committed.dims:
+        with trace_errors(path), h5py.File(path, "r") as file:
+            committed = committed.assign_coords(round=file["round"][()])
+    committed.set_close(dataset.close)
+    return committed
+
+
+def _committed_lengths(path: Path) -> dict[str, int]:
+    """How much of each growing dimension belongs to committed rounds."""
+    with trace_errors(path), h5py.File(path, "r") as file:
+        check_format(path, file.attrs)
+        rounds = len(file["round"])
+        events = int(file["event_count"][rounds - 1]) if rounds else 0
+        last = int(file["round"][rounds - 1]) if rounds else -1
+        snapshots = int(np.searchsorted(file[dataset_path(MODEL, "round")][()], last, side="right"))
+    return {"round": rounds, EVENTS.dimensions[0]: events, MODEL.dimensions[0]: snapshots}
+
+
+def _known_group(group: str) -> str:
+    path = f"/{group.strip('/')}"
+    if path not in {known.path for known in GROUPS}:
+        raise TraceError(f"no group {group!r} in a trace; there are {', '.join(known.path for known in GROUPS)}")
+    return path
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
