@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.scenario.contract import EXAMPLE, JAMMER
-from wirelessfl.scenario import Scenario, Steps, all_keys, load_scenario, parse_scenario, scenario_schema
+from wirelessfl.scenario import Scenario, Steps, all_keys, config, load_scenario, parse_scenario, scenario_schema
 from wirelessfl.scenario.base import Family, Section
 from wirelessfl.scenario.shape import alternatives, family_at, keys_of, section_at, type_of
 from wirelessfl.scenario.uplink import OverTheAir
@@ -173,6 +173,13 @@ def test_reference_lists_every_key_once_for_each_variant() -> None:
         "channel.fading.model",
         "uplink.power_control.policy",
     ]
+
+
+def test_config_names_every_section() -> None:
+    for section, key, _ in sections():
+        if section is not Scenario:
+            assert getattr(config, section.__name__) is section, key
+            assert section.__name__ in config.__all__
 
 
 def test_only_one_section_at_a_place_without_variants() -> None:

@@ -14,6 +14,7 @@ from wirelessfl.scenario.base import Steps, is_finite
 from wirelessfl.scenario.rejection import dotted, line, unknown_key
 from wirelessfl.scenario.scenario import Scenario
 from wirelessfl.scenario.shape import (
+    allowed,
     child_at,
     family_at,
     is_nullable,
@@ -22,6 +23,7 @@ from wirelessfl.scenario.shape import (
     section_at,
     tags_of,
     type_of,
+    words_of,
 )
 from wirelessfl.scenario.yamltree import Document, KeyPath, inline_yaml, parse_yaml
 
@@ -171,10 +173,10 @@ class _Setter:
     def _descend(self, tp: Any, node: Any, below: Any, path: KeyPath) -> Any:
         """The mapping or list under the last segment of ``path``, made from the default where there is none."""
         value = node.get(path[-1]) if isinstance(node, dict) else node[path[-1]]
-        if value is None:
+        if value is None or value in words_of(below):
             value = _default_container(tp, node, below, path[-1])
         if not isinstance(value, dict | list):
-            raise self._refusal(path, inline_yaml(value), "a mapping or a list, for a key below it to be set")
+            raise self._refusal(path, f"a key below {inline_yaml(value)}", allowed(below))
         node[path[-1]] = value
         return value
 
@@ -204,8 +206,8 @@ class _Setter:
         self.notes.append(f"{self._override.place}: dropped {dotted(path)}: {inline_yaml(node[path[-1]])} ({why})")
         del node[path[-1]]
 
-    def _refusal(self, path: KeyPath, found: str, allowed: str) -> ScenarioError:
-        return ScenarioError(line(self._override.place, path, found, allowed))
+    def _refusal(self, path: KeyPath, found: str, allowed_text: str) -> ScenarioError:
+        return ScenarioError(line(self._override.place, path, found, allowed_text))
 
 
 def _default_container(tp: Any, node: Any, below: Any, segment: str | int) -> Any:
