@@ -8,7 +8,7 @@ differ in how α_u is chosen and in who stays silent.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,11 @@ class TransmitPlan:
     clip: float
     silent: NDArray[np.bool_]
 
+    @classmethod
+    def undoing_the_clip(cls, server_gain: float, air: AirInterface, silent: NDArray[np.bool_]) -> TransmitPlan:
+        """The plan of a server that also undoes the division by τ, and so reads Σ p_i Δ_i."""
+        return cls(server_gain, server_gain / air.clip, air.clip, silent)
+
     def with_server_gain(self, server_gain: float) -> TransmitPlan:
         """The same plan at another α_u; the server's division follows."""
         scale = self.receive_scale * server_gain / self.server_gain
@@ -94,6 +99,34 @@ class PowerControl(Protocol):
     def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None) -> Transmission:
         """The gains of a block of clients that are not silent, ``norms`` (n,) being their realised ‖Δ_i‖."""
         ...
+
+
+@runtime_checkable
+class AdaptivePowerControl(PowerControl, Protocol):
+    """A policy that remembers: its state is explicit, so that a checkpoint can hold it."""
+
+    def after(self, plan: TransmitPlan) -> Self:
+        """The policy of the next round, once this plan was carried out."""
+        ...
+
+    def state(self) -> dict[str, float]:
+        """All that the policy remembers."""
+        ...
+
+    def restored(self, state: dict[str, float]) -> Self:
+        """The same policy with a remembered state."""
+        ...
+
+
+def full_power_amplitude(links: Links) -> NDArray[np.float64]:
+    """|ĥ_i| sqrt(P_i) (n,): how loud each client is expected to arrive at full power.
+
+    Raises:
+        ValueError: if a power budget is infinite, which leaves nothing to control.
+    """
+    if not np.all(np.isfinite(links.power_budget)):
+        raise ValueError("this power control needs finite power budgets")
+    return np.asarray(np.abs(links.estimate) * np.sqrt(links.power_budget))
 
 
 def clamped_inversion(plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None = None) -> Transmission:

@@ -1,0 +1,144 @@
+"""Checks for a fading law or a power control of your own: what the simulator relies on.
+
+Call them from a test: they return nothing where all is well and raise `wirelessfl.errors.CheckFailed` with the first
+broken promise. They are what the package's own models are tested with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.errors import CheckFailed
+from wirelessfl.radio.fading import FadingModel
+from wirelessfl.radio.links import Links
+from wirelessfl.radio.power_control import AirInterface, PowerControl, TransmitPlan, received_bound
+from wirelessfl.streams import Streams
+
+ROUNDING = 1e-9
+"""Relative error that floating point may leave."""
+
+
+def check_fading_model(model: FadingModel, count: int = 100_000, false_alarm: float = 1e-6, seed: int = 0) -> None:
+    """Checks shape and type, reproducibility, independence of who else is active, and mean power 1.
+
+    Args:
+        model: the law to check.
+        count: samples for the mean power.
+        false_alarm: probability with which a correct law of this ``seed`` would be refused.
+        seed: seed of the draws.
+
+    Raises:
+        CheckFailed: with what was promised and what was found.
+    """
+    _require(isinstance(model, FadingModel), "has no method draw(stream)")
+    streams = Streams(seed)
+    nodes = np.arange(count)
+    gains = model.draw(streams.nodes("conformance", 1, nodes))
+    _require(gains.shape == (count,), f"draw returns shape {gains.shape} for {count} nodes")
+    _require(gains.dtype == np.complex128, f"draw returns {gains.dtype}, not complex128")
+    _require(bool(np.all(np.isfinite(gains))), "draw returns gains that are not finite")
+    again = model.draw(streams.nodes("conformance", 1, nodes))
+    _require(np.array_equal(gains, again), "the same stream gives other gains the second time: is there hidden state?")
+    some = nodes[::-7]
+    alone = model.draw(streams.nodes("conformance", 1, some))
+    _require(np.allclose(alone, gains[some], rtol=ROUNDING), "a node's gain depends on which other nodes are active")
+    power = np.abs(gains) ** 2
+    tolerance = NormalDist().inv_cdf(1 - false_alarm / 2) * power.std() / np.sqrt(count) + ROUNDING
+    found = f"mean power is {power.mean():.5f}, not 1 within {tolerance:.5f}"
+    _require(bool(abs(power.mean() - 1) <= tolerance), found)
+
+
+def check_power_control(policy: PowerControl, seed: int = 0, trials: int = 20) -> None:
+    """Checks plans and transmissions over rounds of 1 to 40 clients with channels from very weak to very strong.
+
+    The power budget holds for every norm up to the clip; a larger update is not sent with less energy; plan and gains
+    depend neither on the order of clients nor on batching, nor on realised norms unless ``needs_norms`` admits it.
+
+    Args:
+        policy: the policy to check; an adaptive one is asked for every round from the state it is in.
+        seed: seed of the example rounds.
+        trials: how many rounds.
+
+    Raises:
+        CheckFailed: with what was promised and what was found.
+    """
+    _require(isinstance(policy, PowerControl), "lacks needs_norms, plan or transmit")
+    air = AirInterface(clip=0.7, channel_noise_std=1.3, dimension=50)
+    for round_index, links in enumerate(_example_rounds(seed, trials)):
+        plan = policy.plan(links, round_index, air)
+        _check_plan(policy, plan, links, round_index, air)
+        heard = links.take(~plan.silent)
+        for fill in (1e-3, 0.3, 1.0):
+            _check_transmission(policy, plan, heard, np.full(len(heard), fill * air.clip))
+        _check_monotone(policy, plan, heard)
+        if not policy.needs_norms:
+            _check_public(policy, plan, heard)
+        bound = received_bound(policy, plan, heard)
+        _require(bool(np.all(np.isfinite(bound))), "the received bound is not finite")
+
+
+def _check_plan(policy: PowerControl, plan: TransmitPlan, links: Links, round_index: int, air: AirInterface) -> None:
+    _require(0 < plan.server_gain < np.inf, f"server_gain is {plan.server_gain}")
+    _require(0 < plan.receive_scale < np.inf, f"receive_scale is {plan.receive_scale}")
+    _require(plan.clip == air.clip, f"clip is {plan.clip}, the air interface has {air.clip}")
+    _require(plan.silent.shape == (len(links),), f"silent has shape {plan.silent.shape} for {len(links)} clients")
+    _require(plan.silent.dtype == np.bool_, f"silent holds {plan.silent.dtype}, not booleans")
+    again = policy.plan(links, round_index, air)
+    _require(plan.server_gain == again.server_gain, "planning twice gives two server gains: is there hidden state?")
+    backwards = policy.plan(links.take(np.arange(len(links))[::-1]), round_index, air)
+    _require(np.array_equal(backwards.silent[::-1], plan.silent), "who is silent depends on the order of the clients")
+    same = np.isclose(backwards.server_gain, plan.server_gain, rtol=ROUNDING)
+    _require(bool(same), "server_gain depends on the order of the clients")
+
+
+def _check_transmission(policy: PowerControl, plan: TransmitPlan, links: Links, norms: NDArray[np.float64]) -> None:
+    sent = policy.transmit(plan, links, norms)
+    shape = (len(links),)
+    _require(sent.tx_gain.shape == shape, f"tx_gain has shape {sent.tx_gain.shape} for {len(links)} clients")
+    _require(sent.backoff.shape == shape, f"backoff has shape {sent.backoff.shape} for {len(links)} clients")
+    _require(np.iscomplexobj(sent.tx_gain), f"tx_gain holds {sent.tx_gain.dtype}, not complex numbers")
+    _require(bool(np.all(np.isfinite(sent.tx_gain))), "tx_gain is not finite")
+    _require(bool(np.all(sent.backoff > 0)), "backoff is not positive")
+    excess = (np.abs(sent.tx_gain) * norms) ** 2 / links.power_budget
+    loudest = f"‖x‖² is {excess.max(initial=0):.6g} times the power budget"
+    _require(bool(np.all(excess <= 1 + ROUNDING)), loudest)
+    for part in (np.arange(0, len(links), 2), np.arange(1, len(links), 2)):
+        alone = policy.transmit(plan, links.take(part), norms[part]).tx_gain
+        same = np.allclose(alone, sent.tx_gain[part], rtol=ROUNDING)
+        _require(same, "a client's gain depends on which others are in its block")
+
+
+def _check_monotone(policy: PowerControl, plan: TransmitPlan, links: Links) -> None:
+    norms = plan.clip * np.linspace(0.05, 1.0, 20)[:, None] * np.ones(len(links))
+    amplitude = np.stack([np.abs(policy.transmit(plan, links, row).tx_gain) * row for row in norms])
+    falls = np.diff(amplitude, axis=0) < -ROUNDING * amplitude[1:]
+    _require(not np.any(falls), "a larger update is sent with less energy, so that the bound at the clip does not hold")
+
+
+def _check_public(policy: PowerControl, plan: TransmitPlan, links: Links) -> None:
+    small, large = (policy.transmit(plan, links, np.full(len(links), fill * plan.clip)) for fill in (0.1, 1.0))
+    without = policy.transmit(plan, links, None)
+    same = np.array_equal(small.tx_gain, large.tx_gain) and np.array_equal(small.tx_gain, without.tx_gain)
+    _require(same, "gains depend on the realised norms, although needs_norms is False")
+
+
+def _example_rounds(seed: int, trials: int) -> Iterator[Links]:
+    generator = np.random.default_rng(seed)
+    for trial in range(trials):
+        count = 1 + trial * 39 // max(trials - 1, 1)
+        path_gain = 10.0 ** generator.uniform(-4, 1, count)
+        drawn = generator.standard_normal((2, count, 2)) @ np.array([1.0, 1j]) / np.sqrt(2)
+        channel = np.sqrt(path_gain) * drawn[0]
+        samples = generator.integers(1, 1000, count)
+        budget = 10.0 ** generator.uniform(-2, 4, count)
+        estimate = channel + 0.2 * np.sqrt(path_gain) * drawn[1]
+        yield Links(channel, estimate, samples / samples.sum(), budget, path_gain, 1.04 * path_gain)
+
+
+def _require(holds: bool, found: str) -> None:
+    if not holds:
+        raise CheckFailed(f"not a conforming model: {found}")
