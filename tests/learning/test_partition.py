@@ -216,6 +216,16 @@ def test_classes_mixes_which_classes_meet() -> None:
         assert_probability(int(meetings[other]), int(meetings[0]), 1 / 9)
 
 
+def test_classes_treats_all_clients_alike() -> None:
+    """Ten classes with two holders each make ten pairs of holders, equally often any of the 45 pairs of clients."""
+    labels, generator, trials = np.repeat(np.arange(10), 30), random(11), 2000
+    shared = np.empty(trials)
+    for trial in range(trials):
+        partition = classes_partition(labels, 10, 2, generator)
+        shared[trial] = len(np.intersect1d(labels[partition.rows(0)], labels[partition.rows(1)]))
+    assert_mean(shared, 10 / 45, float(shared.std()))
+
+
 @pytest.mark.parametrize("per_client", [0, 4, -1])
 def test_classes_refuses_counts_that_do_not_exist(per_client: int) -> None:
     with pytest.raises(DataError, match=r"classes_per_client: .* hold 3 classes, so 1 to 3 are allowed"):

@@ -26,8 +26,8 @@ def sources(law: SyntheticLaw, count: int) -> tuple[np.ndarray, np.ndarray, np.n
 def test_the_hierarchy_of_models_and_means(alpha: float, beta: float) -> None:
     count = 300
     weights, biases, means = sources(SkewedSources(alpha, beta), count)
-    models = np.concatenate([weights.reshape(count, -1), biases], axis=1)  # 610 elements N(u_k, 1) each
-    for elements, spread in ((models, alpha), (means, beta)):
+    weights = weights.reshape(count, -1)
+    for elements, spread in ((weights, alpha), (biases, alpha), (means, beta)):
         size = elements.shape[1]
         # Within a client: n − 1 squared deviations of variance 1 behave like one Gaussian variance each.
         deviations = ((elements - elements.mean(1, keepdims=True)) ** 2).sum()
@@ -36,6 +36,9 @@ def test_the_hierarchy_of_models_and_means(alpha: float, beta: float) -> None:
         assert low <= deviations <= high
         # Between clients: the mean of a client's elements has variance spread² + 1/size.
         assert_variance_gaussian(elements.mean(1), spread**2 + 1 / size)
+    # W_k and b_k share their u_k, and v_k has nothing to do with it.
+    assert_variance_gaussian(weights.mean(1) - biases.mean(1), 1 / 600 + 1 / 10)
+    assert_uncorrelated(weights.mean(1), means.mean(1))
 
 
 def test_inputs_have_the_stated_mean_and_covariance() -> None:

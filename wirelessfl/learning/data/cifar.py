@@ -24,9 +24,9 @@ MEAN = (0.4914, 0.4822, 0.4465)
 STD = (0.2470, 0.2435, 0.2616)
 
 
-def _dtype(name: str, align: bool | int = False, copy: bool | int = True) -> np.dtype[Any]:
-    """``np.dtype``, which no longer likes the numbers 0 and 1 that Python 2 pickled for its truth values."""
-    return np.dtype(name, align=bool(align), copy=bool(copy))
+def _dtype(name: str, *_: object) -> np.dtype[Any]:
+    """``np.dtype`` without its truth values, which Python 2 pickled as 0 and 1 and NumPy no longer takes as such."""
+    return np.dtype(name)
 
 
 _RECONSTRUCT: Any = np.empty(0).__reduce__()[0]
