@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import NDArray
 
-    from wirelessfl.simulation import Round, Simulation
-    from wirelessfl.trace import EventBatch
-    from wirelessfl.trace.schema import RunStatus
+    from wirelessfl.simulation import Forecast, Round, Simulation
+    from wirelessfl.trace import EventBatch, RunStatus
 
-__all__ = ["Result", "load_scenario", "open_trace", "simulate"]
+__all__ = ["Plan", "Result", "load_scenario", "make_plan", "open_trace", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -159,3 +158,58 @@ def _result(folder: RunFolder) -> Result:
         folder.write_summary(summary)
         draw_summary(trace, folder.picture)
     return Result(folder.path, summary)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What ``wirelessfl validate`` says of a scenario.
+
+    Attributes:
+        name: the scenario.
+        dimension: d.
+        samples: |D|.
+        clients: K.
+        delta: δ of both ε.
+        shortfall_probability: how often in a round the jammer lacks power.
+        max_shortfall: how often it may.
+        forecast: what the run will cost.
+    """
+
+    name: str
+    dimension: int
+    samples: int
+    clients: int
+    delta: float
+    shortfall_probability: float
+    max_shortfall: float
+    forecast: Forecast
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Flat, with the names of the trace and the summary."""
+        own = {"name": self.name, "d": self.dimension, "samples": self.samples, "clients": self.clients}
+        shortfall = {"shortfall_probability": self.shortfall_probability}
+        return {**own, "delta": self.delta, **asdict(self.forecast), **shortfall}
+
+
+def make_plan(scenario: Scenario) -> Plan:
+    """Rehearse a scenario: everything but the training.
+
+    Raises:
+        InputError: the data cannot be used.
+        InfeasibleError: a privacy target that cannot be met.
+    """
+    from wirelessfl.simulation import build_simulation, choose_plan, jammer_shortfall, rehearse
+
+    simulation = build_simulation(scenario, choose_plan(scenario.compute, "cpu", None))
+    parts = simulation.deployment
+    jammer = getattr(scenario.uplink, "jammer", None)
+    return Plan(
+        name=scenario.name,
+        dimension=parts.learner.dimension,
+        samples=parts.network.registry.total_samples,
+        clients=parts.network.registry.count,
+        delta=scenario.privacy.delta,
+        shortfall_probability=jammer_shortfall(parts.uplink, parts.selection)[0],
+        max_shortfall=jammer.max_shortfall if jammer is not None else 0.0,
+        forecast=rehearse(simulation),
+    )

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class RunFolder:
-    """trace.h5, checkpoint.h5, scenario.yaml, summary.json and summary.png of one run."""
+    """trace.h5, checkpoint.bin, scenario.yaml, summary.json and summary.png of one run."""
 
     def __init__(self, path: Path) -> None:
         """The folder at ``path``, which need not exist yet."""
         self.path = path
         self.trace = path / "trace.h5"
-        self.checkpoint = path / "checkpoint.h5"
+        self.checkpoint = path / "checkpoint.bin"
         self.scenario = path / "scenario.yaml"
         self.summary = path / "summary.json"
         self.picture = path / "summary.png"

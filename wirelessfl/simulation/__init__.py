@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from wirelessfl.simulation.build import build_simulation
+from wirelessfl.simulation.build import build_simulation, jammer_shortfall
 from wirelessfl.simulation.header import client_values, closing_attributes, trace_header
 from wirelessfl.simulation.plan import choose_plan, recorded_plan
 from wirelessfl.simulation.recorder import round_record
+from wirelessfl.simulation.rehearsal import Forecast, rehearse
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.run import Simulation, StopRules
 from wirelessfl.simulation.state import SimulationState
 
 __all__ = [
+    "Forecast",
     "Round",
     "Simulation",
     "SimulationState",
@@ -19,7 +21,9 @@ __all__ = [
     "choose_plan",
     "client_values",
     "closing_attributes",
+    "jammer_shortfall",
     "recorded_plan",
+    "rehearse",
     "round_record",
     "trace_header",
 ]

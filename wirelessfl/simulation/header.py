@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.scenario import Scenario, dump_scenario
+from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.trace import TraceHeader
@@ -22,6 +23,8 @@ from wirelessfl.trace import TraceHeader
 def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
     """The header of a new trace."""
     parts, statement = simulation.deployment, simulation.ledger.statement
+    if not isinstance(parts.learner, Learner):
+        raise TypeError("only a simulation that trains leaves a trace")
     plan, model = parts.learner.plan, parts.learner.model
     air = parts.uplink if isinstance(parts.uplink, OverTheAir) else None
     return TraceHeader(
@@ -31,7 +34,7 @@ def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
             "seed": scenario.seed,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "package_version": version("wirelessfl"),
-            "torch_version": torch.__version__,
+            "torch_version": str(torch.__version__),
             "device": plan.device,
             "plan": json.dumps(asdict(plan)),
             "delta": statement.delta,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -26,6 +27,33 @@ from wirelessfl.learning import (
 )
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams
+
+
+class Training(Protocol):
+    """What the server needs of the learning side."""
+
+    @property
+    def dimension(self) -> int:
+        """d, the number of trainable parameters."""
+        ...
+
+    def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n,) samples that clients with (n,) samples pass through the model in a round, a public number."""
+        ...
+
+    def train(
+        self, parameters: NDArray[np.float32], clients: NDArray[np.int64], round_index: int
+    ) -> Iterator[CohortBlock]:
+        """Local training of ``clients`` from the global model, in fixed blocks."""
+        ...
+
+    def update(self, state: SimulationState, aggregate: NDArray[np.float64], round_index: int) -> None:
+        """Step the global model in ``state`` by a received aggregate."""
+        ...
+
+    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
+        """Test accuracy and loss; NaN in rounds that are not evaluated."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from wirelessfl.simulation.client import client
 from wirelessfl.simulation.clock import seconds, ticks
 from wirelessfl.simulation.faults import Faults
 from wirelessfl.simulation.jammer import jammer
-from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.learner import Training
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.messages import Message, SlotGrant
 from wirelessfl.simulation.network import Network
@@ -39,7 +39,7 @@ class Deployment:
     timing: Timing
     wait_for: WaitFor
     faults: Faults
-    learner: Learner
+    learner: Training
     uplink: Uplink
     jams: bool
 

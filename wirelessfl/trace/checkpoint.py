@@ -27,7 +27,7 @@ State = Mapping[str, "Leaf | State"]
 _MAGIC = b"wirelessfl-checkpoint 1\n"
 _HASH_BYTES = 32
 _LENGTH_BYTES = 8
-_ARRAY_KINDS = "biufc"
+_ARRAY_KINDS = "biufcS"
 
 
 def save_checkpoint(path: str | Path, state: State) -> None:
@@ -35,7 +35,7 @@ def save_checkpoint(path: str | Path, state: State) -> None:
 
     Args:
         path: The checkpoint file.
-        state: Nested mapping; arrays are boolean, integer, real or complex, of any shape.
+        state: Nested mapping; arrays are boolean, integer, real, complex or bytes, of any shape.
 
     Raises:
         OutputError: The folder or the disk cannot take it.
@@ -119,7 +119,9 @@ def _encode(value: object, arrays: list[bytes], place: str) -> Any:
 
 def _encode_array(array: NDArray[Any], arrays: list[bytes], place: str, *, scalar: bool) -> Any:
     if array.dtype.kind not in _ARRAY_KINDS:
-        raise ValueError(f"checkpoint: {place} has dtype {array.dtype}; allowed are boolean, integer, real and complex")
+        raise ValueError(
+            f"checkpoint: {place} has dtype {array.dtype}; allowed are boolean, integer, real, complex and bytes"
+        )
     offset = sum(map(len, arrays))
     arrays.append(array.tobytes())
     return {"scalar" if scalar else "array": [array.dtype.str, list(array.shape), offset]}

@@ -203,7 +203,7 @@ class OverTheAir:
             effective_noise_std=self._published_noise_std(plan),
             accounted_noise_std=counted,
             unjammed_noise_std=self.air.channel_noise_std / transmit.server_gain,
-            csi_ratio=np.abs(mismatch),
+            csi_ratio=np.abs(links.channel) / np.abs(links.estimate),
             backoff_is_public=not self.policy.needs_norms,
             theorem=self.theorem,
         )

@@ -1,0 +1,72 @@
+"""``wirelessfl validate``: check a scenario and show its plan without running it."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wirelessfl.cli.options import json_option, override_option, scenario_argument
+
+if TYPE_CHECKING:
+    from wirelessfl.api import Plan
+
+
+@click.command()
+@scenario_argument
+@override_option
+@json_option
+def command(scenario: str, overrides: tuple[str, ...], as_json: bool) -> None:
+    """Check SCENARIO and print its plan: sizes, airtime, noise, both ε to be expected, memory.
+
+    The protocol is rehearsed over all rounds with everything but the training, so that time and privacy are those of
+    the run with this seed.
+    """
+    from wirelessfl.api import make_plan
+    from wirelessfl.scenario import resolve_scenario
+    from wirelessfl.summary import to_json
+
+    resolved = resolve_scenario(scenario, overrides)
+    for note in resolved.notes:
+        print(f"note: {note}", file=sys.stderr)
+    plan = make_plan(resolved.scenario)
+    if as_json:
+        click.echo(to_json(plan.as_mapping()), nl=False)
+    else:
+        _print(plan)
+
+
+def _print(plan: Plan) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from wirelessfl.cli.console import duration_text, epsilon_text
+
+    forecast = plan.forecast
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+
+    def row(name: str, value: Any) -> None:
+        table.add_row(name, Text(str(value)))
+
+    row("scenario", f"{plan.name}: valid")
+    row("model", f"d = {plan.dimension:,} parameters")
+    row("data", f"|D| = {plan.samples:,} samples of {plan.clients:,} clients")
+    row("rounds", f"{forecast.rounds}, with {forecast.participants_mean:.1f} clients heard on average")
+    row("airtime", f"{duration_text(forecast.airtime)} a round")
+    row("simulated time", f"{duration_text(forecast.round_time)} a round, {duration_text(forecast.sim_time)} in all")
+    if not math.isnan(forecast.effective_noise_std):
+        row("effective noise", f"σ_m = {forecast.effective_noise_std:.4g} a coordinate")
+        row("gains", f"server α_u = {forecast.server_gain:.4g}, jammer α_CJ = {forecast.jammer_gain:.4g}")
+    if plan.shortfall_probability > 0:
+        row("jammer short", f"in {plan.shortfall_probability:.2%} of the rounds, allowed {plan.max_shortfall:.2%}")
+    row("ε published", f"{epsilon_text(forecast.epsilon_published)} at δ = {plan.delta:g}")
+    row("ε accounted", f"{epsilon_text(forecast.epsilon_accounted)} at δ = {plan.delta:g}")
+    for reason in forecast.why_different:
+        row("", f"• {reason}")
+    row("memory", f"about {forecast.memory_bytes / 2**20:,.0f} MiB")
+    Console().print(table)

@@ -1,0 +1,12 @@
+"""From a scenario to runtime objects: the only room that knows both.
+
+Each family has one ``build_<family>``: a ``match`` over its variants that ends in ``assert_never``, so that mypy
+reports a variant that was forgotten. Here, and nowhere earlier, the user's own modules are imported.
+"""
+
+from __future__ import annotations
+
+from wirelessfl.simulation.build.shortfall import jammer_shortfall
+from wirelessfl.simulation.build.simulation import build_simulation
+
+__all__ = ["build_simulation", "jammer_shortfall"]

@@ -1,0 +1,156 @@
+"""Channel, power control, jammer and uplink of a scenario. dB become linear here and nowhere else."""
+
+from __future__ import annotations
+
+import math
+from typing import assert_never
+
+from wirelessfl.errors import InfeasibleError
+from wirelessfl.privacy import Statement, gaussian_mu
+from wirelessfl.radio import (
+    AirInterface,
+    Calibration,
+    CrossLayer,
+    ExactCalibration,
+    FadingModel,
+    Jamming,
+    PowerControl,
+    Rayleigh,
+    Static,
+    TheoremCalibration,
+    jammer_gain_limit,
+    required_noise_std_theorem,
+    server_gain_for_epsilon,
+)
+from wirelessfl.radio.units import (
+    db_to_linear,
+    dbm_to_watts,
+    num_symbols,
+    power_budget_from_snr,
+    power_budget_from_watts,
+    slot_duration,
+    thermal_noise_density,
+)
+from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.build.external import make_external
+from wirelessfl.simulation.network import Network, Registry
+from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
+
+CHANNEL_NOISE_STD = 1.0
+"""σ_c: the receiver normalises its noise to variance 1 per real symbol (RADIO.md)."""
+
+
+def build_fading(fading: config.Fading) -> FadingModel:
+    """The law of the small-scale fading."""
+    match fading:
+        case config.RayleighFading():
+            return Rayleigh()
+        case config.StaticFading():
+            return Static()
+        case config.ExternalFading():
+            model: FadingModel = make_external(
+                "channel.fading.model", fading.model, fading.options, FadingModel
+            )
+            return model
+        case _:
+            assert_never(fading)
+
+
+def power_budget(scenario: Scenario, dimension: int) -> float:
+    """P_i, the energy a client may spend on a round, in units of the normalised noise; infinite without a radio."""
+    uplink = scenario.uplink
+    if not isinstance(uplink, config.OverTheAir):
+        return math.inf
+    if uplink.tx_power_dbm is None:
+        assert uplink.snr_db is not None, "the scenario names exactly one of the two"
+        return power_budget_from_snr(db_to_linear(uplink.snr_db), dimension, CHANNEL_NOISE_STD)
+    slot = slot_duration(dimension, scenario.timing.bandwidth_hz, uplink.iq_packing)
+    density = thermal_noise_density(scenario.channel.noise_figure_db)
+    return power_budget_from_watts(dbm_to_watts(uplink.tx_power_dbm), slot, density)
+
+
+def joules_per_unit(scenario: Scenario) -> float:
+    """Joules of one unit of normalised energy, N0/2; NaN where the scenario knows no watts."""
+    uplink = scenario.uplink
+    if not isinstance(uplink, config.OverTheAir) or uplink.tx_power_dbm is None:
+        return math.nan
+    return thermal_noise_density(scenario.channel.noise_figure_db) / 2
+
+
+def build_uplink(scenario: Scenario, network: Network, dimension: int, statement: Statement) -> Uplink:
+    """The uplink."""
+    uplink = scenario.uplink
+    match uplink:
+        case config.Ideal():
+            return IdealUplink(network.registry, dimension)
+        case config.OverTheAir():
+            air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension)
+            return OverTheAir(
+                network=network,
+                policy=build_power_control(scenario, uplink.power_control, network.registry),
+                air=air,
+                jamming=build_jamming(scenario, uplink, network.registry, dimension, statement),
+                rotating_jammer=uplink.jammer is not None and uplink.jammer.role == "rotating",
+                iq_packing=uplink.iq_packing,
+                fade_threshold=scenario.faults.fade_threshold,
+                airtime=slot_duration(dimension, scenario.timing.bandwidth_hz, uplink.iq_packing),
+                num_symbols=num_symbols(dimension, uplink.iq_packing),
+                joules_per_unit=joules_per_unit(scenario),
+                theorem="cross_layer" if isinstance(uplink.power_control, config.CrossLayer) else "none",
+            )
+        case _:
+            assert_never(uplink)
+
+
+def build_power_control(scenario: Scenario, control: config.PowerControl, registry: Registry) -> PowerControl:
+    """The power control."""
+    match control:
+        case config.CrossLayer():
+            gain = control.server_gain
+            if gain == "auto":
+                gain = server_gain_for_epsilon(
+                    control.epsilon, scenario.privacy.delta, scenario.rounds, registry.total_samples, CHANNEL_NOISE_STD
+                )
+            return CrossLayer(gain, control.backoff, control.rescale)
+        case config.ExternalPowerControl():
+            policy: PowerControl = make_external(
+                "uplink.power_control.policy", control.policy, control.options, PowerControl
+            )
+            return policy
+        case _:
+            assert_never(control)
+
+
+def build_jamming(
+    scenario: Scenario, uplink: config.OverTheAir, registry: Registry, dimension: int, statement: Statement
+) -> Jamming | None:
+    """The cooperative jammer, or None."""
+    jammer = uplink.jammer
+    if jammer is None:
+        return None
+    limit = math.inf
+    if jammer.power_db is not None:
+        budget = power_budget_from_snr(db_to_linear(jammer.power_db), dimension, CHANNEL_NOISE_STD)
+        limit = jammer_gain_limit(budget, num_symbols(dimension, uplink.iq_packing), jammer.noise)
+    return Jamming(
+        calibration=_calibration(scenario, jammer, registry, statement),
+        margin=jammer.margin,
+        gain_limit=limit,
+        noise=jammer.noise,
+        on_shortfall=jammer.on_shortfall,
+    )
+
+
+def _calibration(
+    scenario: Scenario, jammer: config.Jammer, registry: Registry, statement: Statement
+) -> Calibration:
+    delta, rounds = scenario.privacy.delta, scenario.rounds
+    if jammer.calibration == "theorem":
+        return TheoremCalibration(required_noise_std_theorem(jammer.epsilon, delta, rounds, registry.total_samples))
+    if statement.colluding and jammer.role == "rotating":
+        raise InfeasibleError(
+            "uplink.jammer.calibration: exact, but a colluding client may be the one that jams, "
+            "and then its noise hides nothing; no jammer power meets the target"
+        )
+    reach = 2.0 if statement.exchange else 1.0
+    return ExactCalibration(rounds, float(gaussian_mu(jammer.epsilon, delta)), reach)

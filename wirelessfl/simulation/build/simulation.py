@@ -1,0 +1,160 @@
+"""The whole simulation of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from wirelessfl.learning import ExecutionPlan, FlatModel, Population
+from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
+from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.build.learning import (
+    as_schedule,
+    build_model,
+    build_population,
+    build_rule,
+    build_training,
+    on_device,
+)
+from wirelessfl.simulation.build.radio import build_fading, build_uplink, power_budget
+from wirelessfl.simulation.build.shortfall import check_jammer_power
+from wirelessfl.simulation.faults import AvailabilityModel, BernoulliAvailability, Faults
+from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.network import Network, Registry
+from wirelessfl.simulation.run import Simulation, StopRules
+from wirelessfl.simulation.selection import SelectAll, Selection, SelectPoisson, SelectUniform
+from wirelessfl.simulation.server import Deployment
+from wirelessfl.simulation.state import SimulationState
+from wirelessfl.simulation.timing import Timing, WaitFor
+from wirelessfl.simulation.uplinks import OverTheAir
+from wirelessfl.streams import Streams
+
+
+def build_simulation(
+    scenario: Scenario,
+    plan: ExecutionPlan,
+    state: SimulationState | None = None,
+    pause: Callable[[], None] = lambda: None,
+) -> Simulation:
+    """Make a scenario ready to run.
+
+    Args:
+        scenario: what to simulate.
+        plan: device, threads, chunk and precision.
+        state: the state to continue from; None begins at the beginning.
+        pause: called between blocks of training; may raise to give up the round in flight.
+
+    Raises:
+        DataError: the data cannot be had, or do not suffice for the clients.
+        ScenarioError: an extension of the user's cannot be used.
+        InfeasibleError: a privacy target that no allowed setting meets.
+    """
+    streams = Streams(scenario.seed)
+    population = build_population(scenario, streams)
+    model = build_model(scenario, population)
+    samples = population.sizes
+    registry = Registry(samples, int(samples.sum()), power_budget(scenario, model.dimension))
+    csi = scenario.channel.csi
+    network = Network(registry, build_fading(scenario.channel.fading), csi.error_std, csi.estimator, streams)
+    statement = build_statement(scenario)
+    learner = _learner(scenario, population, model, plan, streams, pause)
+    if state is None:
+        state = learner.initial_state(registry.count if scenario.faults.battery_j is not None else 0)
+    ledger = Ledger(PrivacyFacts(samples, samples / registry.total_samples, registry.total_samples), statement)
+    if state.ledger:
+        ledger.restore(state.ledger)
+    uplink = build_uplink(scenario, network, model.dimension, statement)
+    selection = build_selection(scenario.clients.selection)
+    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
+    if jammer is not None and isinstance(uplink, OverTheAir):
+        check_jammer_power(jammer, uplink, selection)
+    deployment = Deployment(
+        network=network,
+        selection=selection,
+        timing=build_timing(scenario.timing),
+        wait_for=build_wait_for(scenario.timing),
+        faults=build_faults(scenario.faults),
+        learner=learner,
+        uplink=uplink,
+        jams=jammer is not None,
+    )
+    stop = StopRules(
+        scenario.rounds,
+        scenario.stop.accuracy,
+        scenario.stop.epsilon,
+        scenario.stop.sim_time_s,
+        scenario.stop.energy_j,
+    )
+    return Simulation(deployment, ledger, state, stop, log_events=scenario.trace.events)
+
+
+def _learner(
+    scenario: Scenario,
+    population: Population,
+    model: FlatModel,
+    plan: ExecutionPlan,
+    streams: Streams,
+    pause: Callable[[], None],
+) -> Learner:
+    rule = build_rule(scenario.training.algorithm)
+    schedule = scenario.training.lr_schedule
+    return Learner(
+        model=model,
+        population=on_device(population, plan),
+        training=build_training(scenario, rule),
+        lr_schedule=as_schedule(1.0 if schedule is None else schedule),
+        rule=rule,
+        plan=plan,
+        streams=streams,
+        evaluate_every=scenario.evaluate.every,
+        rounds=scenario.rounds,
+        pause=pause,
+    )
+
+
+def build_statement(scenario: Scenario) -> Statement:
+    """For whom, against whom and at which δ the run's ε is stated."""
+    privacy = scenario.privacy
+    return Statement(privacy.delta, privacy.unit, privacy.adjacency, privacy.adversary, privacy.colluding)
+
+
+def build_selection(selection: config.Selection) -> Selection:
+    """Who is asked in a round."""
+    match selection:
+        case config.SelectAll():
+            return SelectAll()
+        case config.SelectUniform():
+            return SelectUniform(selection.count)
+        case config.SelectPoisson():
+            return SelectPoisson(selection.rate)
+        case _:
+            assert_never(selection)
+
+
+def build_timing(timing: config.Timing) -> Timing:
+    """The clock constants."""
+    return Timing(
+        timing.bandwidth_hz, timing.downlink_bps, timing.cycles_per_sample, timing.cpu_hz, timing.straggler_scale
+    )
+
+
+def build_wait_for(timing: config.Timing) -> WaitFor:
+    """When the server stops waiting."""
+    if not isinstance(timing.wait_for, config.Quorum):
+        return WaitFor(deadline_s=timing.deadline_s)
+    fraction, count = timing.wait_for.fraction, timing.wait_for.count
+    return WaitFor(1.0 if fraction is None else fraction, count, timing.deadline_s)
+
+
+def build_faults(faults: config.Faults) -> Faults:
+    """What goes wrong."""
+    return Faults(build_availability(faults.availability), faults.crash_rate_per_s, faults.battery_j)
+
+
+def build_availability(availability: config.Availability) -> AvailabilityModel:
+    """Who can be reached."""
+    match availability:
+        case config.BernoulliAvailability():
+            return BernoulliAvailability(availability.p)
+        case _:
+            assert_never(availability)

@@ -1,0 +1,140 @@
+"""A rehearsal: the whole protocol over all rounds, with everything but the training.
+
+Time, channels, power, jamming and privacy do not depend on what the clients learn (as long as the power control scales
+by public bounds), so that a rehearsal says exactly what the run with this seed will cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.run import Simulation
+from wirelessfl.simulation.state import SimulationState
+from wirelessfl.trace import EventBatch
+
+_LIBRARIES_BYTES = 350 * 2**20
+"""Resident memory of Python with torch and the other libraries loaded, as measured on Linux."""
+_COPIES = 5
+"""Stacked (chunk, d) matrices alive in a training step: parameters, gradients, optimizer state, temporaries."""
+
+
+@dataclass(frozen=True)
+class Rehearser:
+    """Stands in for the learner: updates of norm τ that carry no data."""
+
+    learner: Learner
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        return self.learner.dimension
+
+    def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """As in the run."""
+        return self.learner.samples_processed(samples)
+
+    def train(
+        self, parameters: NDArray[np.float32], clients: NDArray[np.int64], round_index: int
+    ) -> Iterator[CohortBlock]:
+        """One block of zero updates, reported at the norm τ that bounds them (NaN without clipping)."""
+        clip = self.learner.training.clip
+        norm = np.full(len(clients), math.nan if clip is None else clip)
+        unknown = np.full(len(clients), math.nan)
+        updates = torch.zeros(1, self.dimension).expand(len(clients), -1)
+        yield CohortBlock(np.arange(len(clients)), updates, unknown, norm, unknown)
+
+    def update(self, state: SimulationState, aggregate: NDArray[np.float64], round_index: int) -> None:
+        """The model stays as it is."""
+
+    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
+        """Nothing is known."""
+        return math.nan, math.nan
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run will cost.
+
+    Attributes:
+        rounds: rounds rehearsed; fewer than asked for where a stop rule on ε, time or energy ends the run.
+        participants_mean: clients heard in a round.
+        airtime: seconds of an uplink slot.
+        round_time: mean simulated seconds of a round.
+        sim_time: simulated seconds in all.
+        server_gain: mean α_u.
+        jammer_gain: mean α_CJ.
+        effective_noise_std: mean σ_m, before ``rescale``.
+        energy: joules in all; NaN where watts are unknown.
+        epsilon_published: at the end, worst client.
+        epsilon_accounted: at the end, worst client.
+        why_different: the ledger's reasons.
+        memory_bytes: an estimate of the peak.
+    """
+
+    rounds: int
+    participants_mean: float
+    airtime: float
+    round_time: float
+    sim_time: float
+    server_gain: float
+    jammer_gain: float
+    effective_noise_std: float
+    energy: float
+    epsilon_published: float
+    epsilon_accounted: float
+    why_different: list[str]
+    memory_bytes: int
+
+
+def rehearse(simulation: Simulation) -> Forecast:
+    """Play all rounds without training; the simulation is used up by it."""
+    learner = simulation.deployment.learner
+    if not isinstance(learner, Learner):
+        raise TypeError("a rehearsal needs the simulation as it was built")
+    simulation.deployment = replace(simulation.deployment, learner=Rehearser(learner))
+    rounds: list[dict[str, float]] = []
+
+    def keep(this: Round, _: EventBatch) -> None:
+        rounds.append(this.values)
+
+    simulation.run(keep)
+    names = ("participants", "airtime", "server_gain", "jammer_gain", "effective_noise_std")
+    mean = {name: _mean([values.get(name, math.nan) for values in rounds]) for name in names}
+    last = rounds[-1]
+    return Forecast(
+        rounds=len(rounds),
+        participants_mean=mean["participants"],
+        airtime=max(values["airtime"] for values in rounds),
+        round_time=last["sim_time"] / len(rounds),
+        sim_time=last["sim_time"],
+        server_gain=mean["server_gain"],
+        jammer_gain=mean["jammer_gain"],
+        effective_noise_std=mean["effective_noise_std"],
+        energy=simulation.state.energy_j,
+        epsilon_published=last["epsilon_published"],
+        epsilon_accounted=last["epsilon_accounted"],
+        why_different=simulation.ledger.why_different(),
+        memory_bytes=_memory(learner, simulation.deployment.network.registry.count),
+    )
+
+
+def _mean(values: list[float]) -> float:
+    known = [value for value in values if not math.isnan(value)]
+    return math.fsum(known) / len(known) if known else math.nan
+
+
+def _memory(learner: Learner, registered: int) -> int:
+    """Libraries, training samples, the stacked tensors of one block, and a few numbers a registered client."""
+    shards = learner.population.shards(np.zeros(1, dtype=np.int64))
+    samples = shards.inputs.element_size() * shards.inputs.numel()
+    block = learner.plan.chunk * learner.dimension * 4 * _COPIES
+    return _LIBRARIES_BYTES + samples + block + 64 * registered
