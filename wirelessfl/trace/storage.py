@@ -1,4 +1,4 @@
-"""HDF5 beneath the trace: layout, block writes, reserved disk space, and errors in words.
+"""HDF5 beneath the trace: layout, block writes, and errors in words.
 
 The file format is that of HDF5's default library version: it carries no "open for writing" mark, so a file whose writer
 was killed opens again (a SWMR file does not).
@@ -9,8 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from math import prod
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,12 @@ from h5py import h5s
 from numpy.typing import NDArray
 
 from wirelessfl.errors import OutputError, TraceError
+from wirelessfl.trace.journal import NO_ROOM
 from wirelessfl.trace.schema import FORMAT, GROUPS, VERSION, Group, Variable
 
 _CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1, "parameter": 65536}
 _ROW_CHUNK_VALUES = 4096
 """A chunk is rewritten whole at every flush: few wide rounds or many narrow ones, about 32 KiB either way."""
-
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
@@ -45,15 +43,19 @@ def output_errors(path: Path) -> Iterator[None]:
 def _write_failure(path: Path, error: Exception) -> str:
     text = str(error)
     code = getattr(error, "errno", None)
-    if code in _NO_ROOM or "No space left" in text:
+    if code in NO_ROOM or "No space left" in text:
         return f"{path}: no space left on the disk; free some and continue with --resume"
     if code in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"{path}: the folder cannot be written ({os.strerror(code)}); choose another with --out"
-    if "lock file" in text:
+    if _is_locked(error):
         return f"{path}: locked by a run that is writing it; wait for it, or choose another folder with --out"
     if code == errno.ENOENT:
         return f"{path}: the folder {path.parent} does not exist"
     return f"{path}: cannot be written ({text})"
+
+
+def _is_locked(error: Exception) -> bool:
+    return isinstance(error, BlockingIOError) or "lock file" in str(error)
 
 
 @contextmanager
@@ -75,7 +77,7 @@ def _read_failure(path: Path, error: Exception) -> str:
         return f"{path}: a folder, not a trace; name the trace.h5 inside it"
     if not path.exists():
         return f"{path}: no such trace"
-    if "lock file" in text:
+    if _is_locked(error):
         return f"{path}: locked by a run that is writing it; wait for it, or stop it with Ctrl-C"
     if isinstance(error, PermissionError):
         return f"{path}: no permission to read it"
@@ -99,44 +101,6 @@ def check_format(path: Path, attributes: Mapping[str, object]) -> None:
             f"{path}: trace version {attributes.get('version')}, this wirelessfl reads version {VERSION}; "
             "use the wirelessfl that wrote it"
         )
-
-
-class DiskReserve:
-    """Disk space set aside beyond what HDF5 has used.
-
-    A write that fails half-way leaves HDF5 with an index that points past the end of the file. So the space for a round
-    is reserved before HDF5 touches anything: a full disk then shows while the file is still whole.
-    """
-
-    _HEADROOM = 1 << 20
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_RDWR)
-        self._reserved = 0
-
-    def require(self, size: int) -> None:
-        """Make sure that the file may grow to ``size`` bytes.
-
-        Raises:
-            OSError: The disk (or the quota) has no room.
-        """
-        if size <= self._reserved:
-            return
-        target = size + self._HEADROOM
-        try:
-            os.posix_fallocate(self._descriptor, self._reserved, target - self._reserved)
-        except (AttributeError, OSError) as error:
-            # Where the file system (or the platform) cannot reserve, writing goes on without the safety.
-            if getattr(error, "errno", None) in _NO_ROOM:
-                raise
-        self._reserved = target
-
-    def release(self, size: int | None) -> None:
-        """Give back what lies beyond ``size`` (None: unknown, keep it) and close."""
-        if size is not None:
-            with suppress(OSError):
-                os.ftruncate(self._descriptor, max(size, 0))
-        os.close(self._descriptor)
 
 
 def create_layout(file: h5py.File, slots: int, parameters: int) -> None:
@@ -214,20 +178,13 @@ def write_block(
 
     The low-level interface: five times as fast as indexing, which decides how long a round of the trace takes.
     """
-    if dataset.shape != extent:
-        dataset.id.set_extent(extent)
+    dataset.id.set_extent(extent)
     if values.size == 0:
         return
     count = (1,) * (len(extent) - values.ndim) + values.shape
     file_space = h5s.create_simple(extent)
     file_space.select_hyperslab(offset, count)
     dataset.id.write(h5s.create_simple(values.shape or (1,)), file_space, values)
-
-
-def block_bytes(dataset: h5py.Dataset, values: int) -> int:
-    """Upper bound on the bytes that writing ``values`` numbers into fresh chunks of the dataset allocates."""
-    chunk_values = prod(dataset.chunks)
-    return int((values // dataset.chunks[-1] + 2) * chunk_values * dataset.dtype.itemsize)
 
 
 def set_attributes(node: h5py.Group, attributes: Mapping[str, Any]) -> None:

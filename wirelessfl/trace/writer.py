@@ -6,8 +6,8 @@ flushed again. Rows past the end of ``round`` are no part of the trace: readers 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import h5py
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wirelessfl.errors import OutputError, TraceError
+from wirelessfl.trace.journal import HeldBackFile
 from wirelessfl.trace.records import (
     RoundRecord,
     Scalar,
@@ -38,8 +39,6 @@ from wirelessfl.trace.schema import (
     RunStatus,
 )
 from wirelessfl.trace.storage import (
-    DiskReserve,
-    block_bytes,
     check_format,
     create_layout,
     dataset_path,
@@ -72,11 +71,11 @@ class TraceWriter:
     leaves the status as it was: a trace whose status is ``running`` and that nobody holds was left by a killed process.
     """
 
-    def __init__(self, path: Path, file: h5py.File) -> None:
+    def __init__(self, path: Path, backing: HeldBackFile, file: h5py.File) -> None:
         self.path = path
+        self._backing = backing
         self._file = file
         self._datasets = open_datasets(file)
-        self._reserve = DiskReserve(Path(file.filename))
         self._rounds = len(self._datasets["/round"])
         self._slots = len(self._datasets["/slot"])
         self._events = int(self._datasets["/event_count"][self._rounds - 1]) if self._rounds else 0
@@ -102,15 +101,14 @@ class TraceWriter:
             raise OutputError(f"{path}: exists already; continue it with --resume or replace it with --overwrite")
         partial = path.with_name(f".{path.name}.partial")
         with output_errors(path):
-            file = h5py.File(partial, "w", locking="best-effort")
+            partial.touch()
             try:
-                _write_header(file, header, slots)
-                writer = cls(path, file)
-                writer._flush()
-                partial.rename(path)
+                with _opened(partial, "w") as (backing, file):
+                    _write_header(file, header, slots)
+                    writer = cls(path, backing, file)
+                    writer._flush()
+                    partial.rename(path)
             except BaseException:
-                with suppress(Exception):
-                    file.close()
                 partial.unlink(missing_ok=True)
                 raise
         return writer
@@ -119,17 +117,16 @@ class TraceWriter:
     def resume(cls, path: str | Path, rounds_done: int) -> TraceWriter:
         """Continue a trace after its first ``rounds_done`` rounds; everything later is dropped.
 
+        The status stays what it was until ``finish``.
+
         Raises:
-            TraceError: No trace of this version, locked, complete, or shorter than ``rounds_done``.
+            TraceError: No trace of this version, locked, or shorter than ``rounds_done``.
             OutputError: It cannot be written.
         """
         path = Path(path)
-        with trace_errors(path):
-            file = h5py.File(path, "r+", locking="best-effort")
-        try:
+        with trace_errors(path), _opened(path, "r+") as (backing, file):
             check_format(path, file.attrs)
-            with trace_errors(path):
-                writer = cls(path, file)
+            writer = cls(path, backing, file)
             if writer.rounds < rounds_done:
                 raise TraceError(
                     f"{path}: holds {writer.rounds} rounds, the checkpoint beside it {rounds_done}; "
@@ -137,9 +134,6 @@ class TraceWriter:
                 )
             with output_errors(path):
                 writer._rewind(rounds_done)
-        except BaseException:
-            file.close()
-            raise
         return writer
 
     def __enter__(self) -> TraceWriter:
@@ -210,12 +204,10 @@ class TraceWriter:
 
     def close(self) -> None:
         """Close the file and release its lock, whatever state the run is in."""
-        if not self._file:
+        if self._backing.closed:
             return
-        size = self._file.id.get_filesize()
-        with output_errors(self.path):
+        with output_errors(self.path), closing(self._backing):
             self._file.close()
-        self._reserve.release(size)
 
     def _round_blocks(self, record: RoundRecord, place: str) -> tuple[list[_Block], int, int]:
         """What a round writes, and the numbers of slots and events the trace then has."""
@@ -262,8 +254,6 @@ class TraceWriter:
         ]
 
     def _write(self, blocks: list[_Block]) -> None:
-        needed = sum(block_bytes(self._datasets[block.path], block.values.size) for block in blocks)
-        self._reserve.require(self._file.id.get_filesize() + needed)
         for block in blocks:
             write_block(self._datasets[block.path], block.extent, block.offset, block.values)
 
@@ -286,8 +276,24 @@ class TraceWriter:
                 dataset = self._datasets[dataset_path(group, variable.name)]
                 extent = tuple(lengths.get(name, size) for name, size in zip(variable.dims, dataset.shape, strict=True))
                 write_block(dataset, extent, (0,) * len(extent), np.empty(0))
-        set_attributes(self._file, {"status": "running"})
         self._flush()
+
+
+@contextmanager
+def _opened(path: Path, mode: str) -> Iterator[tuple[HeldBackFile, h5py.File]]:
+    """Open for writing, and let go of the file and its lock where the body fails."""
+    backing = HeldBackFile(path)
+    file = None
+    try:
+        file = h5py.File(backing, mode)
+        yield backing, file
+    except BaseException:
+        with suppress(Exception):
+            if file is not None:
+                file.close()
+        with suppress(Exception):
+            backing.close()
+        raise
 
 
 def _row_blocks(

@@ -1,0 +1,151 @@
+"""A file beneath HDF5 whose every flush leaves something that opens, wherever a kill or a full disk strikes.
+
+HDF5 alone does not promise that: within one flush it writes object headers before the new blocks they point to, and the
+superblock, which tells readers how long the file is, last; after a write that failed it goes on writing. Here HDF5's
+writes are held back until it flushes, and then reach the disk in an order in which every prefix is consistent:
+
+1. the space that the file grows into is allocated (a full disk shows here, before anything has changed);
+2. what lies beyond the old end: nothing points there yet;
+3. the superblock, so that the new end counts;
+4. what lies before the old end, in HDF5's order; each such write only adds references to step 2.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import io
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+_SUPERBLOCK = 0
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""Error numbers of a full disk, a full quota and a file-size limit."""
+
+
+class HeldBackFile(io.RawIOBase):
+    """What ``h5py.File`` takes as a Python file object; locked as HDF5 locks, from opening to ``close``.
+
+    Args:
+        path: An existing file.
+
+    Raises:
+        BlockingIOError: Another process holds the file.
+        OSError: It cannot be opened for reading and writing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._descriptor = os.open(path, os.O_RDWR)
+        try:
+            _lock(self._descriptor)
+        except OSError:
+            os.close(self._descriptor)
+            raise
+        self._position = 0
+        self._end = self._end_on_disk = os.fstat(self._descriptor).st_size
+        self._held: dict[int, bytes] = {}
+
+    def seekable(self) -> bool:
+        """True."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move; HDF5 seeks from the start or from the end."""
+        self._position = offset + (self._end if whence == os.SEEK_END else 0)
+        return self._position
+
+    def tell(self) -> int:
+        """Current position in bytes."""
+        return self._position
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Read what was written last, held back or not; zeros where nothing was."""
+        start, stop = self._position, self._position + len(buffer)
+        found = os.pread(self._descriptor, len(buffer), start)
+        buffer[: len(found)] = found
+        buffer[len(found) :] = bytes(len(buffer) - len(found))
+        for offset, data in self._held.items():
+            low, high = max(start, offset), min(stop, offset + len(data))
+            if low < high:
+                buffer[low - start : high - start] = data[low - offset : high - offset]
+        self._position = stop
+        return len(buffer)
+
+    def write(self, data: memoryview) -> int:  # type: ignore[override]
+        """Hold back one write."""
+        kept = bytes(data)
+        replaced = self._held.pop(self._position, None)
+        if replaced is not None and len(replaced) > len(kept):
+            kept += replaced[len(kept) :]
+        self._held[self._position] = kept  # last in order: it wins where writes overlap
+        self._position += len(data)
+        self._end = max(self._end, self._position)
+        return len(data)
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the end; the file on disk never shrinks, bytes behind the end are no part of the HDF5 file."""
+        self._end = self._position if size is None else size
+        return self._end
+
+    def flush(self) -> None:
+        """Put everything held back on disk, in the order that is safe at every step.
+
+        Raises:
+            OSError: No room on the disk; it holds what it held before, and so do we.
+        """
+        old_end = self._end_on_disk
+        if self._end > old_end:
+            _allocate(self._descriptor, old_end, self._end)
+            self._end_on_disk = self._end
+        for offset, data in sorted(_cut(self._held, old_end), key=lambda w: (w[0] < old_end, w[0] != _SUPERBLOCK)):
+            _write_all(self._descriptor, data, offset)
+        self._held.clear()
+
+    def close(self) -> None:
+        """Flush, unlock and close."""
+        if self.closed:
+            return
+        try:
+            super().close()
+        finally:
+            os.close(self._descriptor)
+
+
+def _cut(writes: Mapping[int, bytes], end: int) -> Iterator[tuple[int, bytes]]:
+    """The writes in order, those across ``end`` as two."""
+    for offset, data in writes.items():
+        inside = max(0, min(len(data), end - offset))
+        if inside:
+            yield offset, data[:inside]
+        if inside < len(data):
+            yield offset + inside, data[inside:]
+
+
+def _lock(descriptor: int) -> None:
+    """Take HDF5's own kind of lock; file systems without locks do without, as HDF5 does."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+
+
+def _allocate(descriptor: int, start: int, stop: int) -> None:
+    """Reserve disk space; where the file system cannot, the file at least gets its length."""
+    try:
+        os.posix_fallocate(descriptor, start, stop - start)
+    except (AttributeError, OSError) as error:
+        if getattr(error, "errno", None) in NO_ROOM:
+            with suppress(OSError):
+                os.ftruncate(descriptor, start)
+            raise
+        os.ftruncate(descriptor, stop)
+
+
+def _write_all(descriptor: int, data: bytes, offset: int) -> None:
+    while data:
+        written = os.pwrite(descriptor, data, offset)
+        data, offset = data[written:], offset + written
