@@ -45,6 +45,7 @@ from wirelessfl.radio.privacy_for_free import (
     privacy_for_free_epsilon,
 )
 from wirelessfl.radio.superposition import Superposition, superpose
+from wirelessfl.radio.tr38901 import tr38901_los_probability, tr38901_path_loss_db
 from wirelessfl.radio.truncated_inversion import TruncatedInversion
 
 __all__ = [
@@ -98,5 +99,7 @@ __all__ = [
     "server_gain_for_received_limit",
     "shortfall_probability",
     "superpose",
+    "tr38901_los_probability",
+    "tr38901_path_loss_db",
     "zcdp_budget",
 ]

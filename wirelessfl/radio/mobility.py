@@ -1,0 +1,104 @@
+"""Random waypoint mobility in a disc (Johnson, Maltz 1996), at any time step, with its state made explicit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.radio.geometry import disc_points
+from wirelessfl.streams import NodeStream
+
+
+@dataclass(frozen=True, eq=False)
+class Journey:
+    """Where n nodes are and where they are going; all that has to be remembered.
+
+    Attributes:
+        position: (n, 2) metres.
+        target: (n, 2) the next waypoint.
+        speed: (n,) m/s on this leg.
+        pause: (n,) seconds still to wait before setting out.
+    """
+
+    position: NDArray[np.float64]
+    target: NDArray[np.float64]
+    speed: NDArray[np.float64]
+    pause: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class RandomWaypoint:
+    """Straight to a uniform point of the disc at a uniform speed, wait, and on to the next.
+
+    Nodes start uniform over the disc; in the long run they crowd towards its middle. Speeds must stay away from 0: a
+    smallest speed of 0 would let all nodes slow down for ever (Yoon, Liu, Noble 2003).
+
+    Attributes:
+        radius: of the disc, metres.
+        min_speed: m/s, positive.
+        max_speed: m/s.
+        pause_s: seconds at each waypoint.
+    """
+
+    radius: float
+    min_speed: float
+    max_speed: float
+    pause_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.radius < np.inf:
+            raise ValueError(f"radius must be positive and finite, not {self.radius}")
+        if not 0 < self.min_speed <= self.max_speed < np.inf:
+            raise ValueError(f"0 < min_speed <= max_speed must hold, not {self.min_speed} and {self.max_speed}")
+        if not 0 <= self.pause_s < np.inf:
+            raise ValueError(f"pause_s must be finite and at least 0, not {self.pause_s}")
+
+    def start(self, stream: NodeStream) -> Journey:
+        """All nodes of the stream setting out from uniform positions."""
+        uniform = stream.uniform(5)
+        position, target = (disc_points(uniform[:, k : k + 2], self.radius) for k in (0, 2))
+        return Journey(position, target, self._speed(uniform[:, 4]), np.zeros(len(position)))
+
+    def advance(self, journey: Journey, elapsed: NDArray[np.float64], stream: NodeStream) -> Journey:
+        """The journey ``elapsed`` (n,) seconds later.
+
+        Args:
+            journey: of the n nodes of ``stream``.
+            elapsed: seconds, at least 0 and finite; may differ from node to node.
+            stream: new waypoints; take another one (another round) for every call.
+
+        Raises:
+            ValueError: if a time is negative or not finite.
+        """
+        if not (np.all(elapsed >= 0) and np.all(np.isfinite(elapsed))):
+            raise ValueError("elapsed times must be finite and at least 0")
+        position, target = journey.position.copy(), journey.target.copy()
+        speed, pause = journey.speed.copy(), journey.pause.copy()
+        left = np.array(elapsed, dtype=np.float64)
+        legs, uniform = 0, np.empty((len(left), 0))
+        moving = np.arange(len(left))
+        while len(moving):
+            wait = np.minimum(pause[moving], left[moving])
+            pause[moving] -= wait
+            left[moving] -= wait
+            way = target[moving] - position[moving]
+            distance = np.linalg.norm(way, axis=1)
+            reach = speed[moving] * left[moving]
+            arrives = reach >= distance
+            part = np.divide(reach, distance, out=np.ones_like(reach), where=reach < distance)
+            position[moving] += part[:, None] * way
+            left[moving] = np.where(arrives, np.maximum(left[moving] - distance / speed[moving], 0.0), 0.0)
+            # Who did not arrive has used up its time; who did goes on to a new waypoint.
+            moving = moving[arrives]
+            legs += 1
+            if 3 * legs > uniform.shape[1]:
+                uniform = stream.uniform(6 * legs)
+            drawn = uniform[moving, 3 * legs - 3 : 3 * legs]
+            target[moving], speed[moving] = disc_points(drawn[:, :2], self.radius), self._speed(drawn[:, 2])
+            pause[moving] = self.pause_s
+        return Journey(position, target, speed, pause)
+
+    def _speed(self, uniform: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self.min_speed + uniform * (self.max_speed - self.min_speed))

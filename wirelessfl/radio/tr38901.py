@@ -1,0 +1,173 @@
+"""Path loss and line-of-sight probability of 3GPP TR 38.901 (V16), Tables 7.4.1-1 and 7.4.2-1.
+
+Urban macro (``uma``), urban micro street canyon (``umi``) and indoor hotspot, mixed office (``inh``), outdoors to
+outdoors or indoors to indoors. Breakpoints use an effective environment height of 1 m; for urban-macro terminals above
+13 m the standard draws a larger one at times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.radio.units import SPEED_OF_LIGHT
+
+Scenario = Literal["uma", "umi", "inh"]
+ENVIRONMENT_HEIGHT = 1.0
+"""h_E in metres."""
+
+
+@dataclass(frozen=True)
+class LargeScale:
+    """The constants of one scenario; pairs are (line of sight, without).
+
+    Attributes:
+        near: intercept and slope over log10(d_3D) of the line-of-sight loss, dB.
+        far_height: factor of log10(d_BP² + (h_BS − h_UT)²) beyond the breakpoint, where the slope is 40; None without
+            a breakpoint.
+        beyond: intercept, slope over log10(d_3D), slope over log10(f/GHz) and loss per metre above 1.5 m without line
+            of sight.
+        shadowing_std_db: σ_SF.
+        decorrelation_distance: of the shadowing, in metres (Table 7.5-6).
+        rician_k_db: mean K factor with line of sight (Table 7.5-6).
+        valid: smallest and largest distance in metres.
+    """
+
+    near: tuple[float, float]
+    far_height: float | None
+    beyond: tuple[float, float, float, float]
+    shadowing_std_db: tuple[float, float]
+    decorrelation_distance: tuple[float, float]
+    rician_k_db: float
+    valid: tuple[float, float]
+
+
+LARGE_SCALE: dict[Scenario, LargeScale] = {
+    "uma": LargeScale((28.0, 22.0), 9.0, (13.54, 39.08, 20.0, 0.6), (4.0, 6.0), (37.0, 50.0), 9.0, (10.0, 5000.0)),
+    "umi": LargeScale((32.4, 21.0), 9.5, (22.4, 35.3, 21.3, 0.3), (4.0, 7.82), (10.0, 13.0), 9.0, (10.0, 5000.0)),
+    "inh": LargeScale((32.4, 17.3), None, (17.3, 38.3, 24.9, 0.0), (3.0, 8.03), (10.0, 6.0), 7.0, (1.0, 150.0)),
+}
+
+
+def tr38901_path_loss_db(
+    scenario: Scenario,
+    distance_2d: NDArray[np.float64],
+    los: NDArray[np.bool_],
+    carrier_hz: float,
+    h_bs: float,
+    h_ut: float,
+) -> NDArray[np.float64]:
+    """Path loss in dB without shadowing; without line of sight it is never below that with it.
+
+    Args:
+        scenario: "uma", "umi" or "inh".
+        distance_2d: horizontal distances in metres, at least 0; see `tr38901_in_range` for where the model holds.
+        los: which links have a line of sight, in the shape of ``distance_2d``.
+        carrier_hz: carrier frequency; the model is meant for 0.5 to 100 GHz.
+        h_bs: height of the base station in metres.
+        h_ut: height of the terminals in metres.
+
+    Raises:
+        ValueError: if the scenario is unknown, or a distance, height or frequency out of range.
+    """
+    constants = _constants(scenario)
+    distance_2d = np.asarray(distance_2d, dtype=np.float64)
+    if not np.all(distance_2d >= 0) or not carrier_hz > 0:
+        raise ValueError("distances must be at least 0 and carrier_hz positive")
+    if constants.far_height is not None and not min(h_bs, h_ut) > ENVIRONMENT_HEIGHT:
+        raise ValueError(f"antennas must stand above {ENVIRONMENT_HEIGHT} m, not at h_bs={h_bs} and h_ut={h_ut}")
+    distance_3d = np.hypot(distance_2d, h_bs - h_ut)
+    if not np.all(distance_3d > 0):
+        raise ValueError("a terminal stands where the base station is")
+    with_los = _line_of_sight_loss(constants, distance_2d, distance_3d, carrier_hz, h_bs, h_ut)
+    intercept, slope, frequency_slope, height_slope = constants.beyond
+    without = intercept + slope * np.log10(distance_3d) + frequency_slope * np.log10(carrier_hz / 1e9)
+    without = without - height_slope * (h_ut - 1.5)
+    return np.where(los, with_los, np.maximum(with_los, without))
+
+
+def tr38901_breakpoint(scenario: Scenario, carrier_hz: float, h_bs: float, h_ut: float) -> float:
+    """The distance 4 (h_BS − h_E)(h_UT − h_E) f/c in metres beyond which the loss grows with 40 dB a decade.
+
+    Infinite indoors.
+    """
+    if _constants(scenario).far_height is None:
+        return float("inf")
+    return _breakpoint(carrier_hz, h_bs, h_ut)
+
+
+def tr38901_los_probability(scenario: Scenario, distance_2d: NDArray[np.float64], h_ut: float) -> NDArray[np.float64]:
+    """Probability of a line of sight at horizontal distances in metres (Table 7.4.2-1); ``inh`` is the mixed office.
+
+    Args:
+        scenario: "uma", "umi" or "inh".
+        distance_2d: metres, at least 0.
+        h_ut: height of the terminals in metres; matters for uma between 13 and 23 m.
+
+    Raises:
+        ValueError: if the scenario is unknown, a distance negative, or an urban-macro terminal higher than 23 m.
+    """
+    _constants(scenario)
+    distance_2d = np.asarray(distance_2d, dtype=np.float64)
+    if not np.all(distance_2d >= 0):
+        raise ValueError("distances must be at least 0")
+    if scenario == "inh":
+        middle = np.exp(-(distance_2d - 1.2) / 4.7)
+        far = 0.32 * np.exp(-(distance_2d - 6.5) / 32.6)
+        return np.where(distance_2d <= 1.2, 1.0, np.where(distance_2d < 6.5, middle, far))
+    outside = np.maximum(distance_2d, 18.0)
+    reach = 63.0 if scenario == "uma" else 36.0
+    probability = 18.0 / outside + np.exp(-outside / reach) * (1.0 - 18.0 / outside)
+    if scenario == "uma":
+        probability = probability * _high_terminal_factor(outside, h_ut)
+    return np.where(distance_2d <= 18.0, 1.0, probability)
+
+
+def tr38901_in_range(
+    scenario: Scenario, distance_2d: NDArray[np.float64], h_bs: float, h_ut: float
+) -> NDArray[np.bool_]:
+    """Where the path loss holds: d_2D from 10 m to 5 km outdoors, d_3D from 1 m to 150 m indoors."""
+    low, high = _constants(scenario).valid
+    distance = np.hypot(distance_2d, h_bs - h_ut) if scenario == "inh" else np.asarray(distance_2d)
+    return np.asarray((distance >= low) & (distance <= high))
+
+
+def _breakpoint(carrier_hz: float, h_bs: float, h_ut: float) -> float:
+    return 4.0 * (h_bs - ENVIRONMENT_HEIGHT) * (h_ut - ENVIRONMENT_HEIGHT) * carrier_hz / SPEED_OF_LIGHT
+
+
+def _line_of_sight_loss(
+    constants: LargeScale,
+    distance_2d: NDArray[np.float64],
+    distance_3d: NDArray[np.float64],
+    carrier_hz: float,
+    h_bs: float,
+    h_ut: float,
+) -> NDArray[np.float64]:
+    intercept, slope = constants.near
+    at_carrier = intercept + 20.0 * np.log10(carrier_hz / 1e9)
+    near = at_carrier + slope * np.log10(distance_3d)
+    if constants.far_height is None:
+        return np.asarray(near)
+    breakpoint_2d = _breakpoint(carrier_hz, h_bs, h_ut)
+    far = at_carrier + 40.0 * np.log10(distance_3d)
+    far = far - constants.far_height * np.log10(breakpoint_2d**2 + (h_bs - h_ut) ** 2)
+    return np.asarray(np.where(distance_2d <= breakpoint_2d, near, far))
+
+
+def _high_terminal_factor(distance_2d: NDArray[np.float64], h_ut: float) -> NDArray[np.float64] | float:
+    if h_ut > 23:
+        raise ValueError(f"urban macro knows terminals up to 23 m, not {h_ut} m")
+    if h_ut <= 13:
+        return 1.0
+    height = ((h_ut - 13.0) / 10.0) ** 1.5
+    return np.asarray(1.0 + height * 1.25 * (distance_2d / 100.0) ** 3 * np.exp(-distance_2d / 150.0))
+
+
+def _constants(scenario: Scenario) -> LargeScale:
+    if scenario not in get_args(Scenario):
+        raise ValueError(f"scenario must be one of {get_args(Scenario)}, not {scenario!r}")
+    return LARGE_SCALE[scenario]
