@@ -59,7 +59,7 @@ class NodeStream:
         counter = (blocks, nodes & _LOW, np.uint64(self.round_index), nodes >> _HALF)
         w0, w1, w2, w3 = philox4x32(np.broadcast_arrays(*counter), self.key)
         pairs = np.stack([(w0 << _HALF) | w1, (w2 << _HALF) | w3], axis=-1)
-        return pairs.reshape(len(self.nodes), -1)[:, :count]
+        return pairs.reshape(len(self.nodes), 2 * blocks.size)[:, :count]
 
     def uniform(self, count: int = 1) -> NDArray[np.float64]:
         """(len(nodes), count) uniform numbers in the open interval (0, 1)."""
@@ -69,7 +69,7 @@ class NodeStream:
         """(len(nodes), count) standard normal numbers, by Box and Muller."""
         pairs = self.complex_normal((count + 1) // 2)
         both: NDArray[np.float64] = np.stack([pairs.real, pairs.imag], axis=-1) * np.sqrt(2.0)
-        return both.reshape(len(self.nodes), -1)[:, :count]
+        return both.reshape(len(self.nodes), 2 * pairs.shape[1])[:, :count]
 
     def complex_normal(self, count: int = 1) -> NDArray[np.complex128]:
         """(len(nodes), count) circular CN(0, 1) numbers: variance 1/2 in each real dimension."""

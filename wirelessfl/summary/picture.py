@@ -28,7 +28,7 @@ def draw_summary(trace: xr.Dataset, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(COLUMN_WIDTH_IN, 7.6), layout="constrained")
+    figure = Figure(figsize=(COLUMN_WIDTH_IN, 8.0), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(4, 1, sharex=True)
     rounds = trace["round"].values
@@ -51,26 +51,43 @@ def _plot(axes: Axes, rounds: NDArray[np.int64], values: NDArray[np.float64], co
 
 
 def _legend(axes: Axes, *others: Axes) -> None:
+    """The legend above the panel, where it covers nothing."""
     handles = [handle for each in (axes, *others) for handle in each.get_legend_handles_labels()[0]]
     if handles:
-        axes.legend(handles=handles, fontsize=6.5, frameon=False, loc="best")
+        axes.legend(
+            handles=handles,
+            fontsize=6.5,
+            frameon=False,
+            loc="lower left",
+            bbox_to_anchor=(-0.02, 0.98),
+            ncols=2,
+            borderaxespad=0.2,
+            columnspacing=1.2,
+            handlelength=1.4,
+        )
+
+
+def _right_axis(axes: Axes, label: str) -> Axes:
+    twin = axes.twinx()
+    twin.set_ylabel(label, fontsize=8)
+    twin.tick_params(labelsize=7)
+    return twin
 
 
 def _learning(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     _plot(axes, rounds, 100 * trace["test_accuracy"].values, BLUE, "test accuracy")
     axes.set_ylabel("accuracy (%)", fontsize=8)
     axes.set_ylim(0, 100)
-    loss = axes.twinx()
+    loss = _right_axis(axes, "loss (nat)")
     _plot(loss, rounds, trace["test_loss"].values, ORANGE, "test loss (right)")
     loss.set_ylim(bottom=0)
-    loss.tick_params(labelsize=7)
     _legend(axes, loss)
 
 
 def _privacy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     for name, colour, label in (
-        ("epsilon_published", GREEN, "published (the paper's theorem)"),
-        ("epsilon_accounted", VERMILION, "accounted (what really holds)"),
+        ("epsilon_published", GREEN, "published (theorem)"),
+        ("epsilon_accounted", VERMILION, "accounted (what holds)"),
     ):
         values = trace[name].values
         _plot(axes, rounds, values, colour, label)
@@ -94,7 +111,7 @@ def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     axes.set_ylabel("channel gain", fontsize=8)
     backoff = trace["backoff"].values
     sent = np.any(np.isfinite(backoff), axis=1)
-    twin = axes.twinx()
+    twin = _right_axis(axes, "back-off")
     if sent.any():
         twin.plot(
             rounds[sent],
@@ -104,7 +121,6 @@ def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
             label="largest back-off (right)",
         )
     twin.set_ylim(bottom=1)
-    twin.tick_params(labelsize=7)
     _legend(axes, twin)
 
 
@@ -114,12 +130,11 @@ def _resources(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None
         _plot(axes, rounds, trace["energy"].values, BLUE, "energy of the round")
         axes.set_ylabel("energy (J)", fontsize=8)
     else:
-        _plot(axes, rounds, np.nansum(trace["tx_energy"].values, axis=1), BLUE, "all clients, ‖x‖²")
+        _plot(axes, rounds, np.nansum(trace["tx_energy"].values, axis=1), BLUE, "all clients")
         _plot(axes, rounds, trace["jammer_energy"].values, VERMILION, "jammer")
-        axes.set_ylabel("energy / noise", fontsize=8)
+        axes.set_ylabel("energy (noise = 1)", fontsize=8)
         axes.set_yscale("symlog")
-    clock = axes.twinx()
-    _plot(clock, rounds, np.cumsum(trace["airtime"].values), GREY, "airtime so far, s (right)")
+    clock = _right_axis(axes, "airtime (s)")
+    _plot(clock, rounds, np.cumsum(trace["airtime"].values), GREY, "airtime so far (right)")
     clock.set_ylim(bottom=0)
-    clock.tick_params(labelsize=7)
     _legend(axes, clock)
