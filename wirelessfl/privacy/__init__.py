@@ -2,12 +2,52 @@
 
 from __future__ import annotations
 
+from wirelessfl.privacy.accountants import composed_epsilon
+from wirelessfl.privacy.calibration import (
+    dp_sgd_epsilon,
+    dp_sgd_noise_multiplier,
+    epsilon_calculator,
+    jammer_calculator,
+    noise_calculator,
+    noise_std_exact,
+    noise_std_theorem,
+    zcdp_calculator,
+)
+from wirelessfl.privacy.clipping_laws import (
+    ClippingLaw,
+    DynamicClip,
+    FixedClip,
+    MooClip,
+    PerLayerClip,
+    QuantileClip,
+)
 from wirelessfl.privacy.concentrated import tail_bound_epsilon, zcdp_epsilon, zcdp_rho
 from wirelessfl.privacy.gaussian import EPSILON_CAP, gaussian_delta, gaussian_epsilon, gaussian_mu
 from wirelessfl.privacy.ledger import SCOPE, Ledger, recompute
-from wirelessfl.privacy.releases import AirRelease, BareRelease, Release
-from wirelessfl.privacy.spending import Caveat
+from wirelessfl.privacy.noise_laws import HaarNoise, NoiseLaw, WhiteNoise
+from wirelessfl.privacy.releases import (
+    AirRelease,
+    BareRelease,
+    DpSgdRelease,
+    Release,
+    SecureSum,
+    ServerNoiseRelease,
+    ZcdpRelease,
+    client_values,
+    release_from_values,
+    round_values,
+    settings,
+)
+from wirelessfl.privacy.spending import Caveat, Passes, SampledGaussian, SampledSteps, Spending
 from wirelessfl.privacy.statement import PrivacyFacts, Statement
+from wirelessfl.privacy.wavelet import (
+    element_noise_variance,
+    haar,
+    haar_weights,
+    inverse_haar,
+    lemma_1_variance,
+    range_sum_noise_variance,
+)
 
 __all__ = [
     "EPSILON_CAP",
@@ -15,15 +55,51 @@ __all__ = [
     "AirRelease",
     "BareRelease",
     "Caveat",
+    "ClippingLaw",
+    "DpSgdRelease",
+    "DynamicClip",
+    "FixedClip",
+    "HaarNoise",
     "Ledger",
+    "MooClip",
+    "NoiseLaw",
+    "Passes",
+    "PerLayerClip",
     "PrivacyFacts",
+    "QuantileClip",
     "Release",
+    "SampledGaussian",
+    "SampledSteps",
+    "SecureSum",
+    "ServerNoiseRelease",
+    "Spending",
     "Statement",
+    "WhiteNoise",
+    "ZcdpRelease",
+    "client_values",
+    "composed_epsilon",
+    "dp_sgd_epsilon",
+    "dp_sgd_noise_multiplier",
+    "element_noise_variance",
+    "epsilon_calculator",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
+    "haar",
+    "haar_weights",
+    "inverse_haar",
+    "jammer_calculator",
+    "lemma_1_variance",
+    "noise_calculator",
+    "noise_std_exact",
+    "noise_std_theorem",
+    "range_sum_noise_variance",
     "recompute",
+    "release_from_values",
+    "round_values",
+    "settings",
     "tail_bound_epsilon",
+    "zcdp_calculator",
     "zcdp_epsilon",
     "zcdp_rho",
 ]

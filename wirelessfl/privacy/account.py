@@ -12,7 +12,7 @@ from wirelessfl.privacy.accountants import Uses, composed_epsilon
 from wirelessfl.privacy.concentrated import tail_bound_epsilon, zcdp_epsilon
 from wirelessfl.privacy.event_counts import EventCounts
 from wirelessfl.privacy.gaussian import gaussian_epsilon
-from wirelessfl.privacy.spending import Conversion, SampledGaussian, Spending
+from wirelessfl.privacy.spending import Conversion, Passes, SampledGaussian, SampledSteps, Spending
 from wirelessfl.privacy.statement import Statement
 
 
@@ -36,6 +36,8 @@ class Account:
     def __init__(self) -> None:
         self._mu_squared: NDArray[np.float64] = np.zeros(64)
         self._unproven: NDArray[np.int16] = np.full(64, -1, dtype=np.int16)
+        self._pass: NDArray[np.int64] = np.full(64, -1, dtype=np.int64)
+        self._pass_cost: NDArray[np.float64] = np.zeros(64)
         self._counts = EventCounts()
         self._common = Profile(0.0, ())
         self.reasons: list[str] = []
@@ -46,6 +48,11 @@ class Account:
     def charges_everyone(self) -> bool:
         """Whether unselected clients have a cost as well."""
         return self._common != Profile(0.0, ())
+
+    @property
+    def has_own_costs(self) -> bool:
+        """Whether clients differ in their costs."""
+        return bool(self._counts.events or self.reasons or self._mu_squared.any())
 
     def add(self, slots: NDArray[np.int64], spending: Spending) -> None:
         """Add the spending of one release; ``slots`` (n,) of its clients, each at most once.
@@ -65,7 +72,8 @@ class Account:
             self._add_common(spending)
         else:
             self._mu_squared[slots] += spending.mu_squared
-            self._add_sampled(slots, spending)
+            self._add_sampled(slots, spending.sampled)
+            self._add_passes(slots, spending.passes)
 
     def _reserve(self, size: int) -> None:
         missing = size - len(self._mu_squared)
@@ -73,6 +81,8 @@ class Account:
             missing = max(missing, len(self._mu_squared))
             self._mu_squared = np.concatenate([self._mu_squared, np.zeros(missing)])
             self._unproven = np.concatenate([self._unproven, np.full(missing, -1, dtype=np.int16)])
+            self._pass = np.concatenate([self._pass, np.full(missing, -1, dtype=np.int64)])
+            self._pass_cost = np.concatenate([self._pass_cost, np.zeros(missing)])
 
     def _add_common(self, spending: Spending) -> None:
         uses = dict(self._common.uses)
@@ -84,8 +94,19 @@ class Account:
             uses[event] = uses.get(event, 0) + int(steps.count[0])
         self._common = Profile(self._common.mu_squared + float(spending.mu_squared[0]), tuple(uses.items()))
 
-    def _add_sampled(self, slots: NDArray[np.int64], spending: Spending) -> None:
-        steps = spending.sampled
+    def _add_passes(self, slots: NDArray[np.int64], passes: Passes | None) -> None:
+        """The largest cost within a pass, the sum over passes; a pass may go on from an earlier release."""
+        if passes is None:
+            return
+        goes_on = passes.first == self._pass[slots]
+        already = np.where(goes_on, self._pass_cost[slots], 0.0)
+        self._mu_squared[slots] += np.maximum(passes.mu_squared - already, 0.0)
+        self._mu_squared[slots] += (passes.last - passes.first) * passes.mu_squared
+        still_first = passes.last == passes.first
+        self._pass_cost[slots] = np.where(still_first, np.maximum(passes.mu_squared, already), passes.mu_squared)
+        self._pass[slots] = passes.last
+
+    def _add_sampled(self, slots: NDArray[np.int64], steps: SampledSteps | None) -> None:
         if steps is None:
             return
         used = steps.count > 0
@@ -144,6 +165,8 @@ class Account:
         return {
             "mu_squared": self._mu_squared.copy(),
             "unproven": self._unproven.copy(),
+            "pass": self._pass.copy(),
+            "pass_cost": self._pass_cost.copy(),
             "entry_slot": slots,
             "entry_event": events,
             "entry_count": counts.copy(),
@@ -162,6 +185,8 @@ class Account:
         account = cls()
         account._mu_squared = np.array(state["mu_squared"], dtype=np.float64)
         account._unproven = np.array(state["unproven"], dtype=np.int16)
+        account._pass = np.array(state["pass"], dtype=np.int64)
+        account._pass_cost = np.array(state["pass_cost"], dtype=np.float64)
         for event in _events_from(state["events"]):
             account._counts.event_id(event)
         account._counts.add(*(np.array(state[f"entry_{name}"], dtype=np.int64) for name in ("slot", "event", "count")))

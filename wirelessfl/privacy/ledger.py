@@ -162,6 +162,7 @@ class Ledger:
     # ------------------------------------------------------------------------------------------ composing
 
     def _untouched_slot(self) -> NDArray[np.int64]:
+        """(1,) a slot that stands for all clients who never took part."""
         return np.array([self._num_touched])
 
     def _refresh(self) -> None:
@@ -170,8 +171,10 @@ class Ledger:
             return
         slots = np.unique(np.concatenate(self._changed))
         self._changed = []
-        if any(account.charges_everyone for accounts in self._accounts.values() for account in accounts.values()):
-            slots = np.arange(self._num_touched + 1)  # the last one stands for all who never took part
+        accounts = [account for columns in self._accounts.values() for account in columns.values()]
+        if any(account.charges_everyone for account in accounts):
+            everyone_alike = len(self._accounts) == 1 and not any(account.has_own_costs for account in accounts)
+            slots = self._untouched_slot() if everyone_alike else np.arange(self._num_touched + 1)
         for column in COLUMNS:
             candidates = undominated(self._profiles(column, slots))
             self._worst[column] = max(self._worst[column], self._epsilons(column, slots[candidates]).max(initial=0.0))

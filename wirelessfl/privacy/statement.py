@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -92,6 +93,11 @@ class PrivacyFacts:
             raise ValueError("every client must hold at least one sample")
         if not np.all(self.weights >= 0):
             raise ValueError("weights must not be negative or NaN")
+
+    @cached_property
+    def largest_weight(self) -> float:
+        """The largest p_i."""
+        return float(self.weights.max())
 
     @property
     def num_clients(self) -> int:

@@ -1,6 +1,6 @@
 """What a round released, one frozen record a mechanism: its published and its accounted cost are its methods.
 
-To add a mechanism, write one record here that satisfies ``Release`` and list it in ``RELEASES``.
+To add a mechanism, write one record here that satisfies ``Release`` and list it in ``values.RELEASES``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,30 @@ from __future__ import annotations
 from wirelessfl.privacy.releases.air import AirRelease
 from wirelessfl.privacy.releases.bare import BareRelease
 from wirelessfl.privacy.releases.base import Release
+from wirelessfl.privacy.releases.dp_sgd import DpSgdRelease
+from wirelessfl.privacy.releases.server_noise import ServerNoiseRelease
+from wirelessfl.privacy.releases.values import (
+    PARTS,
+    RELEASES,
+    client_values,
+    release_from_values,
+    round_values,
+    settings,
+)
+from wirelessfl.privacy.releases.zcdp import SecureSum, ZcdpRelease
 
-RELEASES: tuple[type[Release], ...] = (AirRelease, BareRelease)
-
-__all__ = ["RELEASES", "AirRelease", "BareRelease", "Release"]
+__all__ = [
+    "PARTS",
+    "RELEASES",
+    "AirRelease",
+    "BareRelease",
+    "DpSgdRelease",
+    "Release",
+    "SecureSum",
+    "ServerNoiseRelease",
+    "ZcdpRelease",
+    "client_values",
+    "release_from_values",
+    "round_values",
+    "settings",
+]

@@ -1,0 +1,236 @@
+"""How much noise a target asks for, and the calculators behind ``wirelessfl privacy``."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from scipy import optimize
+
+from wirelessfl.errors import InfeasibleError
+from wirelessfl.privacy.accountants import composed_epsilon
+from wirelessfl.privacy.concentrated import zcdp_epsilon, zcdp_rho
+from wirelessfl.privacy.gaussian import gaussian_epsilon, gaussian_mu
+from wirelessfl.privacy.releases.base import local_passes
+from wirelessfl.privacy.spending import SampledGaussian
+from wirelessfl.privacy.statement import Accountant
+
+_NOISE_TOLERANCE = 1e-4  # relative; the answer errs on the side of more noise
+_LARGEST_MULTIPLIER = 1e6
+
+
+def _positive(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 < value < math.inf:
+            raise ValueError(f"{name} must be positive and finite, found {value}")
+
+
+def _at_least_one(**values: int) -> None:
+    for name, value in values.items():
+        if value < 1 or value != int(value):
+            raise ValueError(f"{name} must be a whole number of at least 1, found {value}")
+
+
+def _delta(delta: float) -> None:
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie strictly between 0 and 1, found {delta}")
+
+
+def dp_sgd_epsilon(
+    noise_multiplier: float, steps: int, delta: float, sample_rate: float = 1.0, accountant: Accountant = "pld"
+) -> float:
+    """Epsilon of ``steps`` Gaussian mechanisms on Poisson samples, for add/remove of one sample.
+
+    Args:
+        noise_multiplier: Noise standard deviation over the clipping norm, positive.
+        steps: Number of noised steps.
+        delta: In (0, 1).
+        sample_rate: q in (0, 1]; 1 for no subsampling.
+        accountant: See ``composed_epsilon``.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+    _positive(noise_multiplier=noise_multiplier)
+    _at_least_one(steps=steps)
+    _delta(delta)
+    if not 0 < sample_rate <= 1:
+        raise ValueError(f"sample_rate must lie in (0, 1], found {sample_rate}")
+    if sample_rate == 1:
+        return composed_epsilon(steps / noise_multiplier**2, (), delta, accountant)
+    return composed_epsilon(0.0, ((SampledGaussian(noise_multiplier, sample_rate), steps),), delta, accountant)
+
+
+def dp_sgd_noise_multiplier(
+    epsilon: float, steps: int, delta: float, sample_rate: float = 1.0, accountant: Accountant = "pld"
+) -> float:
+    """Smallest noise multiplier, up to a relative 1e-4 above, with ``dp_sgd_epsilon`` at most ``epsilon``.
+
+    Raises:
+        ValueError: If an argument is out of range.
+        InfeasibleError: If no multiplier up to a million suffices.
+    """
+    _positive(epsilon=epsilon)
+    _at_least_one(steps=steps)
+    _delta(delta)
+    if not 0 < sample_rate <= 1:
+        raise ValueError(f"sample_rate must lie in (0, 1], found {sample_rate}")
+    unsampled = math.sqrt(steps) / float(gaussian_mu(epsilon, delta))
+    if sample_rate == 1 and accountant in ("pld", "gdp"):
+        return unsampled
+
+    def excess(log_multiplier: float) -> float:
+        return dp_sgd_epsilon(math.exp(log_multiplier), steps, delta, sample_rate, accountant) - epsilon
+
+    high = math.log(unsampled)
+    while excess(high) > 0:
+        high += math.log(2.0)
+        if high > math.log(_LARGEST_MULTIPLIER):
+            raise InfeasibleError(f"no noise multiplier up to {_LARGEST_MULTIPLIER:.0e} meets epsilon = {epsilon}")
+    low = high - math.log(2.0)
+    while excess(low) <= 0:
+        low, high = low - math.log(2.0), low
+    root = optimize.brentq(excess, low, high, xtol=_NOISE_TOLERANCE / 4)
+    while excess(root) > 0:
+        root += _NOISE_TOLERANCE / 4
+    return math.exp(root)
+
+
+def noise_std_theorem(epsilon: float, delta: float, rounds: int, total_samples: int) -> float:
+    """σ_m that Theorems 2 and 4 ask for: √(M L/(2 |D|² a²)) = √(M/(2 ρ))/|D|, in units of y/α_u.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+    _positive(epsilon=epsilon)
+    _at_least_one(rounds=rounds, total_samples=total_samples)
+    return math.sqrt(rounds / (2.0 * float(zcdp_rho(epsilon, delta)))) / total_samples
+
+
+def noise_std_exact(epsilon: float, delta: float, rounds: int, sensitivity: float) -> float:
+    """σ_m whose exact Gaussian composition over M rounds meets (epsilon, delta): X √M/μ*.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+    _positive(epsilon=epsilon, sensitivity=sensitivity)
+    _at_least_one(rounds=rounds)
+    return sensitivity * math.sqrt(rounds) / float(gaussian_mu(epsilon, delta))
+
+
+def epsilon_calculator(
+    *, noise_multiplier: float, steps: int, delta: float, sample_rate: float = 1.0, accountant: Accountant = "pld"
+) -> dict[str, float]:
+    """``privacy epsilon``: {"epsilon"}, infinite above the cap.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+    return {"epsilon": dp_sgd_epsilon(noise_multiplier, steps, delta, sample_rate, accountant)}
+
+
+def noise_calculator(
+    *, epsilon: float, steps: int, delta: float, sample_rate: float = 1.0, accountant: Accountant = "pld"
+) -> dict[str, float]:
+    """``privacy noise``: {"noise_multiplier"}.
+
+    Raises:
+        ValueError: If an argument is out of range.
+        InfeasibleError: If no noise meets the target.
+    """
+    return {"noise_multiplier": dp_sgd_noise_multiplier(epsilon, steps, delta, sample_rate, accountant)}
+
+
+def jammer_calculator(
+    *,
+    epsilon: float,
+    delta: float,
+    rounds: int,
+    samples: int,
+    server_gain: float,
+    channel_noise_std: float,
+    jammer_channel: float = 1.0,
+    margin: float = 1.0,
+    calibration: Literal["theorem", "exact"] = "theorem",
+    sensitivity: float | None = None,
+) -> dict[str, float | bool]:
+    """``privacy jammer``: {"jammer_gain", "needed"}; α_CJ = margin (α_u/|h_CJ|) √(σ_m² − σ_c²/α_u²).
+
+    ``theorem`` takes σ_m from Theorems 2 and 4; ``exact`` the smallest whose exact Gaussian composition over the
+    rounds meets the target at ``sensitivity`` per round, 1/|D| by default.
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+    _positive(server_gain=server_gain, jammer_channel=jammer_channel, margin=margin)
+    _at_least_one(samples=samples)
+    if not 0 <= channel_noise_std < math.inf:
+        raise ValueError(f"channel_noise_std must be finite and not negative, found {channel_noise_std}")
+    if calibration == "theorem":
+        if sensitivity is not None:
+            raise ValueError("sensitivity belongs to calibration exact; the theorem has 1/|D|")
+        noise_std = noise_std_theorem(epsilon, delta, rounds, samples)
+    elif calibration == "exact":
+        noise_std = noise_std_exact(epsilon, delta, rounds, 1.0 / samples if sensitivity is None else sensitivity)
+    else:
+        raise ValueError(f"calibration must be theorem or exact, found {calibration!r}")
+    missing = (server_gain * noise_std) ** 2 - channel_noise_std**2
+    gain = margin * math.sqrt(missing) / jammer_channel if missing > 0 else 0.0
+    return {"jammer_gain": gain, "needed": missing > 0}
+
+
+def zcdp_calculator(
+    *,
+    clip: float,
+    noise_std: float,
+    batch_size: int,
+    samples: int,
+    local_steps: int,
+    participations: int,
+    clients_per_round: int,
+    delta: float,
+) -> dict[str, float]:
+    """``privacy zcdp``: {"rho_published", "epsilon_published", "rho_accounted", "epsilon_accounted"}.
+
+    Published is Theorem 1 of the zCDP paper. Accounted exchanges one sample, as the theorem does: 2 G²/(γ² σ²) for each
+    pass over the data (the shuffled order going on across rounds, as the theorem has it), divided by the clients of a
+    round for one local step only and in ideal real arithmetic. Its epsilon is that of the exact Gaussian curve.
+
+    Args:
+        clip: G.
+        noise_std: Standard deviation σ of the noise on a mini-batch mean.
+        batch_size: γ, at most ``samples``.
+        samples: n_i.
+        local_steps: τ per participation.
+        participations: C_i.
+        clients_per_round: r, all honest and surviving.
+        delta: In (0, 1).
+
+    Raises:
+        ValueError: If an argument is out of range.
+    """
+    _positive(clip=clip, noise_std=noise_std)
+    _delta(delta)
+    _at_least_one(
+        batch_size=batch_size,
+        samples=samples,
+        local_steps=local_steps,
+        participations=participations,
+        clients_per_round=clients_per_round,
+    )
+    if batch_size > samples:
+        raise ValueError(f"batch_size must not exceed samples, found {batch_size} of {samples}")
+    steps = participations * local_steps
+    published = 2 * steps * clip**2 / (clients_per_round * samples * batch_size * noise_std**2)
+    first, last = local_passes(np.array([samples]), batch_size, steps, 0)
+    uses = int((last - first + 1)[0])
+    accounted = uses * 2 * clip**2 / (batch_size * noise_std) ** 2
+    if local_steps == 1:
+        accounted /= clients_per_round
+    return {
+        "rho_published": published,
+        "epsilon_published": float(zcdp_epsilon(published, delta)),
+        "rho_accounted": accounted,
+        "epsilon_accounted": float(gaussian_epsilon(math.sqrt(2 * accounted), delta)),
+    }

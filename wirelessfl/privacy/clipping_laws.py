@@ -1,0 +1,157 @@
+"""What the ledger has to know about clipping: what a rule costs, and what its paper forgets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+
+class ClippingLaw(Protocol):
+    """How a rule that sets the clipping norm turns the multiplier sigma into privacy."""
+
+    def published_multiplier(self, noise_multiplier: float) -> float:
+        """The multiplier the paper feeds its accountant."""
+        ...
+
+    def accounted_multiplier(self, noise_multiplier: float) -> float:
+        """The multiplier of the whole mechanism, the rule's own release included."""
+        ...
+
+    @property
+    def unproven(self) -> str | None:
+        """Why no guarantee holds, None if one does."""
+        ...
+
+    def remarks(self) -> Iterator[str]:
+        """Plain sentences on why published and accounted differ."""
+        ...
+
+
+@dataclass(frozen=True)
+class FixedClip:
+    """A public norm: flat clipping, or the median of a public proxy set, which costs nothing."""
+
+    @property
+    def unproven(self) -> str | None:
+        """None: the norm reveals nothing."""
+        return None
+
+    def published_multiplier(self, noise_multiplier: float) -> float:
+        """As configured."""
+        return noise_multiplier
+
+    def accounted_multiplier(self, noise_multiplier: float) -> float:
+        """As configured."""
+        return noise_multiplier
+
+    def remarks(self) -> Iterator[str]:
+        """None."""
+        return iter(())
+
+
+@dataclass(frozen=True)
+class PerLayerClip(FixedClip):
+    """Each layer j clipped to its own C_j, noise of standard deviation sigma √(ΣC_j²) on all.
+
+    The papers print √ΣC_j for the sensitivity, which is another number (larger when the C_j are below one).
+    """
+
+    norms: tuple[float, ...] = (1.0,)
+
+    def __post_init__(self) -> None:
+        if not self.norms or not all(0 < norm < math.inf for norm in self.norms):
+            raise ValueError(f"layer norms must be positive and finite, found {self.norms}")
+
+    @property
+    def sensitivity(self) -> float:
+        """√(ΣC_j²), which holds."""
+        return math.sqrt(sum(norm**2 for norm in self.norms))
+
+    @property
+    def printed_sensitivity(self) -> float:
+        """√ΣC_j, as the papers print it."""
+        return math.sqrt(sum(self.norms))
+
+    def published_multiplier(self, noise_multiplier: float) -> float:
+        """The same noise over the printed sensitivity."""
+        return noise_multiplier * self.sensitivity / self.printed_sensitivity
+
+    def remarks(self) -> Iterator[str]:
+        """The two sensitivities."""
+        yield (
+            f"For clipping by layer the papers print the sensitivity √ΣC_j = {self.printed_sensitivity:.4g}; "
+            f"it is √(ΣC_j²) = {self.sensitivity:.4g}."
+        )
+
+
+@dataclass(frozen=True)
+class QuantileClip(FixedClip):
+    """Adaptive quantile clipping (Andrew et al. 2021): each step also releases a noised count of clipped norms.
+
+    The count is centred, so that one contribution moves it by 1/2.
+
+    Attributes:
+        count_noise_std: sigma_b, noise on the centred count.
+    """
+
+    count_noise_std: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.count_noise_std > 0:
+            raise ValueError(f"count_noise_std must be positive, found {self.count_noise_std}")
+
+    def published_multiplier(self, noise_multiplier: float) -> float:
+        """As in their paper, which accounts for both releases together."""
+        return self.accounted_multiplier(noise_multiplier)
+
+    def accounted_multiplier(self, noise_multiplier: float) -> float:
+        """One event at z = (z_Δ⁻² + (2 sigma_b)⁻²)^(−1/2)."""
+        if noise_multiplier == 0:
+            return 0.0
+        return 1.0 / math.hypot(1.0 / noise_multiplier, 1.0 / (2.0 * self.count_noise_std))
+
+
+@dataclass(frozen=True)
+class DynamicClip(FixedClip):
+    """Decaying clip and growing multiplier on a public schedule (Du et al. 2021).
+
+    Attributes:
+        nominal_multiplier: The fixed multiplier that the published formula uses for all rounds.
+    """
+
+    nominal_multiplier: float = 1.0
+
+    def published_multiplier(self, noise_multiplier: float) -> float:
+        """The nominal one, in every round."""
+        return self.nominal_multiplier
+
+    def remarks(self) -> Iterator[str]:
+        """One event per multiplier."""
+        yield (
+            "The published formula uses one fixed noise multiplier; the accounted figure composes one event for "
+            "each multiplier that was used."
+        )
+
+
+@dataclass(frozen=True)
+class MooClip(FixedClip):
+    """MOO adaptive clipping (DESIGN.md §4): C follows how much the loss falls per unit of C.
+
+    Attributes:
+        feedback: ``published`` reads raw gradients, ``private`` only gradients that are already noised.
+    """
+
+    feedback: Literal["published", "private"] = "published"
+
+    def __post_init__(self) -> None:
+        if self.feedback not in ("published", "private"):
+            raise ValueError(f"feedback must be published or private, found {self.feedback!r}")
+
+    @property
+    def unproven(self) -> str | None:
+        """The raw feedback."""
+        if self.feedback == "private":
+            return None
+        return "the clipping norm follows raw private gradients, which no accountant sees"

@@ -1,0 +1,103 @@
+"""What the ledger has to know about how noise is shaped: the multiplier a paper names and the one that holds.
+
+A *multiplier* is the noise's standard deviation over how far one contribution can move the output, measured in
+coordinates in which the noise is white.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+ClipDomain = Literal["gradient", "coefficients", "weighted"]
+
+
+class NoiseLaw(Protocol):
+    """How configured noise of multiplier sigma turns into privacy."""
+
+    def published_factor(self) -> float | None:
+        """What sigma is multiplied by in the paper; None where no paper claims anything."""
+        ...
+
+    def accounted_factor(self) -> float:
+        """What sigma is multiplied by to give the multiplier that holds."""
+        ...
+
+    def remarks(self) -> Iterator[str]:
+        """Plain sentences on why the two differ."""
+        ...
+
+
+@dataclass(frozen=True)
+class WhiteNoise:
+    """Independent noise of standard deviation sigma C on every coordinate."""
+
+    def published_factor(self) -> float | None:
+        """One."""
+        return 1.0
+
+    def accounted_factor(self) -> float:
+        """One."""
+        return 1.0
+
+    def remarks(self) -> Iterator[str]:
+        """None."""
+        return iter(())
+
+
+@dataclass(frozen=True)
+class HaarNoise:
+    """Noise N(0, (sigma C/W)²) on Haar coefficients (DESIGN.md §4).
+
+    In whitened coordinates W∘H/(sigma C) a contribution moves the output by its weighted norm ‖W∘H‖ over sigma C.
+
+    Attributes:
+        length: m, the padded length, a power of two.
+        clip_domain: ``coefficients`` clips ‖H‖ <= C (Algorithm 1 of the paper): ‖W∘H‖ <= m C. ``gradient`` clips
+            the gradient itself: ‖W∘H‖ <= √m C. ``weighted`` clips ‖W∘H‖ <= C.
+        reading: Which of the paper's two claims is published: ``algorithm_1`` is the accountant at sigma,
+            ``lemma_2`` at sigma √((2 + log2 m)/2).
+    """
+
+    length: int
+    clip_domain: ClipDomain = "coefficients"
+    reading: Literal["algorithm_1", "lemma_2"] = "algorithm_1"
+
+    def __post_init__(self) -> None:
+        if self.length < 1 or self.length & (self.length - 1):
+            raise ValueError(f"length must be a power of two, found {self.length}")
+        if self.clip_domain not in ("gradient", "coefficients", "weighted"):
+            raise ValueError(f"clip_domain must be gradient, coefficients or weighted, found {self.clip_domain!r}")
+
+    def published_factor(self) -> float | None:
+        """One, or that of Lemma 2; nothing is published for clipping the gradient itself."""
+        if self.clip_domain == "gradient":
+            return None
+        return 1.0 if self.reading == "algorithm_1" else self._lemma_2_factor()
+
+    def accounted_factor(self) -> float:
+        """1/m, 1/√m or 1, the reciprocal of the largest ‖W∘H‖/C."""
+        return {"coefficients": 1.0 / self.length, "gradient": 1.0 / math.sqrt(self.length), "weighted": 1.0}[
+            self.clip_domain
+        ]
+
+    def remarks(self) -> Iterator[str]:
+        """Which reading is published, and what clipping in this domain really bounds."""
+        if self.clip_domain != "gradient":
+            names = {"algorithm_1": "Algorithm 1, multiplier σ", "lemma_2": "Lemma 2, multiplier σ√((2 + log₂ m)/2)"}
+            other = self._lemma_2_factor() if self.reading == "algorithm_1" else 1.0
+            yield (
+                f"The published figure reads the wavelet paper by {names[self.reading]}; its other reading is the "
+                f"accountant at {other:.4g} σ."
+            )
+        if self.clip_domain != "weighted":
+            bound = "m" if self.clip_domain == "coefficients" else "√m"
+            yield (
+                f"The noise on a coefficient is divided by its weight, so one contribution clipped in the "
+                f"{self.clip_domain} domain can stand out {bound} times as far: the true multiplier is σ/{bound}."
+            )
+
+    def _lemma_2_factor(self) -> float:
+        return math.sqrt((2.0 + math.log2(self.length)) / 2.0)

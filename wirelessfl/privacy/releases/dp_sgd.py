@@ -1,0 +1,113 @@
+"""Differentially private local training: per-sample gradients clipped and noised before any optimizer sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.privacy.clipping_laws import ClippingLaw, FixedClip
+from wirelessfl.privacy.noise_laws import NoiseLaw, WhiteNoise
+from wirelessfl.privacy.releases.base import local_passes, non_negative, per_client
+from wirelessfl.privacy.spending import Caveat, Passes, Spending, no_guarantee, sampled_spending
+from wirelessfl.privacy.statement import PrivacyFacts, Statement
+
+Sampling = Literal["poisson", "shuffle", "reshuffle"]
+
+ONE_SAMPLE_ONLY = "noise on the gradients of samples protects a sample; nothing is proven for a whole client"
+
+
+@dataclass(frozen=True, eq=False)
+class DpSgdRelease:
+    """The local steps of one round (DP-SGD, DP-Adam, DP-AdaGrad, their wavelet forms): the optimizer costs nothing.
+
+    A round in which the multiplier changes is several releases, one a multiplier.
+
+    Attributes:
+        round_index: Communication round.
+        clients: (n,) who trained and released the result.
+        noise_multiplier: sigma, noise standard deviation on the sum of a batch over the clipping norm.
+        batch_size: (n,) samples in a batch; expected samples under Poisson sampling. At most n_i.
+        steps: (n,) local steps.
+        sampling: ``poisson``; ``shuffle`` for batches of a fixed size from a shuffled order that goes on across
+            rounds; ``reshuffle`` for one that starts afresh in every round. A pass has ⌈n_i/batch⌉ batches.
+        steps_before: (n,) local steps of the client in earlier rounds, used by ``shuffle``.
+        noise: How the noise is shaped.
+        clipping: How the clipping norm is set.
+        caveat: A circumstance that voids the accounted guarantee.
+
+    Raises:
+        ValueError: If a shape or a value is out of range.
+    """
+
+    route: ClassVar[str] = "the noise that every client adds to its gradients"
+
+    round_index: int
+    clients: NDArray[np.int64]
+    noise_multiplier: float
+    batch_size: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    sampling: Sampling = "poisson"
+    steps_before: NDArray[np.int64] | int = 0
+    noise: NoiseLaw = WhiteNoise()  # noqa: RUF009 - frozen
+    clipping: ClippingLaw = FixedClip()  # noqa: RUF009 - frozen
+    caveat: Caveat | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self.clients)
+        non_negative("noise_multiplier", self.noise_multiplier)
+        if np.any(per_client("batch_size", self.batch_size, count) < 1):
+            raise ValueError("batch_size must be at least one sample")
+        per_client("steps", self.steps, count)
+        per_client("steps_before", self.steps_before, count)
+        if self.sampling not in ("poisson", "shuffle", "reshuffle"):
+            raise ValueError(f"sampling must be poisson, shuffle or reshuffle, found {self.sampling!r}")
+
+    def published(self, facts: PrivacyFacts) -> Spending:
+        """The accountant at the multiplier the paper names, as if sampling were Poisson, for add/remove."""
+        factor = self.noise.published_factor()
+        if factor is None:
+            return no_guarantee(len(self.clients), "no paper claims anything for clipping the gradient itself")
+        multiplier = self.clipping.published_multiplier(factor * self.noise_multiplier)
+        return sampled_spending(multiplier, self._sample_rate(facts), self.steps, exchange=False)
+
+    def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
+        """Poisson-subsampled Gaussian, or parallel composition over the batches of a pass; for any adversary."""
+        if self.clipping.unproven is not None:
+            return no_guarantee(len(self.clients), self.clipping.unproven)
+        if statement.unit == "client":
+            return no_guarantee(len(self.clients), ONE_SAMPLE_ONLY)
+        multiplier = self.clipping.accounted_multiplier(self.noise.accounted_factor() * self.noise_multiplier)
+        if multiplier == 0:
+            return no_guarantee(len(self.clients), Caveat.NOTHING_ADDS_NOISE.value)
+        exchange = statement.adjacency == "replace"
+        if self.sampling == "poisson":
+            return sampled_spending(multiplier, self._sample_rate(facts), self.steps, exchange=exchange)
+        cost = np.full(len(self.clients), ((2.0 if exchange else 1.0) / multiplier) ** 2)
+        first, last = local_passes(facts.samples[self.clients], self.batch_size, self.steps, self.steps_before)
+        if self.sampling == "reshuffle":
+            first, last = local_passes(facts.samples[self.clients], self.batch_size, self.steps, 0)
+            return Spending((last - first + 1) * cost)
+        return Spending(np.zeros(len(self.clients)), passes=Passes(first, last, cost))
+
+    def _sample_rate(self, facts: PrivacyFacts) -> NDArray[np.float64]:
+        rate: NDArray[np.float64] = self.batch_size / facts.samples[self.clients]
+        return rate
+
+    def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
+        """Why the accountant of the paper and what ran differ."""
+        yield from self.noise.remarks()
+        yield from self.clipping.remarks()
+        if self.sampling != "poisson" and np.any(self.batch_size < facts.samples[self.clients]):
+            yield (
+                "The published figure treats shuffled batches of a fixed size as if they were Poisson sampled; the "
+                "accounted one counts one use of every sample per pass over the data, without amplification."
+            )
+        if statement.adjacency == "replace":
+            yield (
+                "The papers compare data sets with one sample more or less; the accounted figure exchanges one sample "
+                "for another."
+            )

@@ -1,0 +1,105 @@
+"""Client-level noise that a trusted server adds to the aggregate: DP-FedAvg, its wavelet and its dynamic form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.privacy.noise_laws import NoiseLaw, WhiteNoise
+from wirelessfl.privacy.releases.base import non_negative
+from wirelessfl.privacy.spending import Caveat, Spending, no_guarantee, sampled_spending
+from wirelessfl.privacy.statement import PrivacyFacts, Statement
+
+
+@dataclass(frozen=True, eq=False)
+class ServerNoiseRelease:
+    """One noised aggregate Σ (p_i/q) Δ_i + N(0, σ²) over the selected clients, with fixed public weights.
+
+    Attributes:
+        round_index: Communication round.
+        clients: (n,) who took part.
+        published_multiplier: z, the multiplier that the paper's accountant is fed, as in σ = z C/(q d).
+        noise_std: σ on the aggregate; for Haar noise, before division by the weights of the coefficients.
+        clip: C, the norm every client's update is clipped to; None if it is not clipped.
+        sample_rate: q, the public probability to be selected; it divides the sum.
+        selection: ``all``, ``poisson`` (independently) or ``uniform`` (a fixed number).
+        noise: How the noise is shaped.
+        caveat: A circumstance that voids the accounted guarantee.
+
+    Raises:
+        ValueError: If a value is out of range.
+    """
+
+    route: ClassVar[str] = "the noise that the server adds"
+
+    round_index: int
+    clients: NDArray[np.int64]
+    published_multiplier: float
+    noise_std: float
+    clip: float | None
+    sample_rate: float = 1.0
+    selection: Literal["all", "poisson", "uniform"] = "all"
+    noise: NoiseLaw = WhiteNoise()  # noqa: RUF009 - frozen
+    caveat: Caveat | None = None
+
+    def __post_init__(self) -> None:
+        non_negative("published_multiplier", self.published_multiplier)
+        non_negative("noise_std", self.noise_std)
+        if self.clip is not None and not 0 < self.clip < np.inf:
+            raise ValueError(f"clip must be positive and finite, found {self.clip}")
+        if not 0 < self.sample_rate <= 1:
+            raise ValueError(f"sample_rate must lie in (0, 1], found {self.sample_rate}")
+        if self.selection not in ("all", "poisson", "uniform"):
+            raise ValueError(f"selection must be all, poisson or uniform, found {self.selection!r}")
+        if self.selection == "all" and self.sample_rate != 1:
+            raise ValueError("with selection all the sample rate is 1")
+
+    def published(self, facts: PrivacyFacts) -> Spending:
+        """The accountant at z, amplified by client sampling as if that were Poisson, for add/remove of a client."""
+        factor = self.noise.published_factor()
+        if factor is None:
+            return no_guarantee(len(self.clients), "no paper claims anything for clipping the update itself")
+        return sampled_spending(factor * self.published_multiplier, self.sample_rate, 1, exchange=False, everyone=True)
+
+    def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
+        """Multiplier σ/(C max p_i/q) with amplification, for an observer; the server knows its own noise."""
+        count = len(self.clients)
+        if statement.adversary != "observer":
+            return no_guarantee(count, "the server adds the noise itself and sees the updates without it")
+        if self.clip is None:
+            return no_guarantee(count, Caveat.UNCLIPPED.value)
+        largest = self.clip * facts.largest_weight / self.sample_rate
+        multiplier = self.noise.accounted_factor() * self.noise_std / largest
+        if multiplier == 0:
+            return no_guarantee(count, Caveat.NOTHING_ADDS_NOISE.value)
+        return sampled_spending(
+            multiplier,
+            self.sample_rate,
+            1,
+            exchange=statement.exchange,
+            fixed_size=self.selection == "uniform",
+            everyone=True,
+        )
+
+    def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
+        """Why the multiplier of the paper and the one that holds differ."""
+        yield from self.noise.remarks()
+        if statement.adversary != "observer":
+            return
+        yield (
+            "The paper's multiplier z takes every client for one unit of weight; the accounted one divides the noise "
+            "by the largest share C max p_i/q of a client."
+        )
+        if statement.unit == "sample":
+            yield (
+                "One sample can swing a clipped update across the ball: a sample is protected like an exchanged client."
+            )
+        if self.selection == "uniform":
+            yield (
+                "The paper amplifies as if clients were selected independently; a fixed number of them is drawn "
+                "without replacement, where another client takes the vacant place."
+            )

@@ -1,0 +1,114 @@
+"""Releases as plain values, so that a trace can hold them and the ledger can be recomputed from it.
+
+A release falls into numbers per round, numbers per client, and settings: everything else, as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.privacy.clipping_laws import DynamicClip, FixedClip, MooClip, PerLayerClip, QuantileClip
+from wirelessfl.privacy.noise_laws import HaarNoise, WhiteNoise
+from wirelessfl.privacy.releases.air import AirRelease
+from wirelessfl.privacy.releases.bare import BareRelease
+from wirelessfl.privacy.releases.base import Release
+from wirelessfl.privacy.releases.dp_sgd import DpSgdRelease
+from wirelessfl.privacy.releases.server_noise import ServerNoiseRelease
+from wirelessfl.privacy.releases.zcdp import SecureSum, ZcdpRelease
+from wirelessfl.privacy.spending import Caveat
+
+RELEASES: tuple[type[Release], ...] = (AirRelease, BareRelease, DpSgdRelease, ServerNoiseRelease, ZcdpRelease)
+"""Every kind of release that a trace can hold."""
+
+PARTS: tuple[type, ...] = (
+    *(WhiteNoise, HaarNoise),
+    *(FixedClip, PerLayerClip, QuantileClip, DynamicClip, MooClip),
+    SecureSum,
+)
+"""Every kind of record that is a field of a release."""
+
+_PLACE = ("round_index", "clients")
+_INTEGERS = ("batch_size", "steps", "steps_before")
+
+
+def round_values(release: Release) -> dict[str, float]:
+    """The numbers of a release that hold for its whole round."""
+    return {name: float(value) for name, value in _numbers(release) if np.ndim(value) == 0}
+
+
+def client_values(release: Release) -> dict[str, NDArray[np.float64]]:
+    """The numbers of a release per client, each (n,) in the order of ``release.clients``."""
+    return {name: np.asarray(value, dtype=np.float64) for name, value in _numbers(release) if np.ndim(value) == 1}
+
+
+def settings(release: Release) -> str:
+    """Kind and remaining fields of a release, as JSON with sorted keys: equal settings are equal strings."""
+    numbers = dict(_numbers(release))
+    values = {
+        field.name: _plain(getattr(release, field.name))
+        for field in fields(release)  # type: ignore[arg-type]
+        if field.name not in numbers and field.name not in _PLACE
+    }
+    return json.dumps({"kind": type(release).__name__, **values}, sort_keys=True)
+
+
+def release_from_values(
+    settings: str,
+    round_index: int,
+    clients: NDArray[np.int64],
+    round_values: Mapping[str, float],
+    client_values: Mapping[str, NDArray[np.float64]],
+) -> Release:
+    """The release that ``settings``, ``round_values`` and ``client_values`` came from.
+
+    Raises:
+        ValueError: If the settings name a kind of release or a part that is not known.
+    """
+    named = json.loads(settings)
+    kind = named.pop("kind", None)
+    build = _named(RELEASES, kind)
+    arguments: dict[str, Any] = {name: _rich(name, value) for name, value in named.items()}
+    for name, value in {**round_values, **client_values}.items():
+        arguments[name] = np.asarray(value).astype(np.int64) if name in _INTEGERS else value
+    release: Release = build(round_index=round_index, clients=np.asarray(clients, dtype=np.int64), **arguments)
+    return release
+
+
+def _numbers(release: Release) -> list[tuple[str, Any]]:
+    """Fields that are numbers or arrays of them, with their values."""
+    named = [(field.name, getattr(release, field.name)) for field in fields(release)]  # type: ignore[arg-type]
+    return [
+        (name, value)
+        for name, value in named
+        if name not in _PLACE and isinstance(value, int | float | np.ndarray) and not isinstance(value, bool)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Caveat):
+        return value.name
+    if is_dataclass(value) and not isinstance(value, type):
+        return {"kind": type(value).__name__, **asdict(value)}
+    return value
+
+
+def _rich(name: str, value: Any) -> Any:
+    if name == "caveat" and value is not None:
+        return Caveat[value]
+    if not isinstance(value, dict):
+        return value
+    arguments = {key: tuple(item) if isinstance(item, list) else item for key, item in value.items() if key != "kind"}
+    return _named(PARTS, value.get("kind"))(**arguments)
+
+
+def _named(kinds: tuple[type, ...], name: Any) -> Callable[..., Any]:
+    for kind in kinds:
+        if kind.__name__ == name:
+            return kind
+    raise ValueError(f"unknown kind {name!r}; known are {', '.join(kind.__name__ for kind in kinds)}")

@@ -1,0 +1,159 @@
+"""Noise on clipped mini-batch means, hidden further by secure aggregation (the zCDP paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.privacy.releases.base import local_passes, non_negative, per_client
+from wirelessfl.privacy.releases.dp_sgd import ONE_SAMPLE_ONLY
+from wirelessfl.privacy.spending import Caveat, Passes, Spending, no_guarantee
+from wirelessfl.privacy.statement import PrivacyFacts, Statement
+
+
+@dataclass(frozen=True)
+class SecureSum:
+    """One secure aggregation.
+
+    Attributes:
+        selected: r, clients asked to take part.
+        survivors: Clients whose input is in the sum, dishonest ones included.
+        threshold: Colluding clients from which on individual inputs can be unmasked; None for no such number.
+        arithmetic: ``real`` is the idealisation in which sums of Gaussians are Gaussian. ``integer`` is Gaussian noise
+            rounded into a ring: nothing is proven about the sum, only about each input.
+        masks_reused: Whether a retry used the same masks with another set of clients, which reveals inputs.
+    """
+
+    selected: int
+    survivors: int
+    threshold: int | None = None
+    arithmetic: Literal["real", "integer"] = "real"
+    masks_reused: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.survivors <= self.selected:
+            raise ValueError(f"survivors must lie between 0 and selected, found {self.survivors} of {self.selected}")
+        if self.arithmetic not in ("real", "integer"):
+            raise ValueError(f"arithmetic must be real or integer, found {self.arithmetic!r}")
+
+    def opened_for(self, statement: Statement) -> str | None:
+        """Why the adversary is taken to see, or may as well see, every single input; None if the sum hides it."""
+        if statement.adversary == "individual":
+            return "the adversary sees every upload"
+        if self.threshold is not None and statement.colluding >= self.threshold:
+            return "as many clients collude as the secret sharing needs to open single inputs"
+        if self.masks_reused:
+            return "masks were used twice with different clients, which opens single inputs"
+        if self.arithmetic == "integer":
+            return "rounded Gaussian noise in integer arithmetic is proven for single inputs only, not for their sum"
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class ZcdpRelease:
+    """The uploads of one round of the zCDP paper, alone or in a secure sum with equal weights.
+
+    Attributes:
+        round_index: Communication round.
+        clients: (n,) whose masked (or plain) input was sent, also if they vanished afterwards.
+        clip: G, the norm that a sample's gradient is clipped to.
+        noise_std: Standard deviation σ of the noise on a mini-batch mean.
+        batch_size: (n,) γ; the smallest divisor where the last batch of a pass is smaller.
+        steps: (n,) τ local steps.
+        steps_before: (n,) local steps in earlier rounds; used unless ``reshuffled``.
+        reshuffled: Whether the shuffled order starts afresh in every round.
+        secure_sum: The aggregation; None for plain uploads.
+        linear_upload: Whether an upload of one step is a constant times the noised mean: plain SGD, no clipping of
+            the update, no optimizer that rescales, no clipping norm that follows the local gradients.
+        caveat: A circumstance that voids the accounted guarantee.
+
+    Raises:
+        ValueError: If a shape or a value is out of range.
+    """
+
+    route: ClassVar[str] = "the noise that clients add to their mini-batch means"
+
+    round_index: int
+    clients: NDArray[np.int64]
+    clip: float
+    noise_std: float
+    batch_size: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    steps_before: NDArray[np.int64] | int = 0
+    reshuffled: bool = False
+    secure_sum: SecureSum | None = None
+    linear_upload: bool = True
+    caveat: Caveat | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self.clients)
+        non_negative("noise_std", self.noise_std)
+        if not 0 < self.clip < np.inf:
+            raise ValueError(f"clip must be positive and finite, found {self.clip}")
+        if np.any(per_client("batch_size", self.batch_size, count) < 1):
+            raise ValueError("batch_size must be at least one sample")
+        per_client("steps", self.steps, count)
+        per_client("steps_before", self.steps_before, count)
+
+    def published(self, facts: PrivacyFacts) -> Spending:
+        """Theorem 1: ρ_i grows by 2 τ G²/(r n_i γ σ²) in a round, for one sample replaced."""
+        selected = 1 if self.secure_sum is None else self.secure_sum.selected
+        if self.noise_std == 0:
+            return no_guarantee(len(self.clients), Caveat.NOTHING_ADDS_NOISE.value)
+        rho = 2 * self.steps * self.clip**2 / (selected * facts.samples[self.clients] * self.batch_size)
+        return Spending(2 * rho / self.noise_std**2, conversion="zcdp")
+
+    def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
+        """The local Gaussians, divided by the surviving honest clients where the sum hides one local step."""
+        count = len(self.clients)
+        if statement.unit == "client":
+            return no_guarantee(count, ONE_SAMPLE_ONLY)
+        if self.noise_std == 0:
+            return no_guarantee(count, Caveat.NOTHING_ADDS_NOISE.value)
+        reach = 2.0 if statement.adjacency == "replace" else 1.0
+        cost = (reach * self.clip / (self.batch_size * self.noise_std)) ** 2 / self.hiding_clients(statement)
+        samples = facts.samples[self.clients]
+        first, last = local_passes(samples, self.batch_size, self.steps, 0 if self.reshuffled else self.steps_before)
+        if self.reshuffled:
+            return Spending((last - first + 1) * cost)
+        return Spending(np.zeros(count), passes=Passes(first, last, cost))
+
+    def hiding_clients(self, statement: Statement) -> NDArray[np.float64]:
+        """(n,) how many independent equal noises hide one upload: the surviving honest clients, or its own alone.
+
+        After more than one local step the uploads of neighbours have diverged in more than the noised
+        gradient, and the noise of others does not hide that.
+        """
+        alone = np.ones(len(self.clients))
+        if self.secure_sum is None or not self.linear_upload or self.secure_sum.opened_for(statement) is not None:
+            return alone
+        honest = max(1, self.secure_sum.survivors - statement.colluding)
+        return np.where(self.steps == 1, float(honest), alone)
+
+    def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
+        """Why Theorem 1 and what holds differ."""
+        if self.secure_sum is not None:
+            opened = self.secure_sum.opened_for(statement)
+            if opened is not None:
+                yield f"Theorem 1 divides by the clients of a round; the accounted figure does not, because {opened}."
+            elif np.any(self.steps > 1):
+                yield (
+                    "Theorem 1 divides by the clients of a round; that holds for one local step only, because later "
+                    "steps diverge: the accounted figure is that of each upload alone."
+                )
+            elif not self.linear_upload:
+                yield (
+                    "Theorem 1 divides by the clients of a round; an upload that is no multiple of the noised mean "
+                    "earns no credit for the noise of others."
+                )
+            elif self.secure_sum.survivors - statement.colluding < self.secure_sum.selected:
+                yield "Theorem 1 divides by all clients of a round; only surviving honest ones hide an upload."
+        per_pass = -(-facts.samples[self.clients] // np.asarray(self.batch_size))
+        if np.any(self.steps % per_pass != 0):
+            yield "Theorem 1 needs whole passes over the data; a part of a pass costs a sample as much as a whole one."
+        if statement.adjacency == "add_remove":
+            yield "Theorem 1 exchanges one sample for another; the accounted figure zeroes one out, half as far."

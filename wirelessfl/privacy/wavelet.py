@@ -1,0 +1,148 @@
+"""Haar wavelet transform by means and half differences, and the variance of noise added to its coefficients.
+
+Source: the wavelet paper (DP-SGD-WAV), Section 4.3 and Lemma 1. Coefficients come in the order
+[H_0, coarsest detail, …, finest details]; a level-l detail spans 2^l elements, level 1 being next to the leaves.
+The transform is not orthonormal: ``weights * haar(x)`` has orthogonal rows of squared length 2^l (m for H_0).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import torch
+
+Array = TypeVar("Array", NDArray[np.floating], "torch.Tensor")
+
+
+def _levels(length: int) -> int:
+    """log2 of a power of two.
+
+    Raises:
+        ValueError: If ``length`` is no power of two.
+    """
+    if length < 1 or length & (length - 1):
+        raise ValueError(f"the Haar transform needs a length that is a power of two, found {length}")
+    return length.bit_length() - 1
+
+
+def _writable_copy(x: Any) -> Any:
+    """A floating copy that can be written to; integers become float64, other dtypes are kept."""
+    if hasattr(x, "is_floating_point"):  # a torch tensor, without importing torch
+        return x.clone() if x.is_floating_point() else x.double()
+    array = np.asarray(x)
+    return array.copy() if np.issubdtype(array.dtype, np.floating) else array.astype(np.float64)
+
+
+def haar(x: Array) -> Array:
+    """Haar coefficients along the last axis.
+
+    Args:
+        x: (..., m) array or torch tensor, m a power of two.
+
+    Returns:
+        (..., m) of the same kind, dtype and device: mean H_0, then the half differences (L − R)/2 from the
+        coarsest level to the finest.
+
+    Raises:
+        ValueError: If m is no power of two.
+    """
+    coefficients: Array = _writable_copy(x)
+    half = coefficients.shape[-1]
+    _levels(half)
+    means = coefficients
+    while half > 1:
+        half //= 2
+        left, right = means[..., 0::2], means[..., 1::2]
+        means, details = (left + right) / 2, (left - right) / 2
+        coefficients[..., half : 2 * half] = details
+    coefficients[..., :1] = means
+    return coefficients
+
+
+def inverse_haar(c: Array) -> Array:
+    """The array whose Haar coefficients are ``c``; inverse of ``haar``.
+
+    Args:
+        c: (..., m) coefficients in the order of ``haar``.
+
+    Returns:
+        (..., m) of the same kind, dtype and device.
+
+    Raises:
+        ValueError: If m is no power of two.
+    """
+    values: Array = _writable_copy(c)
+    length = values.shape[-1]
+    _levels(length)
+    half = 1
+    while half < length:
+        means, details = values[..., :half], values[..., half : 2 * half]
+        left, right = means + details, means - details
+        values[..., 0 : 2 * half : 2] = left
+        values[..., 1 : 2 * half : 2] = right
+        half *= 2
+    return values
+
+
+def haar_weights(length: int) -> NDArray[np.float64]:
+    """(m,) weights W in the order of ``haar``: m for H_0 and 2^l for a detail of level l.
+
+    Noise on coefficient j has standard deviation sigma C / W_j.
+
+    Raises:
+        ValueError: If ``length`` is no power of two.
+    """
+    levels = _levels(length)
+    weights = np.full(length, float(length))
+    for level in range(1, levels + 1):
+        details = length >> level
+        weights[details : 2 * details] = 2.0**level
+    return weights
+
+
+def element_noise_variance(length: int) -> float:
+    """Variance of one element after the inverse transform of noise N(0, 1/W²): 1/m² + sum of 4^−l, about 1/3.
+
+    Multiply by sigma² C². This is the noise that the optimizer sees; Lemma 1 bounds another quantity.
+
+    Raises:
+        ValueError: If ``length`` is no power of two.
+    """
+    levels = _levels(length)
+    return 1.0 / length**2 + (1.0 - 4.0**-levels) / 3.0
+
+
+def range_sum_noise_variance(length: int, start: int, stop: int) -> float:
+    """Variance of the sum of elements [start, stop) under noise N(0, 1/W²) on the coefficients.
+
+    Raises:
+        ValueError: If ``length`` is no power of two or the range does not lie within it.
+    """
+    levels = _levels(length)
+    if not 0 <= start <= stop <= length:
+        raise ValueError(f"the range [{start}, {stop}) does not lie within {length} elements")
+    variance = ((stop - start) / length) ** 2
+    edges = np.array([start, stop])
+    for level in range(1, levels + 1):
+        half = 1 << (level - 1)
+        # Only blocks that an edge cuts have unequally many elements of the range in their two halves; two edges
+        # in one block act on the same coefficient.
+        blocks = np.unique(edges // (2 * half))
+        first = blocks * 2 * half
+        left = np.clip(stop, first, first + half) - np.clip(start, first, first + half)
+        right = np.clip(stop, first + half, first + 2 * half) - np.clip(start, first + half, first + 2 * half)
+        variance += float(np.sum((left - right) ** 2)) / 4.0**level
+    return variance
+
+
+def lemma_1_variance(length: int) -> float:
+    """Lemma 1's (2 + log2 m)/2: a bound on the variance of any range sum, which the paper takes for an element's.
+
+    Raises:
+        ValueError: If ``length`` is no power of two.
+    """
+    return (2.0 + _levels(length)) / 2.0
