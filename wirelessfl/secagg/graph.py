@@ -56,15 +56,18 @@ def choose_neighbourhood(
     """The smallest degree, and the smallest threshold for it, that meet both levels.
 
     Except with probability 2**-security_bits no honest client has ``threshold`` colluding neighbours, and the honest
-    clients that stay are connected; except with probability 2**-correctness_bits every client keeps enough
-    neighbours to be unmasked. Both hold for every set of at most that many colluders and dropouts fixed before the
+    clients that stay are connected; except with probability 2**-correctness_bits the shares of every client
+    that are needed come back. Both hold for every set of at most that many colluders and dropouts fixed before the
     graph is drawn. See `security_failure` and `correctness_failure` for the bounds.
 
     Raises:
         ValueError: even the complete graph does not meet the levels.
     """
-    if num_clients < 2 or num_colluding < 0 or num_dropouts < 0:
-        raise ValueError("there must be at least two clients, and no negative number of colluders or dropouts")
+    if num_colluding < 0 or num_dropouts < 0 or num_clients - num_colluding - num_dropouts < 2:
+        raise ValueError(
+            f"{num_colluding} colluding clients and {num_dropouts} dropouts among {num_clients} clients must leave two "
+            "honest ones, and neither number may be negative"
+        )
     # An odd degree is regular only on an even number of clients, and gives no more connectivity than the next lower.
     for degree in [*range(2, num_clients - 1, 2), num_clients - 1]:
         thresholds = range(majority(degree), degree + 2)
@@ -109,11 +112,19 @@ def security_failure(
 
 
 def correctness_failure(num_clients: int, num_dropouts: int, num_neighbours: int, threshold: int) -> Fraction:
-    """Upper bound n Pr[more than k − t of the k neighbours drop out] on the probability of a needless abort."""
-    if num_dropouts >= num_clients:
+    """Upper bound on the probability that a round with that many dropouts aborts, by the union over the clients.
+
+    A client that stays is one of its own share holders and needs t − 1 of its k neighbours; the mask key of one that
+    drops out needs t of them.
+    """
+    staying = num_clients - num_dropouts
+    if staying < 1:
         return Fraction(1)
-    lost = num_neighbours - threshold + 1
-    return min(Fraction(1), num_clients * _hypergeometric_tail(num_clients - 1, num_dropouts, num_neighbours, lost))
+    others, spare = num_clients - 1, num_neighbours - threshold
+    failure = staying * _hypergeometric_tail(others, num_dropouts, num_neighbours, spare + 2)
+    if num_dropouts:
+        failure += num_dropouts * _hypergeometric_tail(others, num_dropouts - 1, num_neighbours, spare + 1)
+    return min(Fraction(1), failure)
 
 
 def harary_graph(clients: Sequence[int], num_neighbours: int, random_bytes: RandomBytes) -> nx.Graph:

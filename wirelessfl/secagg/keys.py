@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -39,10 +40,15 @@ def agree(own: KeyPair, peer_public: bytes, context: bytes) -> bytes:
         MalformedMessage: the peer's public key has small order, so that the result would be known to everyone.
     """
     try:
-        secret = own.private.exchange(X25519PublicKey.from_public_bytes(peer_public))
+        secret = own.private.exchange(_public_key(peer_public))
     except ValueError as error:
         raise MalformedMessage("a peer's public key is not a valid X25519 key") from error
     return HKDF(SHA256(), KEY_BYTES, None, context).derive(secret)
+
+
+@lru_cache(maxsize=8192)  # in a simulation, one process meets every key once for each neighbour of its owner
+def _public_key(public: bytes) -> X25519PublicKey:
+    return X25519PublicKey.from_public_bytes(public)
 
 
 def pair_context(purpose: bytes, session: bytes, client: int, peer: int) -> bytes:

@@ -55,8 +55,8 @@ def split(
     secrets: NDArray[np.uint8], points: Elements, threshold: int, random_bytes: RandomBytes
 ) -> NDArray[np.uint32]:
     """Shares (m, s, LIMBS) of the secrets (s, 32) for the holders at the (m,) points."""
-    bits = np.unpackbits(secrets, axis=1, bitorder="little")
-    bits = np.pad(bits, ((0, 0), (0, LIMBS * _LIMB_BITS - bits.shape[1])))
+    bits = np.zeros((len(secrets), LIMBS * _LIMB_BITS), dtype=np.uint8)
+    bits[:, : 8 * SECRET_BYTES] = np.unpackbits(secrets, axis=1, bitorder="little")
     limbs = bits.reshape(-1, _LIMB_BITS).astype(np.uint64) @ (np.uint64(1) << _BIT)
     shares = share_elements(MERSENNE_31, limbs, points, threshold, random_bytes)
     return shares.astype(np.uint32).reshape(len(points), len(secrets), LIMBS)
