@@ -209,10 +209,14 @@ def test_an_extension_of_the_users_own() -> None:
     assert rounds[0].values["server_gain"] == 100.0
 
 
-@pytest.mark.parametrize(
-    ("stop", "rounds"), [({"accuracy": 0.01}, 1), ({"epsilon": 1e-3}, 1), ({"sim_time_s": 0.06}, 2), ({}, 3)]
-)
+@pytest.mark.parametrize(("stop", "rounds"), [({"accuracy": 0.001}, 1), ({"epsilon": 1e-3}, 1), ({}, 3)])
 def test_stop_rules(stop: dict[str, float], rounds: int) -> None:
-    simulation, done, _ = run(small(stop=stop, timing__cycles_per_sample=1e6))
+    simulation, done, _ = run(small(stop=stop))
     assert len(done) == rounds
     assert simulation.finished
+
+
+def test_the_run_stops_at_a_simulated_time() -> None:
+    _, free, _ = run(small())
+    _, done, _ = run(small(stop={"sim_time_s": free[1].values["sim_time"]}))
+    assert len(done) == 2

@@ -1,0 +1,257 @@
+"""The public face: files of a run, resuming, interrupting, and what stands in the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+import wirelessfl as wfl
+from tests.simulation.scenarios import small
+from wirelessfl.errors import InfeasibleError, OutputError, RunInterrupted, ScenarioError, TraceError
+from wirelessfl.interrupts import Interrupts, catch_interrupts
+from wirelessfl.scenario import dump_scenario
+from wirelessfl.simulation import Round
+
+JAMMED = small(uplink__jammer={"epsilon": 1.0}, rounds=4, trace__models="every 2")
+
+
+def recorded(path: Path) -> dict[str, Any]:
+    """Every number in a trace except wall-clock time."""
+    values: dict[str, Any] = {}
+
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Dataset) and name != "wall_time":
+            values[name] = item[()]
+
+    with h5py.File(path, "r") as file:
+        file.visititems(visit)
+    return values
+
+
+def assert_same_trace(one: Path, other: Path) -> None:
+    """Bit for bit, wall-clock time aside."""
+    left, right = recorded(one), recorded(other)
+    assert left.keys() == right.keys()
+    for name, value in left.items():
+        assert np.asarray(value).tobytes() == np.asarray(right[name]).tobytes(), name
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> wfl.Result:
+    """An undisturbed run."""
+    return wfl.simulate(JAMMED, tmp_path_factory.mktemp("runs") / "undisturbed", device="cpu", threads=1)
+
+
+def test_the_files_of_a_run(finished: wfl.Result) -> None:
+    names = {path.name for path in finished.folder.iterdir()}
+    assert names == {"trace.h5", "checkpoint.bin", "scenario.yaml", "summary.json", "summary.png"}
+    assert (finished.folder / "scenario.yaml").read_text(encoding="utf-8") == dump_scenario(JAMMED)
+    assert wfl.load_scenario(finished.folder / "scenario.yaml") == JAMMED
+    assert finished.picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_summary_says_what_the_trace_says(finished: wfl.Result) -> None:
+    on_disk = json.loads((finished.folder / "summary.json").read_text(encoding="utf-8"))
+    with wfl.open_trace(finished.trace) as trace:
+        assert on_disk["test_accuracy"] == trace["test_accuracy"].values[-1]
+        assert on_disk["epsilon_accounted"] == trace["epsilon_accounted"].values[-1]
+        assert on_disk["airtime"] == pytest.approx(float(trace["airtime"].sum()))
+        assert on_disk["rounds"] == trace.sizes["round"] == 4
+        assert on_disk["status"] == trace.attrs["status"] == "complete"
+        assert on_disk["samples"] == int(trace["samples"].sum()) == 120
+    assert on_disk["d"] == 610 and on_disk["energy"] is None
+    assert on_disk["epsilon_published"] == pytest.approx(1.0)
+    assert on_disk["why_different"] and all(isinstance(reason, str) for reason in on_disk["why_different"])
+
+
+def test_the_trace_opens_in_xarray(finished: wfl.Result) -> None:
+    with xr.open_dataset(finished.trace, engine="h5netcdf") as trace:
+        assert dict(trace.sizes) == {"round": 4, "slot": 6, "client": 6}
+        assert np.isfinite(trace["backoff"].values).all()
+        assert trace["channel_re"].dims == ("round", "slot")
+        assert all("long_name" in variable.attrs for variable in trace.data_vars.values())
+    with h5py.File(finished.trace) as file:
+        assert list(file["model/round"][()]) == [2, 4, 4] or list(file["model/round"][()]) == [2, 4]
+
+
+def test_the_recorded_plan_repeats_bit_for_bit(finished: wfl.Result, tmp_path: Path) -> None:
+    again = wfl.simulate(JAMMED, tmp_path / "again", device="cpu", threads=1)
+    assert_same_trace(finished.trace, again.trace)
+
+
+class StopAfter:
+    """Raises Ctrl-C at the end of a round."""
+
+    def __init__(self, round_index: int) -> None:
+        self.round_index = round_index
+
+    def __call__(self, this: Round) -> None:
+        if this.index == self.round_index:
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupted_run_resumes_to_the_same_bits(finished: wfl.Result, tmp_path: Path) -> None:
+    with pytest.raises(RunInterrupted, match="after round 2 of 4"):
+        wfl.simulate(JAMMED, tmp_path / "x", device="cpu", threads=1, on_round=StopAfter(2))
+    with wfl.open_trace(tmp_path / "x" / "trace.h5") as trace:
+        assert trace.attrs["status"] == "interrupted" and trace.sizes["round"] == 2
+    resumed = wfl.simulate(JAMMED, tmp_path / "x", resume=True)
+    assert_same_trace(finished.trace, resumed.trace)
+
+
+def test_resuming_a_complete_run_only_summarises_it(finished: wfl.Result) -> None:
+    before = finished.trace.read_bytes()
+    again = wfl.simulate(JAMMED, finished.folder, resume=True)
+    assert again.summary == finished.summary
+    assert finished.trace.read_bytes() == before
+
+
+def test_resuming_where_there_is_nothing_starts(finished: wfl.Result, tmp_path: Path) -> None:
+    started = wfl.simulate(JAMMED, tmp_path / "new", device="cpu", threads=1, resume=True)
+    assert_same_trace(finished.trace, started.trace)
+
+
+def test_another_scenario_is_not_resumed(finished: wfl.Result) -> None:
+    other = small(uplink__jammer={"epsilon": 2.0}, rounds=4, trace__models="every 2")
+    with pytest.raises(ScenarioError, match=r"uplink\.jammer\.epsilon: 1\.0 -> 2\.0"):
+        wfl.simulate(other, finished.folder, resume=True)
+
+
+def test_a_run_is_not_replaced_unless_asked(finished: wfl.Result, tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="--overwrite"):
+        wfl.simulate(JAMMED, finished.folder)
+    shorter = small(rounds=1)
+    wfl.simulate(JAMMED, tmp_path / "x", device="cpu")
+    replaced = wfl.simulate(shorter, tmp_path / "x", device="cpu", overwrite=True)
+    assert replaced.summary["rounds"] == 1
+
+
+def test_what_cannot_be_built_replaces_nothing(finished: wfl.Result, tmp_path: Path) -> None:
+    kept = wfl.simulate(small(rounds=1), tmp_path / "x", device="cpu")
+    before = kept.trace.read_bytes()
+    with pytest.raises(ScenarioError):
+        wfl.simulate(small(model={"name": "no_such_module:build"}), tmp_path / "x", overwrite=True)
+    assert kept.trace.read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["empty", "truncated", "foreign"])
+def test_a_damaged_trace_is_named(damage: str, tmp_path: Path, finished: wfl.Result) -> None:
+    folder = tmp_path / "x"
+    folder.mkdir()
+    whole = finished.trace.read_bytes()
+    content = {"empty": b"", "truncated": whole[: len(whole) // 3], "foreign": b"no HDF5 at all" * 100}[damage]
+    (folder / "trace.h5").write_bytes(content)
+    with pytest.raises(TraceError, match=r"trace\.h5"):
+        wfl.simulate(JAMMED, folder, resume=True)
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RunInterrupted):
+        wfl.simulate(JAMMED, tmp_path / "x", device="cpu", on_round=StopAfter(1))
+    checkpoint = tmp_path / "x" / "checkpoint.bin"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-7])
+    with pytest.raises(TraceError, match=r"checkpoint\.bin"):
+        wfl.simulate(JAMMED, tmp_path / "x", resume=True)
+
+
+def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("in the way")
+    with pytest.raises(OutputError, match="cannot be written"):
+        wfl.simulate(JAMMED, tmp_path / "x", device="cpu")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_is_read_only(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(OutputError, match="cannot be written"):
+        wfl.simulate(JAMMED, tmp_path / "x", device="cpu")
+
+
+def test_a_gpu_that_is_not_there() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(InfeasibleError, match="cuda"):
+        wfl.simulate(JAMMED, "never-written", device="cuda")
+
+
+KILLED = """
+import os, signal, sys, time
+import wirelessfl as wfl
+from wirelessfl.simulation import Round
+
+def on_round(this: Round) -> None:
+    print(this.index, flush=True)
+    if this.index == 3:
+        time.sleep(60)  # killed here, after the commit
+
+scenario = wfl.load_scenario(sys.argv[1])
+wfl.simulate(scenario, sys.argv[2], device="cpu", threads=1, on_round=on_round)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_run_loses_no_finished_round(
+    finished: wfl.Result, tmp_path: Path, number: signal.Signals
+) -> None:
+    folder = tmp_path / "x"
+    arguments = [sys.executable, "-c", KILLED, str(finished.folder / "scenario.yaml"), str(folder)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        while process.stdout.readline().strip() != "3":
+            assert process.poll() is None, process.stderr.read() if process.stderr else ""
+        time.sleep(0.05)
+        process.send_signal(number)
+        process.wait(timeout=120)
+    with wfl.open_trace(folder / "trace.h5") as trace:
+        assert trace.sizes["round"] == 3
+        assert trace.attrs["status"] == ("running" if number == signal.SIGKILL else "interrupted")
+    resumed = wfl.simulate(JAMMED, folder, resume=True)
+    assert_same_trace(finished.trace, resumed.trace)
+
+
+def test_signals_are_handed_back() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with catch_interrupts() as interrupts:
+        interrupts.check()
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(RunInterrupted):
+            interrupts.check()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_interrupts_start_clean() -> None:
+    Interrupts().check()
+
+
+def test_all_exported_names_exist() -> None:
+    for name in wfl.__all__:
+        assert getattr(wfl, name) is not None
+    assert set(wfl.__all__) <= set(dir(wfl))
+    with pytest.raises(AttributeError, match="no attribute"):
+        _ = wfl.no_such_name
+
+
+def test_a_million_registered_clients_leave_a_small_trace(tmp_path: Path) -> None:
+    crowd = small(
+        clients={"count": 1_000_000, "selection": {"scheme": "uniform", "count": 10}},
+        data={"dataset": {"name": "synthetic"}, "partition": {"scheme": "natural"}},
+        rounds=2,
+    )
+    result = wfl.simulate(crowd, tmp_path / "crowd", device="cpu")
+    # 2 rounds of 10 clients: no array over the registered ones (8 MB each) lies on disk.
+    assert sum(path.stat().st_size for path in result.folder.iterdir()) < 2**21
+    with wfl.open_trace(result.trace) as trace:
+        assert trace.sizes["slot"] == 10 and trace.sizes["client"] <= 20
