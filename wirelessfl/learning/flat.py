@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 
@@ -41,6 +42,12 @@ class FlatModel:
         self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
         self.sizes = [math.prod(shape) for shape in self.shapes.values()]
         self.dimension = sum(self.sizes)
+
+    def replica(self, device: torch.device) -> FlatModel:
+        """The same model around a module of its own on ``device``, for use in another thread."""
+        twin = copy.copy(self)
+        twin.module = copy.deepcopy(self.module).to(device)
+        return twin
 
     def initial(self, seed: int) -> Tensor:
         """(d,) initial parameters: the module's own initialisation under ``seed``."""

@@ -25,6 +25,11 @@ class Optimizer(Protocol):
         """What the accumulated gradient is multiplied by before a new gradient is added; 0 forgets it."""
         ...
 
+    @property
+    def linear(self) -> bool:
+        """Whether a step is linear in parameters and gradient, and so the same in any linear coordinates."""
+        ...
+
     def start(self, parameters: Tensor) -> OptimizerState:
         """The state before the first step, for ``parameters`` (k, d)."""
         ...
@@ -53,6 +58,7 @@ class SGD:
     """
 
     momentum: float = 0.0
+    linear: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.momentum < 1:
@@ -86,6 +92,7 @@ class Adam:
     beta2: float = 0.999
     eps: float = 1e-8
     decay: float = field(default=0.0, init=False)
+    linear: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1 and self.eps >= 0):
@@ -116,6 +123,7 @@ class AdaGrad:
 
     eps: float = 1e-10
     decay: float = field(default=0.0, init=False)
+    linear: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         if not self.eps >= 0:

@@ -11,11 +11,14 @@ from torch import Tensor
 
 from wirelessfl.learning.batches import local_steps, plan_batches
 from wirelessfl.learning.cohort.block import BlockData
-from wirelessfl.learning.cohort.general import GeneralGradients
+from wirelessfl.learning.cohort.general import GeneralGradients, GeneralModels
+from wirelessfl.learning.cohort.local import LocalModels, SampledModels
 from wirelessfl.learning.cohort.precision import precision_scope
 from wirelessfl.learning.cohort.run import LocalRun
+from wirelessfl.learning.cohort.stacked import SampleSpace, StackedModels, compile_program
 from wirelessfl.learning.cohort.training import CohortBlock, ExecutionPlan, LocalTraining
 from wirelessfl.learning.cohort.transform import GradientTransform, StepContext, TransformState
+from wirelessfl.learning.cohort.workers import map_in_order
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.population import Population
 from wirelessfl.streams import Streams
@@ -48,7 +51,8 @@ def train_cohort(
         streams: Random streams of the run; the purpose used here is ``batch_order``.
         round_index: Communication round, from 1.
         plan: How to compute it.
-        transform: Per-sample clipping and noise; None trains on plain batch gradients.
+        transform: Per-sample clipping and noise; None trains on plain batch gradients. Like ``population``, it is
+            used from several threads at once.
         transform_state: Rows (n, ...) of the transform's state from earlier rounds, in the order of
             ``clients``; None starts anew.
 
@@ -56,25 +60,50 @@ def train_cohort(
         Blocks of at most ``plan.chunk`` clients that together hold each client once.
     """
     start = start.to(plan.device)
-    model.module.to(plan.device)
-    gradients = GeneralGradients(model)
     sizes = population.sizes[clients]
     steps = local_steps(sizes, training.batch_size, training.epochs, training.steps)
     order = np.lexsort((np.arange(len(clients)), -sizes, -steps))
-    for first in range(0, len(clients), plan.chunk):
-        positions = order[first : first + plan.chunk]
+
+    def train_block(positions: NDArray[np.int64]) -> CohortBlock:
         members = clients[positions]
         stream = streams.nodes("batch_order", round_index, members)
         batches = plan_batches(training.sampling, stream, sizes[positions], steps[positions], training.batch_size)
         with torch.no_grad(), precision_scope(plan):
-            run = LocalRun(gradients, start, training, BlockData.of(population.shards(members), batches, start))
+            data = BlockData.of(population.shards(members), batches, start)
             if transform is None:
+                run = LocalRun(_local_models(model, start, training, data), training, data)
                 run.train()
             else:
+                models = _sampled_models(model, start, data)
+                run = LocalRun(models, training, data)
                 state = _rows_of(transform_state, positions, transform.start(members, start))
-                context = StepContext(streams, round_index, 0, members, run.data.divisor[0], training.learning_rate)
-                run.train_privately(transform, state, context)
-            yield run.finish(positions)
+                context = StepContext(streams, round_index, 0, members, start, training.learning_rate)
+                run.train_privately(models.samples, transform, state, context)
+            return run.finish(positions)
+
+    blocks = [order[first : first + plan.chunk] for first in range(0, len(order), plan.chunk)]
+    if torch.device(plan.device).type == "cpu":
+        yield from map_in_order(train_block, blocks, plan.threads)
+    else:
+        yield from map(train_block, blocks)
+
+
+def _local_models(model: FlatModel, start: Tensor, training: LocalTraining, data: BlockData) -> LocalModels:
+    """The local models of a block, in the coordinates that cost least."""
+    program = compile_program(model)
+    if program is not None and training.optimizer.linear and SampleSpace.fits(program):
+        space = SampleSpace(program)
+        if space.pays_off(data):
+            return space.models(start, data)
+    return _sampled_models(model, start, data)
+
+
+def _sampled_models(model: FlatModel, start: Tensor, data: BlockData) -> SampledModels:
+    """The local models of a block: in closed forms where all layers have them, else by ``torch.func``."""
+    program = compile_program(model)
+    if program is None:
+        return GeneralModels(GeneralGradients(model.replica(start.device)), start, data)
+    return StackedModels(program, start, data)
 
 
 def _rows_of(state: Mapping[str, Tensor] | None, positions: NDArray[np.int64], fresh: TransformState) -> TransformState:

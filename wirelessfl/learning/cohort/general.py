@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
+from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.objective import sample_losses
 
@@ -61,11 +62,34 @@ class GeneralGradients:
         result: Tensor = self._losses(parameters, inputs, targets)
         return result
 
-    def of_samples(
-        self, parameters: Tensor, inputs: Tensor, targets: Tensor, present: Tensor
-    ) -> GeneralSampleGradients:
-        """The per-sample gradients of one step; ``present`` (k, B) says which samples are no padding."""
-        return GeneralSampleGradients(self, parameters, inputs, targets, present)
+
+class GeneralModels:
+    """k sets of parameters as the rows of one matrix; see ``LocalModels``."""
+
+    def __init__(self, gradients: GeneralGradients, start: Tensor, data: BlockData) -> None:
+        self.gradients = gradients
+        self.data = data
+        self.matrix = start.expand(data.clients, -1).clone()
+        self.trained = [self.matrix]
+        self.anchors = [start]
+
+    def add_gradient(self, step: int, into: list[Tensor], decay: float) -> Tensor:
+        """See ``LocalModels.add_gradient``."""
+        batch = self.data.batch(step)
+        parameters = self.matrix[: len(batch.targets)]
+        gradient, losses = self.gradients.weighted(parameters, batch.inputs, batch.targets, batch.weights)
+        into[0].mul_(decay).add_(gradient)
+        return losses
+
+    def samples(self, step: int) -> GeneralSampleGradients:
+        """See ``SampledModels.samples``."""
+        batch = self.data.batch(step)
+        parameters = self.matrix[: len(batch.targets)]
+        return GeneralSampleGradients(self.gradients, parameters, batch.inputs, batch.targets, batch.present)
+
+    def updates(self) -> Tensor:
+        """See ``LocalModels.updates``."""
+        return self.matrix.sub_(self.anchors[0])
 
 
 class GeneralSampleGradients:

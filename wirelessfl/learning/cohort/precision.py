@@ -12,21 +12,25 @@ from wirelessfl.learning.cohort.training import ExecutionPlan
 
 @contextmanager
 def precision_scope(plan: ExecutionPlan) -> Iterator[None]:
-    """Within the scope, matrix products and convolutions run in ``plan.precision``; outside nothing changes.
+    """Within the scope, this thread's matrix products and convolutions run in ``plan.precision``.
 
-    On CUDA ``fp32`` also switches off TF32 convolutions, which torch allows by default.
+    On CUDA, TF32 is on for ``tf32`` only; torch allows it in convolutions by default.
     """
     device = torch.device(plan.device).type
-    before = torch.get_float32_matmul_precision()
     with ExitStack() as scope:
-        if device == "cuda":
-            scope.enter_context(
-                torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=plan.precision == "tf32")
-            )
         if plan.precision == "bf16":
             scope.enter_context(torch.autocast(device, dtype=torch.bfloat16))
-        torch.set_float32_matmul_precision("high" if plan.precision == "tf32" else "highest")
-        try:
+        if device == "cuda":
+            scope.enter_context(_cuda_tf32(plan.precision == "tf32"))
+        yield
+
+
+@contextmanager
+def _cuda_tf32(allowed: bool) -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if allowed else "highest")
+    try:
+        with torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=allowed):
             yield
-        finally:
-            torch.set_float32_matmul_precision(before)
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -85,6 +85,8 @@ class ExecutionPlan:
             raise ValueError(f"threads and chunk must be at least 1, not {self.threads} and {self.chunk}")
         if self.precision not in ("fp32", "tf32", "bf16"):
             raise ValueError(f"precision must be fp32, tf32 or bf16, not {self.precision!r}")
+        if self.precision == "tf32" and not self.device.startswith("cuda"):
+            raise ValueError(f"precision tf32 is there on CUDA only, not on {self.device}")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,9 @@
+"""Closed-form forward and backward passes of many clients' models at once."""
+
+from __future__ import annotations
+
+from wirelessfl.learning.cohort.stacked.models import StackedModels
+from wirelessfl.learning.cohort.stacked.program import Program, compile_program
+from wirelessfl.learning.cohort.stacked.sample_space import SampleSpace
+
+__all__ = ["Program", "SampleSpace", "StackedModels", "compile_program"]

@@ -1,0 +1,115 @@
+"""Linear layers, activations and reshaping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from wirelessfl.learning.cohort.stacked.layer import Weights, add_product, add_to
+
+
+@dataclass(frozen=True)
+class Linear:
+    """y = x Wᵀ + b with weights (k, out, in) and biases (k, out); ``saved`` is x (k, B, in)."""
+
+    has_bias: bool
+
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """See ``Layer.forward``."""
+        transposed = weights[0].transpose(1, 2)
+        if self.has_bias:
+            return torch.baddbmm(weights[1][:, None, :], inputs, transposed), inputs
+        return torch.bmm(inputs, transposed), inputs
+
+    def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
+        """See ``Layer.backward``."""
+        return torch.bmm(delta, weights[0])
+
+    def add_gradient(self, saved: Tensor, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
+        """See ``TrainedLayer.add_gradient``."""
+        add_product(into[0], deltas[0].transpose(1, 2), saved, decay)
+        if self.has_bias:
+            add_to(into[1], deltas[1].sum(1), decay)
+
+    def squared_norms(self, saved: Tensor, delta: Tensor) -> list[Tensor]:
+        """‖δ_b xᵀ_b‖² = ‖δ_b‖² ‖x_b‖², see ``TrainedLayer.squared_norms``."""
+        of_delta = squared_norm(delta)
+        of_weight = of_delta * squared_norm(saved)
+        return [of_weight, of_delta] if self.has_bias else [of_weight]
+
+    def sample_gradients(self, saved: Tensor, delta: Tensor, part: slice) -> list[Tensor]:
+        """See ``TrainedLayer.sample_gradients``."""
+        delta = delta[:, part]
+        of_weight = delta[..., :, None] * saved[:, part, None, :]
+        return [of_weight, delta] if self.has_bias else [of_weight]
+
+
+def squared_norm(rows: Tensor) -> Tensor:
+    """(k, B) squared norms of (k, B, n)."""
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=-1)
+    return norms.square_()
+
+
+@dataclass(frozen=True)
+class Relu:
+    """max(0, x); ``saved`` is the output."""
+
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """See ``Layer.forward``."""
+        outputs = torch.relu(inputs)
+        return outputs, outputs
+
+    def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
+        """See ``Layer.backward``."""
+        result: Tensor = torch.ops.aten.threshold_backward(delta, saved, 0)
+        return result
+
+
+@dataclass(frozen=True)
+class Tanh:
+    """``saved`` is the output y; the derivative is 1 − y²."""
+
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """See ``Layer.forward``."""
+        outputs = torch.tanh(inputs)
+        return outputs, outputs
+
+    def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
+        """See ``Layer.backward``."""
+        result: Tensor = torch.ops.aten.tanh_backward(delta, saved)
+        return result
+
+
+@dataclass(frozen=True)
+class TemperedSigmoid:
+    """s · sigmoid(T x) − o; ``saved`` is p = sigmoid(T x), the derivative s T p (1 − p)."""
+
+    scale: float
+    temperature: float
+    offset: float
+
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """See ``Layer.forward``."""
+        probability = torch.sigmoid(inputs * self.temperature)
+        return probability * self.scale - self.offset, probability
+
+    def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
+        """See ``Layer.backward``."""
+        result: Tensor = torch.ops.aten.sigmoid_backward(delta, saved)
+        return result.mul_(self.scale * self.temperature)
+
+
+@dataclass(frozen=True)
+class Flatten:
+    """All dimensions of a sample become one; ``saved`` is the shape that they had."""
+
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, torch.Size]:
+        """See ``Layer.forward``."""
+        return inputs.flatten(2), inputs.shape
+
+    def backward(self, weights: Weights, saved: torch.Size, delta: Tensor) -> Tensor:
+        """See ``Layer.backward``."""
+        return delta.reshape(saved)

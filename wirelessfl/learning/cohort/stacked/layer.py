@@ -1,0 +1,74 @@
+"""What a layer is to the stacked engine: k clients, each with parameters of its own and a batch of B samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+import torch
+from torch import Tensor
+
+Saved: TypeAlias = Any  # what a layer keeps from forward for backward; its own business
+Weights: TypeAlias = Sequence[Tensor]  # its parameters (k, *shape), in the module's order
+
+_LOOPED_ELEMENTS = 4096
+
+
+class Layer(Protocol):
+    """A layer without parameters, or the part of any layer that concerns its inputs.
+
+    Nothing is changed in place: a layer may keep its inputs or outputs for the backward pass.
+    """
+
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Saved]:
+        """Outputs (k, B, ...) of inputs (k, B, ...)."""
+        ...
+
+    def backward(self, weights: Weights, saved: Saved, delta: Tensor) -> Tensor:
+        """The derivative by the inputs, from ``delta`` (k, B, ...), that by the outputs."""
+        ...
+
+
+class TrainedLayer(Layer, Protocol):
+    """A layer with parameters.
+
+    ``deltas`` holds one derivative by the outputs for each parameter. They are the same where samples are
+    weighted alike in all parameters.
+    """
+
+    def add_gradient(self, saved: Saved, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
+        """Sets into ← decay · into + Σ_b gradient of sample b, for each parameter."""
+        ...
+
+    def squared_norms(self, saved: Saved, delta: Tensor) -> list[Tensor]:
+        """(k, B) squared norm of each sample's gradient by each parameter (Goodfellow 2015 for linear layers)."""
+        ...
+
+    def sample_gradients(self, saved: Saved, delta: Tensor, part: slice) -> list[Tensor]:
+        """(k, b, *shape) gradient by each parameter of each sample in ``part``."""
+        ...
+
+
+def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None:
+    """Sets into ← decay · into + left @ right, batched; ``into`` (k, m, n) is a slice of a wider matrix.
+
+    Into memory that is not contiguous, the batched product runs one matrix at a time: right for large matrices,
+    where it saves a pass, wrong for small ones, where it is all overhead.
+    """
+    if into.is_contiguous() or into[0].numel() >= _LOOPED_ELEMENTS:
+        torch.baddbmm(into, left, right, beta=decay, out=into)
+    else:
+        add_to(into, torch.bmm(left, right), decay)
+
+
+def add_to(into: Tensor, value: Tensor, decay: float) -> None:
+    """Sets into ← decay · into + value; what ``into`` held does not matter, not even NaN, where ``decay`` is 0."""
+    if decay:
+        into.mul_(decay).add_(value)
+    else:
+        into.copy_(value)
+
+
+def per_client(images: Tensor, like: Tensor) -> Tensor:
+    """(k · B, ...) as (k, B, ...), for k and B of ``like``."""
+    return images.view(*like.shape[:2], *images.shape[1:])

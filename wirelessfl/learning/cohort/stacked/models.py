@@ -1,0 +1,99 @@
+"""The local models of one block in a program's closed forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from wirelessfl.learning.cohort.block import BlockData
+from wirelessfl.learning.cohort.stacked.layer import Weights
+from wirelessfl.learning.cohort.stacked.program import Program, Record
+from wirelessfl.learning.objective import losses_and_derivative
+
+_FORMED_BYTES = 64 * 2**20  # per-sample gradients held at a time
+
+
+class StackedModels:
+    """k sets of parameters as the rows of one matrix; see ``LocalModels``."""
+
+    def __init__(self, program: Program, start: Tensor, data: BlockData) -> None:
+        self.program = program
+        self.data = data
+        self.matrix = start.expand(data.clients, -1).clone()
+        self.trained = [self.matrix]
+        self.anchors = [start]
+
+    def add_gradient(self, step: int, into: list[Tensor], decay: float) -> Tensor:
+        """See ``LocalModels.add_gradient``."""
+        batch = self.data.batch(step)
+        weights = self.program.weights([self.matrix[: len(batch.targets)]])
+        return self.program.add_gradient(weights, batch.inputs, batch.targets, batch.weights, into, decay)
+
+    def samples(self, step: int) -> StackedSampleGradients:
+        """See ``SampledModels.samples``."""
+        batch = self.data.batch(step)
+        weights = self.program.weights([self.matrix[: len(batch.targets)]])
+        logits, saved = self.program.forward(weights, batch.inputs)
+        losses, delta = losses_and_derivative(logits, batch.targets, batch.present.to(logits.dtype))
+        records = list(self.program.backward(weights, saved, delta))
+        return StackedSampleGradients(self.program, self.matrix.shape[1], records[::-1], batch.present, losses)
+
+    def updates(self) -> Tensor:
+        """See ``LocalModels.updates``."""
+        return self.matrix.sub_(self.anchors[0])
+
+
+class StackedSampleGradients:
+    """``SampleGradients`` from one pass: as a sample's loss is weighted, so is its derivative by every output."""
+
+    def __init__(
+        self, program: Program, dimension: int, records: list[Record], present: Tensor, losses: Tensor
+    ) -> None:
+        self._program = program
+        self._dimension = dimension
+        self._records = records
+        self.present = present
+        self.losses = losses
+
+    def squared_norms(self) -> Tensor:
+        """See ``SampleGradients.squared_norms``."""
+        columns = [norm for r in self._records for norm in r.layer.squared_norms(r.saved, r.delta)]
+        return torch.stack(columns, dim=-1)
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """See ``SampleGradients.weighted_sum``."""
+        weights = weights.where(self.present if weights.ndim == 2 else self.present[..., None], 0.0)
+        total = weights.new_empty(len(weights), self._dimension)
+        column = 0
+        for record, own in zip(self._records, self._own(total), strict=True):
+            if weights.ndim == 2:
+                deltas = [_weighted(record.delta, weights)] * len(own)
+            else:
+                deltas = [_weighted(record.delta, weights[..., column + i]) for i in range(len(own))]
+            record.layer.add_gradient(record.saved, deltas, own, 0.0)
+            column += len(own)
+        return total
+
+    def _own(self, matrix: Tensor) -> list[Weights]:
+        """Of each recorded layer its parameters in ``matrix`` (k, d)."""
+        return [views for views in self._program.weights([matrix]) if views]
+
+    def formed(self) -> Iterator[tuple[slice, Tensor]]:
+        """See ``SampleGradients.formed``."""
+        clients, samples = self.present.shape
+        at_once = max(1, _FORMED_BYTES // (self.losses.element_size() * clients * self._dimension))
+        for first in range(0, samples, at_once):
+            part = slice(first, min(first + at_once, samples))
+            pieces = [
+                gradient.flatten(2)
+                for r in self._records
+                for gradient in r.layer.sample_gradients(r.saved, r.delta, part)
+            ]
+            yield part, torch.cat(pieces, dim=2)
+
+
+def _weighted(delta: Tensor, weights: Tensor) -> Tensor:
+    """``delta`` (k, B, ...) times ``weights`` (k, B)."""
+    return delta * weights.view(*weights.shape, *(1,) * (delta.ndim - 2))

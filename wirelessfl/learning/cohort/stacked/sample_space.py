@@ -1,0 +1,147 @@
+"""First layers in the coordinates of a client's own samples.
+
+The gradient of a linear layer that sees the data is Xᵀδ: with SGD the change of its weights never leaves the span
+of the client's samples, ΔWᵀ = Xᵀ A. So A (n × outputs), one row a sample, is trained in place of W (inputs ×
+outputs). The layer's outputs for the samples of a batch are then rows of X W₀ᵀ + (X Xᵀ) A + b, its gradient by A
+is δ placed in the rows of the batch, and X itself is touched three times a round instead of twice a step. In exact
+arithmetic both forms give the same update; momentum and the proximal term are linear and act on A as they do on W.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from wirelessfl.learning.cohort.block import BlockData
+from wirelessfl.learning.cohort.stacked import dense
+from wirelessfl.learning.cohort.stacked.layer import Weights, add_product, add_to
+from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step
+
+_FLOPS_PER_ELEMENT = 25  # a pass over one number in memory takes as long as so many of a matrix product
+
+
+@dataclass(frozen=True)
+class SampleSpaceLinear:
+    """A first linear layer whose weights are coefficients A (k, n, outputs) and, if there is one, a bias.
+
+    Its inputs are rows (a, B) of the k · n samples of the block, client after client.
+
+    Attributes:
+        base: (k · n, outputs), X W₀ᵀ.
+        gram: (k · n, n), X Xᵀ; None where A is never used before the end, in a round of one step.
+    """
+
+    base: Tensor
+    gram: Tensor | None
+
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """See ``Layer.forward``."""
+        outputs = self._rows(self.base, inputs)
+        if self.gram is not None:
+            outputs = torch.baddbmm(outputs, self._rows(self.gram, inputs), weights[0])
+        if len(weights) > 1:
+            outputs += weights[1][:, None, :]
+        return outputs, inputs
+
+    @staticmethod
+    def _rows(matrix: Tensor, rows: Tensor) -> Tensor:
+        return matrix.index_select(0, rows.flatten()).view(*rows.shape, -1)
+
+    def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
+        """Never called: there is nothing before the data."""
+        raise NotImplementedError
+
+    def add_gradient(self, saved: Tensor, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
+        """See ``TrainedLayer.add_gradient``: δ in the rows of the batch, as ∂(X W₀ᵀ + X Xᵀ A)/∂W = δᵀX = (Xᵀδ)ᵀ."""
+        coefficients = into[0].flatten(0, 1)
+        coefficients.mul_(decay).index_add_(0, saved.flatten(), deltas[0].flatten(0, 1))
+        if len(into) > 1:
+            add_to(into[1], deltas[1].sum(1), decay)
+
+
+class SampleSpace:
+    """How a program that begins with a linear layer on the data is trained in sample space.
+
+    Attributes:
+        weight: Where the first weights (outputs, inputs) lie in the flat vector.
+        behind: The other parameters' layers, on the flat vector without these weights as second matrix.
+        bias: The slot of the first layer's bias, likewise; empty where there is none.
+    """
+
+    def __init__(self, program: Program) -> None:
+        first = program.steps[program.first_trained]
+        self.weight = first.slots[0]
+        self.bias = tuple(self._moved(slot) for slot in first.slots[1:])
+        self.behind = tuple(
+            Step(step.layer, tuple(self._moved(slot) for slot in step.slots))
+            for step in program.steps[program.first_trained + 1 :]
+        )
+
+    @staticmethod
+    def fits(program: Program) -> bool:
+        """Whether the first layer with parameters is linear and sees the data itself."""
+        *before, first = [step.layer for step in program.steps[: program.first_trained + 1]]
+        return isinstance(first, dense.Linear) and all(isinstance(layer, dense.Flatten) for layer in before)
+
+    def _moved(self, slot: Slot) -> Slot:
+        """A slot behind the first weights, once these are gone."""
+        return Slot(slot.first - self.weight.size, slot.shape, matrix=1)
+
+    def pays_off(self, data: BlockData) -> bool:
+        """Whether training here takes less time than with the weights themselves, by counting operations."""
+        outputs, inputs = self.weight.shape
+        samples, steps, batch = data.own_rows.shape[1], data.steps, max(data.width, default=1)
+        weights = outputs * inputs
+        direct = steps * weights * (4 * batch + 2 * _FLOPS_PER_ELEMENT)
+        once = 4 * samples * weights + 2 * samples**2 * inputs * (steps > 1)
+        step = samples * outputs * (2 * batch * (steps > 1) + 3 * _FLOPS_PER_ELEMENT)
+        return once + steps * step < direct
+
+    def models(self, start: Tensor, data: BlockData) -> SampleSpaceModels:
+        """The local models of a block at the global model ``start`` (d,)."""
+        outputs, features = self.weight.shape
+        first_weight, rest = start[: self.weight.size], start[self.weight.size :]
+        inputs = data.inputs[data.own_rows].flatten(2)
+        base = inputs.flatten(0, 1) @ first_weight.view(outputs, features).T
+        gram = torch.bmm(inputs, inputs.transpose(1, 2)).flatten(0, 1) if data.steps > 1 else None
+        coefficients = Slot(0, (inputs.shape[1], outputs), matrix=0)
+        first = Step(SampleSpaceLinear(base, gram), (coefficients, *self.bias))
+        return SampleSpaceModels(Program((first, *self.behind)), inputs, rest, data)
+
+
+class SampleSpaceModels:
+    """k local models with the first layer in sample space; see ``LocalModels``."""
+
+    def __init__(self, program: Program, inputs: Tensor, rest: Tensor, data: BlockData) -> None:
+        self.program = program
+        self.inputs = inputs
+        self.data = data
+        clients, samples = inputs.shape[:2]
+        coefficients = inputs.new_zeros(clients, program.steps[0].slots[0].size)
+        self.trained = [coefficients, rest.expand(clients, -1).clone()]
+        self.anchors = [inputs.new_zeros(()), rest]
+        self.rows = data.places + torch.arange(clients, device=inputs.device)[:, None] * samples
+        self.targets = data.targets[data.own_rows].flatten()
+
+    def add_gradient(self, step: int, into: list[Tensor], decay: float) -> Tensor:
+        """See ``LocalModels.add_gradient``."""
+        rows = self.data.of_step(step, self.rows)
+        targets = self.targets[rows]
+        weights = self.program.weights([matrix[: len(rows)] for matrix in self.trained])
+        sample_weights = self.data.of_step(step, self.data.weights)
+        return self.program.add_gradient(weights, rows, targets, sample_weights, into, decay)
+
+    def updates(self) -> Tensor:
+        """See ``LocalModels.updates``: ΔW = Aᵀ X."""
+        coefficients, rest = self.trained
+        outputs = self.program.steps[0].slots[0].shape[1]
+        features = self.inputs.shape[2]
+        updates = rest.new_empty(len(rest), outputs * features + rest.shape[1])
+        first_weight, others = updates[:, : outputs * features], updates[:, outputs * features :]
+        transposed = coefficients.view(len(rest), -1, outputs).transpose(1, 2)
+        add_product(first_weight.view(-1, outputs, features), transposed, self.inputs, 0.0)
+        torch.sub(rest, self.anchors[1], out=others)
+        return updates
