@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from tests.statistics import assert_counts, assert_follows, assert_uncorrelated, shifted
-from wirelessfl.radio.geometry import distances, hexagonal_sites, nearest_site, uniform_disc, uniform_hexagon
+from wirelessfl.radio.geometry import hexagonal_sites, nearest_site, site_distances, uniform_disc, uniform_hexagon
 from wirelessfl.streams import NodeStream, Streams
 
 COUNT = 100_000
@@ -32,7 +32,7 @@ def test_the_grid_has_its_number_of_sites_at_their_distance(rings: int) -> None:
     sites = hexagonal_sites(rings, 500.0)
     assert sites.shape == (1 + 3 * rings * (rings + 1), 2)
     np.testing.assert_array_equal(sites[0], [0.0, 0.0])
-    between = distances(sites, sites) + np.diag(np.full(len(sites), np.inf))
+    between = site_distances(sites, sites) + np.diag(np.full(len(sites), np.inf))
     if rings:
         np.testing.assert_allclose(between.min(axis=1), 500.0)
         assert np.sum(np.isclose(between[0], 500.0)) == 6
@@ -59,7 +59,7 @@ def test_a_cell_is_filled_evenly() -> None:
         [[(i - 6 + a) * 20.0, (j - 6 + b) * 20.0] for i in range(12) for j in range(12) for a in (0, 1) for b in (0, 1)]
     )
     sites = hexagonal_sites(1, spacing)
-    near = distances(corner, sites)
+    near = site_distances(corner, sites)
     whole = np.all((near[:, 0] <= near[:, 1:].min(axis=1) + 1e-9).reshape(12, 12, 4), axis=2)
     share = 20.0**2 / (spacing**2 * np.sqrt(3) / 2)
     observed = np.append(counts[whole], counts[~whole].sum())
@@ -68,7 +68,7 @@ def test_a_cell_is_filled_evenly() -> None:
 
 
 def test_distances_by_pythagoras() -> None:
-    found = distances(np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [3.0, 0.0]]))
+    found = site_distances(np.array([[3.0, 4.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [3.0, 0.0]]))
     np.testing.assert_allclose(found, [[5.0, 4.0], [0.0, 3.0]])
 
 

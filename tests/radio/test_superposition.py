@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from tests.radio.strategies import CLIP, example_links
 from wirelessfl.radio import AirInterface, CrossLayer, Superposition, clamped_inversion, superpose
@@ -13,7 +14,7 @@ CLIENTS = 13
 GENERATOR = np.random.default_rng(5)
 
 
-def naive_packed(updates: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+def naive_packed(updates: np.ndarray, coefficients: NDArray[np.complex128]) -> np.ndarray:
     """Every client's symbols a + jb written out, multiplied, summed and taken apart again."""
     clients, dimension = updates.shape
     padded = np.concatenate([updates, np.zeros((clients, dimension % 2))], axis=1)
@@ -28,14 +29,14 @@ def updates(request: pytest.FixtureRequest) -> np.ndarray:
 
 
 @pytest.fixture
-def coefficients() -> np.ndarray:
+def coefficients() -> NDArray[np.complex128]:
     return GENERATOR.standard_normal(CLIENTS) + 1j * GENERATOR.standard_normal(CLIENTS)
 
 
 @pytest.mark.parametrize("packing", [False, True])
 @pytest.mark.parametrize("size", [1, 4, CLIENTS])
 def test_blocks_sum_to_the_naive_formula(
-    updates: np.ndarray, coefficients: np.ndarray, packing: bool, size: int
+    updates: np.ndarray, coefficients: NDArray[np.complex128], packing: bool, size: int
 ) -> None:
     air = Superposition(updates.shape[1], packing)
     for start in range(0, CLIENTS, size):
@@ -47,7 +48,7 @@ def test_blocks_sum_to_the_naive_formula(
 @pytest.mark.parametrize("packing", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_torch_blocks_give_the_same(
-    updates: np.ndarray, coefficients: np.ndarray, packing: bool, dtype: torch.dtype
+    updates: np.ndarray, coefficients: NDArray[np.complex128], packing: bool, dtype: torch.dtype
 ) -> None:
     expected, air = Superposition(updates.shape[1], packing), Superposition(updates.shape[1], packing)
     expected.add(updates, coefficients)
@@ -66,7 +67,7 @@ def test_single_precision_stays_single() -> None:
     assert air.received().dtype == np.float32
 
 
-def test_reading_does_not_disturb_the_sum(coefficients: np.ndarray) -> None:
+def test_reading_does_not_disturb_the_sum(coefficients: NDArray[np.complex128]) -> None:
     air = Superposition(4, iq_packing=True)
     air.add(np.ones((CLIENTS, 4)), coefficients)
     first = air.received()
@@ -86,6 +87,35 @@ def test_a_quarter_turn_swaps_the_pair() -> None:
     air = Superposition(5, iq_packing=True)
     air.add(np.array([[1.0, 2.0, 3.0, 4.0, 5.0]]), np.array([1j]))
     np.testing.assert_allclose(air.received(), [-2.0, 1.0, -4.0, 3.0, 0.0])
+
+
+@pytest.mark.parametrize("packing", [False, True])
+@pytest.mark.parametrize("dimension", [1, 2, 7, 8])
+def test_late_clients_spill_into_the_next_symbol(
+    packing: bool, dimension: int, coefficients: NDArray[np.complex128]
+) -> None:
+    """A late client is a prompt one of less amplitude and a second one, a symbol later, of the rest.
+
+    With packing an odd dimension is padded first: what spills into the padding comes back by cross-talk.
+    """
+    updates, late = GENERATOR.standard_normal((CLIENTS, dimension)), GENERATOR.uniform(0, 0.9, CLIENTS)
+    width = 2 if packing else 1
+    padded = np.pad(updates, ((0, 0), (0, -dimension % width)))
+    one_later = np.pad(padded, ((0, 0), (width, 0)))[:, : padded.shape[1]]
+    expected, air = Superposition(padded.shape[1], packing), Superposition(dimension, packing)
+    expected.add(padded, coefficients - coefficients * late)
+    expected.add(one_later, coefficients * late)
+    air.add(updates[:5], coefficients[:5], late[:5])
+    air.add(updates[5:], coefficients[5:], late[5:])
+    np.testing.assert_allclose(air.received(), expected.received()[:dimension], rtol=1e-12, atol=1e-12)
+
+
+def test_a_late_client_arrives_with_no_more_energy() -> None:
+    for late in (0.0, 0.2, 0.5, 0.99):
+        air = Superposition(50)
+        update = GENERATOR.standard_normal((1, 50))
+        air.add(update, np.array([1.0 + 0j]), np.array([late]))
+        assert np.linalg.norm(air.received()) <= np.linalg.norm(update) * (1 + 1e-12)
 
 
 def test_silence_is_zero() -> None:

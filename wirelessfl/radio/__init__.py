@@ -1,16 +1,20 @@
-"""The radio: fading, channel knowledge, power control, jamming and superposition, as functions of arrays.
+"""The radio: channels, power control, jamming, superposition and digital links, as functions of arrays.
 
 Arrays (n,) run over the clients active in a round. Nothing here knows a clock, a file or a model.
 """
 
+from wirelessfl.radio.access import MultipleAccess, Ofdma, Tdma
 from wirelessfl.radio.agreement import Calibration, ExactCalibration, Jamming, TheoremCalibration
 from wirelessfl.radio.budget import zcdp_budget
+from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.radio.correlation import clarke_fading, clarke_gains, gauss_markov, jakes_correlation
 from wirelessfl.radio.cotaf import Cotaf
 from wirelessfl.radio.cross_layer import CrossLayer, server_gain_for_epsilon
 from wirelessfl.radio.csi import estimate_channel, mean_estimate_power
 from wirelessfl.radio.fading import FadingModel, Nakagami, Rayleigh, Recorded, Rician, Static
 from wirelessfl.radio.full_power import FullPower
+from wirelessfl.radio.geometry import hexagonal_sites, nearest_site, site_distances, uniform_disc, uniform_hexagon
+from wirelessfl.radio.impairments import phase_errors, timing_offsets
 from wirelessfl.radio.jamming import (
     accounted_noise_std,
     effective_noise_std,
@@ -27,6 +31,16 @@ from wirelessfl.radio.jamming import (
 )
 from wirelessfl.radio.links import Links
 from wirelessfl.radio.minimum_mse import MinimumMse
+from wirelessfl.radio.mobility import Journey, RandomWaypoint
+from wirelessfl.radio.numerology import OfdmNumerology
+from wirelessfl.radio.pathloss import (
+    decorrelated,
+    free_space_path_loss_db,
+    line_of_sight,
+    log_distance_path_loss_db,
+    path_gain,
+    shadowing_db,
+)
 from wirelessfl.radio.power_control import (
     AdaptivePowerControl,
     AirInterface,
@@ -44,52 +58,78 @@ from wirelessfl.radio.privacy_for_free import (
     privacy_for_free_budget,
     privacy_for_free_epsilon,
 )
+from wirelessfl.radio.quantiser import StochasticQuantiser
+from wirelessfl.radio.rates import finite_blocklength_rate, link_snr, rayleigh_outage_probability, shannon_rate
 from wirelessfl.radio.superposition import Superposition, superpose
-from wirelessfl.radio.tr38901 import tr38901_los_probability, tr38901_path_loss_db
+from wirelessfl.radio.tr38901 import tr38901_breakpoint, tr38901_in_range, tr38901_los_probability, tr38901_path_loss_db
 from wirelessfl.radio.truncated_inversion import TruncatedInversion
+from wirelessfl.radio.upload import AdaptiveRate, FixedRate, Upload
 
 __all__ = [
     "AdaptivePowerControl",
+    "AdaptiveRate",
     "AirInterface",
     "Calibration",
     "Cotaf",
     "CrossLayer",
     "ExactCalibration",
     "FadingModel",
+    "FixedRate",
     "FullPower",
     "Jamming",
+    "Journey",
     "Links",
     "MinimumMse",
+    "MultipleAccess",
     "Nakagami",
+    "OfdmNumerology",
+    "Ofdma",
     "PowerControl",
     "PrivacyBudget",
     "PrivacyForFree",
+    "RandomWaypoint",
     "Rayleigh",
     "Recorded",
     "Rician",
     "Static",
     "StaticPrivacyForFree",
+    "StochasticQuantiser",
     "Superposition",
+    "Tdma",
     "TheoremCalibration",
     "Transmission",
     "TransmitPlan",
     "TruncatedInversion",
+    "Upload",
     "accounted_noise_std",
+    "check_fading_model",
+    "check_power_control",
     "clamped_inversion",
     "clarke_fading",
     "clarke_gains",
+    "decorrelated",
     "effective_noise_std",
     "estimate_channel",
+    "finite_blocklength_rate",
+    "free_space_path_loss_db",
     "gauss_markov",
+    "hexagonal_sites",
     "jakes_correlation",
     "jammer_energy",
     "jammer_gain_exact",
     "jammer_gain_for_noise",
     "jammer_gain_limit",
     "jammer_gain_theorem",
+    "line_of_sight",
+    "link_snr",
+    "log_distance_path_loss_db",
     "mean_estimate_power",
+    "nearest_site",
+    "path_gain",
+    "phase_errors",
     "privacy_for_free_budget",
     "privacy_for_free_epsilon",
+    "rayleigh_outage_probability",
     "received_bound",
     "received_jamming_std",
     "required_noise_std_exact",
@@ -97,9 +137,17 @@ __all__ = [
     "server_gain_for_epsilon",
     "server_gain_for_noise",
     "server_gain_for_received_limit",
+    "shadowing_db",
+    "shannon_rate",
     "shortfall_probability",
+    "site_distances",
     "superpose",
+    "timing_offsets",
+    "tr38901_breakpoint",
+    "tr38901_in_range",
     "tr38901_los_probability",
     "tr38901_path_loss_db",
+    "uniform_disc",
+    "uniform_hexagon",
     "zcdp_budget",
 ]

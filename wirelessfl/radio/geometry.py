@@ -52,11 +52,11 @@ def uniform_hexagon(site: NDArray[np.float64], inter_site_distance: float, strea
     return np.asarray(site + uniform[:, 1:2] * first + uniform[:, 2:3] * second)
 
 
-def distances(positions: NDArray[np.float64], sites: NDArray[np.float64]) -> NDArray[np.float64]:
+def site_distances(positions: NDArray[np.float64], sites: NDArray[np.float64]) -> NDArray[np.float64]:
     """Horizontal distances (n, c) from n positions to c sites."""
     return np.asarray(np.linalg.norm(positions[:, None, :] - sites[None, :, :], axis=2))
 
 
 def nearest_site(positions: NDArray[np.float64], sites: NDArray[np.float64]) -> NDArray[np.int64]:
     """The index (n,) of the closest site; of two equally close ones the first."""
-    return np.asarray(distances(positions, sites).argmin(axis=1))
+    return np.asarray(site_distances(positions, sites).argmin(axis=1))

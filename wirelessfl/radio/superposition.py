@@ -29,39 +29,57 @@ class Superposition:
     def __init__(self, dimension: int, iq_packing: bool = False) -> None:
         self._dimension = dimension
         self._iq_packing = iq_packing
-        self._sum: Array = None
+        self._prompt: Array = None
+        self._late: Array = None
 
-    def add(self, updates: Array, coefficients: NDArray[np.complex128]) -> None:
+    def add(
+        self,
+        updates: Array,
+        coefficients: NDArray[np.complex128],
+        timing_offset: NDArray[np.float64] | None = None,
+    ) -> None:
         """Adds a block of signals.
 
         Args:
             updates: Δ (k, d), real; NumPy or torch, the same kind and dtype in all blocks of a slot.
             coefficients: c_i = h_i α_i (k,), complex NumPy array.
+            timing_offset: (k,) how many symbols in [0, 1) each client arrives late; with rectangular pulses that share
+                of its signal falls into the next symbol. It never makes a client arrive with more energy.
 
         Raises:
             ValueError: if the shapes do not fit.
         """
-        if tuple(updates.shape) != (len(coefficients), self._dimension):
-            expected = (len(coefficients), self._dimension)
+        expected = (len(coefficients), self._dimension)
+        if tuple(updates.shape) != expected:
             raise ValueError(f"updates have shape {tuple(updates.shape)}, expected {expected}")
-        parts = [coefficients.real, coefficients.imag] if self._iq_packing else [coefficients.real]
-        block = _like(updates, np.stack(parts)) @ updates
-        if self._sum is None:
-            self._sum = block
-        else:
-            self._sum += block
+        if timing_offset is None:
+            self._prompt = _accumulate(self._prompt, self._weigh(updates, coefficients))
+            return
+        self._prompt = _accumulate(self._prompt, self._weigh(updates, coefficients * (1.0 - timing_offset)))
+        self._late = _accumulate(self._late, self._weigh(updates, coefficients * timing_offset))
 
     def received(self) -> Array:
         """The received signal (d,) in the kind and dtype of the updates; NumPy zeros if nobody transmitted."""
-        if self._sum is None:
+        if self._prompt is None:
             return np.zeros(self._dimension)
-        if not self._iq_packing:
-            return self._sum[0]
-        in_phase, quadrature = self._sum[0], self._sum[1]
-        pairs = self._dimension // 2 * 2
-        received = in_phase + 0
-        received[0:pairs:2] -= quadrature[1:pairs:2]
-        received[1:pairs:2] += quadrature[0:pairs:2]
+        received = self._demodulate(self._prompt)
+        if self._late is not None:
+            coordinates = 2 if self._iq_packing else 1
+            late = self._demodulate(self._late)
+            received[coordinates:] += late[: max(self._dimension - coordinates, 0)]
+        return received
+
+    def _weigh(self, updates: Array, coefficients: NDArray[np.complex128]) -> Array:
+        """Σ Re(c_i) Δ_i and, with packing, Σ Im(c_i) Δ_i as rows."""
+        parts = [coefficients.real, coefficients.imag] if self._iq_packing else [coefficients.real]
+        return _like(updates, np.stack(parts)) @ updates
+
+    def _demodulate(self, weighed: Array) -> Array:
+        received = weighed[0] + 0
+        if self._iq_packing:
+            pairs = self._dimension // 2 * 2
+            received[0:pairs:2] -= weighed[1][1:pairs:2]
+            received[1:pairs:2] += weighed[1][0:pairs:2]
         return received
 
 
@@ -99,3 +117,10 @@ def superpose(
 def _like(block: Array, values: NDArray[np.float64]) -> Array:
     """``values`` in the kind, dtype and device of ``block``."""
     return block.new_tensor(values) if hasattr(block, "new_tensor") else values.astype(block.dtype)
+
+
+def _accumulate(total: Array, block: Array) -> Array:
+    if total is None:
+        return block
+    total += block
+    return total

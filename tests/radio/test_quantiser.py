@@ -1,0 +1,71 @@
+"""The stochastic quantiser: levels, unbiasedness, variance, and payload."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tests.statistics import assert_mean, shifted
+from wirelessfl.radio.quantiser import StochasticQuantiser
+
+TRIALS = 50_000
+UPDATE = np.array([0.8, -0.33, 0.05, -0.799, 0.0])
+
+
+def repeated(bits: int) -> np.ndarray:
+    uniform = np.random.default_rng(shifted(95)).random((TRIALS, len(UPDATE)))
+    return np.asarray(StochasticQuantiser(bits).quantise(np.tile(UPDATE, (TRIALS, 1)), uniform))
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_every_coordinate_is_unbiased_with_the_stated_variance(bits: int) -> None:
+    step = 2 * 0.8 / (2**bits - 1)
+    for k, drawn in enumerate(repeated(bits).T):
+        fraction = (UPDATE[k] + 0.8) / step % 1
+        std = step * np.sqrt(fraction * (1 - fraction))
+        assert_mean(drawn, UPDATE[k], std=std + 1e-12)
+        if std > 1e-6:
+            fourth = step**4 * fraction * (1 - fraction) * (1 - 3 * fraction * (1 - fraction))
+            assert_mean((drawn - UPDATE[k]) ** 2, std**2, std=float(np.sqrt(fourth - std**4)) + 1e-12)
+
+
+@pytest.mark.parametrize("bits", [1, 3, 16])
+def test_values_lie_on_the_levels_and_the_largest_is_exact(bits: int) -> None:
+    found = repeated(bits)[:100]
+    level = (found / 0.8 + 1) * (2**bits - 1) / 2
+    np.testing.assert_allclose(level, np.round(level), atol=1e-9 * 2**bits)
+    assert np.all((level > -0.5) & (level < 2**bits - 0.5))
+    np.testing.assert_allclose(found[:, 0], 0.8)
+
+
+def test_torch_gives_the_same_values() -> None:
+    generator = np.random.default_rng(1)
+    updates, uniform = generator.standard_normal((7, 30)), generator.random((7, 30))
+    quantiser = StochasticQuantiser(5)
+    found = quantiser.quantise(torch.tensor(updates), torch.tensor(uniform))
+    np.testing.assert_allclose(found.numpy(), quantiser.quantise(updates, uniform), rtol=1e-12)
+
+
+def test_single_precision_stays_on_the_levels() -> None:
+    """The largest random number below 1 must not push the top level over."""
+    updates = torch.linspace(-1, 1, 1001, dtype=torch.float32)[None, :]
+    uniform = torch.full_like(updates, float(np.nextafter(np.float32(0), np.float32(1))))
+    found = StochasticQuantiser(16).quantise(updates, uniform)
+    assert found.dtype == torch.float32
+    assert float(found.abs().max()) <= 1.0 + 1e-6
+
+
+def test_a_zero_update_stays_zero() -> None:
+    found = StochasticQuantiser(4).quantise(np.zeros((2, 3)), np.full((2, 3), 0.5))
+    np.testing.assert_array_equal(found, np.zeros((2, 3)))
+
+
+def test_the_payload_counts_the_scale() -> None:
+    assert StochasticQuantiser(8).payload_bits(650) == 650 * 8 + 32
+
+
+@pytest.mark.parametrize("bits", [0, 17])
+def test_bad_widths_are_refused(bits: int) -> None:
+    with pytest.raises(ValueError, match="bits"):
+        StochasticQuantiser(bits)
