@@ -64,9 +64,7 @@ def test_without_noise_the_air_gives_federated_averaging() -> None:
 
 
 def test_the_ideal_uplink_gives_federated_averaging() -> None:
-    scenario = small(
-        uplink={"kind": "ideal"}, training__steps=3, training__epochs=None, training__batch_size=1000
-    )
+    scenario = small(uplink={"kind": "ideal"}, training__steps=3, training__epochs=None, training__batch_size=1000)
     np.testing.assert_allclose(final(scenario), federated_averaging(scenario), rtol=0, atol=ROUNDING)
 
 

@@ -9,9 +9,7 @@ from wirelessfl.simulation.faults import BernoulliAvailability, Faults
 from wirelessfl.simulation.timing import Timing
 from wirelessfl.streams import Streams
 
-TIMING = Timing(
-    bandwidth_hz=1e6, downlink_bps=1e7, cycles_per_sample=2e6, cpu_hz=(1e9, 3e9), straggler_scale=0.25
-)
+TIMING = Timing(bandwidth_hz=1e6, downlink_bps=1e7, cycles_per_sample=2e6, cpu_hz=(1e9, 3e9), straggler_scale=0.25)
 STREAMS = Streams(3)
 CLIENTS = np.arange(100_000)
 

@@ -11,7 +11,9 @@ from wirelessfl.simulation.timing import WaitFor
 from wirelessfl.simulation.window import Window
 
 
-def closing(arrivals: dict[int, float], wait_for: WaitFor, crashes: frozenset[int] = frozenset()) -> tuple[float, Window]:
+def closing(
+    arrivals: dict[int, float], wait_for: WaitFor, crashes: frozenset[int] = frozenset()
+) -> tuple[float, Window]:
     """Play reports at given seconds; returns when the window closed, and the window."""
     env = simpy.Environment()
     window = Window(env, wait_for, len(arrivals), set(arrivals))

@@ -74,67 +74,93 @@ def _right_axis(axes: Axes, label: str) -> Axes:
     return twin
 
 
+def _range_from(axes: Axes, low: float, values: NDArray[np.float64]) -> None:
+    """The axis from ``low`` to a little above the largest value, also where all values equal ``low`` or are missing."""
+    high = float(np.max(values, where=np.isfinite(values), initial=low))
+    axes.set_ylim(low, low + 1.08 * (high - low) if high > low else low + 1)
+
+
+def _say(axes: Axes, words: str) -> None:
+    """Words in an otherwise empty panel."""
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", fontsize=8, color=GREY)
+
+
 def _learning(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     _plot(axes, rounds, 100 * trace["test_accuracy"].values, BLUE, "test accuracy")
     axes.set_ylabel("accuracy (%)", fontsize=8)
     axes.set_ylim(0, 100)
     loss = _right_axis(axes, "loss (nat)")
     _plot(loss, rounds, trace["test_loss"].values, ORANGE, "test loss (right)")
-    loss.set_ylim(bottom=0)
+    _range_from(loss, 0.0, trace["test_loss"].values)
     _legend(axes, loss)
 
 
 def _privacy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
+    drawn = False
     for name, colour, label in (
         ("epsilon_published", GREEN, "published (theorem)"),
         ("epsilon_accounted", VERMILION, "accounted (what holds)"),
     ):
-        values = trace[name].values
-        _plot(axes, rounds, values, colour, label)
-        if len(values) and np.all(np.isinf(values)):
-            axes.plot([], [], color=colour, label=f"{label}: ∞")
-    axes.set_yscale("log")
+        values = np.where(trace[name].values > 0, trace[name].values, np.nan)
+        unbounded = len(values) > 0 and bool(np.isinf(values[-1]))
+        _plot(axes, rounds, values, colour, f"{label}: ∞" if unbounded else label)
+        drawn = drawn or bool(np.isfinite(values).any())
     axes.set_ylabel(f"ε at δ = {trace.attrs['delta']:g}", fontsize=8)
+    if drawn:
+        axes.set_yscale("log")
+    else:
+        _say(axes, "no finite ε")
+        axes.set_yticks([])
     _legend(axes)
 
 
 def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     magnitude = np.hypot(trace["channel_re"].values, trace["channel_im"].values)
     heard = np.any(np.isfinite(magnitude), axis=1)
-    if heard.any():
-        low, middle, high = np.nanpercentile(magnitude[heard], (10, 50, 90), axis=1)
-        axes.fill_between(rounds[heard], low, high, color=BLUE, alpha=0.2, linewidth=0, label="|h|, 10–90 % of clients")
-        axes.plot(rounds[heard], middle, color=BLUE, linewidth=1.2, label="|h|, median")
-        jammer = np.hypot(trace["jammer_channel_re"].values, trace["jammer_channel_im"].values)
-        _plot(axes, rounds, jammer, GREY, "|h| of the jammer")
-        axes.set_ylim(bottom=0)
     axes.set_ylabel("channel gain", fontsize=8)
+    if not heard.any():
+        _say(axes, "no radio channel was used")
+        axes.set_yticks([])
+        return
+    low, middle, high = np.nanpercentile(magnitude[heard], (10, 50, 90), axis=1)
+    axes.fill_between(rounds[heard], low, high, color=BLUE, alpha=0.2, linewidth=0, label="|h|, 10–90 % of clients")
+    axes.plot(rounds[heard], middle, color=BLUE, linewidth=1.2, label="|h|, median")
+    jammer = np.hypot(trace["jammer_channel_re"].values, trace["jammer_channel_im"].values)
+    if np.isfinite(jammer).any():
+        _plot(axes, rounds, jammer, GREY, "|h| of the jammer")
+    _range_from(axes, 0.0, np.concatenate([high, jammer]))
     backoff = trace["backoff"].values
     sent = np.any(np.isfinite(backoff), axis=1)
+    largest = np.nanmax(backoff[sent], axis=1) if sent.any() else np.zeros(0)
     twin = _right_axis(axes, "back-off")
-    if sent.any():
-        twin.plot(
-            rounds[sent],
-            np.nanmax(backoff[sent], axis=1),
-            color=VERMILION,
-            linewidth=1,
-            label="largest back-off (right)",
-        )
-    twin.set_ylim(bottom=1)
+    _plot(twin, rounds[sent], largest, VERMILION, "largest back-off (right)")
+    _range_from(twin, 1.0, largest)
     _legend(axes, twin)
 
 
 def _resources(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
-    joules = np.isfinite(trace["energy"].values).any()
-    if joules:
+    if np.isfinite(trace["energy"].values).any():
         _plot(axes, rounds, trace["energy"].values, BLUE, "energy of the round")
         axes.set_ylabel("energy (J)", fontsize=8)
+        _range_from(axes, 0.0, trace["energy"].values)
     else:
-        _plot(axes, rounds, np.nansum(trace["tx_energy"].values, axis=1), BLUE, "all clients")
-        _plot(axes, rounds, trace["jammer_energy"].values, VERMILION, "jammer")
-        axes.set_ylabel("energy (noise = 1)", fontsize=8)
-        axes.set_yscale("symlog")
+        _normalised_energy(axes, trace, rounds)
+    airtime = np.cumsum(trace["airtime"].values)
     clock = _right_axis(axes, "airtime (s)")
-    _plot(clock, rounds, np.cumsum(trace["airtime"].values), GREY, "airtime so far (right)")
-    clock.set_ylim(bottom=0)
+    _plot(clock, rounds, airtime, GREY, "airtime so far (right)")
+    _range_from(clock, 0.0, airtime)
     _legend(axes, clock)
+
+
+def _normalised_energy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
+    """Energies in units of the noise, where the scenario knows no watts."""
+    axes.set_ylabel("energy (noise = 1)", fontsize=8)
+    sent = np.nansum(trace["tx_energy"].values, axis=1)
+    jammed = trace["jammer_energy"].values
+    if not np.any(sent > 0):
+        axes.set_yticks([])
+        return
+    _plot(axes, rounds, np.where(sent > 0, sent, np.nan), BLUE, "all clients")
+    if np.any(jammed > 0):
+        _plot(axes, rounds, np.where(jammed > 0, jammed, np.nan), VERMILION, "jammer")
+    axes.set_yscale("log")

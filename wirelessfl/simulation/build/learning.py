@@ -153,9 +153,7 @@ def build_rule(algorithm: config.Algorithm) -> AggregationRule:
 
 def as_schedule(value: float | Steps) -> dict[int, float]:
     """First round of each value; a single number holds from round 1 on."""
-    if isinstance(value, Steps):
-        return dict(zip(value.first_rounds, value.values, strict=True))
-    return {1: value}
+    return value.mapping() if isinstance(value, Steps) else {1: value}
 
 
 def build_training(scenario: Scenario, rule: AggregationRule) -> LocalTraining:

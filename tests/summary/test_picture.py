@@ -1,0 +1,40 @@
+"""The picture can be drawn of whatever a run may leave; that it looks right, somebody has to look."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wirelessfl as wfl
+from tests.simulation.scenarios import small
+from wirelessfl.summary.numbers import last_finite, to_json
+
+CASES = {
+    "jammer": {"uplink__jammer": {"epsilon": 1.0}},
+    "rotating": {"uplink__jammer": {"epsilon": 1.0, "role": "rotating"}},
+    "ideal": {"uplink": {"kind": "ideal"}},
+    "watts": {"uplink": {"kind": "over_the_air", "tx_power_dbm": 10.0}},
+    "nobody": {"faults__availability": {"p": 0.0}},
+    "one round": {"rounds": 1},
+    "seldom evaluated": {"evaluate__every": 3},
+    "static": {"channel__fading": {"model": "static"}},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_kind_of_run_has_a_picture(name: str, tmp_path: Path) -> None:
+    result = wfl.simulate(small(**CASES[name]), tmp_path / "run", device="cpu")
+    assert result.picture.stat().st_size > 20_000
+
+
+def test_last_finite() -> None:
+    assert last_finite(np.array([1.0, 2.0, np.nan])) == 2.0
+    assert np.isnan(last_finite(np.array([np.nan])))
+    assert np.isinf(last_finite(np.array([1.0, np.inf])))
+
+
+def test_json_has_no_nan_and_no_infinity() -> None:
+    text = to_json({"a": float("nan"), "b": [float("inf")], "c": {"d": -float("inf"), "e": 1.5}})
+    assert text.split() == '{ "a": null, "b": [ "inf" ], "c": { "d": "-inf", "e": 1.5 } }'.split()
