@@ -36,7 +36,7 @@ from wirelessfl.learning.partition import (
     power_law_partition,
 )
 from wirelessfl.scenario import Scenario, Steps, config
-from wirelessfl.simulation.build.external import load_external
+from wirelessfl.simulation.build.objects import load_object
 from wirelessfl.streams import Streams
 
 
@@ -64,9 +64,7 @@ def _load(data: config.Data) -> Dataset:
         whole = load_synthetic(_synthetic_law(dataset), _sizes(dataset), data.split_seed)
         return whole if data.limit is None else whole.head(data.limit)
     root = dataset.root if isinstance(dataset, config.FileSet) else None
-    return load_dataset(
-        dataset.name, root=root, classes=dataset.classes, limit=data.limit, split_seed=data.split_seed
-    )
+    return load_dataset(dataset.name, root=root, classes=dataset.classes, limit=data.limit, split_seed=data.split_seed)
 
 
 def _synthetic_law(dataset: config.Synthetic) -> SharedSource | SkewedSources:
@@ -121,7 +119,7 @@ def _architecture(model: config.Model, shape: tuple[int, ...], classes: int) -> 
         case config.ResNet18():
             return partial(architectures.resnet18_gn, shape, classes)
         case config.ExternalModel():
-            return partial(load_external("model.name", model.name), shape, classes, **model.options)
+            return partial(load_object("model.name", model.name), shape, classes, **model.options)
         case _:
             assert_never(model)
 

@@ -15,8 +15,6 @@ from wirelessfl.radio import (
     FadingModel,
     Jamming,
     PowerControl,
-    Rayleigh,
-    Static,
     TheoremCalibration,
     jammer_gain_limit,
     required_noise_std_theorem,
@@ -32,7 +30,7 @@ from wirelessfl.radio.units import (
     thermal_noise_density,
 )
 from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation.build.external import make_external
+from wirelessfl.simulation.build.objects import make_object
 from wirelessfl.simulation.network import Network, Registry
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
 
@@ -41,19 +39,9 @@ CHANNEL_NOISE_STD = 1.0
 
 
 def build_fading(fading: config.Fading) -> FadingModel:
-    """The law of the small-scale fading."""
-    match fading:
-        case config.RayleighFading():
-            return Rayleigh()
-        case config.StaticFading():
-            return Static()
-        case config.ExternalFading():
-            model: FadingModel = make_external(
-                "channel.fading.model", fading.model, fading.options, FadingModel
-            )
-            return model
-        case _:
-            assert_never(fading)
+    """The law of the small-scale fading, shipped or the user's own."""
+    model: FadingModel = make_object("channel.fading.model", fading.reference, fading.arguments(), FadingModel)
+    return model
 
 
 def power_budget(scenario: Scenario, dimension: int) -> float:
@@ -113,7 +101,7 @@ def build_power_control(scenario: Scenario, control: config.PowerControl, regist
                 )
             return CrossLayer(gain, control.backoff, control.rescale)
         case config.ExternalPowerControl():
-            policy: PowerControl = make_external(
+            policy: PowerControl = make_object(
                 "uplink.power_control.policy", control.policy, control.options, PowerControl
             )
             return policy
@@ -141,9 +129,7 @@ def build_jamming(
     )
 
 
-def _calibration(
-    scenario: Scenario, jammer: config.Jammer, registry: Registry, statement: Statement
-) -> Calibration:
+def _calibration(scenario: Scenario, jammer: config.Jammer, registry: Registry, statement: Statement) -> Calibration:
     delta, rounds = scenario.privacy.delta, scenario.rounds
     if jammer.calibration == "theorem":
         return TheoremCalibration(required_noise_std_theorem(jammer.epsilon, delta, rounds, registry.total_samples))

@@ -1,4 +1,4 @@
-"""A user's own extension, named ``package.module:Name`` in the scenario."""
+"""Objects that a scenario names as ``package.module:Name``: the core's own and the user's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from wirelessfl.errors import ScenarioError
 
 
-def load_external(key: str, reference: str) -> Any:
+def load_object(key: str, reference: str) -> Any:
     """Import the object that ``reference`` names; the current folder is searched too.
 
     Args:
@@ -31,13 +31,13 @@ def load_external(key: str, reference: str) -> Any:
         raise ScenarioError(f"{key}: the module {module_name!r} has no {attribute!r}") from error
 
 
-def make_external(key: str, reference: str, options: Mapping[str, Any], protocol: type) -> Any:
-    """Make an instance of the user's class and check it against the family's protocol.
+def make_object(key: str, reference: str, options: Mapping[str, Any], protocol: type) -> Any:
+    """Make an instance of the class named and check it against the family's protocol.
 
     Raises:
         ScenarioError: it cannot be imported or made, or lacks a method of the protocol.
     """
-    factory = load_external(key, reference)
+    factory = load_object(key, reference)
     try:
         made = factory(**options)
     except (TypeError, ValueError) as error:
