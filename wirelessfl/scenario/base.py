@@ -57,6 +57,25 @@ Options = dict[str, JsonValue]
 OPTIONS = "Keyword arguments for the object named, passed on as they are."
 
 
+class CoreVariant(Section):
+    """A variant that stands for one class of the core, just as ``package.module:Class`` stands for one of the user's.
+
+    Both are imported and made in the same way, by the build room: a variant of this kind needs nothing but itself.
+    """
+
+    core: ClassVar[str]
+    """The class, as ``wirelessfl.room.module:Class``."""
+
+    @property
+    def reference(self) -> str:
+        """The class to be made."""
+        return self.core
+
+    def arguments(self) -> dict[str, Any]:
+        """What it is made with: every key but the tag, which is the first; dB become linear here."""
+        return {name: getattr(self, name) for name in list(type(self).model_fields)[1:]}
+
+
 def contradiction(path: str, found: str, allowed: str) -> PydanticCustomError:
     """The refusal of values that are fine one by one and not together."""
     return contradictions([(path, found, allowed)])

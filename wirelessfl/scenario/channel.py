@@ -2,21 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from wirelessfl.scenario.base import OPTIONS, Family, NonNegative, Options, Reference, Section, key
+from wirelessfl.scenario.base import (
+    OPTIONS,
+    CoreVariant,
+    Decibel,
+    Family,
+    NonNegative,
+    Options,
+    Reference,
+    Section,
+    key,
+)
 
 
-class RayleighFading(Section):
+class RayleighFading(CoreVariant):
     """h ~ CN(0, 1): many paths, no line of sight."""
+
+    core: ClassVar[str] = "wirelessfl.radio.fading:Rayleigh"
 
     model: Literal["rayleigh"] = key("rayleigh", "Rayleigh: h ~ CN(0, 1), many paths and no line of sight.")
 
 
-class StaticFading(Section):
+class RicianFading(CoreVariant):
+    """A line of sight of power K/(K+1) beside Rayleigh scattering."""
+
+    core: ClassVar[str] = "wirelessfl.radio.fading:Rician"
+
+    model: Literal["rician"] = key("rician", "Rician: a line of sight beside scattering.")
+    k_db: Decibel = key(6.0, "Rician factor K, power of the line of sight over that of the scattering [dB].")
+
+    def arguments(self) -> dict[str, Any]:
+        """K, linear."""
+        return {"rician_k": 10.0 ** (self.k_db / 10.0)}
+
+
+class NakagamiFading(CoreVariant):
+    """|h|² ~ Gamma(m, 1/m), uniform phase; m = 1 is Rayleigh."""
+
+    core: ClassVar[str] = "wirelessfl.radio.fading:Nakagami"
+
+    model: Literal["nakagami"] = key("nakagami", "Nakagami-m: |h|² ~ Gamma(m, 1/m), uniform phase.")
+    m: Annotated[float, Field(ge=0.5, le=1e6)] = key(2.0, "Shape m: 1 is Rayleigh, less fades deeper, more less deep.")
+
+    def arguments(self) -> dict[str, Any]:
+        """M under the name of the core, where the letter alone would be a round."""
+        return {"nakagami_m": self.m}
+
+
+class StaticFading(CoreVariant):
     """h = 1: no fading."""
+
+    core: ClassVar[str] = "wirelessfl.radio.fading:Static"
 
     model: Literal["static"] = key("static", "No fading: h = 1 for everybody, always.")
 
@@ -27,8 +67,20 @@ class ExternalFading(Section):
     model: Reference = key(..., "Importable fading model, as package.module:Class.")
     options: Options = key({}, OPTIONS)
 
+    @property
+    def reference(self) -> str:
+        """The class to be made."""
+        return self.model
 
-Fading = Annotated[RayleighFading | StaticFading | ExternalFading, Family("model", default="rayleigh")]
+    def arguments(self) -> dict[str, Any]:
+        """What it is made with."""
+        return dict(self.options)
+
+
+Fading = Annotated[
+    RayleighFading | RicianFading | NakagamiFading | StaticFading | ExternalFading,
+    Family("model", default="rayleigh"),
+]
 
 
 class IndependentFading(Section):

@@ -10,9 +10,11 @@ from wirelessfl.scenario.channel import (
     ExternalFading,
     Fading,
     IndependentFading,
+    NakagamiFading,
     NoPathLoss,
     PathLoss,
     RayleighFading,
+    RicianFading,
     StaticFading,
 )
 from wirelessfl.scenario.clients import Clients, SelectAll, Selection, SelectPoisson, SelectUniform
@@ -117,6 +119,7 @@ __all__ = [
     "Mlp",
     "Mnist",
     "Model",
+    "NakagamiFading",
     "NaturalPartition",
     "NoMechanism",
     "NoPathLoss",
@@ -130,6 +133,7 @@ __all__ = [
     "RayleighFading",
     "Relu",
     "ResNet18",
+    "RicianFading",
     "SelectAll",
     "SelectPoisson",
     "SelectUniform",
