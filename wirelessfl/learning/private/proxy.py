@@ -1,0 +1,95 @@
+"""The median gradient norm of public data, a clipping norm that costs no privacy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wirelessfl.learning.cohort import (
+    ExecutionPlan,
+    LocalTraining,
+    PrivateSum,
+    SampleGradients,
+    StepContext,
+    TransformState,
+    train_cohort,
+)
+from wirelessfl.learning.data import Examples
+from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.optimizers import SGD
+from wirelessfl.learning.population import Shards
+from wirelessfl.privacy.mechanisms import NoiseMechanism
+from wirelessfl.streams import Streams
+
+
+def proxy_median_norm(
+    model: FlatModel, parameters: Tensor, proxy: Examples, noise: NoiseMechanism, plan: ExecutionPlan
+) -> float:
+    """The median norm of the per-sample gradients of public data at the global model.
+
+    Calibrates C in the first rounds of a run, in the norm that the mechanism clips in; the median heuristic is that
+    of Abadi et al., CCS 2016, §4, on data that nobody has to protect. It costs no privacy if the proxy data are
+    public and disjoint from the data of all clients, and the global model is public as well.
+
+    Args:
+        model: The model.
+        parameters: (d,) global model of the round.
+        proxy: Public samples, at least one.
+        noise: The mechanism that C is for.
+        plan: How to compute it.
+
+    Returns:
+        The median norm, finite and not negative.
+
+    Raises:
+        ValueError: If there is no sample, or the median is not finite.
+    """
+    if len(proxy) == 0:
+        raise ValueError("the proxy set is empty")
+    training = LocalTraining(SGD(), learning_rate=1.0, batch_size=len(proxy), steps=1)
+    client = np.zeros(1, dtype=np.int64)
+    population = _OneClient(proxy, model.num_classes)
+    blocks = train_cohort(model, parameters, population, client, training, Streams(0), 1, plan, _MedianNorm(noise))
+    median = float(next(iter(blocks)).statistics["median_norm"][0, 0])
+    if not np.isfinite(median):
+        raise ValueError("the gradient norms of the proxy set are not finite")
+    return median
+
+
+@dataclass(frozen=True)
+class _MedianNorm:
+    """Measures, and gives back no gradient (a ``GradientTransform``)."""
+
+    noise: NoiseMechanism
+
+    def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
+        return {}
+
+    def __call__(self, gradients: SampleGradients, state: TransformState, context: StepContext) -> PrivateSum:
+        norms = self.noise.squared_norms(gradients).sum(-1).sqrt()
+        nothing = gradients.weighted_sum(torch.zeros_like(norms))
+        return PrivateSum(nothing, state, {"median_norm": norms.quantile(0.5, dim=1)})
+
+
+@dataclass(frozen=True)
+class _OneClient:
+    """A population of one client, who holds the proxy set."""
+
+    test: Examples
+    num_classes: int
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return np.array([len(self.test)])
+
+    @property
+    def feature_shape(self) -> tuple[int, ...]:
+        return tuple(self.test.inputs.shape[1:])
+
+    def shards(self, clients: NDArray[np.int64]) -> Shards:
+        everything = torch.arange(len(self.test), device=self.test.targets.device)[None]
+        return Shards(self.test.inputs, self.test.targets, everything, torch.tensor([len(self.test)]))

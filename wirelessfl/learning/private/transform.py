@@ -1,0 +1,84 @@
+"""One clipping rule and one noise mechanism as the engine's gradient transform: DP-SGD, DP-Adam, DP-AdaGrad."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wirelessfl.learning.cohort import PrivateSum, SampleGradients, StepContext, TransformState
+from wirelessfl.privacy.clipping import ClippingRule, Samples
+from wirelessfl.privacy.mechanisms import LocalSteps, NoiseMechanism
+from wirelessfl.privacy.releases import Release
+
+
+@dataclass(frozen=True)
+class PrivateGradients:
+    """Per-sample gradients clipped, summed and noised; any optimizer may use the result (a ``GradientTransform``).
+
+    The statistics of a step are ``clipped_share``, the share of the samples in the batch that were clipped (NaN for an
+    empty batch; it is data of the client), ``clip_norm``, the sensitivity that the noise was scaled to, and
+    ``noise_multiplier``.
+
+    Attributes:
+        clipping: How far one sample reaches.
+        noise: What is added to the sum, and in which norm samples are measured.
+    """
+
+    clipping: ClippingRule
+    noise: NoiseMechanism
+
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """Names of the state rows that a client keeps from round to round."""
+        return self.clipping.lasting
+
+    def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
+        """See ``GradientTransform.start``."""
+        return self.clipping.start(len(clients), like)
+
+    def __call__(self, gradients: SampleGradients, state: TransformState, context: StepContext) -> PrivateSum:
+        """See ``GradientTransform.__call__``."""
+        samples = Samples(self.noise.squared_norms(gradients), gradients.present, gradients.weighted_sum)
+        clipped = self.clipping.clip(samples, state, context)
+        total = gradients.weighted_sum(clipped.weights)
+        multiplier = self.noise.add(total, clipped.sensitivity, context)
+        statistics = {
+            "clipped_share": _clipped_share(clipped.weights, gradients.present),
+            "clip_norm": clipped.sensitivity,
+            "noise_multiplier": multiplier,
+        }
+        return PrivateSum(total, self.clipping.learn(total, clipped.state, context), statistics)
+
+    def release(self, steps: LocalSteps) -> Release:
+        """The record of a round's local steps for the ledger."""
+        return self.noise.release(steps, self.clipping)
+
+
+def _clipped_share(weights: Tensor, present: Tensor) -> Tensor:
+    """(k,) share of the samples present whose weight, or that of any part, is below 1."""
+    clipped = weights < 1
+    if clipped.ndim == 3:
+        clipped = clipped.any(-1)
+    return (clipped & present).sum(1) / present.sum(1)
+
+
+def resumed_state(
+    transform: PrivateGradients, clients: NDArray[np.int64], lasting: Mapping[str, Tensor], like: Tensor
+) -> TransformState:
+    """The ``transform_state`` of a new round from the rows that clients kept.
+
+    Args:
+        transform: The transform.
+        clients: (n,) who will train.
+        lasting: The rows (n, ...) named by ``transform.lasting``, in the order of ``clients``.
+        like: (d,) a model.
+
+    Returns:
+        These rows, and fresh ones of everything else, which take no memory until a block of clients is trained.
+    """
+    fresh = transform.start(clients[:1], like)
+    return {name: lasting.get(name, rows.expand(len(clients), *rows.shape[1:])) for name, rows in fresh.items()}

@@ -1,0 +1,30 @@
+"""Clipping rules: how far the gradient of one sample may reach. Importing this needs torch."""
+
+from __future__ import annotations
+
+from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step
+from wirelessfl.privacy.clipping.conformance import check_clipping_rule
+from wirelessfl.privacy.clipping.flat import DynamicClipping, FlatClipping
+from wirelessfl.privacy.clipping.moo import PrivateMooClipping, PublishedMooClipping, moo_clip
+from wirelessfl.privacy.clipping.per_layer import PerLayerClipping
+from wirelessfl.privacy.clipping.quantile import QuantileClipping
+from wirelessfl.privacy.clipping.schedule import Constant, Geometric, Schedule
+
+__all__ = [
+    "Clipped",
+    "ClippingRule",
+    "ClippingState",
+    "Constant",
+    "DynamicClipping",
+    "FlatClipping",
+    "Geometric",
+    "PerLayerClipping",
+    "PrivateMooClipping",
+    "PublishedMooClipping",
+    "QuantileClipping",
+    "Samples",
+    "Schedule",
+    "Step",
+    "check_clipping_rule",
+    "moo_clip",
+]

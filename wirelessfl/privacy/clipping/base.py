@@ -1,0 +1,169 @@
+"""The protocol of clipping rules, and what passes between a rule and the engine.
+
+A rule looks at the norms of per-sample gradients and says with which weight each gradient enters the sum; whoever
+computes gradients never has to form them. All arrays are stacked over the k clients that train side by side, and a
+rule's memory is a dictionary of rows, one a client: a client's numbers never depend on who else trains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wirelessfl.privacy.clipping_laws import ClippingLaw
+from wirelessfl.streams import Streams
+
+ClippingState: TypeAlias = dict[str, Tensor]
+
+
+class Step(Protocol):
+    """Which local step of which clients this is; ``wirelessfl.learning.StepContext`` is one."""
+
+    @property
+    def streams(self) -> Streams:
+        """The run's random streams. Draw per client, step and round, never per group of clients."""
+        ...
+
+    @property
+    def round_index(self) -> int:
+        """Communication round, from 1."""
+        ...
+
+    @property
+    def step(self) -> int:
+        """Local step in this round, from 0."""
+        ...
+
+    @property
+    def clients(self) -> NDArray[np.int64]:
+        """(k,) the clients."""
+        ...
+
+    @property
+    def divisor(self) -> Tensor:
+        """(k,) the public number by which the sum over a batch is divided."""
+        ...
+
+    @property
+    def learning_rate(self) -> float:
+        """η."""
+        ...
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What a rule may ask about the gradients of one step.
+
+    Attributes:
+        squared_norms: (k, B, L) squared norms of the L parts of each sample's gradient: of every parameter in flat
+            order, or with L = 1 the norm of the whole in the domain that the noise is calibrated to. Arbitrary
+            where a sample is not ``present``.
+        present: (k, B) bool, False where a batch is smaller than the largest.
+        weighted_sum: From weights (k, B) or (k, B, L) to the (k, d) sums of the raw weighted gradients, which ignore
+            samples that are not present. A rule whose clip follows such a sum has no privacy guarantee.
+    """
+
+    squared_norms: Tensor
+    present: Tensor
+    weighted_sum: Callable[[Tensor], Tensor]
+
+    def norms(self) -> Tensor:
+        """(k, B) norm of each sample's whole gradient."""
+        return self.squared_norms.sum(-1).sqrt()
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """What a rule decides for one step.
+
+    Attributes:
+        weights: (k, B) in [0, 1], or (k, B, L) with one for each part. A gradient whose norm is not a number gets
+            weight 0.
+        sensitivity: (k,) bound on the norm of one weighted gradient; the noise is scaled to it.
+        state: What ``learn`` needs: the rows (k, ...), and whatever else a rule wants to pass on within the step.
+    """
+
+    weights: Tensor
+    sensitivity: Tensor
+    state: ClippingState
+
+
+class ClippingRule(Protocol):
+    """How far the gradient of one sample may reach.
+
+    Rules are frozen and keep nothing between calls; they change none of their arguments. Check a rule of your own
+    with ``check_clipping_rule``.
+    """
+
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """Names of those state rows that a client keeps from round to round; the others start anew."""
+        ...
+
+    def law(self) -> ClippingLaw:
+        """What the ledger has to know of the rule."""
+        ...
+
+    def start(self, clients: int, like: Tensor) -> ClippingState:
+        """The rows (clients, ...) of clients that have never trained, in the dtype and on the device of ``like``.
+
+        Args:
+            clients: k.
+            like: (d,) a model.
+        """
+        ...
+
+    def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
+        """Weights for the samples of this step."""
+        ...
+
+    def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
+        """The rows for the next step, by the names of ``start``, after the noised result of this one is known.
+
+        What a rule learns from ``released`` costs no privacy.
+
+        Args:
+            released: (k, d) the noised sums of clipped gradients; divided by ``step.divisor`` they are what the
+                optimizer sees. To be read now and not to be kept: the caller goes on to overwrite it.
+            state: What ``clip`` gave back.
+            step: This step.
+        """
+        ...
+
+
+class Memoryless:
+    """What rules that remember nothing have in common."""
+
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+    def start(self, clients: int, like: Tensor) -> ClippingState:
+        """No rows."""
+        return {}
+
+    def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
+        """Nothing is learnt."""
+        return state
+
+
+def shrink(norms: Tensor, clip: Tensor) -> Tensor:
+    """Weights min(1, clip/norm), 0 where the norm is infinite or not a number.
+
+    Args:
+        norms: Norms, zero or more.
+        clip: Largest norms allowed, broadcast to ``norms``.
+    """
+    return (clip / norms).clamp(max=1.0).nan_to_num(nan=0.0)
+
+
+def require_positive(name: str, value: float) -> None:
+    """Raise ValueError unless ``value`` is a positive finite number."""
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{name} must be positive and finite, found {value}")

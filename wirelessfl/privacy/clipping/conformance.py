@@ -1,0 +1,185 @@
+"""Checks for a clipping rule of your own: what the engine and the ledger rely on.
+
+Call it from a test: it returns nothing where all is well and raises `wirelessfl.errors.CheckFailed` with the first
+broken promise. The package's own rules are tested with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wirelessfl.errors import CheckFailed
+from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples
+from wirelessfl.streams import Streams
+
+ROUNDING = 1e-9
+"""Relative error that double precision may leave."""
+
+_CLIENTS, _BATCH, _STEPS = 5, 7, 3
+
+
+@dataclass(frozen=True)
+class ExampleStep:
+    """A ``Step`` made of plain values."""
+
+    streams: Streams
+    round_index: int
+    step: int
+    clients: NDArray[np.int64]
+    divisor: Tensor
+    learning_rate: float = 0.1
+
+    def take(self, rows: NDArray[np.int64]) -> ExampleStep:
+        """The same step of some of the clients."""
+        return replace(self, clients=self.clients[rows], divisor=self.divisor[rows])
+
+
+def check_clipping_rule(rule: ClippingRule, parts: Sequence[int] = (6, 4, 3, 1), seed: int = 0) -> None:
+    """Checks a rule on gradients from vanishing to huge, over two rounds of several steps.
+
+    Weighted gradients are within the sensitivity; weights lie in [0, 1] and are 0 for a gradient that is not a number;
+    padding counts for nothing; a client's rows depend neither on the other clients nor on earlier calls; arguments are
+    left alone; and unless the rule's law says that nothing is proven, the sensitivity of a step does not depend on
+    that step's gradients.
+
+    Args:
+        rule: The rule to check.
+        parts: Sizes of the parts (parameters) of a gradient, to fit a rule that tells them apart.
+        seed: Seed of the example gradients.
+
+    Raises:
+        CheckFailed: With what was promised and what was found.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    clients = np.array([11, 3, 42, 7, 5])
+    state = rule.start(_CLIENTS, torch.zeros(sum(parts), dtype=torch.float64))
+    _check_rows(state, state, "start")
+    _require(set(rule.lasting) <= state.keys(), f"lasting names {rule.lasting}, the state has {list(state)}")
+    for round_index in (1, 2):
+        for index in range(_STEPS):
+            step = ExampleStep(Streams(seed), round_index, index, clients, torch.full((_CLIENTS,), 5.0).double())
+            gradients, present = _example_gradients(parts, generator)
+            clipped = _check_step(rule, gradients, present, parts, state, step)
+            released = torch.randn(_CLIENTS, sum(parts), generator=generator, dtype=torch.float64)
+            after = rule.learn(released, clipped.state, step)
+            _check_rows(after, state, "learn")
+            state = after
+
+
+def samples_of(gradients: Tensor, present: Tensor, parts: Sequence[int]) -> Samples:
+    """The ``Samples`` of formed gradients (k, B, d), whose parts have these sizes."""
+    pieces = torch.split(gradients, list(parts), dim=-1)
+    squared_norms = torch.stack([piece.square().sum(-1) for piece in pieces], dim=-1)
+
+    def weighted_sum(weights: Tensor) -> Tensor:
+        each = weights[..., None] if weights.ndim == 2 else torch.repeat_interleave(weights, torch.tensor(parts), dim=2)
+        return (each * gradients).where(present[..., None], 0.0).sum(1)
+
+    return Samples(squared_norms, present, weighted_sum)
+
+
+def _check_step(
+    rule: ClippingRule,
+    gradients: Tensor,
+    present: Tensor,
+    parts: Sequence[int],
+    state: ClippingState,
+    step: ExampleStep,
+) -> Clipped:
+    samples = samples_of(gradients, present, parts)
+    before = {name: rows.clone() for name, rows in state.items()}
+    clipped = rule.clip(samples, state, step)
+    _check_bound(clipped, gradients, present, parts)
+    _require_equal(state, before, "clip changes the state it is given")
+    _require_same(rule.clip(samples, state, step), clipped, present, "a second call with equal arguments differs")
+    padded = samples_of(torch.where(present[..., None], gradients, 7.0), present, parts)
+    _require_same(rule.clip(padded, state, step), clipped, present, "padding changes the result")
+    rows = np.array([3, 0])
+    alone = samples_of(gradients[rows], present[rows], parts)
+    few = rule.clip(alone, {name: values[rows] for name, values in state.items()}, step.take(rows))
+    _require_same(few, _rows_of(clipped, rows), present[rows], "a client's result depends on the other clients")
+    if rule.law().unproven is None:
+        other = rule.clip(samples_of(3 * gradients.flip(1), present, parts), state, step)
+        same = torch.equal(other.sensitivity, clipped.sensitivity)
+        _require(same, "the sensitivity follows this step's raw gradients, and the law does not say so")
+    _check_not_a_number(rule, gradients, present, parts, state, step)
+    return clipped
+
+
+def _check_bound(clipped: Clipped, gradients: Tensor, present: Tensor, parts: Sequence[int]) -> None:
+    weights, sensitivity = clipped.weights, clipped.sensitivity
+    shapes = (present.shape, (*present.shape, len(parts)))
+    _require(weights.shape in shapes, f"weights have shape {tuple(weights.shape)} for samples {tuple(present.shape)}")
+    _require(sensitivity.shape == (len(present),), f"sensitivity has shape {tuple(sensitivity.shape)}")
+    bounded = bool(((sensitivity > 0) & sensitivity.isfinite()).all())
+    _require(bounded, f"sensitivity {sensitivity.tolist()} is not positive and finite")
+    _require(bool(((weights >= 0) & (weights <= 1))[present].all()), "weights lie outside [0, 1]")
+    each = weights[..., None] if weights.ndim == 2 else torch.repeat_interleave(weights, torch.tensor(parts), dim=2)
+    reach = torch.linalg.vector_norm(each * gradients, dim=-1) / sensitivity[:, None]
+    farthest = float(reach[present].max())
+    _require(farthest <= 1 + ROUNDING, f"a weighted gradient has {farthest:.9g} times the norm of the sensitivity")
+
+
+def _check_not_a_number(
+    rule: ClippingRule,
+    gradients: Tensor,
+    present: Tensor,
+    parts: Sequence[int],
+    state: ClippingState,
+    step: ExampleStep,
+) -> None:
+    for broken in (float("nan"), float("inf")):
+        spoilt = gradients.clone()
+        spoilt[:, 0] = broken
+        clipped = rule.clip(samples_of(spoilt, present, parts), state, step)
+        _require(bool((clipped.weights[:, 0] == 0).all()), f"a gradient of {broken} has a weight")
+        _require(bool(clipped.sensitivity.isfinite().all()), f"a gradient of {broken} makes the sensitivity infinite")
+
+
+def _check_rows(rows: ClippingState, like: ClippingState, source: str) -> None:
+    _require(rows.keys() == like.keys(), f"{source} gives rows {sorted(rows)}, start gives {sorted(like)}")
+    for name, values in rows.items():
+        _require(values.shape == like[name].shape, f"{source} changes the shape of {name} to {tuple(values.shape)}")
+        _require(len(values) == _CLIENTS, f"{source} gives {len(values)} rows of {name} for {_CLIENTS} clients")
+
+
+def _require_same(found: Clipped, expected: Clipped, present: Tensor, message: str) -> None:
+    _require(torch.allclose(found.weights[present], expected.weights[present], rtol=ROUNDING, atol=0), message)
+    _require(torch.allclose(found.sensitivity, expected.sensitivity, rtol=ROUNDING, atol=0), message)
+    _require_equal(found.state, expected.state, message)
+
+
+def _require_equal(found: ClippingState, expected: ClippingState, message: str) -> None:
+    same = found.keys() == expected.keys()
+    close = same and all(
+        torch.allclose(rows, expected[name], rtol=ROUNDING, atol=ROUNDING * float(expected[name].abs().max()))
+        for name, rows in found.items()
+    )
+    _require(close, message)
+
+
+def _rows_of(clipped: Clipped, rows: NDArray[np.int64]) -> Clipped:
+    state = {name: values[rows] for name, values in clipped.state.items()}
+    return Clipped(clipped.weights[rows], clipped.sensitivity[rows], state)
+
+
+def _example_gradients(parts: Sequence[int], generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """(k, B, d) gradients with norms from 1e-6 to 1e6 and some zeros, and (k, B) which of them are present."""
+    directions = torch.randn(_CLIENTS, _BATCH, sum(parts), generator=generator, dtype=torch.float64)
+    exponents = torch.rand(_CLIENTS, _BATCH, 1, generator=generator, dtype=torch.float64) * 12 - 6
+    gradients = directions * 10.0**exponents
+    gradients[:, 1] = 0.0
+    present = torch.rand(_CLIENTS, _BATCH, generator=generator) < 0.7
+    present[:, :2] = True
+    return gradients, present
+
+
+def _require(holds: bool, found: str) -> None:
+    if not holds:
+        raise CheckFailed(f"not a conforming clipping rule: {found}")

@@ -1,0 +1,73 @@
+"""Clipping to one public norm: fixed, or on a public schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from wirelessfl.privacy.clipping.base import Clipped, ClippingState, Memoryless, Samples, Step, require_positive, shrink
+from wirelessfl.privacy.clipping.schedule import Schedule
+from wirelessfl.privacy.clipping_laws import ClippingLaw, DynamicClip, FixedClip
+
+
+def clip_to(samples: Samples, clip: Tensor, state: ClippingState) -> Clipped:
+    """Scale every gradient of client i to norm ``clip[i]`` where it exceeds it; ``clip`` (k,)."""
+    return Clipped(shrink(samples.norms(), clip[:, None]), clip, state)
+
+
+@dataclass(frozen=True)
+class FlatClipping(Memoryless):
+    """g ← g · min(1, C/‖g‖) with one C for all (Abadi et al., "Deep learning with differential privacy", CCS 2016).
+
+    Attributes:
+        clip_norm: C.
+
+    Raises:
+        ValueError: If C is not positive and finite.
+    """
+
+    clip_norm: float
+
+    def __post_init__(self) -> None:
+        require_positive("clip_norm", self.clip_norm)
+
+    def law(self) -> ClippingLaw:
+        """A public norm."""
+        return FixedClip()
+
+    def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
+        """See ``ClippingRule.clip``."""
+        return clip_to(samples, samples.squared_norms.new_full((len(samples.present),), self.clip_norm), state)
+
+
+@dataclass(frozen=True)
+class DynamicClipping(Memoryless):
+    """Flat clipping to a norm on a public schedule, beside a noise multiplier on one of its own (Du et al. 2021).
+
+    The schedules are public, so the rule itself costs nothing; each round is one event of its own multiplier.
+
+    Attributes:
+        clip_norm: C_m for each round, see ``Geometric``.
+        nominal_multiplier: The one noise multiplier that the published formula uses for all rounds.
+
+    Raises:
+        ValueError: If the first norm is not positive, or the multiplier is negative, infinite or not a number.
+    """
+
+    clip_norm: Schedule
+    nominal_multiplier: float
+
+    def __post_init__(self) -> None:
+        require_positive("clip_norm in round 1", self.clip_norm.at(1))
+        if not 0 <= self.nominal_multiplier < float("inf"):
+            raise ValueError(f"nominal_multiplier must be finite and not negative, found {self.nominal_multiplier}")
+
+    def law(self) -> ClippingLaw:
+        """A public schedule whose paper counts one multiplier."""
+        return DynamicClip(self.nominal_multiplier)
+
+    def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
+        """See ``ClippingRule.clip``."""
+        clip_norm = self.clip_norm.at(step.round_index)
+        return clip_to(samples, samples.squared_norms.new_full((len(samples.present),), clip_norm), state)

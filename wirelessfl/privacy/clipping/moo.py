@@ -1,0 +1,130 @@
+"""MOO adaptive clipping: C descends the gradient of loss plus a penalty on C (DESIGN.md §4; moo-adaptive-clipping).
+
+The paper minimises L_model + κC by C ← max(C − η_C (κ − S/C), 10⁻³), where S tells how much the loss falls per unit of
+C. After a gradient step θ' = θ − η g̃(C) it is S = η ⟨∇L(θ'), ∂g̃/∂C⟩. The rules below differ in what they take for
+∇L(θ') and ∂g̃/∂C. Both need two successive steps of a round; the first step of a round, which starts from another
+model, leaves C as it is. C is a memory that each client keeps from round to round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from wirelessfl.privacy.clipping.base import Clipped, ClippingState, Samples, Step, require_positive
+from wirelessfl.privacy.clipping.flat import clip_to
+from wirelessfl.privacy.clipping_laws import ClippingLaw, MooClip
+
+SMALLEST_CLIP = 1e-3
+"""The paper's floor, its equation (12)."""
+
+
+def moo_clip(clip_norm: Tensor, loss_sensitivity: Tensor, penalty: float, clip_learning_rate: float) -> Tensor:
+    """C ← max(C − η_C (κ − S/C), 10⁻³), equations (10) to (12); C stays where S is not finite.
+
+    Args:
+        clip_norm: (k,) C.
+        loss_sensitivity: (k,) S.
+        penalty: κ.
+        clip_learning_rate: η_C.
+    """
+    following = clip_norm - clip_learning_rate * (penalty - loss_sensitivity / clip_norm)
+    return torch.where(following.isfinite(), following.clamp(min=SMALLEST_CLIP), clip_norm)
+
+
+@dataclass(frozen=True)
+class _Moo:
+    """What both kinds of feedback have in common.
+
+    Attributes:
+        initial_clip: C in a client's first step.
+        penalty: κ, what a unit of C is worth in units of loss.
+        clip_learning_rate: η_C.
+
+    Raises:
+        ValueError: If a value is out of range.
+    """
+
+    initial_clip: float
+    penalty: float
+    clip_learning_rate: float
+
+    def __post_init__(self) -> None:
+        require_positive("initial_clip", self.initial_clip)
+        require_positive("clip_learning_rate", self.clip_learning_rate)
+        if not 0 <= self.penalty < float("inf"):
+            raise ValueError(f"penalty must be finite and not negative, found {self.penalty}")
+
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """C."""
+        return ("clip_norm",)
+
+    def start(self, clients: int, like: Tensor) -> ClippingState:
+        """C, and ∂g̃/∂C of the step before."""
+        return {
+            "clip_norm": like.new_full((clients,), self.initial_clip),
+            "direction": like.new_zeros(clients, len(like)),
+        }
+
+    def _follow(self, gradient: Tensor, state: ClippingState, step: Step) -> Tensor:
+        """(k,) C after S = η ⟨gradient, direction⟩; unchanged in the first step of a round."""
+        if step.step == 0:
+            return state["clip_norm"]
+        loss_sensitivity = step.learning_rate * (gradient * state["direction"]).sum(1)
+        return moo_clip(state["clip_norm"], loss_sensitivity, self.penalty, self.clip_learning_rate)
+
+
+@dataclass(frozen=True)
+class PublishedMooClipping(_Moo):
+    """Feedback as published: S from raw gradients, so that C reveals private data and no guarantee holds.
+
+    ∇L(θ') is the raw gradient of the next batch, and ∂g̃/∂C the exact derivative at fixed noise: with the sum over
+    unclipped gradients U, g̃ = (U + C D)/L gives ∂g̃/∂C = D/L = (g̃ − U/L)/C. The new C holds at once, as in the
+    paper's Algorithm 1.
+    """
+
+    def law(self) -> ClippingLaw:
+        """Nothing is proven."""
+        return MooClip(feedback="published")
+
+    def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
+        """See ``ClippingRule.clip``; three sums of raw gradients a step instead of one."""
+        everyone = torch.ones_like(samples.squared_norms[:, :, 0])
+        clip_norm = self._follow(samples.weighted_sum(everyone) / step.divisor[:, None], state, step)
+        clipped = clip_to(samples, clip_norm, state)
+        unclipped = samples.weighted_sum((clipped.weights == 1).to(everyone))
+        return Clipped(clipped.weights, clip_norm, {"clip_norm": clip_norm, "unclipped": unclipped})
+
+    def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
+        """Keeps ∂g̃/∂C for the next step."""
+        clip_norm = state["clip_norm"]
+        direction = (released - state["unclipped"]) / (step.divisor * clip_norm)[:, None]
+        return {"clip_norm": clip_norm, "direction": direction}
+
+
+@dataclass(frozen=True)
+class PrivateMooClipping(_Moo):
+    """Feedback from noised gradients only: S ≈ η ⟨g̃_{t+1}, g̃_t⟩/C, which is post-processing and costs nothing.
+
+    Noised gradients stand in for ∇L(θ'), and g̃_t/C for ∂g̃/∂C, which is exact where every sample is clipped. The new
+    C holds from the next step on.
+    """
+
+    def law(self) -> ClippingLaw:
+        """As a public norm, for whoever sees the local noised gradients."""
+        return MooClip(feedback="private")
+
+    def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
+        """See ``ClippingRule.clip``."""
+        return clip_to(samples, state["clip_norm"], state)
+
+    def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
+        """Updates C, and keeps g̃_t/C_t for the next step."""
+        gradient = released / step.divisor[:, None]
+        return {
+            "clip_norm": self._follow(gradient, state, step),
+            "direction": gradient / state["clip_norm"][:, None],
+        }

@@ -1,0 +1,62 @@
+"""One norm for each layer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from wirelessfl.privacy.clipping.base import Clipped, ClippingState, Memoryless, Samples, Step, require_positive, shrink
+from wirelessfl.privacy.clipping_laws import ClippingLaw, PerLayerClip
+
+
+@dataclass(frozen=True)
+class PerLayerClipping(Memoryless):
+    """The part of a gradient in layer j is scaled to norm C_j; a whole gradient is then within √(ΣC_j²).
+
+    Source: McMahan, Ramage, Talwar, Zhang, "Learning differentially private recurrent language models", ICLR 2018.
+
+    Attributes:
+        clip_norms: (J,) C_j.
+        layer_of: (L,) the layer of each part of the gradient, from 0, such as the weight and the bias of layer 0.
+
+    Raises:
+        ValueError: If a norm is not positive and finite, or the layers are not 0 … J − 1.
+    """
+
+    clip_norms: tuple[float, ...]
+    layer_of: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        for norm in self.clip_norms:
+            require_positive("each of clip_norms", norm)
+        if set(self.layer_of) != set(range(len(self.clip_norms))) or not self.clip_norms:
+            raise ValueError(f"{len(self.clip_norms)} norms do not fit layers numbered {sorted(set(self.layer_of))}")
+
+    @classmethod
+    def split(cls, clip_norm: float, layer_of: tuple[int, ...]) -> PerLayerClipping:
+        """Equal norms C/√J for the J layers, so that a whole gradient is within C."""
+        layers = len(set(layer_of))
+        return cls((clip_norm / math.sqrt(max(layers, 1)),) * layers, layer_of)
+
+    def law(self) -> ClippingLaw:
+        """Public norms whose papers print another sensitivity."""
+        return PerLayerClip(self.clip_norms)
+
+    def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
+        """See ``ClippingRule.clip``.
+
+        Raises:
+            ValueError: If the norms are not those of the L parts, as under a wavelet norm.
+        """
+        squared = samples.squared_norms
+        if squared.shape[-1] != len(self.layer_of):
+            raise ValueError(
+                f"clipping by layer needs the norms of {len(self.layer_of)} parts, not {squared.shape[-1]}"
+            )
+        layer_of = torch.tensor(self.layer_of, device=squared.device)
+        per_layer = squared.new_zeros(*squared.shape[:2], len(self.clip_norms)).index_add(2, layer_of, squared)
+        weights = shrink(per_layer.sqrt(), squared.new_tensor(self.clip_norms))
+        sensitivity = math.sqrt(sum(norm**2 for norm in self.clip_norms))
+        return Clipped(weights[:, :, layer_of], squared.new_full((len(squared),), sensitivity), state)

@@ -1,0 +1,68 @@
+"""Public schedules: numbers fixed before the run, one a round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from wirelessfl.privacy.clipping.base import require_positive
+
+
+class Schedule(Protocol):
+    """A number for each round."""
+
+    def at(self, round_index: int) -> float:
+        """The value in a round, counted from 1."""
+        ...
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same number in every round.
+
+    Raises:
+        ValueError: If it is negative, infinite or not a number.
+    """
+
+    value: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.value < float("inf"):
+            raise ValueError(f"a constant schedule must be finite and not negative, found {self.value}")
+
+    def at(self, round_index: int) -> float:
+        """The number."""
+        return self.value
+
+
+@dataclass(frozen=True)
+class Geometric:
+    """From ``first`` by equal factors: first · ratio^((m − 1)/rounds) in round m.
+
+    Source: Du, Li, Feng, Chen, "Dynamic differential-privacy preserving SGD", arXiv:2111.00173, which lets the
+    clipping norm decay as C_t = C_0 ρ_c^(−t/T) and the privacy parameter of a step follow μ_t = μ_0 ρ_μ^(t/T), its
+    noise multiplier being 1/μ_t. Here t counts communication rounds, T = ``rounds``, so that every client is on the
+    same public schedule however often it takes part. After the last round the value at its end is kept.
+
+    Attributes:
+        first: The value in round 1.
+        ratio: Value after all rounds over the first one: below 1 decays, above 1 grows.
+        rounds: Rounds M of the run.
+
+    Raises:
+        ValueError: If a value is not positive and finite.
+    """
+
+    first: float
+    ratio: float
+    rounds: int
+
+    def __post_init__(self) -> None:
+        require_positive("first", self.first)
+        require_positive("ratio", self.ratio)
+        require_positive("rounds", self.rounds)
+
+    def at(self, round_index: int) -> float:
+        """The value in a round, counted from 1."""
+        progress = min(round_index - 1, self.rounds) / self.rounds
+        return float(self.first * self.ratio**progress)

@@ -1,0 +1,34 @@
+"""Noise mechanisms: what is added to clipped sums, at the clients and at the server. Importing this needs torch."""
+
+from __future__ import annotations
+
+from wirelessfl.privacy.mechanisms.base import LocalSteps, NoiseMechanism, PerSampleGradients, standard_normals
+from wirelessfl.privacy.mechanisms.conformance import check_noise_mechanism
+from wirelessfl.privacy.mechanisms.gaussian import GaussianMechanism, MeanGaussianMechanism
+from wirelessfl.privacy.mechanisms.haar import HaarMechanism, clip_by_haar_norm, haar_squared_norms, padded_length
+from wirelessfl.privacy.mechanisms.server import (
+    ServerNoise,
+    haar_server_noise,
+    server_noise_std,
+    server_weights,
+    white_server_noise,
+)
+
+__all__ = [
+    "GaussianMechanism",
+    "HaarMechanism",
+    "LocalSteps",
+    "MeanGaussianMechanism",
+    "NoiseMechanism",
+    "PerSampleGradients",
+    "ServerNoise",
+    "check_noise_mechanism",
+    "clip_by_haar_norm",
+    "haar_server_noise",
+    "haar_squared_norms",
+    "padded_length",
+    "server_noise_std",
+    "server_weights",
+    "standard_normals",
+    "white_server_noise",
+]

@@ -1,0 +1,136 @@
+"""The protocol of noise mechanisms, and where their random numbers come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wirelessfl.privacy.clipping import ClippingRule, Step
+from wirelessfl.privacy.releases import Release, SecureSum
+from wirelessfl.privacy.releases.dp_sgd import Sampling
+from wirelessfl.privacy.spending import Caveat
+
+
+class PerSampleGradients(Protocol):
+    """The gradients of one step; ``wirelessfl.learning.SampleGradients`` is one, and says what each method gives."""
+
+    present: Tensor
+
+    def squared_norms(self) -> Tensor:
+        """(k, B, L) squared norms of the parts of each sample's gradient."""
+        ...
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """(k, d) sums of the weighted gradients."""
+        ...
+
+    def formed(self) -> Iterator[tuple[slice, Tensor]]:
+        """The gradients themselves, (k, b, d) for a slice of the samples at a time."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSteps:
+    """The local steps of one round in public numbers: all that a record of them needs besides rule and mechanism.
+
+    Attributes:
+        round_index: Communication round, from 1.
+        clients: (n,) who trained and sent the result.
+        samples: (n,) n_i.
+        batch_size: Samples in a full batch, the same for all; their expected number under Poisson sampling.
+        steps: (n,) local steps in this round.
+        steps_before: (n,) local steps in earlier rounds.
+        sampling: How batches were drawn, see ``DpSgdRelease``.
+        dimension: d.
+        secure_sum: The secure aggregation that hid the uploads; None for none.
+        linear_upload: Whether an upload of one step is a constant times the noised mean, see ``ZcdpRelease``.
+        caveat: A circumstance that voids the accounted guarantee.
+    """
+
+    round_index: int
+    clients: NDArray[np.int64]
+    samples: NDArray[np.int64]
+    batch_size: int
+    steps: NDArray[np.int64]
+    steps_before: NDArray[np.int64]
+    sampling: Sampling
+    dimension: int
+    secure_sum: SecureSum | None = None
+    linear_upload: bool = False
+    caveat: Caveat | None = None
+
+    def batch_sizes(self) -> NDArray[np.int64]:
+        """(n,) samples in a full batch of each client, at most n_i."""
+        return np.minimum(self.batch_size, self.samples)
+
+    def smallest_batches(self) -> NDArray[np.int64]:
+        """(n,) samples in the last batch of a pass over the data, the smallest."""
+        return self.samples - (-(-self.samples // self.batch_size) - 1) * self.batch_size
+
+
+class NoiseMechanism(Protocol):
+    """Noise on the sum of clipped gradients of each client, in each local step.
+
+    Mechanisms are frozen and draw from ``step.streams`` alone: once for each client, step and round, so that a
+    client's noise depends neither on the other clients nor on how they are grouped, and never on data. Check a
+    mechanism of your own with ``check_noise_mechanism``.
+    """
+
+    def squared_norms(self, gradients: PerSampleGradients) -> Tensor:
+        """(k, B, L) squared norms by which gradients are to be clipped, in the domain this noise is calibrated to.
+
+        L is 1 where the norm does not split into parts.
+        """
+        ...
+
+    def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
+        """Adds noise to sums in place.
+
+        Args:
+            total: (k, d) sums of clipped gradients.
+            sensitivity: (k,) bound on the norm, as ``squared_norms`` measures it, of one gradient in the sum.
+            step: Whose and which step this is.
+
+        Returns:
+            (k,) the noise multiplier used: standard deviation over sensitivity, as the record understands it.
+        """
+        ...
+
+    def release(self, steps: LocalSteps, clipping: ClippingRule) -> Release:
+        """The record of a round's local steps for the ledger.
+
+        Raises:
+            ValueError: If no record covers this combination.
+        """
+        ...
+
+
+def standard_normals(purpose: str, step: Step, out: Tensor) -> Tensor:
+    """Fills ``out`` with standard normal numbers.
+
+    Args:
+        purpose: Names the random stream; the local step is added to it.
+        step: Whose and which step this is.
+        out: (k, length), row i of which becomes a function of seed, purpose, round, step and client i alone (and of
+            length, dtype and kind of device).
+
+    Returns:
+        ``out``.
+    """
+    for row, generator in zip(out, client_generators(purpose, step, out), strict=True):
+        row.normal_(generator=generator)
+    return out
+
+
+def client_generators(purpose: str, step: Step, like: Tensor) -> Iterator[torch.Generator]:
+    """A generator for each client in turn, on the device of ``like``; use each before asking for the next."""
+    generator = torch.Generator(device=like.device)
+    name = f"{purpose}/{step.step}"
+    for client in step.clients.tolist():
+        yield generator.manual_seed(step.streams.torch_seed(name, step.round_index, client))

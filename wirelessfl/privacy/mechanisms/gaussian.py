@@ -1,0 +1,111 @@
+"""White Gaussian noise: on the sum, relative to the sensitivity, or on the mean, of absolute size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from wirelessfl.privacy.clipping import ClippingRule, FlatClipping, Schedule, Step
+from wirelessfl.privacy.mechanisms.base import LocalSteps, PerSampleGradients, client_generators
+from wirelessfl.privacy.releases import DpSgdRelease, ZcdpRelease
+
+PURPOSE = "gradient_noise"
+"""The random streams of local noise."""
+
+
+def add_white_noise(total: Tensor, noise_std: Tensor, step: Step) -> None:
+    """Adds N(0, noise_std[i]²) to every element of row i of ``total`` (k, d), in place; nothing where it is 0."""
+    stds = noise_std.tolist()
+    if not any(stds):
+        return
+    noise = torch.empty_like(total[0])
+    for row, std, generator in zip(total, stds, client_generators(PURPOSE, step, total), strict=True):
+        row.add_(noise.normal_(generator=generator), alpha=std)
+
+
+@dataclass(frozen=True)
+class GaussianMechanism:
+    """N(0, (zC)² I) on the sum of gradients clipped to norm C (Abadi et al., CCS 2016).
+
+    Attributes:
+        noise_multiplier: z in each round; 0 adds no noise.
+    """
+
+    noise_multiplier: Schedule
+
+    def squared_norms(self, gradients: PerSampleGradients) -> Tensor:
+        """Of the gradients as they are."""
+        return gradients.squared_norms()
+
+    def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
+        """See ``NoiseMechanism.add``."""
+        multiplier = torch.full_like(sensitivity, self.noise_multiplier.at(step.round_index))
+        add_white_noise(total, multiplier * sensitivity, step)
+        return multiplier
+
+    def release(self, steps: LocalSteps, clipping: ClippingRule) -> DpSgdRelease:
+        """See ``NoiseMechanism.release``."""
+        return DpSgdRelease(
+            steps.round_index,
+            steps.clients,
+            self.noise_multiplier.at(steps.round_index),
+            steps.batch_sizes(),
+            steps.steps,
+            steps.sampling,
+            steps.steps_before,
+            clipping=clipping.law(),
+            caveat=steps.caveat,
+        )
+
+
+@dataclass(frozen=True)
+class MeanGaussianMechanism:
+    """N(0, σ² I) on the mean over a mini-batch, with σ in units of the gradient (the zCDP paper, Algorithm 1).
+
+    On the sum over a batch with divisor γ it is N(0, (γσ)² I): with gradients clipped to G a step is
+    2G²/(γ²σ²)-zCDP for one sample replaced.
+
+    Attributes:
+        noise_std: σ.
+
+    Raises:
+        ValueError: If σ is negative, infinite or not a number.
+    """
+
+    noise_std: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.noise_std < float("inf"):
+            raise ValueError(f"noise_std must be finite and not negative, found {self.noise_std}")
+
+    def squared_norms(self, gradients: PerSampleGradients) -> Tensor:
+        """Of the gradients as they are."""
+        return gradients.squared_norms()
+
+    def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
+        """See ``NoiseMechanism.add``."""
+        noise_std = self.noise_std * step.divisor
+        add_white_noise(total, noise_std, step)
+        return noise_std / sensitivity
+
+    def release(self, steps: LocalSteps, clipping: ClippingRule) -> ZcdpRelease:
+        """See ``NoiseMechanism.release``; only for one public norm G and shuffled batches."""
+        if not isinstance(clipping, FlatClipping):
+            raise ValueError(f"noise of absolute size needs flat clipping, found {type(clipping).__name__}")
+        if steps.sampling == "poisson":
+            raise ValueError("noise on the mean of a batch is accounted for shuffled batches only, found poisson")
+        return ZcdpRelease(
+            steps.round_index,
+            steps.clients,
+            clipping.clip_norm,
+            self.noise_std,
+            steps.smallest_batches(),
+            steps.steps,
+            steps.steps_before,
+            reshuffled=steps.sampling == "reshuffle",
+            secure_sum=steps.secure_sum,
+            linear_upload=steps.linear_upload,
+            caveat=steps.caveat,
+        )
