@@ -46,7 +46,7 @@ BAD = {
     "uplink: {kind: null}": "uplink.kind: found null; allowed: ideal | over_the_air",
     "training: {privacy: {mechanism: gaussian}}": "training.privacy.mechanism: found gaussian; allowed: none",
     "channel: {fading: rayleigh}": "channel.fading: found rayleigh; allowed: a mapping such as {model: rayleigh}; model:"
-    " rayleigh | static | package.module:Name; did you mean {model: rayleigh}?",
+    " rayleigh | rician | nakagami | static | package.module:Name; did you mean {model: rayleigh}?",
     "model: null": "model: found null; allowed: a mapping such as {name: mlp}; name: mlp |",
     "model: {name: 'a b:c'}": "model.name: found a b:c; allowed: package.module:Name",
     "model: {name: 'a:b', options: 3}": "model.options: found 3; allowed: a mapping of plain values",
