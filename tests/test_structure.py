@@ -14,7 +14,8 @@ import wirelessfl
 PACKAGE = Path(wirelessfl.__file__).parent
 
 FLOORS = (
-    {"cli", "__main__"},
+    {"__main__"},
+    {"cli"},
     {"api"},
     {"folder", "interrupts"},
     {"summary"},

@@ -38,8 +38,8 @@ BAD = {
     "'@x': 1": "f.yaml:2: @x: found an unknown key (with the value 1); allowed: name,",
     "<<: {seed: 3}": "f.yaml:2: <<: found an unknown key",
     # tags of variants
-    "channel: {fading: {model: rayliegh}}": "f.yaml:2: channel.fading.model: found rayliegh; allowed: rayleigh | static "
-    "| package.module:Name; did you mean rayleigh?",
+    "channel: {fading: {model: rayliegh}}": "f.yaml:2: channel.fading.model: found rayliegh; allowed: rayleigh | "
+    "rician | nakagami | static | package.module:Name; did you mean rayleigh?",
     "data: {dataset: {name: fashion-mnist}}": "did you mean fashion_mnist?",
     "data: {dataset: {name: MNIST}}": "did you mean mnist?",
     "uplink:\n  kind: [ideal]": "f.yaml:3: uplink.kind: found [ideal]; allowed: ideal | over_the_air",
