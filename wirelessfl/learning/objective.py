@@ -16,7 +16,7 @@ def sample_losses(logits: Tensor, targets: Tensor) -> Tensor:
     Returns:
         (...) losses.
     """
-    return -torch.log_softmax(logits, dim=-1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+    return -_log_softmax(logits).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
 def losses_and_derivative(logits: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -30,9 +30,13 @@ def losses_and_derivative(logits: Tensor, targets: Tensor, weights: Tensor) -> t
     Returns:
         (...) losses ℓ and (..., num_classes) ∂(Σ weights · ℓ)/∂logits.
     """
-    log_probability = torch.log_softmax(logits, dim=-1)
-    own = targets.unsqueeze(-1)
-    losses = -log_probability.gather(-1, own).squeeze(-1)
-    derivative = log_probability.exp_()
-    derivative.scatter_add_(-1, own, derivative.new_full((), -1.0).expand(own.shape))
-    return losses, derivative.mul_(weights.unsqueeze(-1))
+    log_probability = _log_softmax(logits)
+    own, weights = targets.unsqueeze(-1), weights.unsqueeze(-1)
+    losses = log_probability.gather(-1, own).squeeze(-1).neg_()
+    derivative = log_probability.exp_().mul_(weights)
+    return losses, derivative.scatter_add_(-1, own, -weights)
+
+
+def _log_softmax(logits: Tensor) -> Tensor:
+    """In single precision at least, also where products were taken in bfloat16."""
+    return torch.log_softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))

@@ -1,8 +1,10 @@
-"""The data of one block of clients, laid out so that a step takes a slice of it."""
+"""The data of one block of clients, laid out step by step before training begins."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,21 +14,25 @@ from wirelessfl.learning.batches import Batches
 from wirelessfl.learning.population import Shards
 
 
-@dataclass(frozen=True)
-class Batch:
-    """The mini-batches of one step.
+class Batch(NamedTuple):
+    """The mini-batches of one step, of the first a clients of a block: those that have not finished.
 
     Attributes:
-        inputs: (a, b, *feature) for the first a clients of the block, those that have not finished.
+        places: (a, b) which of its own samples each client takes, as columns of ``BlockData.own_rows``.
+        rows: (a, b) the same as rows of ``BlockData.inputs``.
         targets: (a, b).
-        present: (a, b) bool; False where a client's batch is smaller than the largest.
+        present: (a, b) bool; False where a client's batch is smaller than the largest. Such places repeat a
+            sample of the same client.
         weights: (a, b), 1/divisor where present, else 0.
+        divisor: (a,) what the sum over a batch is divided by.
     """
 
-    inputs: Tensor
+    places: Tensor
+    rows: Tensor
     targets: Tensor
     present: Tensor
     weights: Tensor
+    divisor: Tensor
 
 
 @dataclass(frozen=True)
@@ -40,65 +46,49 @@ class BlockData:
         inputs: (N, *feature) samples, in the dtype of the computation.
         targets: (N,) labels.
         own_rows: (k, n_max) rows of each client's samples, padded with its first.
-        places: (S, k, B) samples of each batch as places in ``own_rows``, padded with 0.
-        present: (S, k, B) bool, what is no padding.
-        divisor: (S, k) what the sum over a batch is divided by.
-        weights: (S, k, B), 1/divisor where present, else 0.
-        active: Clients still training in each step.
-        width: Largest batch in each step, at least 1.
+        batches: One entry a step.
+        seen: (k,) samples in all batches of a client.
     """
 
     inputs: Tensor
     targets: Tensor
     own_rows: Tensor
-    places: Tensor
-    present: Tensor
-    divisor: Tensor
-    weights: Tensor
-    active: list[int]
-    width: list[int]
+    batches: Sequence[Batch]
+    seen: Tensor
 
     @classmethod
     def of(cls, shards: Shards, batches: Batches, like: Tensor) -> BlockData:
         """Lay out ``shards`` of k clients in their batches, on the device and in the dtype of ``like``."""
-        there = shards.to(like.device)
-        padding = torch.arange(there.index.shape[1], device=like.device) >= there.sizes[:, None]
-        counts = torch.from_numpy(batches.counts).to(like.device)
+        device = like.device
+        there = shards.to(device)
+        padding = torch.arange(there.index.shape[1], device=device) >= there.sizes[:, None]
+        own_rows = torch.where(padding, there.index[:, :1], there.index)
+        places = torch.from_numpy(batches.index).to(device)
+        counts = torch.from_numpy(batches.counts).to(device)
         divisor = torch.from_numpy(batches.divisor).to(like)
-        present = torch.arange(batches.index.shape[2], device=like.device) < counts[:, :, None]
-        return cls(
-            there.inputs.to(like.dtype),
-            there.targets,
-            torch.where(padding, there.index[:, :1], there.index),
-            torch.from_numpy(batches.index).to(like.device),
-            present,
-            divisor,
-            present / divisor[:, :, None],
-            (np.arange(len(batches.index))[:, None] < batches.steps).sum(axis=1).tolist(),
-            np.maximum(1, batches.counts.max(axis=1, initial=0)).tolist(),
-        )
+        rows = own_rows.expand(len(places), -1, -1).gather(2, places)
+        present = torch.arange(places.shape[2], device=device) < counts[:, :, None]
+        whole = (places, rows, there.targets[rows], present, present / divisor[:, :, None], divisor)
+        return cls(there.inputs.to(like.dtype), there.targets, own_rows, _per_step(whole, batches), counts.sum(dim=0))
 
     @property
     def clients(self) -> int:
         """The number of clients k."""
         return len(self.own_rows)
 
-    @property
-    def steps(self) -> int:
-        """S, the steps of the client with most."""
-        return len(self.active)
+    def inputs_of(self, batch: Batch) -> Tensor:
+        """(a, b, *feature) the samples of ``batch``."""
+        flat = self.inputs.index_select(0, batch.rows.flatten())
+        return flat.view(*batch.rows.shape, *flat.shape[1:])
 
-    def of_step(self, step: int, values: Tensor) -> Tensor:
-        """What of ``values`` (S, k, B) concerns ``step``: (a, b)."""
-        return values[step, : self.active[step], : self.width[step]]
 
-    def batch(self, step: int) -> Batch:
-        """The batches of the clients that are active in ``step``."""
-        places = self.of_step(step, self.places)
-        rows = self.own_rows[: len(places)].gather(1, places)
-        return Batch(
-            self.inputs[rows],
-            self.targets[rows],
-            self.of_step(step, self.present),
-            self.of_step(step, self.weights),
-        )
+def _per_step(whole: Sequence[Tensor], batches: Batches) -> list[Batch]:
+    """Cut (S, k, B) tensors, and (S, k) ones, into steps, active clients and the largest batch."""
+    steps = [Batch(*parts) for parts in zip(*(values.unbind(0) for values in whole), strict=True)]
+    active = (np.arange(len(steps))[:, None] < batches.steps).sum(axis=1)
+    width = np.maximum(1, batches.counts.max(axis=1, initial=0))
+    uneven = (active < len(batches.steps)) | (width < batches.index.shape[2])
+    for step in np.flatnonzero(uneven).tolist():
+        a, b = int(active[step]), int(width[step])
+        steps[step] = Batch(*(values[:a, :b] if values.ndim == 2 else values[:a] for values in steps[step]))
+    return steps

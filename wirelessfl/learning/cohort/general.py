@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from wirelessfl.learning.cohort.block import BlockData
+from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.objective import sample_losses
 
@@ -71,21 +71,23 @@ class GeneralModels:
         self.data = data
         self.matrix = start.expand(data.clients, -1).clone()
         self.trained = [self.matrix]
+        self.accumulated = [torch.zeros_like(self.matrix)]
         self.anchors = [start]
 
-    def add_gradient(self, step: int, into: list[Tensor], decay: float) -> Tensor:
+    def add_gradient(self, batch: Batch, decay: float) -> Tensor:
         """See ``LocalModels.add_gradient``."""
-        batch = self.data.batch(step)
-        parameters = self.matrix[: len(batch.targets)]
-        gradient, losses = self.gradients.weighted(parameters, batch.inputs, batch.targets, batch.weights)
-        into[0].mul_(decay).add_(gradient)
+        active = len(batch.rows)
+        gradient, losses = self.gradients.weighted(
+            self.matrix[:active], self.data.inputs_of(batch), batch.targets, batch.weights
+        )
+        self.accumulated[0][:active].mul_(decay).add_(gradient)
         return losses
 
-    def samples(self, step: int) -> GeneralSampleGradients:
+    def samples(self, batch: Batch) -> GeneralSampleGradients:
         """See ``SampledModels.samples``."""
-        batch = self.data.batch(step)
-        parameters = self.matrix[: len(batch.targets)]
-        return GeneralSampleGradients(self.gradients, parameters, batch.inputs, batch.targets, batch.present)
+        parameters = self.matrix[: len(batch.rows)]
+        inputs = self.data.inputs_of(batch)
+        return GeneralSampleGradients(self.gradients, parameters, inputs, batch.targets, batch.present)
 
     def updates(self) -> Tensor:
         """See ``LocalModels.updates``."""

@@ -6,24 +6,28 @@ from typing import Protocol
 
 from torch import Tensor
 
+from wirelessfl.learning.cohort.block import Batch
 from wirelessfl.learning.cohort.transform import SampleGradients
 
 
 class LocalModels(Protocol):
     """k local models and their gradients, in whatever coordinates suit the computation.
 
-    The training loop owns optimizer and schedule; it changes ``trained`` in place between the calls.
+    The training loop owns optimizer and schedule; it changes ``trained`` in place between the calls, and only
+    the rows of clients that are still active.
 
     Attributes:
         trained: Matrices (k, m_j) of coordinates, a row a client, that start at ``anchors``.
-        anchors: Of each matrix the values (m_j,) at the global model, for the proximal term.
+        accumulated: The accumulated gradient by each of them (k, m_j), which starts at zero.
+        anchors: Of each matrix the values (m_j,) or () at the global model, for the proximal term.
     """
 
     trained: list[Tensor]
+    accumulated: list[Tensor]
     anchors: list[Tensor]
 
-    def add_gradient(self, step: int, into: list[Tensor], decay: float) -> Tensor:
-        """into_j ← decay · into_j + gradient of the mean batch loss by ``trained[j]``, for the active rows.
+    def add_gradient(self, batch: Batch, decay: float) -> Tensor:
+        """accumulated_j ← decay · accumulated_j + gradient of the mean batch loss, for the active rows.
 
         Returns:
             (a, b) losses of the samples, arbitrary in padding.
@@ -38,6 +42,6 @@ class LocalModels(Protocol):
 class SampledModels(LocalModels, Protocol):
     """Local models that also give per-sample gradients; ``trained`` is then one (k, d) matrix."""
 
-    def samples(self, step: int) -> SampleGradients:
-        """The per-sample gradients of the batches of ``step``."""
+    def samples(self, batch: Batch) -> SampleGradients:
+        """The per-sample gradients of a step."""
         ...

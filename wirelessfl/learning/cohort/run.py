@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wirelessfl.learning.cohort.block import BlockData
+from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.local import LocalModels
 from wirelessfl.learning.cohort.training import CohortBlock, LocalTraining
 from wirelessfl.learning.cohort.transform import (
@@ -20,6 +21,23 @@ from wirelessfl.learning.cohort.transform import (
     StepContext,
     TransformState,
 )
+from wirelessfl.learning.optimizers import OptimizerState
+
+
+class _Group(NamedTuple):
+    """One matrix of trained coordinates and what its optimizer keeps, all by client."""
+
+    trained: Tensor
+    accumulated: Tensor
+    anchor: Tensor
+    state: OptimizerState
+
+    def first(self, active: int) -> _Group:
+        """The rows of the first ``active`` clients."""
+        if active == len(self.trained):
+            return self
+        state = {name: rows[:active] for name, rows in self.state.items()}
+        return _Group(self.trained[:active], self.accumulated[:active], self.anchor, state)
 
 
 class LocalRun:
@@ -29,24 +47,24 @@ class LocalRun:
         self.models = models
         self.training = training
         self.data = data
-        self.accumulated = [torch.zeros_like(matrix) for matrix in models.trained]
-        self.optimizer_states = [training.optimizer.start(matrix) for matrix in models.trained]
-        self.losses = torch.zeros_like(data.weights)
+        self.groups = [
+            _Group(matrix, accumulated, anchor, training.optimizer.start(matrix))
+            for matrix, accumulated, anchor in zip(models.trained, models.accumulated, models.anchors, strict=True)
+        ]
+        self.loss_sum = torch.zeros(data.clients, dtype=torch.float64, device=data.own_rows.device)
         self.transform_state: TransformState = {}
         self.statistics: dict[str, Tensor] = {}
 
     def train(self) -> None:
         """All local steps on plain batch gradients."""
         decay = self.training.optimizer.decay
-        for step, active in enumerate(self.data.active):
-            accumulated = [matrix[:active] for matrix in self.accumulated]
-            losses = self.models.add_gradient(step, accumulated, decay)
-            self.data.of_step(step, self.losses).copy_(losses)
-            self._descend(step, active)
+        for step, batch in enumerate(self.data.batches):
+            self._add_losses(batch, self.models.add_gradient(batch, decay))
+            self._descend(step, len(batch.rows))
 
     def train_privately(
         self,
-        samples_of: Callable[[int], SampleGradients],
+        samples_of: Callable[[Batch], SampleGradients],
         transform: GradientTransform,
         state: TransformState,
         context: StepContext,
@@ -60,35 +78,36 @@ class LocalRun:
             context: That of the first step, for all clients of the block.
         """
         self.transform_state = state
-        for step, active in enumerate(self.data.active):
-            samples = samples_of(step)
-            divisor = self.data.divisor[step, :active]
-            now = replace(context, step=step, clients=context.clients[:active], divisor=divisor)
+        decay = self.training.optimizer.decay
+        for step, batch in enumerate(self.data.batches):
+            active = len(batch.rows)
+            samples = samples_of(batch)
+            now = replace(context, step=step, clients=context.clients[:active], divisor=batch.divisor)
             out = transform(samples, {name: rows[:active] for name, rows in state.items()}, now)
             self._keep(out, step)
-            self.data.of_step(step, self.losses).copy_(samples.losses)
-            gradient = out.total.div_(divisor[:, None])
-            self.accumulated[0][:active].mul_(self.training.optimizer.decay).add_(gradient)
+            self._add_losses(batch, samples.losses)
+            accumulated = self.models.accumulated[0][:active]
+            accumulated.mul_(decay).add_(out.total.div_(batch.divisor[:, None]))
             self._descend(step, active)
 
     def _descend(self, step: int, active: int) -> None:
         """Add the proximal term, which touches no data and needs no noise, and take one optimizer step."""
         training = self.training
-        for matrix, anchor, whole, state in zip(
-            self.models.trained, self.models.anchors, self.accumulated, self.optimizer_states, strict=True
-        ):
-            parameters, accumulated = matrix[:active], whole[:active]
+        for whole in self.groups:
+            group = whole.first(active)
             if training.prox_mu:
-                accumulated.add_(parameters - anchor, alpha=training.prox_mu)
-            rows = {name: values[:active] for name, values in state.items()}
-            training.optimizer.step(parameters, accumulated, rows, training.learning_rate, step)
+                group.accumulated.add_(group.trained - group.anchor, alpha=training.prox_mu)
+            training.optimizer.step(group.trained, group.accumulated, group.state, training.learning_rate, step)
+
+    def _add_losses(self, batch: Batch, losses: Tensor) -> None:
+        self.loss_sum[: len(losses)] += losses.where(batch.present, 0.0).sum(1)
 
     def _keep(self, out: PrivateSum, step: int) -> None:
         for name, rows in out.state.items():
             self.transform_state[name][: len(rows)] = rows
         for name, values in out.statistics.items():
             if name not in self.statistics:
-                shape = (self.data.clients, self.data.steps)
+                shape = (self.data.clients, len(self.data.batches))
                 self.statistics[name] = torch.full(shape, torch.nan, dtype=torch.float64, device=values.device)
             self.statistics[name][: len(values), step] = values.double()
 
@@ -97,14 +116,12 @@ class LocalRun:
         updates = self.models.updates()
         norm_raw = torch.linalg.vector_norm(updates, dim=1)
         norm = norm_raw if self.training.clip is None else _clip_rows(updates, norm_raw, self.training.clip)
-        present = self.data.present
-        seen = self.losses.where(present, 0.0).sum((0, 2), dtype=torch.float64)
         return CohortBlock(
             positions,
             updates,
             norm_raw=norm_raw.double().cpu().numpy(),
             norm=norm.double().cpu().numpy(),
-            train_loss=(seen / present.sum((0, 2))).cpu().numpy(),
+            train_loss=(self.loss_sum / self.data.seen).cpu().numpy(),
             transform_state=self.transform_state,
             statistics={name: values.cpu().numpy() for name, values in self.statistics.items()},
         )

@@ -21,7 +21,7 @@ class Linear:
         """See ``Layer.forward``."""
         transposed = weights[0].transpose(1, 2)
         if self.has_bias:
-            return torch.baddbmm(weights[1][:, None, :], inputs, transposed), inputs
+            return torch.baddbmm(weights[1].unsqueeze(1), inputs, transposed), inputs
         return torch.bmm(inputs, transposed), inputs
 
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:

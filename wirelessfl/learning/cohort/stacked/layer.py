@@ -53,9 +53,11 @@ def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None
     """Sets into ← decay · into + left @ right, batched; ``into`` (k, m, n) is a slice of a wider matrix.
 
     Into memory that is not contiguous, the batched product runs one matrix at a time: right for large matrices,
-    where it saves a pass, wrong for small ones, where it is all overhead.
+    where it saves a pass, wrong for small ones, where it is all overhead. Products in reduced precision cannot
+    be accumulated in place.
     """
-    if into.is_contiguous() or into[0].numel() >= _LOOPED_ELEMENTS:
+    in_place = into.is_contiguous() or into[0].numel() >= _LOOPED_ELEMENTS
+    if in_place and not torch.is_autocast_enabled(into.device.type):
         torch.baddbmm(into, left, right, beta=decay, out=into)
     else:
         add_to(into, torch.bmm(left, right), decay)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from wirelessfl.learning.cohort.block import BlockData
+from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.stacked.layer import Weights
-from wirelessfl.learning.cohort.stacked.program import Program, Record
+from wirelessfl.learning.cohort.stacked.program import Program, Record, Views
 from wirelessfl.learning.objective import losses_and_derivative
 
 _FORMED_BYTES = 64 * 2**20  # per-sample gradients held at a time
@@ -23,19 +23,22 @@ class StackedModels:
         self.data = data
         self.matrix = start.expand(data.clients, -1).clone()
         self.trained = [self.matrix]
+        self.accumulated = [torch.zeros_like(self.matrix)]
         self.anchors = [start]
+        self._weights = Views(program, self.trained)
+        self._gradients = Views(program, self.accumulated)
 
-    def add_gradient(self, step: int, into: list[Tensor], decay: float) -> Tensor:
+    def add_gradient(self, batch: Batch, decay: float) -> Tensor:
         """See ``LocalModels.add_gradient``."""
-        batch = self.data.batch(step)
-        weights = self.program.weights([self.matrix[: len(batch.targets)]])
-        return self.program.add_gradient(weights, batch.inputs, batch.targets, batch.weights, into, decay)
+        active = len(batch.rows)
+        weights, into = self._weights.first(active), self._gradients.first(active)
+        inputs = self.data.inputs_of(batch)
+        return self.program.add_gradient(weights, inputs, batch.targets, batch.weights, into, decay)
 
-    def samples(self, step: int) -> StackedSampleGradients:
+    def samples(self, batch: Batch) -> StackedSampleGradients:
         """See ``SampledModels.samples``."""
-        batch = self.data.batch(step)
-        weights = self.program.weights([self.matrix[: len(batch.targets)]])
-        logits, saved = self.program.forward(weights, batch.inputs)
+        weights = self._weights.first(len(batch.rows))
+        logits, saved = self.program.forward(weights, self.data.inputs_of(batch))
         losses, delta = losses_and_derivative(logits, batch.targets, batch.present.to(logits.dtype))
         records = list(self.program.backward(weights, saved, delta))
         return StackedSampleGradients(self.program, self.matrix.shape[1], records[::-1], batch.present, losses)

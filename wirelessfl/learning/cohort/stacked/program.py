@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -45,12 +45,11 @@ class Step:
     slots: tuple[Slot, ...]
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """What a trained layer saw in one pass: enough for its gradient under any weighting of the samples."""
 
     layer: TrainedLayer
-    index: int
+    position: int
     saved: Saved
     delta: Tensor
 
@@ -85,17 +84,17 @@ class Program:
         inputs: Tensor,
         targets: Tensor,
         sample_weights: Tensor,
-        into: Sequence[Tensor],
+        into: list[Weights],
         decay: float,
     ) -> Tensor:
-        """One pass: into ← decay · into + the gradient of Σ_b sample_weights_b ℓ_b.
+        """One pass: sets into ← decay · into + the gradient of Σ_b sample_weights_b ℓ_b.
 
         Args:
             weights: As for ``forward``.
             inputs: (k, B, *feature).
             targets: (k, B).
             sample_weights: (k, B).
-            into: Matrices like those that ``weights`` are views of.
+            into: Of each layer the accumulated gradients by its parameters.
             decay: What they are multiplied by.
 
         Returns:
@@ -103,9 +102,8 @@ class Program:
         """
         logits, saved = self.forward(weights, inputs)
         losses, delta = losses_and_derivative(logits, targets, sample_weights)
-        gradients = self.weights(into)
         for record in self.backward(weights, saved, delta):
-            own = gradients[record.index]
+            own = into[record.position]
             record.layer.add_gradient(record.saved, [record.delta] * len(own), own, decay)
         return losses
 
@@ -124,6 +122,23 @@ class Program:
                 yield Record(cast(TrainedLayer, layer), index, saved[index], delta)
             if index > first:
                 delta = layer.backward(weights[index], saved[index], delta)
+
+
+class Views:
+    """The parameters in some matrices, by layer, for as many clients as are active."""
+
+    def __init__(self, program: Program, matrices: Sequence[Tensor]) -> None:
+        self._program = program
+        self._matrices = matrices
+        self._clients = 0
+        self._latest: list[Weights] = []
+
+    def first(self, clients: int) -> list[Weights]:
+        """Of each layer the parameters of the first ``clients``; made anew only when their number changes."""
+        if clients != self._clients:
+            self._clients = clients
+            self._latest = self._program.weights([matrix[:clients] for matrix in self._matrices])
+        return self._latest
 
 
 @lru_cache(maxsize=8)

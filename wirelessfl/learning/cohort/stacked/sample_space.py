@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from wirelessfl.learning.cohort.block import BlockData
+from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.stacked import dense
 from wirelessfl.learning.cohort.stacked.layer import Weights, add_product, add_to
-from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step
+from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step, Views
 
 _FLOPS_PER_ELEMENT = 25  # a pass over one number in memory takes as long as so many of a matrix product
 
@@ -43,7 +43,7 @@ class SampleSpaceLinear:
         if self.gram is not None:
             outputs = torch.baddbmm(outputs, self._rows(self.gram, inputs), weights[0])
         if len(weights) > 1:
-            outputs += weights[1][:, None, :]
+            outputs += weights[1].unsqueeze(1)
         return outputs, inputs
 
     @staticmethod
@@ -57,7 +57,7 @@ class SampleSpaceLinear:
     def add_gradient(self, saved: Tensor, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
         """See ``TrainedLayer.add_gradient``: δ in the rows of the batch, as ∂(X W₀ᵀ + X Xᵀ A)/∂W = δᵀX = (Xᵀδ)ᵀ."""
         coefficients = into[0].flatten(0, 1)
-        coefficients.mul_(decay).index_add_(0, saved.flatten(), deltas[0].flatten(0, 1))
+        coefficients.mul_(decay).index_add_(0, saved.flatten(), deltas[0].flatten(0, 1).to(coefficients.dtype))
         if len(into) > 1:
             add_to(into[1], deltas[1].sum(1), decay)
 
@@ -93,7 +93,8 @@ class SampleSpace:
     def pays_off(self, data: BlockData) -> bool:
         """Whether training here takes less time than with the weights themselves, by counting operations."""
         outputs, inputs = self.weight.shape
-        samples, steps, batch = data.own_rows.shape[1], data.steps, max(data.width, default=1)
+        samples, steps = data.own_rows.shape[1], len(data.batches)
+        batch = max((step.rows.shape[1] for step in data.batches), default=1)
         weights = outputs * inputs
         direct = steps * weights * (4 * batch + 2 * _FLOPS_PER_ELEMENT)
         once = 4 * samples * weights + 2 * samples**2 * inputs * (steps > 1)
@@ -106,7 +107,7 @@ class SampleSpace:
         first_weight, rest = start[: self.weight.size], start[self.weight.size :]
         inputs = data.inputs[data.own_rows].flatten(2)
         base = inputs.flatten(0, 1) @ first_weight.view(outputs, features).T
-        gram = torch.bmm(inputs, inputs.transpose(1, 2)).flatten(0, 1) if data.steps > 1 else None
+        gram = torch.bmm(inputs, inputs.transpose(1, 2)).flatten(0, 1) if len(data.batches) > 1 else None
         coefficients = Slot(0, (inputs.shape[1], outputs), matrix=0)
         first = Step(SampleSpaceLinear(base, gram), (coefficients, *self.bias))
         return SampleSpaceModels(Program((first, *self.behind)), inputs, rest, data)
@@ -122,17 +123,18 @@ class SampleSpaceModels:
         clients, samples = inputs.shape[:2]
         coefficients = inputs.new_zeros(clients, program.steps[0].slots[0].size)
         self.trained = [coefficients, rest.expand(clients, -1).clone()]
+        self.accumulated = [torch.zeros_like(matrix) for matrix in self.trained]
         self.anchors = [inputs.new_zeros(()), rest]
-        self.rows = data.places + torch.arange(clients, device=inputs.device)[:, None] * samples
-        self.targets = data.targets[data.own_rows].flatten()
+        self._first_rows = torch.arange(0, clients * samples, samples, device=inputs.device)[:, None]
+        self._weights = Views(program, self.trained)
+        self._gradients = Views(program, self.accumulated)
 
-    def add_gradient(self, step: int, into: list[Tensor], decay: float) -> Tensor:
+    def add_gradient(self, batch: Batch, decay: float) -> Tensor:
         """See ``LocalModels.add_gradient``."""
-        rows = self.data.of_step(step, self.rows)
-        targets = self.targets[rows]
-        weights = self.program.weights([matrix[: len(rows)] for matrix in self.trained])
-        sample_weights = self.data.of_step(step, self.data.weights)
-        return self.program.add_gradient(weights, rows, targets, sample_weights, into, decay)
+        active = len(batch.rows)
+        rows = batch.places + self._first_rows[:active]
+        weights, into = self._weights.first(active), self._gradients.first(active)
+        return self.program.add_gradient(weights, rows, batch.targets, batch.weights, into, decay)
 
     def updates(self) -> Tensor:
         """See ``LocalModels.updates``: ΔW = Aᵀ X."""
