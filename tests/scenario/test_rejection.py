@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from wirelessfl.errors import InputError, ScenarioError
 from wirelessfl.scenario import load_scenario, parse_scenario
+from wirelessfl.scenario.base import Family
+from wirelessfl.scenario.channel import Fading
 
 
 def refuse(text: str) -> list[str]:
@@ -16,6 +19,8 @@ def refuse(text: str) -> list[str]:
         parse_scenario(text, "f.yaml")
     return str(caught.value).splitlines()
 
+
+FADINGS = " | ".join(tag or "package.module:Name" for tag in Family("model", "rayleigh").variants(get_args(Fading)[0]))
 
 BAD = {
     # unknown keys
@@ -38,15 +43,15 @@ BAD = {
     "'@x': 1": "f.yaml:2: @x: found an unknown key (with the value 1); allowed: name,",
     "<<: {seed: 3}": "f.yaml:2: <<: found an unknown key",
     # tags of variants
-    "channel: {fading: {model: rayliegh}}": "f.yaml:2: channel.fading.model: found rayliegh; allowed: rayleigh | "
-    "rician | nakagami | static | package.module:Name; did you mean rayleigh?",
+    "channel: {fading: {model: rayliegh}}": "f.yaml:2: channel.fading.model: found rayliegh; allowed: "
+    f"{FADINGS}; did you mean rayleigh?",
     "data: {dataset: {name: fashion-mnist}}": "did you mean fashion_mnist?",
     "data: {dataset: {name: MNIST}}": "did you mean mnist?",
     "uplink:\n  kind: [ideal]": "f.yaml:3: uplink.kind: found [ideal]; allowed: ideal | over_the_air",
     "uplink: {kind: null}": "uplink.kind: found null; allowed: ideal | over_the_air",
     "training: {privacy: {mechanism: gaussian}}": "training.privacy.mechanism: found gaussian; allowed: none",
     "channel: {fading: rayleigh}": "channel.fading: found rayleigh; allowed: a mapping such as {model: rayleigh}; model:"
-    " rayleigh | rician | nakagami | static | package.module:Name; did you mean {model: rayleigh}?",
+    f" {FADINGS}; did you mean {{model: rayleigh}}?",
     "model: null": "model: found null; allowed: a mapping such as {name: mlp}; name: mlp |",
     "model: {name: 'a b:c'}": "model.name: found a b:c; allowed: package.module:Name",
     "model: {name: 'a:b', options: 3}": "model.options: found 3; allowed: a mapping of plain values",

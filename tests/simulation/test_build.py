@@ -9,6 +9,7 @@ import pytest
 from tests.simulation.scenarios import small
 from wirelessfl.radio.conformance import check_fading_model
 from wirelessfl.scenario import config
+from wirelessfl.scenario.channel import RicianFading
 from wirelessfl.simulation.build.radio import build_fading
 
 
@@ -23,6 +24,6 @@ def test_every_fading_model_can_be_built_and_conforms(variant: type[Any]) -> Non
 
 
 def test_the_rician_factor_becomes_linear() -> None:
-    assert build_fading(config.RicianFading(k_db=10.0)) == build_fading(
+    assert build_fading(RicianFading(k_db=10.0)) == build_fading(
         small(channel__fading={"model": "wirelessfl.radio:Rician", "options": {"rician_k": 10.0}}).channel.fading
     )

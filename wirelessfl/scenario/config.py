@@ -1,4 +1,4 @@
-"""Every section and variant of a scenario under one name, for the room that builds runtime objects from them."""
+"""The sections and variants that the build room tells apart, under one name; a ``CoreVariant`` says itself what it is."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ from wirelessfl.scenario.channel import (
     ExternalFading,
     Fading,
     IndependentFading,
-    NakagamiFading,
     NoPathLoss,
     PathLoss,
-    RayleighFading,
-    RicianFading,
-    StaticFading,
 )
 from wirelessfl.scenario.clients import Clients, SelectAll, Selection, SelectPoisson, SelectUniform
 from wirelessfl.scenario.data import (
@@ -119,7 +115,6 @@ __all__ = [
     "Mlp",
     "Mnist",
     "Model",
-    "NakagamiFading",
     "NaturalPartition",
     "NoMechanism",
     "NoPathLoss",
@@ -130,17 +125,14 @@ __all__ = [
     "PowerControl",
     "PrivacyStatement",
     "Quorum",
-    "RayleighFading",
     "Relu",
     "ResNet18",
-    "RicianFading",
     "SelectAll",
     "SelectPoisson",
     "SelectUniform",
     "Selection",
     "Sgd",
     "SizesPartition",
-    "StaticFading",
     "Stop",
     "Synthetic",
     "Tanh",
