@@ -16,13 +16,14 @@ complex_gains = st.builds(
 
 @st.composite
 def rounds(draw: st.DrawFn, max_clients: int = 6) -> Links:
-    """Links of 1 to ``max_clients`` clients with imperfect estimates; weights sum to 1."""
+    """Links of 1 to ``max_clients`` clients with imperfect estimates; others, who are absent, hold part of the data."""
     count = draw(st.integers(1, max_clients))
     column = st.lists(complex_gains, min_size=count, max_size=count).map(np.array)
     samples = np.array(draw(st.lists(st.integers(1, 1000), min_size=count, max_size=count)))
     budgets = np.array(draw(st.lists(st.floats(1e-4, 1e4), min_size=count, max_size=count)))
-    ones = np.ones(count)
-    return Links(draw(column), draw(column), samples / samples.sum(), budgets, ones, ones)
+    path_gain = np.array(draw(st.lists(st.floats(1e-3, 10.0), min_size=count, max_size=count)))
+    weight = samples / (samples.sum() + draw(st.integers(0, 1000)))
+    return Links(draw(column), draw(column), weight, budgets, path_gain, 1.2 * path_gain)
 
 
 def example_links(count: int = 8, seed: int = 0, error: float = 0.1) -> Links:

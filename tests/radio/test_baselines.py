@@ -70,6 +70,8 @@ def test_truncated_inversion_is_exact_for_all_who_send(links: Links, threshold: 
     silent = np.abs(links.estimate) ** 2 < threshold * links.mean_estimate_power
     np.testing.assert_array_equal(weights == 0, silent)
     np.testing.assert_allclose(weights[~silent], links.weight[~silent])
+    at_threshold = np.sqrt(threshold * links.mean_estimate_power * links.power_budget) / links.weight
+    assert policy.plan(links, 0, AIR).server_gain == pytest.approx(at_threshold.min())
 
 
 def test_truncated_inversion_is_silent_as_often_as_a_rayleigh_channel_fades() -> None:
