@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -50,7 +52,8 @@ def federated_averaging(scenario: Scenario) -> NDArray[np.float32]:
             optimizer = torch.optim.SGD(net.parameters(), lr=0.05, momentum=0.5)
             for _ in range(3):
                 optimizer.zero_grad()
-                cross_entropy(net(shard.inputs[rows]), shard.targets[rows]).backward()
+                loss: Any = cross_entropy(net(shard.inputs[rows]), shard.targets[rows])
+                loss.backward()
                 optimizer.step()
             trained = torch.nn.utils.parameters_to_vector(net.parameters()).detach()
             mean += float(sizes[client] / sizes.sum()) * (trained - start)
