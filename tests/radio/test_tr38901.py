@@ -123,6 +123,14 @@ def test_high_terminals_see_further_in_urban_macro() -> None:
     assert tr38901_los_probability("umi", distance, 18.0)[0] == tr38901_los_probability("umi", distance, 1.5)[0]
 
 
+def test_the_printed_product_is_capped_at_certainty() -> None:
+    """At 18.125 m a terminal of 18 m would see its base station with probability 1.0006."""
+    d = 18.125
+    printed = (18 / d + math.exp(-d / 63) * (1 - 18 / d)) * (1 + 0.5**1.5 * 1.25 * (d / 100) ** 3 * math.exp(-d / 150))
+    assert printed > 1.0005
+    assert tr38901_los_probability("uma", np.array([d]), 18.0)[0] == 1.0
+
+
 @given(scenario=scenarios, distance=st.floats(0, 1e4), h_ut=st.floats(1, 23))
 def test_probabilities_are_probabilities(scenario: Scenario, distance: float, h_ut: float) -> None:
     assert 0 <= tr38901_los_probability(scenario, np.array([distance]), h_ut)[0] <= 1

@@ -122,7 +122,8 @@ def tr38901_los_probability(scenario: Scenario, distance_2d: NDArray[np.float64]
     reach = 63.0 if scenario == "uma" else 36.0
     probability = 18.0 / outside + np.exp(-outside / reach) * (1.0 - 18.0 / outside)
     if scenario == "uma":
-        probability = probability * _high_terminal_factor(outside, h_ut)
+        # As printed, the product exceeds 1 by up to a few per mille just beyond 18 m.
+        probability = np.minimum(probability * _high_terminal_factor(outside, h_ut), 1.0)
     return np.where(distance_2d <= 18.0, 1.0, probability)
 
 
