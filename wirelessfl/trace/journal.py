@@ -1,12 +1,12 @@
-"""A file beneath HDF5 whose every flush leaves something that opens, wherever a kill or a full disk strikes.
+"""A file beneath HDF5 that opens wherever a kill or a full disk strikes.
 
 HDF5 alone does not promise that: within one flush it writes object headers before the new blocks they point to, and the
 superblock, which tells readers how long the file is, last; after a write that failed it goes on writing. Here HDF5's
-writes are held back until it flushes, and then reach the disk in an order in which every prefix is consistent:
+writes are held back until ``commit``, and then reach the disk in an order in which every prefix is consistent:
 
 1. the space that the file grows into is allocated (a full disk shows here, before anything has changed);
 2. what lies beyond the old end: nothing points there yet;
-3. the superblock, so that the new end counts;
+3. the superblock, so that the new end counts (last, where the file became shorter);
 4. what lies before the old end, in HDF5's order; each such write only adds references to step 2.
 """
 
@@ -21,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _SUPERBLOCK = 0
+_JOINED_GAP = 1 << 15
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Error numbers of a full disk, a full quota and a file-size limit."""
 
@@ -91,26 +92,51 @@ class HeldBackFile(io.RawIOBase):
         return self._end
 
     def flush(self) -> None:
+        """Nothing: HDF5's flushes only order its writes; ``commit`` puts them on disk."""
+
+    def commit(self) -> None:
         """Put everything held back on disk, in the order that is safe at every step.
 
         Raises:
             OSError: No room on the disk; it holds what it held before, and so do we.
         """
-        old_end = self._end_on_disk
-        if self._end > old_end:
+        old_end, grows = self._end_on_disk, self._end > self._end_on_disk
+        if grows:
             _allocate(self._descriptor, old_end, self._end)
-            self._end_on_disk = self._end
-        for offset, data in sorted(_cut(self._held, old_end), key=lambda w: (w[0] < old_end, w[0] != _SUPERBLOCK)):
-            _write_all(self._descriptor, data, offset)
+        self._end_on_disk = self._end
+
+        steps: tuple[dict[int, bytes], ...] = ({}, {}, {}, {})
+        for offset, data in _cut(self._held, old_end):
+            superblock = offset == _SUPERBLOCK
+            steps[(1 if grows else 3) if superblock else (0 if offset >= old_end else 2)][offset] = data
+        for step in steps:
+            for offset, data in self._joined(step):
+                _write_all(self._descriptor, data, offset)
         self._held.clear()
 
+    def _joined(self, writes: Mapping[int, bytes]) -> Iterator[tuple[int, bytearray]]:
+        """Neighbours that follow each other become one write, with what the disk holds between them.
+
+        A kill falls between two writes much rather than into one: this narrows the moment in which some variables have
+        the new row and others do not, and in which an attribute points to a text that is not there yet.
+        """
+        start, data = 0, bytearray()
+        for offset, piece in writes.items():
+            gap = offset - start - len(data)
+            if data and 0 <= gap <= _JOINED_GAP:
+                data += os.pread(self._descriptor, gap, offset - gap).ljust(gap, b"\0") if gap else b""
+                data += piece
+                continue
+            if data:
+                yield start, data
+            start, data = offset, bytearray(piece)
+        if data:
+            yield start, data
+
     def close(self) -> None:
-        """Flush, unlock and close."""
-        if self.closed:
-            return
-        try:
+        """Unlock and close; what was not committed is lost."""
+        if not self.closed:
             super().close()
-        finally:
             os.close(self._descriptor)
 
 
@@ -145,7 +171,8 @@ def _allocate(descriptor: int, start: int, stop: int) -> None:
         os.ftruncate(descriptor, stop)
 
 
-def _write_all(descriptor: int, data: bytes, offset: int) -> None:
-    while data:
-        written = os.pwrite(descriptor, data, offset)
-        data, offset = data[written:], offset + written
+def _write_all(descriptor: int, data: bytes | bytearray, offset: int) -> None:
+    rest = memoryview(data)
+    while rest:
+        written = os.pwrite(descriptor, rest, offset)
+        rest, offset = rest[written:], offset + written

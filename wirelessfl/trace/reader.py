@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError
 from wirelessfl.trace.schema import EMPTY_CLIENT, EVENTS, GROUPS, MODEL, ROOT
-from wirelessfl.trace.storage import check_format, dataset_path, trace_errors
+from wirelessfl.trace.storage import check_format, committed_rounds, committed_snapshots, dataset_path, trace_errors
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -123,7 +123,7 @@ def _open(path: Path, group: str) -> xr.Dataset:
     committed = dataset.isel({name: slice(lengths[str(name)]) for name in dataset.dims if str(name) in lengths})
     if group != ROOT.path and "round" in committed.dims:
         with trace_errors(path), h5py.File(path, "r") as file:
-            committed = committed.assign_coords(round=file["round"][()])
+            committed = committed.assign_coords(round=file["round"][: lengths["round"]])
     committed.set_close(dataset.close)
     return committed
 
@@ -132,10 +132,9 @@ def _committed_lengths(path: Path) -> dict[str, int]:
     """How much of each growing dimension belongs to committed rounds."""
     with trace_errors(path), h5py.File(path, "r") as file:
         check_format(path, file.attrs)
-        rounds = len(file["round"])
+        rounds = committed_rounds(file)
         events = int(file["event_count"][rounds - 1]) if rounds else 0
-        last = int(file["round"][rounds - 1]) if rounds else -1
-        snapshots = int(np.searchsorted(file[dataset_path(MODEL, "round")][()], last, side="right"))
+        snapshots = committed_snapshots(file)
     return {"round": rounds, EVENTS.dimensions[0]: events, MODEL.dimensions[0]: snapshots}
 
 

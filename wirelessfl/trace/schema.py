@@ -15,6 +15,9 @@ import numpy as np
 FORMAT = "wirelessfl-trace"
 VERSION = 1
 
+CLOSING = ("why_different",)
+"""Root attributes written at the end; empty until then."""
+
 STATUSES = ("running", "complete", "interrupted", "failed")
 RunStatus = Literal["running", "complete", "interrupted", "failed"]
 
@@ -218,6 +221,7 @@ ROOT = Group(
         Attribute("package_version", "version of wirelessfl"),
         Attribute("torch_version", "version of PyTorch"),
         Attribute("device", "where training ran"),
+        Attribute("why_different", "why published and accounted ε differ, as JSON; written at the end", required=False),
         Attribute("plan", "chunks, threads, device and precision, as JSON; reused to repeat the run", required=False),
     ),
 )

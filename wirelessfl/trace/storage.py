@@ -22,9 +22,13 @@ from wirelessfl.errors import OutputError, TraceError
 from wirelessfl.trace.journal import NO_ROOM
 from wirelessfl.trace.schema import FORMAT, GROUPS, VERSION, Group, Variable
 
-_CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1, "parameter": 65536}
+_CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1024, "parameter": 65536}
 _ROW_CHUNK_VALUES = 4096
 """A chunk is rewritten whole at every flush: few wide rounds or many narrow ones, about 32 KiB either way."""
+
+_LIMIT = 1 << 40
+"""Dimensions can grow, yet are not unlimited: h5netcdf then takes their length from the scale itself. So the length of
+``round`` counts for every reader, and a trace opens at once, not after looking at every pair of variables."""
 
 
 @contextmanager
@@ -103,6 +107,18 @@ def check_format(path: Path, attributes: Mapping[str, object]) -> None:
         )
 
 
+def committed_rounds(file: h5py.File) -> int:
+    """How many rounds the trace holds; HDF5 wipes a label before it shortens ``round``, so a wiped one is no round."""
+    return int(np.count_nonzero(file["round"][()] >= 0))
+
+
+def committed_snapshots(file: h5py.File) -> int:
+    """How many of the stored models belong to committed rounds."""
+    rounds = committed_rounds(file)
+    labels = file["model/round"][()]
+    return int(np.count_nonzero((labels >= 0) & (labels <= file["round"][rounds - 1]))) if rounds else 0
+
+
 def create_layout(file: h5py.File, slots: int, parameters: int) -> None:
     """Create every group, dimension scale and dataset of the schema, empty.
 
@@ -119,7 +135,7 @@ def create_layout(file: h5py.File, slots: int, parameters: int) -> None:
             scale = _create_dataset(node, coordinate, {})
             scale.make_scale(coordinate.name)
         for name in group.dimensions:
-            _create_dimension(node, name, sizes.get(name))
+            _create_dimension(node, name, sizes.get(name, 0))
         for variable in group.variables:
             dataset = _create_dataset(node, variable, sizes)
             for axis, dimension in enumerate(variable.dims):
@@ -127,29 +143,26 @@ def create_layout(file: h5py.File, slots: int, parameters: int) -> None:
     write_block(file["slot"], (slots,), (0,), np.arange(slots, dtype=np.int64))
 
 
-def _create_dimension(node: h5py.Group, name: str, size: int | None) -> None:
+def _create_dimension(node: h5py.Group, name: str, size: int) -> None:
     """A dimension without labels, marked as netCDF-4 marks it; its values are never stored."""
-    shape = (size or 0,)
-    maxshape = shape if size else (None,)
-    scale = node.create_dataset(name, shape, dtype=">f4", maxshape=maxshape, chunks=None if size else (1024,))
-    scale.make_scale(f"This is a netCDF dimension but not a netCDF variable.{shape[0]:10}")
+    scale = node.create_dataset(name, (size,), dtype=">f4", maxshape=(_LIMIT,), chunks=(1024,))
+    scale.make_scale(f"This is a netCDF dimension but not a netCDF variable.{size:10}")
 
 
 def _create_dataset(node: h5py.Group, variable: Variable, sizes: Mapping[str, int]) -> h5py.Dataset:
     shape = tuple(sizes.get(dimension, 0) for dimension in variable.dims)
-    bounded = [dimension == "parameter" for dimension in variable.dims]
     chunks = [
         max(1, min(_CHUNK_VALUES[dimension], size or _CHUNK_VALUES[dimension]))
         for dimension, size in zip(variable.dims, shape, strict=True)
     ]
-    if variable.dims == ("round", "slot"):
+    if len(chunks) == 2:
         chunks[0] = max(1, min(chunks[0], _ROW_CHUNK_VALUES // chunks[1]))
     dataset = node.create_dataset(
         variable.name,
         shape,
         dtype=variable.dtype,
         chunks=tuple(chunks),
-        maxshape=tuple(size if fixed else None for size, fixed in zip(shape, bounded, strict=True)),
+        maxshape=(_LIMIT,) * len(shape),
         fillvalue=variable.fill,
     )
     for name, value in variable.attributes().items():
@@ -159,11 +172,12 @@ def _create_dataset(node: h5py.Group, variable: Variable, sizes: Mapping[str, in
 
 def open_datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
     """Every dataset of the schema by its path, such as ``/privacy/received_bound``."""
-    return {dataset_path(group, v.name): file[dataset_path(group, v.name)] for group in GROUPS for v in _stored(group)}
+    paths = [dataset_path(group, name) for group in GROUPS for name in _stored(group)]
+    return {path: file[path] for path in paths}
 
 
-def _stored(group: Group) -> tuple[Variable, ...]:
-    return (*group.coordinates, *group.variables)
+def _stored(group: Group) -> tuple[str, ...]:
+    return (*group.dimensions, *(variable.name for variable in (*group.coordinates, *group.variables)))
 
 
 def dataset_path(group: Group, name: str) -> str:
@@ -191,3 +205,8 @@ def set_attributes(node: h5py.Group, attributes: Mapping[str, Any]) -> None:
     """Write attributes; truth values become 1 and 0, which every netCDF reader knows."""
     for name, value in attributes.items():
         node.attrs[name] = int(value) if isinstance(value, bool) else value
+
+
+def replace_text(node: h5py.Group, name: str, text: str) -> None:
+    """Change a text attribute in place; setting it anew would take it away first."""
+    node.attrs.modify(name, np.array(text, dtype=h5py.string_dtype()))

@@ -1,7 +1,8 @@
 """Writes a trace round by round, so that a killed process leaves every finished round readable.
 
-A round is first written behind the end of ``round`` and flushed; then ``round`` grows by one, which commits it, and is
-flushed again. Rows past the end of ``round`` are no part of the trace: readers ignore them and ``resume`` drops them.
+A round is first written behind the end of ``round``; then ``round`` grows by one, which commits it. Rows past the end
+of ``round`` are no part of the trace: readers ignore them and ``resume`` drops them. ``HeldBackFile`` keeps that order
+on disk.
 """
 
 from __future__ import annotations
@@ -18,15 +19,14 @@ from wirelessfl.errors import OutputError, TraceError
 from wirelessfl.trace.journal import HeldBackFile
 from wirelessfl.trace.records import (
     RoundRecord,
-    Scalar,
     TraceHeader,
-    check_attributes,
     check_selected,
     columns,
     event_columns,
     slot_columns,
 )
 from wirelessfl.trace.schema import (
+    CLOSING,
     EVENTS,
     FORMAT,
     GROUPS,
@@ -40,10 +40,13 @@ from wirelessfl.trace.schema import (
 )
 from wirelessfl.trace.storage import (
     check_format,
+    committed_rounds,
+    committed_snapshots,
     create_layout,
     dataset_path,
     open_datasets,
     output_errors,
+    replace_text,
     set_attributes,
     trace_errors,
     write_block,
@@ -76,11 +79,11 @@ class TraceWriter:
         self._backing = backing
         self._file = file
         self._datasets = open_datasets(file)
-        self._rounds = len(self._datasets["/round"])
+        self._rounds = committed_rounds(file)
         self._slots = len(self._datasets["/slot"])
         self._events = int(self._datasets["/event_count"][self._rounds - 1]) if self._rounds else 0
         self._snapshots = len(self._datasets["/model/round"])
-        self._last = int(self._datasets["/round"][-1]) if self._rounds else None
+        self._last = int(self._datasets["/round"][self._rounds - 1]) if self._rounds else None
 
     @classmethod
     def create(cls, path: str | Path, header: TraceHeader, slots: int) -> TraceWriter:
@@ -106,7 +109,7 @@ class TraceWriter:
                 with _opened(partial, "w") as (backing, file):
                     _write_header(file, header, slots)
                     writer = cls(path, backing, file)
-                    writer._flush()
+                    writer._commit()
                     partial.rename(path)
             except BaseException:
                 partial.unlink(missing_ok=True)
@@ -155,6 +158,8 @@ class TraceWriter:
             OutputError: The disk cannot take it; the rounds before it are intact.
         """
         place = f"round {record.round_index}"
+        if record.round_index < 0:
+            raise ValueError(f"{place}: rounds count from 0")
         if self._last is not None and record.round_index != self._last + 1:
             raise ValueError(f"{place}: the trace ends with round {self._last}")
         blocks, slots, events = self._round_blocks(record, place)
@@ -162,7 +167,7 @@ class TraceWriter:
             self._write(blocks)
             self._flush()
             self._write([_Block("/round", (self._rounds + 1,), (self._rounds,), np.array([record.round_index]))])
-            self._flush()
+            self._commit()
         self._rounds += 1
         self._slots, self._events, self._last = slots, events, record.round_index
         self._snapshots += record.weights is not None
@@ -172,7 +177,7 @@ class TraceWriter:
         status: RunStatus,
         client_values: Mapping[str, ArrayLike] | None = None,
         model: ArrayLike | None = None,
-        attributes: Mapping[str, Scalar] | None = None,
+        attributes: Mapping[str, str] | None = None,
     ) -> None:
         """Write what is known at the end, mark the trace with its status, and close it.
 
@@ -180,7 +185,7 @@ class TraceWriter:
             status: complete, interrupted or failed.
             client_values: Root variables per client, each (n,); ``client`` holds their ids, by default 0 … n−1.
             model: (d,) final global model to keep. Only for a complete run: a run that goes on has another.
-            attributes: Further root attributes.
+            attributes: Texts for the closing attributes of the schema.
 
         Raises:
             ValueError: Unknown status, names or shapes.
@@ -190,16 +195,17 @@ class TraceWriter:
             raise ValueError(f"trace status {status!r}: expected one of {', '.join(STATUSES)}")
         if model is not None and status != "complete":
             raise ValueError("the final model belongs to a complete run")
-        check_attributes(attributes or {})
+        unknown = set(attributes or {}) - set(CLOSING)
+        if unknown:
+            raise ValueError(f"trace attributes {', '.join(sorted(unknown))}: at the end only {', '.join(CLOSING)}")
         blocks = _client_blocks(client_values) if client_values is not None else []
         if model is not None:
             blocks += self._model_blocks(model, self._last)
         with output_errors(self.path):
             self._write(blocks)
-            set_attributes(self._file, attributes or {})
-            self._flush()
-            set_attributes(self._file, {"status": status})
-            self._flush()
+            for name, text in {**(attributes or {}), "status": status}.items():
+                self._commit()
+                replace_text(self._file, name, text)
         self.close()
 
     def close(self) -> None:
@@ -208,6 +214,7 @@ class TraceWriter:
             return
         with output_errors(self.path), closing(self._backing):
             self._file.close()
+            self._backing.commit()
 
     def _round_blocks(self, record: RoundRecord, place: str) -> tuple[list[_Block], int, int]:
         """What a round writes, and the numbers of slots and events the trace then has."""
@@ -227,6 +234,7 @@ class TraceWriter:
         blocks = [
             _Block(dataset_path(EVENTS, name), (total,), (self._events,), column) for name, column in events.items()
         ]
+        blocks.append(_Block("/events/event", (total,), (0,), None))
         if slots > self._slots:
             new = np.arange(self._slots, slots, dtype=np.int64)
             blocks.append(_Block("/slot", (slots,), (self._slots,), new))
@@ -251,6 +259,7 @@ class TraceWriter:
         return [
             _Block("/model/weights", (row + 1, dimension), (row, 0), flat),
             _Block("/model/round", (row + 1,), (row,), np.array([round_index])),
+            _Block("/model/snapshot", (row + 1,), (0,), None),
         ]
 
     def _write(self, blocks: list[_Block]) -> None:
@@ -258,25 +267,30 @@ class TraceWriter:
             write_block(self._datasets[block.path], block.extent, block.offset, block.values)
 
     def _flush(self) -> None:
+        """Everything written so far reaches the disk before anything written later."""
         h5py.h5f.flush(self._file.id)
+
+    def _commit(self) -> None:
+        self._flush()
+        self._backing.commit()
 
     def _rewind(self, rounds: int) -> None:
         """Drop everything after the first ``rounds`` rounds, the commit mark first."""
         self._write([_Block("/round", (rounds,), (0,), None)])
-        self._flush()
+        self._commit()
         labels = self._datasets["/round"][()]
         self._rounds, self._last = rounds, int(labels[-1]) if rounds else None
         self._events = int(self._datasets["/event_count"][rounds - 1]) if rounds else 0
-        kept = self._datasets["/model/round"][()]
-        self._snapshots = int(np.searchsorted(kept, -1 if self._last is None else self._last, side="right"))
+        self._snapshots = committed_snapshots(self._file)
         self._slots = len(self._datasets["/slot"])
         lengths = {"round": rounds, "slot": self._slots, "event": self._events, "snapshot": self._snapshots}
         for group in GROUPS:
-            for variable in group.variables:
-                dataset = self._datasets[dataset_path(group, variable.name)]
-                extent = tuple(lengths.get(name, size) for name, size in zip(variable.dims, dataset.shape, strict=True))
+            dims = {name: (name,) for name in group.dimensions} | {v.name: v.dims for v in group.variables}
+            for name, axes in dims.items():
+                dataset = self._datasets[dataset_path(group, name)]
+                extent = tuple(lengths.get(axis, size) for axis, size in zip(axes, dataset.shape, strict=True))
                 write_block(dataset, extent, (0,) * len(extent), np.empty(0))
-        self._flush()
+        self._commit()
 
 
 @contextmanager
@@ -313,6 +327,7 @@ def _client_blocks(client_values: Mapping[str, ArrayLike]) -> list[_Block]:
 
 def _write_header(file: h5py.File, header: TraceHeader, slots: int) -> None:
     create_layout(file, slots, int(header.model["dimension"]))
-    set_attributes(file, {"format": FORMAT, "version": VERSION, "status": "running", **header.attributes})
+    set_attributes(file, {"format": FORMAT, "version": VERSION, "status": "running"})
+    set_attributes(file, {**dict.fromkeys(CLOSING, ""), **header.attributes})
     set_attributes(file[PRIVACY.path], header.privacy)
     set_attributes(file[MODEL.path], header.model)

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from wirelessfl.errors import OutputError, TraceError
+from wirelessfl.trace import load_checkpoint, save_checkpoint
+
+ARRAYS = hnp.arrays(
+    st.one_of(
+        hnp.boolean_dtypes(),
+        hnp.integer_dtypes(endianness="?"),
+        hnp.unsigned_integer_dtypes(),
+        hnp.floating_dtypes(endianness="?", sizes=(16, 32, 64)),
+        hnp.complex_number_dtypes(sizes=(64, 128)),
+    ),
+    hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+)
+LEAVES = st.one_of(
+    ARRAYS,
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.booleans(),
+    st.none(),
+    st.integers(-(2**63), 2**63 - 1).map(np.int64),
+    st.floats(width=32).map(np.float32),
+)
+STATES = st.recursive(
+    st.dictionaries(st.text(), LEAVES, max_size=4),
+    lambda children: st.dictionaries(st.text(), st.one_of(LEAVES, children), max_size=4),
+    max_leaves=12,
+)
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    """Equality to the last bit, with types: NaN payloads, −0.0 and byte order included."""
+    assert type(found) is type(expected)
+    if isinstance(expected, dict):
+        assert list(found) == list(expected)
+        for key in expected:
+            assert_same(found[key], expected[key])
+    elif isinstance(expected, np.ndarray | np.generic):
+        assert found.dtype == expected.dtype
+        assert found.shape == expected.shape
+        assert found.tobytes() == expected.tobytes()
+    elif isinstance(expected, float):
+        assert np.float64(found).tobytes() == np.float64(expected).tobytes()
+    else:
+        assert found == expected
+
+
+@given(state=STATES)
+@settings(max_examples=200, deadline=None)
+def test_round_trip_is_exact(state: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("checkpoint") / "checkpoint.bin"
+    save_checkpoint(path, state)
+    assert_same(load_checkpoint(path), state)
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_round_trip_keeps_what_text_formats_lose(tmp_path: Path) -> None:
+    state = {
+        "big": 2**200 + 1,
+        "negative": -(2**64),
+        "int64": np.array([2**53 + 1, -(2**63)], dtype=np.int64),
+        "payload": np.array([0x7FF8000000000123], dtype=np.uint64).view(np.float64),
+        "zero": -0.0,
+        "infinite": float("-inf"),
+        "map": {"map": {"array": 1}},
+        "empty": {},
+        "strided": np.arange(12).reshape(3, 4).T,
+    }
+    save_checkpoint(tmp_path / "c", state)
+    assert_same(load_checkpoint(tmp_path / "c"), state)
+
+
+def test_loaded_arrays_can_be_written(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "c", {"w": np.zeros(3)})
+    loaded = load_checkpoint(tmp_path / "c")
+    loaded["w"] += 1
+    assert loaded["w"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"a": {"b": [1, 2]}}, "a.b is a list"),
+        ({"a": object()}, "a is a object"),
+        ({"a": np.array(["x"])}, "a has dtype <U1"),
+        ({"a": np.array([object()])}, "a has dtype object"),
+        ({"a": {1: 2}}, "key 1"),
+        ({"a": 1j}, "a is a complex"),
+    ],
+)
+def test_refuses_what_it_cannot_restore(state: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        save_checkpoint(tmp_path / "c", state)
+    assert not list(tmp_path.iterdir())
+
+
+def test_every_single_damaged_byte_and_every_cut_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    save_checkpoint(path, {"w": np.arange(3.0), "n": 3})
+    content = path.read_bytes()
+    for position in range(len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= 0x40
+        path.write_bytes(damaged)
+        with pytest.raises(TraceError, match="checkpoint"):
+            load_checkpoint(path)
+        path.write_bytes(content[:position])
+        with pytest.raises(TraceError, match="checkpoint"):
+            load_checkpoint(path)
+
+
+def test_a_pickle_is_refused_and_never_run(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    path.write_bytes(pickle.dumps({"w": 1}))
+    with pytest.raises(TraceError, match="not a checkpoint"):
+        load_checkpoint(path)
+
+
+def test_missing_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="no checkpoint"):
+        load_checkpoint(tmp_path / "c")
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="does not exist"):
+        save_checkpoint(tmp_path / "no" / "c", {})
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_failed_write_leaves_the_old_checkpoint(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "c"
+    save_checkpoint(path, {"n": 1})
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os if step == "fsync" else Path, step, full)
+        with pytest.raises(OutputError, match="no space left"):
+            save_checkpoint(path, {"n": 2})
+    assert load_checkpoint(path) == {"n": 1}
+    assert os.listdir(tmp_path) == ["c"]

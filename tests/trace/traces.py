@@ -1,0 +1,79 @@
+"""Headers and records for tests: every variable of the schema gets a value that tells where it belongs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.trace import EventBatch, EventKind, RoundRecord, Status, TraceHeader
+from wirelessfl.trace.schema import PRIVACY, ROOT, Group
+
+DIMENSION = 5
+
+ROOT_ATTRIBUTES = {
+    "scenario": "name: Öl\nrounds: 3\n",
+    "seed": 7,
+    "created": "2026-01-01T00:00:00Z",
+    "package_version": "0.1.0",
+    "torch_version": "2.13.0",
+    "device": "cpu",
+}
+PRIVACY_ATTRIBUTES = {
+    "delta": 1e-5,
+    "unit": "sample",
+    "adjacency": "add_remove",
+    "adversary": "server",
+    "colluding": 0,
+    "release_kind": "over_the_air",
+    "backoff_is_public": True,
+    "total_samples": 1437,
+}
+
+
+def header() -> TraceHeader:
+    return TraceHeader(ROOT_ATTRIBUTES, PRIVACY_ATTRIBUTES, {"dimension": DIMENSION})
+
+
+def per_round(group: Group, round_index: int) -> dict[str, float]:
+    """Column j of the group holds 100 j + round; whole numbers, so that integer columns take them too."""
+    names = [v.name for v in group.of("round") if v.name != "event_count"]
+    return {name: 100.0 * j + round_index for j, name in enumerate(names)}
+
+
+def per_slot(group: Group, round_index: int, clients: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
+    """Column j of the group holds 1000 j + round + client / 64, exact in binary."""
+    floats = [v.name for v in group.of("round", "slot") if v.dtype == "f8"]
+    return {name: 1000.0 * j + round_index + clients / 64 for j, name in enumerate(floats)}
+
+
+def record(round_index: int, clients: NDArray[np.int64] | range, *, weights: bool = False) -> RoundRecord:
+    """A record whose every number follows from the round and the client."""
+    ids = np.asarray(clients, dtype=np.int64)
+    return RoundRecord(
+        round_index=round_index,
+        values=per_round(ROOT, round_index),
+        slots={
+            **per_slot(ROOT, round_index, ids),
+            "client_id": ids,
+            "status": np.full(len(ids), Status.PARTICIPATED),
+        },
+        privacy=per_round(PRIVACY, round_index),
+        privacy_slots=per_slot(PRIVACY, round_index, ids),
+        events=events(round_index),
+        weights=model(round_index) if weights else None,
+    )
+
+
+def events(round_index: int) -> EventBatch:
+    """Two events in even rounds, three in odd ones."""
+    count = 2 + round_index % 2
+    return EventBatch(
+        time=round_index + np.arange(count) / 4,
+        node=np.arange(count) - 2,
+        kind=np.full(count, EventKind.BROADCAST),
+        bits=np.where(np.arange(count) == 0, 32.0 * DIMENSION, np.nan),
+    )
+
+
+def model(round_index: int) -> NDArray[np.float32]:
+    return np.arange(DIMENSION, dtype=np.float32) + round_index / 8
