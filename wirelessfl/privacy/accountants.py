@@ -28,7 +28,7 @@ Uses = tuple[tuple[SampledGaussian, int], ...]
 """How often each sampled mechanism was used, in the order of first use."""
 
 _GRID_ERROR = 3e-5  # relative error of epsilon that the grid may add
-_LARGEST_GRID = 4_000_000  # points of one step's loss distribution; a few hundred MB while it is built
+_LARGEST_GRID = 1_000_000  # points of one step's loss distribution: a few seconds and a few hundred MB
 
 
 def composed_epsilon(mu_squared: float, uses: Uses, delta: float, accountant: Accountant) -> float:
@@ -54,7 +54,7 @@ def composed_epsilon(mu_squared: float, uses: Uses, delta: float, accountant: Ac
         case "rdp":
             epsilon = _rdp_epsilon(mu_squared, uses, delta)
         case "gdp":
-            epsilon = _exact(mu_squared + sum(count * _limit_mu_squared(event) for event, count in uses), delta)
+            epsilon = _limit_epsilon(mu_squared, uses, delta)
         case "zcdp":
             epsilon = float(zcdp_epsilon(0.5 * _unsampled_mu_squared(mu_squared, uses), delta))
         case _:
@@ -70,6 +70,10 @@ def _unsampled_mu_squared(mu_squared: float, uses: Uses) -> float:
     return mu_squared + sum(count * event.full_mu_squared for event, count in uses)
 
 
+def _limit_epsilon(mu_squared: float, uses: Uses, delta: float) -> float:
+    return _exact(mu_squared + sum(count * _limit_mu_squared(event) for event, count in uses), delta)
+
+
 def _limit_mu_squared(event: SampledGaussian) -> float:
     """Squared mu per step in the central limit: (q sqrt(e^(1/z²) − 1))², doubled mu for an exchange."""
     reach = 2.0 if event.exchange or event.fixed_size else 1.0
@@ -81,23 +85,33 @@ def _limit_mu_squared(event: SampledGaussian) -> float:
 
 
 def _pld_epsilon(mu_squared: float, uses: Uses, delta: float) -> float:
-    """The smallest of three valid bounds: PLD, RDP, and the exact curve without amplification."""
-    bound = min(_rdp_epsilon(mu_squared, uses, delta), _exact(_unsampled_mu_squared(mu_squared, uses), delta))
-    if bound == 0 or any(event.fixed_size for event, _ in uses):
-        return bound
-    steps = sum(count for _, count in uses)
-    estimate = min(bound, EPSILON_CAP)
-    epsilon = _epsilon_on_grid(mu_squared, uses, delta, _grid_interval(estimate, steps))
-    if epsilon is not None and epsilon < estimate / 2:  # the grid was chosen for a larger epsilon
-        epsilon = _epsilon_on_grid(mu_squared, uses, delta, _grid_interval(epsilon, steps)) or epsilon
-    return bound if epsilon is None else min(bound, epsilon)
+    """PLD where it can, RDP otherwise; never above the exact curve without amplification."""
+    unsampled = _exact(_unsampled_mu_squared(mu_squared, uses), delta)
+    if unsampled == 0 or max(_one_use_epsilon(event, delta) for event, _ in uses) > EPSILON_CAP:
+        return unsampled
+    if any(event.fixed_size for event, _ in uses):
+        return min(unsampled, _rdp_epsilon(mu_squared, uses, delta))
+    expected = min(unsampled, _limit_epsilon(mu_squared, uses, delta), EPSILON_CAP)
+    epsilon = _epsilon_on_grid(mu_squared, uses, delta, expected)
+    if epsilon < expected / 2:  # the grid was chosen for a larger epsilon
+        epsilon = min(epsilon, _epsilon_on_grid(mu_squared, uses, delta, epsilon))
+    return min(unsampled, epsilon if np.isfinite(epsilon) else _rdp_epsilon(mu_squared, uses, delta))
 
 
-def _epsilon_on_grid(mu_squared: float, uses: Uses, delta: float, interval: float) -> float | None:
-    """Epsilon by PLD, None if the losses of one step would not fit into memory on this grid."""
+def _one_use_epsilon(event: SampledGaussian, delta: float) -> float:
+    """A lower bound for any run: one Poisson use for add/remove has ln(1 + q (e^epsilon0 − 1)), epsilon0 at delta/q."""
+    if delta >= event.sample_rate:
+        return 0.0
+    epsilon = float(gaussian_epsilon(1.0 / event.noise_multiplier, delta / event.sample_rate))
+    return epsilon + float(np.log(event.sample_rate - (event.sample_rate - 1.0) * np.exp(-epsilon)))
+
+
+def _epsilon_on_grid(mu_squared: float, uses: Uses, delta: float, expected: float) -> float:
+    """Epsilon by PLD on a grid chosen for the ``expected`` one; infinite where no useful grid fits into memory."""
     widest = max(event.full_mu_squared / 2 + 12 * np.sqrt(event.full_mu_squared) for event, _ in uses)
-    if widest / interval > _LARGEST_GRID:
-        return None
+    interval = max(_grid_interval(expected, sum(count for _, count in uses)), widest / _LARGEST_GRID)
+    if interval > expected / 10:
+        return np.inf
     composed = _composed_pld(uses, interval)
     if mu_squared > 0:
         composed = composed.compose(_gaussian_pld(mu_squared, interval))
@@ -105,13 +119,14 @@ def _epsilon_on_grid(mu_squared: float, uses: Uses, delta: float, interval: floa
 
 
 def _grid_interval(epsilon: float, steps: int) -> float:
-    """Spacing of the loss grid that leaves a relative error of about ``_GRID_ERROR``, below epsilon/2000.
+    """Spacing of the loss grid that leaves a relative error of about ``_GRID_ERROR``, and at most epsilon/2000.
 
     Rounding pessimistically adds at most about interval² to the loss of a step, so T interval² to that of a run
-    (measured: 0.7 to 0.9 of it). A power of two, so that a growing run reuses cached distributions.
+    (measured: 0.7 to 0.9 of it). Not below epsilon/100,000, which bounds the size of the composed distribution. A power
+    of two, so that a growing run reuses cached distributions.
     """
-    wanted = min(epsilon / 2000, np.sqrt(_GRID_ERROR * epsilon / steps))
-    return float(2.0 ** np.floor(np.log2(max(wanted, 1e-8))))
+    wanted = min(epsilon / 2_000, np.sqrt(_GRID_ERROR * epsilon / steps))
+    return float(2.0 ** np.floor(np.log2(max(wanted, epsilon / 100_000, 1e-8))))
 
 
 @lru_cache(maxsize=16)

@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.privacy.account import Account, Profile
+from wirelessfl.privacy.gaussian import EPSILON_CAP
 from wirelessfl.privacy.releases.base import Release
 from wirelessfl.privacy.spending import Spending, no_guarantee
 from wirelessfl.privacy.statement import PrivacyFacts, Statement
 from wirelessfl.privacy.worst import undominated
 
 COLUMNS = ("published", "accounted")
+_ANY_ROUTE = ""
+_NOBODY = np.zeros(0, dtype=np.int64)
 
 SCOPE = (
     "ε covers what the named adversary sees of one run. It does not cover the trace: the seed, update norms, actual "
@@ -49,8 +52,8 @@ class Ledger:
 
     def _clear(self) -> None:
         self._accounts: dict[str, dict[str, Account]] = {}  # route -> column -> account
-        self._covered: dict[str, NDArray[np.int64]] = {}  # route -> participations per slot
-        self._last_round: dict[str, NDArray[np.int64]] = {}  # route -> 1 + last participation per slot
+        self._rounds: dict[str, NDArray[np.int64]] = {}  # route -> participations per slot
+        self._last_round: dict[str, NDArray[np.int64]] = {}  # route -> 1 + round of the last one per slot
         self._slot_of: NDArray[np.int32] = np.full(self.facts.num_clients, -1, dtype=np.int32)
         self._touched: NDArray[np.int64] = np.empty(64, dtype=np.int64)
         self._num_touched = 0
@@ -61,7 +64,7 @@ class Ledger:
     # ------------------------------------------------------------------------------------------ adding
 
     def add(self, release: Release) -> None:
-        """Charge one release.
+        """Charge one release. All releases of a round come before those of the next.
 
         Raises:
             ValueError: If a client is unknown or named twice.
@@ -89,8 +92,6 @@ class Ledger:
             self._accounts[route] = {column: Account() for column in COLUMNS}
             if self._filter_mu is not None:
                 self._accounts[route]["accounted"].budget = self._filter_mu**2
-            self._covered[route] = np.zeros(64, dtype=np.int64)
-            self._last_round[route] = np.zeros(64, dtype=np.int64)
         return self._accounts[route]
 
     def _slots(self, clients: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -104,23 +105,24 @@ class Ledger:
 
     def _count_participation(self, release: Release, slots: NDArray[np.int64]) -> None:
         """A participation is a round; a route may release more than once in it."""
-        covered = _grown(self._covered[release.route], self._num_touched)
-        last_round = _grown(self._last_round[release.route], self._num_touched)
-        covered[slots] += last_round[slots] != release.round_index + 1
-        last_round[slots] = release.round_index + 1
-        self._covered[release.route], self._last_round[release.route] = covered, last_round
+        for name in (_ANY_ROUTE, release.route):
+            count = _grown(self._rounds.get(name, _NOBODY), self._num_touched)
+            last = _grown(self._last_round.get(name, _NOBODY), self._num_touched)
+            count[slots] += last[slots] != release.round_index + 1
+            last[slots] = release.round_index + 1
+            self._rounds[name], self._last_round[name] = count, last
 
     # ------------------------------------------------------------------------------------------ reading
 
     def epsilon_published(self) -> float:
         """Published epsilon of the worst client so far; 0 before the first release, infinite if nothing is claimed."""
         self._refresh()
-        return self._worst["published"]
+        return float(self._worst["published"])
 
     def epsilon_accounted(self) -> float:
         """Accounted epsilon of the worst client so far; infinite where nothing is proven."""
         self._refresh()
-        return self._worst["accounted"]
+        return float(self._worst["accounted"])
 
     def client_epsilons(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(published, accounted), each (K,), of every registered client; 0 for those who released nothing."""
@@ -134,11 +136,13 @@ class Ledger:
 
     def why_different(self) -> list[str]:
         """Plain sentences: why published and accounted differ, which guarantee counts, and why one is infinite."""
-        sentences = list(self._remarks)
-        for route, accounts in self._accounts.items():
-            sentences += [f"No guarantee is proven from {route}: {why}." for why in accounts["accounted"].reasons]
-            sentences += [f"No epsilon is published from {route}: {why}." for why in accounts["published"].reasons]
-        if len(self._accounts) > 1 and self._num_touched:
+        sentences, accounts = list(self._remarks), list(self._accounts.values())
+        for route, columns in self._accounts.items():
+            sentences += [f"No guarantee is proven from {route}: {why}." for why in columns["accounted"].reasons]
+            sentences += [f"No epsilon is published from {route}: {why}." for why in columns["published"].reasons]
+        if self.epsilon_accounted() == np.inf and not any(columns["accounted"].reasons for columns in accounts):
+            sentences.append(f"An accounted epsilon above {EPSILON_CAP:g} says nothing and is reported as infinite.")
+        if len(accounts) > 1 and self._num_touched:
             sentences.append(self._decisive_route())
         if self.statement.accountant == "gdp":
             sentences.append("The gdp accountant is the limit of many steps: an approximation, not a bound.")
@@ -193,10 +197,9 @@ class Ledger:
     def _uncovered(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(routes, slots) whether a route misses a participation that another one has."""
         size = int(slots.max(initial=0)) + 1
-        counts = np.zeros((len(self._covered), len(slots)), dtype=np.int64)
-        for row, covered in enumerate(self._covered.values()):
-            counts[row] = _grown(covered, size)[slots]
-        missed: NDArray[np.bool_] = counts < counts.max(axis=0, initial=0)
+        missed = np.zeros((len(self._accounts), len(slots)), dtype=np.bool_)
+        for row, route in enumerate(self._accounts):
+            missed[row] = _grown(self._rounds[route], size)[slots] < _grown(self._rounds[_ANY_ROUTE], size)[slots]
         return missed
 
     def _epsilons_by_route(self, column: str, slots: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -222,9 +225,10 @@ class Ledger:
             "remarks": np.array([remark.encode() for remark in self._remarks], dtype=np.bytes_),
             "routes": np.array([route.encode() for route in self._accounts], dtype=np.bytes_),
         }
-        for row, (route, accounts) in enumerate(self._accounts.items()):
-            state[f"{row}/covered"] = self._covered[route].copy()
-            state[f"{row}/last_round"] = self._last_round[route].copy()
+        for row, name in enumerate([*self._accounts, _ANY_ROUTE] if self._accounts else []):
+            state[f"{row}/rounds"] = self._rounds[name].copy()
+            state[f"{row}/last_round"] = self._last_round[name].copy()
+        for row, accounts in enumerate(self._accounts.values()):
             for column in COLUMNS:
                 state.update({f"{row}/{column}/{name}": array for name, array in accounts[column].state().items()})
         return state
@@ -237,8 +241,6 @@ class Ledger:
         self._remarks = dict.fromkeys(remark.decode() for remark in state["remarks"].tolist())
         for row, route in enumerate(state["routes"].tolist()):
             name = route.decode()
-            self._covered[name] = np.array(state[f"{row}/covered"], dtype=np.int64)
-            self._last_round[name] = np.array(state[f"{row}/last_round"], dtype=np.int64)
             self._accounts[name] = {
                 column: Account.restore(
                     {
@@ -249,6 +251,9 @@ class Ledger:
                 )
                 for column in COLUMNS
             }
+        for row, name in enumerate([*self._accounts, _ANY_ROUTE] if self._accounts else []):
+            self._rounds[name] = np.array(state[f"{row}/rounds"], dtype=np.int64)
+            self._last_round[name] = np.array(state[f"{row}/last_round"], dtype=np.int64)
 
 
 def recompute(

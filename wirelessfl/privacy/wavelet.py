@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import torch
 
-Array = TypeVar("Array", NDArray[np.floating], "torch.Tensor")
+Array = TypeVar("Array", NDArray[Any], "torch.Tensor")
 
 
 def _levels(length: int) -> int:

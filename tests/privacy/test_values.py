@@ -1,0 +1,100 @@
+"""Releases survive the way into a trace and back; the ledger recomputed from it is the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.privacy.rounds import air_release, facts_of
+from wirelessfl.privacy import (
+    BareRelease,
+    Caveat,
+    DpSgdRelease,
+    DynamicClip,
+    HaarNoise,
+    MooClip,
+    PerLayerClip,
+    QuantileClip,
+    Release,
+    SecureSum,
+    ServerNoiseRelease,
+    Statement,
+    ZcdpRelease,
+    client_values,
+    recompute,
+    release_from_values,
+    round_values,
+    settings,
+)
+from wirelessfl.privacy.releases import PARTS, RELEASES
+
+FACTS = facts_of([40, 60])
+EVERYONE = np.array([0, 1])
+BATCH = np.array([10, 12])
+STEPS = np.array([2, 3])
+EXAMPLES: list[Release] = [
+    air_release(
+        FACTS, EVERYONE, 3, limit=[0.1, 0.9], csi_ratio=np.array([1.1, 0.9]), rule="gradient_step", batch_size=BATCH
+    ),
+    air_release(FACTS, [], 4),
+    air_release(FACTS, [1], theorem="privacy_for_free", backoff_is_public=False, caveat=Caveat.REALISED_NORMS),
+    air_release(FACTS, EVERYONE, accounted_noise_std=np.array([0.01, 0.02])),
+    BareRelease(2, EVERYONE),
+    DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, "shuffle", STEPS, HaarNoise(64, "weighted"), QuantileClip(2.0)),
+    DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS),
+    DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=PerLayerClip((0.5, 0.25))),
+    DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=DynamicClip(0.7)),
+    DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=MooClip("private")),
+    ServerNoiseRelease(5, EVERYONE, 1.0, 0.5, None, 0.2, "uniform"),
+    ServerNoiseRelease(5, EVERYONE, 1.0, 0.5, 1.5, 0.2, "poisson"),
+    ZcdpRelease(1, EVERYONE, 1.0, 0.2, BATCH, STEPS, STEPS, secure_sum=SecureSum(9, 7, 4, "integer")),
+]
+
+
+def there_and_back(release: Release) -> Release:
+    """Through values as a trace holds them: floats only, and JSON."""
+    per_client = {name: np.asarray(column, np.float64) for name, column in client_values(release).items()}
+    return release_from_values(
+        settings(release), release.round_index, release.clients, round_values(release), per_client
+    )
+
+
+@pytest.mark.parametrize("release", EXAMPLES, ids=lambda release: type(release).__name__)
+def test_a_release_comes_back_as_it_was(release: Release) -> None:
+    again = there_and_back(release)
+    assert type(again) is type(release)
+    for name, value in vars(release).items():
+        found = getattr(again, name)
+        np.testing.assert_array_equal(found, value) if isinstance(value, np.ndarray) else None
+        assert isinstance(value, np.ndarray) or found == value
+        assert not isinstance(value, np.ndarray) or value.size == 0 or found.dtype == value.dtype
+
+
+@pytest.mark.parametrize("unit", ["sample", "client"])
+def test_the_ledger_is_recomputable_with_another_delta_and_accountant(unit: str) -> None:
+    rounds = [air_release(FACTS, EVERYONE, m, limit=[0.1, 0.9]) for m in range(3)]
+    for delta, accountant in ((1e-6, "pld"), (1e-3, "rdp"), (1e-3, "zcdp"), (1e-3, "gdp")):
+        statement = Statement(delta, unit=unit, accountant=accountant)  # type: ignore[arg-type]
+        expected = recompute(rounds, FACTS, statement).client_epsilons()
+        found = recompute([there_and_back(release) for release in rounds], FACTS, statement).client_epsilons()
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_equal_settings_are_equal_strings() -> None:
+    first, second = (air_release(FACTS, EVERYONE, m, limit=0.1 * (m + 1)) for m in range(2))
+    assert settings(first) == settings(second)
+    assert settings(first) != settings(air_release(FACTS, EVERYONE, rule="gradient_step"))
+
+
+def test_every_kind_has_an_example() -> None:
+    assert {type(release) for release in EXAMPLES} == set(RELEASES)
+    text = " ".join(settings(release) for release in EXAMPLES)
+    assert all(f'"{part.__name__}"' in text for part in PARTS)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"kind": "Mystery"}', "{}", '{"kind": "DpSgdRelease", "noise": {"kind": "os.system"}}']
+)
+def test_foreign_settings_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="unknown kind"):
+        release_from_values(text, 0, EVERYONE, {}, {})
