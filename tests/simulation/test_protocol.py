@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -47,11 +49,11 @@ def test_events_can_be_left_out() -> None:
 def test_what_is_received_is_the_formula() -> None:
     scenario = small(rounds=1, channel__csi={"error_std": 0.3}, uplink__power_control={"server_gain": 300.0})
     simulation = build_simulation(scenario, PLAN)
-    before = simulation.state.parameters
+    before, at_first = simulation.state.parameters, replace(simulation.state)
     rounds: list[Round] = []
     simulation.run(lambda this, _: rounds.append(this))
     this, parts = rounds[0], simulation.deployment
-    blocks = list(parts.learner.train(before, this.clients, 1))
+    blocks = list(parts.learner.train(at_first, this.clients, 1))
     updates = np.concatenate([block.updates.numpy() for block in blocks])
     order = np.argsort(np.concatenate([block.positions for block in blocks]))
     noise = parts.network.streams.generator("receiver_noise", 1).standard_normal(updates.shape[1])
@@ -71,13 +73,13 @@ def test_weights_are_renormalised_over_those_who_sent() -> None:
         uplink={"kind": "over_the_air", "snr_db": 250.0, "power_control": {"server_gain": 1e12}},
     )
     simulation = build_simulation(scenario, PLAN)
-    before = simulation.state.parameters
+    before, at_first = simulation.state.parameters, replace(simulation.state)
     rounds: list[Round] = []
     simulation.run(lambda this, _: rounds.append(this))
     there = rounds[0].with_status(Status.PARTICIPATED)
     assert 0 < len(there) < 6
     parts = simulation.deployment
-    (block,) = parts.learner.train(before, rounds[0].clients[there], 1)
+    (block,) = parts.learner.train(at_first, rounds[0].clients[there], 1)
     weight = parts.network.registry.weight(rounds[0].clients[there][block.positions])
     mean = weight @ block.updates.numpy() / weight.sum()
     np.testing.assert_allclose(simulation.state.parameters - before, mean, rtol=0, atol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -38,20 +39,4 @@ def test_last_finite() -> None:
 
 def test_json_has_no_nan_and_no_infinity() -> None:
     text = to_json({"a": float("nan"), "b": [float("inf")], "c": {"d": -float("inf"), "e": 1.5}})
-    assert text.split() == [
-        "{",
-        '"a":',
-        "null,",
-        '"b":',
-        "[",
-        '"inf"',
-        "],",
-        '"c":',
-        "{",
-        '"d":',
-        '"-inf",',
-        '"e":',
-        "1.5",
-        "}",
-        "}",
-    ]
+    assert json.loads(text) == {"a": None, "b": ["inf"], "c": {"d": "-inf", "e": 1.5}}

@@ -1,4 +1,4 @@
-"""The sections and variants that the build room tells apart, under one name; a ``CoreVariant`` says itself what it is."""
+"""The sections and variants that the build room tells apart; a ``CoreVariant`` says itself what it stands for."""
 
 from __future__ import annotations
 
@@ -34,6 +34,21 @@ from wirelessfl.scenario.data import (
     Synthetic,
 )
 from wirelessfl.scenario.faults import Availability, BernoulliAvailability, Faults
+from wirelessfl.scenario.mechanism import (
+    Clipping,
+    DynamicClip,
+    FlatClip,
+    GaussianNoise,
+    GradientNoise,
+    Mechanism,
+    MedianClip,
+    MooClip,
+    NoMechanism,
+    PerLayerClip,
+    QuantileClip,
+    WaveletNoise,
+    Zcdp,
+)
 from wirelessfl.scenario.model import (
     Activation,
     CnnCifar10,
@@ -55,8 +70,6 @@ from wirelessfl.scenario.training import (
     Algorithm,
     FedAvg,
     FedProx,
-    Mechanism,
-    NoMechanism,
     Optimizer,
     Sgd,
     Training,
@@ -84,6 +97,7 @@ __all__ = [
     "Cifar10",
     "ClassesPartition",
     "Clients",
+    "Clipping",
     "CnnCifar10",
     "CnnMnist",
     "Compute",
@@ -94,6 +108,7 @@ __all__ = [
     "Dataset",
     "Digits",
     "DirichletPartition",
+    "DynamicClip",
     "EmnistByClass",
     "EmnistLetters",
     "Evaluate",
@@ -106,15 +121,20 @@ __all__ = [
     "FedAvg",
     "FedProx",
     "FileSet",
+    "FlatClip",
+    "GaussianNoise",
+    "GradientNoise",
     "Ideal",
     "IidPartition",
     "IndependentFading",
     "Jammer",
     "Logistic",
     "Mechanism",
+    "MedianClip",
     "Mlp",
     "Mnist",
     "Model",
+    "MooClip",
     "NaturalPartition",
     "NoMechanism",
     "NoPathLoss",
@@ -122,8 +142,10 @@ __all__ = [
     "OverTheAir",
     "Partition",
     "PathLoss",
+    "PerLayerClip",
     "PowerControl",
     "PrivacyStatement",
+    "QuantileClip",
     "Quorum",
     "Relu",
     "ResNet18",
@@ -142,4 +164,6 @@ __all__ = [
     "Training",
     "Upcycled",
     "Uplink",
+    "WaveletNoise",
+    "Zcdp",
 ]

@@ -20,9 +20,10 @@ from wirelessfl.scenario.data import (
     NaturalPartition,
     Synthetic,
 )
+from wirelessfl.scenario.mechanism import GradientNoise, MedianClip
 from wirelessfl.scenario.model import CnnCifar10, CnnMnist, ResNet18
 from wirelessfl.scenario.timing import Quorum
-from wirelessfl.scenario.uplink import OverTheAir
+from wirelessfl.scenario.uplink import Ideal, OverTheAir
 
 if TYPE_CHECKING:
     from wirelessfl.scenario.scenario import Scenario
@@ -38,6 +39,7 @@ def find_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     yield from _clients(scenario)
     yield from _energy(scenario)
     yield from _jammer(scenario)
+    yield from _mechanism(scenario)
     if scenario.channel.profile is not None:
         yield "channel.profile", scenario.channel.profile, "null here; load_scenario replaces a profile by its keys"
 
@@ -120,4 +122,24 @@ def _jammer(scenario: Scenario) -> Iterator[Contradiction]:
             "uplink.jammer.calibration",
             "exact with privacy.adversary individual, before whom no jamming hides a single upload",
             "theorem, or the adversary observer | server",
+        )
+
+
+def _mechanism(scenario: Scenario) -> Iterator[Contradiction]:
+    mechanism = scenario.training.privacy
+    if not isinstance(mechanism, GradientNoise):
+        return
+    if mechanism.unit == "client" and not isinstance(scenario.uplink, Ideal):
+        yield (
+            "training.privacy.unit",
+            f"client with uplink.kind: {scenario.uplink.kind}",
+            "uplink.kind: ideal, where a trusted server adds the noise; over the air channel and jammer add it",
+        )
+    if mechanism.unit == "client" and scenario.uplink.clip is not None:
+        yield "uplink.clip", f"{scenario.uplink.clip} with training.privacy.unit: client", "null; privacy.clip clips"
+    if isinstance(mechanism.clipping, MedianClip) and isinstance(scenario.data.partition, NaturalPartition):
+        yield (
+            "training.privacy.clipping.name",
+            "median with data.partition natural, where there is no common pool to take public samples from",
+            "another rule, or another partition",
         )

@@ -18,6 +18,7 @@ from wirelessfl.scenario.base import (
     key,
     require_exactly_one,
 )
+from wirelessfl.scenario.mechanism import Mechanism, NoMechanism
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
@@ -77,15 +78,6 @@ class AdaGrad(Section):
 
 
 Optimizer = Annotated[Sgd | Adam | AdaGrad, Family("name", default="sgd")]
-
-
-class NoMechanism(Section):
-    """No noise in local training."""
-
-    mechanism: Literal["none"] = key("none", "No noise is added in local training.")
-
-
-Mechanism = Annotated[NoMechanism, Family("mechanism", default="none")]
 
 
 class Training(Section):

@@ -25,6 +25,9 @@ from wirelessfl.learning import (
     evaluate,
     train_cohort,
 )
+from wirelessfl.privacy import Release
+from wirelessfl.privacy.releases import SecureSum
+from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams
 
@@ -41,10 +44,14 @@ class Training(Protocol):
         """(n,) samples that clients with (n,) samples pass through the model in a round, a public number."""
         ...
 
-    def train(
-        self, parameters: NDArray[np.float32], clients: NDArray[np.int64], round_index: int
-    ) -> Iterator[CohortBlock]:
+    def train(self, state: SimulationState, clients: NDArray[np.int64], round_index: int) -> Iterator[CohortBlock]:
         """Local training of ``clients`` from the global model, in fixed blocks."""
+        ...
+
+    def releases(
+        self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
+    ) -> tuple[Release, ...]:
+        """What the local training of ``clients`` means to the privacy ledger; empty without noise of its own."""
         ...
 
     def update(self, state: SimulationState, aggregate: NDArray[np.float64], round_index: int) -> None:
@@ -66,6 +73,7 @@ class Learner:
         training: the clients' local training, at the learning rate before any schedule.
         lr_schedule: first round of each factor on the learning rate, from round 1 on.
         rule: how the server turns an aggregate into the next model.
+        private: clipping and noise of per-sample gradients, or None.
         plan: device, threads, chunk and precision; recorded, so that a run can be repeated bit for bit.
         streams: randomness of the run.
         evaluate_every: rounds between two evaluations.
@@ -78,6 +86,7 @@ class Learner:
     training: LocalTraining
     lr_schedule: Mapping[int, float]
     rule: AggregationRule
+    private: LocalPrivacy | None
     plan: ExecutionPlan
     streams: Streams
     evaluate_every: int
@@ -96,6 +105,7 @@ class Learner:
             parameters=start.parameters.numpy(),
             server_memory={name: value.numpy() for name, value in start.memory.items()},
             battery_used_j=np.zeros(batteries),
+            clipping={} if self.private is None else self.private.initial_rows(self.population.sizes, start.parameters),
         )
 
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -105,17 +115,33 @@ class Learner:
         steps = self.training.steps or 0
         return np.minimum(samples, self.training.batch_size) * steps
 
-    def train(
-        self, parameters: NDArray[np.float32], clients: NDArray[np.int64], round_index: int
-    ) -> Iterator[CohortBlock]:
-        """Local training of ``clients`` from the global model, in fixed blocks."""
-        start = torch.from_numpy(parameters)
+    def train(self, state: SimulationState, clients: NDArray[np.int64], round_index: int) -> Iterator[CohortBlock]:
+        """Local training of ``clients`` from the global model, in fixed blocks.
+
+        What a clipping rule remembers of each client from round to round is read from the state and written back.
+        """
+        start = torch.from_numpy(state.parameters)
         training = replace(self.training, learning_rate=self._learning_rate(round_index))
+        transform = rows = None
+        if self.private is not None:
+            transform = self.private.transform(self.model, start, state, round_index, self.plan)
+            rows = self.private.rows(transform, state, clients, start)
         for block in train_cohort(
-            self.model, start, self.population, clients, training, self.streams, round_index, self.plan
+            self.model, start, self.population, clients, training, self.streams, round_index, self.plan, transform, rows
         ):
             self.pause()
+            if transform is not None:
+                for name in transform.lasting:
+                    state.clipping[name][clients[block.positions]] = block.transform_state[name].cpu().numpy()
             yield block
+
+    def releases(
+        self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
+    ) -> tuple[Release, ...]:
+        """The record of the local steps of those who sent; none where nothing noises them."""
+        if self.private is None:
+            return ()
+        return self.private.releases(self.training, self.population.sizes[clients], clients, round_index, secure_sum)
 
     def _learning_rate(self, round_index: int) -> float:
         begun = [first for first in self.lr_schedule if first <= round_index]

@@ -15,6 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
+from wirelessfl.privacy import Release
+from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.run import Simulation
@@ -42,9 +44,13 @@ class Rehearser:
         """As in the run."""
         return self.learner.samples_processed(samples)
 
-    def train(
-        self, parameters: NDArray[np.float32], clients: NDArray[np.int64], round_index: int
-    ) -> Iterator[CohortBlock]:
+    def releases(
+        self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
+    ) -> tuple[Release, ...]:
+        """As in the run."""
+        return self.learner.releases(round_index, clients, secure_sum)
+
+    def train(self, state: SimulationState, clients: NDArray[np.int64], round_index: int) -> Iterator[CohortBlock]:
         """One block of zero updates, reported at the norm τ that bounds them (NaN without clipping)."""
         clip = self.learner.training.clip
         norm = np.full(len(clients), math.nan if clip is None else clip)

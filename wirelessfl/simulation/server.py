@@ -10,7 +10,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from wirelessfl.privacy import Ledger
+from wirelessfl.privacy import BareRelease, Ledger
 from wirelessfl.simulation.client import client
 from wirelessfl.simulation.clock import seconds, ticks
 from wirelessfl.simulation.faults import Faults
@@ -189,12 +189,14 @@ class ParameterServer:
     def _update(self, this: Round, plan: SlotPlan) -> None:
         """Compute the training of those who are heard, superpose, and step the global model."""
         parts, state = self._parts, self._state
-        blocks = parts.learner.train(state.parameters, this.clients[plan.senders], this.index)
+        blocks = parts.learner.train(state, this.clients[plan.senders], this.index)
         reception = parts.uplink.receive(this, plan, blocks)
         self._medium.note(EventKind.SUPERPOSE, SERVER_NODE)
-        for release in reception.releases:
+        local = parts.learner.releases(this.index, this.clients[plan.senders], reception.secure_sum)
+        # Where clients add noise of their own, that the uplink adds none is no release of its own.
+        this.releases = local + tuple(r for r in reception.releases if not (local and isinstance(r, BareRelease)))
+        for release in this.releases:
             self._ledger.add(release)
-        this.releases = reception.releases
         weight = parts.network.registry.weight(this.clients[plan.senders])
         this.values["train_loss"] = float(np.average(this.train_loss[plan.senders], weights=weight))
         if parts.faults.battery_j is not None:

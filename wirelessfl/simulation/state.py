@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -23,6 +24,8 @@ class SimulationState:
         wall_time: seconds of real time spent so far.
         energy_j: joules spent so far; NaN where watts are unknown.
         battery_used_j: (K,) joules drawn from each client's battery; empty where there are no batteries.
+        clipping: what clipping rules remember of each client, by name, each (K,); empty for rules without memory.
+        proxy_clip: the norm last calibrated on public data; NaN where there is none.
         ledger: the privacy spent so far, as the ledger serialises itself.
     """
 
@@ -34,6 +37,8 @@ class SimulationState:
     wall_time: float = 0.0
     energy_j: float = 0.0
     battery_used_j: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    clipping: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    proxy_clip: float = math.nan
     ledger: dict[str, Any] = field(default_factory=dict)
 
     def as_mapping(self) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from wirelessfl.learning.private.central import CentralNoise
 from wirelessfl.learning.private.layers import layer_of_parameters
 from wirelessfl.learning.private.proxy import proxy_median_norm
 from wirelessfl.learning.private.transform import PrivateGradients, resumed_state
 
-__all__ = ["PrivateGradients", "layer_of_parameters", "proxy_median_norm", "resumed_state"]
+__all__ = ["CentralNoise", "PrivateGradients", "layer_of_parameters", "proxy_median_norm", "resumed_state"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import assert_never
 
+import numpy as np
 from torch import nn
 
 from wirelessfl.errors import DataError, ScenarioError
@@ -27,7 +28,15 @@ from wirelessfl.learning import (
     Upcycled,
 )
 from wirelessfl.learning import models as architectures
-from wirelessfl.learning.data import Dataset, LogNormalSizes, SharedSource, SkewedSources, load_dataset, load_synthetic
+from wirelessfl.learning.data import (
+    Dataset,
+    Examples,
+    LogNormalSizes,
+    SharedSource,
+    SkewedSources,
+    load_dataset,
+    load_synthetic,
+)
 from wirelessfl.learning.partition import (
     Partition,
     classes_partition,
@@ -49,13 +58,39 @@ def build_population(scenario: Scenario, streams: Streams) -> Population:
     data, count = scenario.data, scenario.clients.count
     if isinstance(data.dataset, config.Synthetic) and isinstance(data.partition, config.NaturalPartition):
         return SyntheticPopulation(streams, count, _synthetic_law(data.dataset), _sizes(data.dataset))
-    dataset = _load(data)
+    dataset = load_data(scenario)[0]
     if len(dataset.train) < count:
         raise DataError(
             f"clients.count: found {count} clients for {len(dataset.train)} training samples; "
             "allowed is at most one client a sample (the synthetic set with partition natural makes data on demand)"
         )
     return PartitionedData(dataset, _partition(data.partition, dataset, count, streams))
+
+
+def load_data(scenario: Scenario) -> tuple[Dataset, Examples | None]:
+    """The dataset that the clients share, and the public samples that were taken out of it, if any.
+
+    Raises:
+        DataError: files are missing or damaged, or the public samples leave nothing.
+    """
+    whole = _load(scenario.data)
+    wanted = public_samples(scenario.training.privacy)
+    if wanted == 0:
+        return whole, None
+    kept = len(whole.train) - wanted
+    if kept < 1:
+        raise DataError(
+            f"training.privacy.clipping.proxy_samples: found {wanted} of {len(whole.train)} training samples; "
+            "allowed is fewer, the rest is for the clients"
+        )
+    return whole.head(kept), whole.train.take(np.arange(kept, len(whole.train)))
+
+
+def public_samples(mechanism: config.Mechanism) -> int:
+    """How many training samples are public and belong to no client."""
+    if isinstance(mechanism, config.GradientNoise) and isinstance(mechanism.clipping, config.MedianClip):
+        return mechanism.clipping.proxy_samples
+    return 0
 
 
 def _load(data: config.Data) -> Dataset:
@@ -163,6 +198,7 @@ def build_training(scenario: Scenario, rule: AggregationRule) -> LocalTraining:
         batch_size=training.batch_size,
         epochs=training.epochs,
         steps=training.steps,
+        sampling=getattr(training.privacy, "sampling", "shuffle"),
         prox_mu=rule.prox_mu,
         clip=scenario.uplink.clip,
     )

@@ -84,10 +84,26 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 airtime=slot_duration(dimension, scenario.timing.bandwidth_hz, uplink.iq_packing),
                 num_symbols=num_symbols(dimension, uplink.iq_packing),
                 joules_per_unit=joules_per_unit(scenario),
+                gradient_step=_gradient_step(scenario, uplink.clip),
                 theorem="cross_layer" if isinstance(uplink.power_control, config.CrossLayer) else "none",
             )
         case _:
             assert_never(uplink)
+
+
+def _gradient_step(scenario: Scenario, clip: float) -> int | None:
+    """The batch size of one step of per-sample-clipped gradients with τ = η·clip; None for any other training.
+
+    The optimizer starts anew in every round, so that the momentum of plain SGD has no part in a single step; noise
+    that a client adds and the clip of its update, which only contracts, take nothing away from the bound.
+    """
+    training = scenario.training
+    mechanism, optimizer = training.privacy, training.optimizer
+    per_sample = isinstance(mechanism, config.GaussianNoise) and isinstance(mechanism.clipping, config.FlatClip)
+    one_step = training.steps == 1 and isinstance(optimizer, config.Sgd) and training.lr_schedule is None
+    if not (per_sample and one_step and isinstance(mechanism, config.GaussianNoise) and mechanism.clip is not None):
+        return None
+    return training.batch_size if math.isclose(clip, optimizer.lr * mechanism.clip, rel_tol=1e-9) else None
 
 
 def build_power_control(scenario: Scenario, control: config.PowerControl, registry: Registry) -> PowerControl:

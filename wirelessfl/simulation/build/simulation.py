@@ -16,6 +16,7 @@ from wirelessfl.simulation.build.learning import (
     build_training,
     on_device,
 )
+from wirelessfl.simulation.build.mechanism import build_central_noise, build_local_privacy
 from wirelessfl.simulation.build.radio import build_fading, build_uplink, power_budget
 from wirelessfl.simulation.build.shortfall import check_jammer_power
 from wirelessfl.simulation.faults import AvailabilityModel, BernoulliAvailability, Faults
@@ -26,7 +27,7 @@ from wirelessfl.simulation.selection import SelectAll, Selection, SelectPoisson,
 from wirelessfl.simulation.server import Deployment
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.timing import Timing, WaitFor
-from wirelessfl.simulation.uplinks import OverTheAir
+from wirelessfl.simulation.uplinks import OverTheAir, TrustedServer, Uplink
 from wirelessfl.streams import Streams
 
 
@@ -57,13 +58,18 @@ def build_simulation(
     csi = scenario.channel.csi
     network = Network(registry, build_fading(scenario.channel.fading), csi.error_std, csi.estimator, streams)
     statement = build_statement(scenario)
-    learner = _learner(scenario, population, model, plan, streams, pause)
+    facts = PrivacyFacts(samples, samples / registry.total_samples, registry.total_samples)
+    learner = _learner(scenario, population, model, plan, streams, pause, facts, statement)
     if state is None:
         state = learner.initial_state(registry.count if scenario.faults.battery_j is not None else 0)
-    ledger = Ledger(PrivacyFacts(samples, samples / registry.total_samples, registry.total_samples), statement)
+    ledger = Ledger(facts, statement)
     if state.ledger:
         ledger.restore(state.ledger)
-    uplink = build_uplink(scenario, network, model.dimension, statement)
+    central = build_central_noise(scenario, model, facts, statement)
+    if central is not None:
+        uplink: Uplink = TrustedServer(registry, model.dimension, central, streams)
+    else:
+        uplink = build_uplink(scenario, network, model.dimension, statement)
     selection = build_selection(scenario.clients.selection)
     jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
     if jammer is not None and isinstance(uplink, OverTheAir):
@@ -95,15 +101,19 @@ def _learner(
     plan: ExecutionPlan,
     streams: Streams,
     pause: Callable[[], None],
+    facts: PrivacyFacts,
+    statement: Statement,
 ) -> Learner:
     rule = build_rule(scenario.training.algorithm)
+    training = build_training(scenario, rule)
     schedule = scenario.training.lr_schedule
     return Learner(
         model=model,
         population=on_device(population, plan),
-        training=build_training(scenario, rule),
+        training=training,
         lr_schedule=as_schedule(1.0 if schedule is None else schedule),
         rule=rule,
+        private=build_local_privacy(scenario, model, population, training, facts, statement),
         plan=plan,
         streams=streams,
         evaluate_every=scenario.evaluate.every,

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
+from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.simulation.round import Round
 
 
@@ -38,6 +39,7 @@ class Reception:
     Attributes:
         aggregate: (d,) float64, the weighted mean update as received.
         releases: the records for the privacy ledger, one for each way in which the updates are protected.
+        secure_sum: the secure aggregation that hid the uploads, or None.
         battery_drain_j: (k,) joules that leave each sender's battery. Nominal, from public bounds: a battery that
             drained with the realised energy would make participation depend on private data (PRIVACY.md).
     """
@@ -45,6 +47,7 @@ class Reception:
     aggregate: NDArray[np.float64]
     releases: tuple[Release, ...]
     battery_drain_j: NDArray[np.float64]
+    secure_sum: SecureSum | None = None
 
 
 class Uplink(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,8 @@ class OverTheAir:
         num_symbols: channel uses of a slot.
         joules_per_unit: joules of one unit of normalised energy, N0/2; NaN where watts are unknown.
         theorem: whose published privacy applies to the power control.
+        gradient_step: samples in the batch of a client whose update is one step on per-sample-clipped gradients with
+            τ = η·clip, so that one sample reaches no further than its share; None for any other local training.
     """
 
     network: Network
@@ -75,6 +78,7 @@ class OverTheAir:
     num_symbols: int
     joules_per_unit: float
     theorem: AirTheorem
+    gradient_step: int | None = None
 
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> AirPlan:
         """Draw the channels, let the server plan and the jammer agree."""
@@ -206,7 +210,19 @@ class OverTheAir:
             csi_ratio=np.abs(links.channel) / np.abs(links.estimate),
             backoff_is_public=not self.policy.needs_norms,
             theorem=self.theorem,
+            **self._rule(this.clients[plan.senders]),
         )
+
+    def _rule(self, clients: NDArray[np.int64]) -> dict[str, Any]:
+        """What bounds the influence of one sample, in the words of ``AirRelease``."""
+        if self.gradient_step is None:
+            return {"rule": "whole_update"}
+        samples = self.network.registry.samples[clients]
+        whole = bool(np.all(samples <= self.gradient_step))
+        return {
+            "rule": "gradient_step",
+            "batch_size": None if whole else np.minimum(samples, self.gradient_step),
+        }
 
 
 def _note_links(this: Round, positions: NDArray[np.int64], links: Links) -> None:

@@ -1,0 +1,84 @@
+"""Client-level privacy at a trusted server: DP-FedAvg, DP-FedAvg-WAV, Dyn-DP-FedAvg."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from wirelessfl.learning.cohort import CohortBlock
+from wirelessfl.privacy.clipping import Schedule
+from wirelessfl.privacy.clipping.base import shrink
+from wirelessfl.privacy.mechanisms import (
+    clip_by_haar_norm,
+    haar_server_noise,
+    padded_length,
+    server_noise_std,
+    white_server_noise,
+)
+from wirelessfl.privacy.noise_laws import ClipDomain, HaarNoise, WhiteNoise
+from wirelessfl.privacy.releases import ServerNoiseRelease
+
+
+@dataclass(frozen=True)
+class CentralNoise:
+    """Every client's update is clipped to C, and the server adds noise of σ = zC/(qK) to Σ (p_i/q) Δ_i.
+
+    Attributes:
+        noise_multiplier: z in each round.
+        clip: C in each round; None clips nothing, and then nothing is proven.
+        sample_rate: q, the public probability of a client to be selected.
+        selection: how clients are selected.
+        count: K, the number of registered clients.
+        wavelet: the domain in which updates are clipped where the noise is on Haar coefficients; None for white noise.
+        reading: which claim of the wavelet paper counts as published.
+    """
+
+    noise_multiplier: Schedule
+    clip: Schedule | None
+    sample_rate: float
+    selection: Literal["all", "poisson", "uniform"]
+    count: int
+    wavelet: ClipDomain | None = None
+    reading: Literal["algorithm_1", "lemma_2"] = "algorithm_1"
+
+    def clip_block(self, block: CohortBlock, round_index: int) -> CohortBlock:
+        """A block of updates, each clipped to C of the round."""
+        if self.clip is None:
+            return block
+        clip = self.clip.at(round_index)
+        if self.wavelet in ("coefficients", "weighted"):
+            updates, _ = clip_by_haar_norm(block.updates, clip, self.wavelet)
+        else:
+            norms = torch.linalg.vector_norm(block.updates, dim=1)
+            weights = shrink(norms, norms.new_tensor(clip))[:, None]
+            updates = (block.updates * weights).where(weights > 0, 0.0)
+        norm = torch.linalg.vector_norm(updates, dim=1).cpu().numpy().astype(np.float64)
+        return replace(block, updates=updates, norm=norm)
+
+    def noise_std(self, round_index: int) -> float:
+        """σ on the aggregate in a round; without clipping C is taken as 1."""
+        clip = 1.0 if self.clip is None else self.clip.at(round_index)
+        return server_noise_std(self.noise_multiplier.at(round_index), clip, self.sample_rate, self.count)
+
+    def noise(self, dimension: int, round_index: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """(d,) noise for the aggregate of a round."""
+        draw = white_server_noise if self.wavelet is None else haar_server_noise
+        return draw(dimension, self.noise_std(round_index), generator)
+
+    def release(self, round_index: int, clients: NDArray[np.int64], dimension: int) -> ServerNoiseRelease:
+        """The record of a round for the ledger."""
+        law = WhiteNoise() if self.wavelet is None else HaarNoise(padded_length(dimension), self.wavelet, self.reading)
+        return ServerNoiseRelease(
+            round_index,
+            clients,
+            published_multiplier=self.noise_multiplier.at(round_index),
+            noise_std=self.noise_std(round_index),
+            clip=None if self.clip is None else self.clip.at(round_index),
+            sample_rate=self.sample_rate,
+            selection=self.selection,
+            noise=law,
+        )

@@ -1,0 +1,178 @@
+"""Noise in local training or at the server: the mechanisms of differential privacy and how they clip."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from wirelessfl.scenario.base import (
+    Count,
+    Family,
+    NonNegative,
+    Positive,
+    Probability,
+    Section,
+    contradiction,
+    key,
+    require_exactly_one,
+)
+
+Ratio = Annotated[float, Field(gt=0, le=1e6)]
+
+
+class FlatClip(Section):
+    """One public norm."""
+
+    name: Literal["flat"] = key("flat", "Every gradient is scaled to norm clip where it exceeds it.")
+
+
+class PerLayerClip(Section):
+    """One norm for each layer."""
+
+    name: Literal["per_layer"] = key(
+        "per_layer", "The part of a gradient in each layer is scaled to a norm of its own."
+    )
+    norms: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] | None = key(
+        None, "Norms C_j of the layers in order [list]. null: clip/√(number of layers) for each."
+    )
+
+
+class MedianClip(Section):
+    """A norm calibrated on public data."""
+
+    name: Literal["median"] = key(
+        "median", "clip times the median gradient norm of public samples, in the first rounds."
+    )
+    proxy_samples: Count = key(100, "Public samples; they are taken from the training set and belong to no client.")
+    calibration_rounds: Count = key(5, "Rounds in which the norm is calibrated anew; then it is kept.")
+
+
+class QuantileClip(Section):
+    """A norm that follows a quantile (Andrew et al. 2021)."""
+
+    name: Literal["quantile"] = key("quantile", "The norm follows a quantile of the gradient norms; clip is its start.")
+    quantile: Probability = key(0.5, "Share γ of the gradients that shall be within the norm.")
+    lr: Positive = key(0.2, "Learning rate η_C of the norm's logarithm.")
+    count_noise_std: Positive = key(1.0, "Noise σ_b on the centred count of gradients within the norm.")
+
+
+class DynamicClip(Section):
+    """Decaying norm and growing multiplier on a public schedule (Du et al. 2021)."""
+
+    name: Literal["dynamic"] = key("dynamic", "The norm decays and the noise multiplier grows over the rounds.")
+    clip_ratio: Ratio = key(0.5, "Norm after the last round over that in the first.")
+    multiplier_ratio: Ratio = key(1.5, "Noise multiplier after the last round over that in the first.")
+
+
+class MooClip(Section):
+    """A norm that balances loss and privacy (multi-objective adaptive clipping)."""
+
+    name: Literal["moo"] = key("moo", "The norm descends L_model + κ C; clip is its start, 1e-3 its least.")
+    feedback: Literal["published", "private"] = key(
+        "private", "published: from raw gradients, no guarantee holds; private: from noised gradients only."
+    )
+    kappa: NonNegative = key(0.1, "Weight κ of the norm beside the model's loss.")
+    lr: Positive = key(0.1, "Learning rate η_C of the norm.")
+
+
+Clipping = Annotated[
+    FlatClip | PerLayerClip | MedianClip | QuantileClip | DynamicClip | MooClip, Family("name", default="flat")
+]
+
+
+class NoMechanism(Section):
+    """No noise and no clipping of gradients."""
+
+    mechanism: Literal["none"] = key("none", "No noise is added in training.")
+
+
+class GradientNoise(Section):
+    """What the mechanisms with a noise multiplier have in common."""
+
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("noise_multiplier", "epsilon"),)
+
+    mechanism: str = key("", "The mechanism.")
+    unit: Literal["sample", "client"] = key(
+        "sample", "sample: every client noises its gradients; client: the server noises the sum of clipped updates."
+    )
+    sampling: Literal["poisson", "shuffle"] = key(
+        "poisson", "How mini-batches are drawn: every sample for itself, or from a shuffled order."
+    )
+    clip: Positive | None = key(
+        1.0, "Norm C to which a gradient (unit: client: an update) is clipped. null with unit: client alone: none."
+    )
+    noise_multiplier: NonNegative | None = key(
+        None, "Standard deviation of the noise over clip; 0 clips only. 1 where epsilon is not given either."
+    )
+    epsilon: Positive | None = key(None, "ε at privacy.delta over the whole run that the multiplier is calibrated to.")
+    target: Literal["accounted", "published"] = key("accounted", "Which of the two ε is calibrated.")
+    clipping: Clipping = key(FlatClip(), "How the norm is set.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_multiplier(cls, value: object) -> object:
+        if isinstance(value, dict) and not {"noise_multiplier", "epsilon"} & value.keys():
+            return {**value, "noise_multiplier": 1.0}
+        return value
+
+    @model_validator(mode="after")
+    def _check(self) -> GradientNoise:
+        require_exactly_one(self)
+        if self.clip is None and self.unit == "sample":
+            raise contradiction("clip", "null with unit: sample", "a norm, for noise without clipping protects nobody")
+        if self.clip is None and not isinstance(self.clipping, FlatClip):
+            raise contradiction("clipping.name", f"{self.clipping.name} with clip: null", "flat")
+        if self.unit == "client" and not isinstance(self.clipping, FlatClip | DynamicClip):
+            raise contradiction("clipping.name", f"{self.clipping.name} with unit: client", "flat | dynamic")
+        return self
+
+
+class GaussianNoise(GradientNoise):
+    """DP-SGD, DP-Adam, DP-AdaGrad; with unit: client DP-FedAvg."""
+
+    mechanism: Literal["gaussian"] = key("gaussian", "Gaussian noise (DP-SGD; with unit: client DP-FedAvg).")
+
+
+class WaveletNoise(GradientNoise):
+    """The same with noise on Haar wavelet coefficients: DP-SGD-WAV, DP-FedAvg-WAV."""
+
+    mechanism: Literal["wavelet"] = key("wavelet", "Gaussian noise on Haar coefficients (DP-SGD-WAV, DP-FedAvg-WAV).")
+    clip_domain: Literal["coefficients", "weighted", "gradient"] = key(
+        "coefficients",
+        "The norm that is clipped: of the Haar coefficients as published, of the weighted ones, or of the gradient.",
+    )
+    reading: Literal["algorithm_1", "lemma_2"] = key("algorithm_1", "Which claim of the paper counts as published.")
+
+    @model_validator(mode="after")
+    def _check_layers(self) -> WaveletNoise:
+        if isinstance(self.clipping, PerLayerClip):
+            raise contradiction("clipping.name", "per_layer with wavelets, which mix the layers", "another rule")
+        return self
+
+
+class Zcdp(Section):
+    """Noise on the mean of a mini-batch (zCDP with secure aggregation)."""
+
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("noise_std", "epsilon"),)
+
+    mechanism: Literal["zcdp"] = key("zcdp", "Gaussian noise of absolute size on the mean of the clipped gradients.")
+    clip: Positive = key(1.0, "Norm G to which a gradient is clipped.")
+    noise_std: NonNegative | None = key(None, "Standard deviation σ; 0.1 where epsilon is not given either.")
+    epsilon: Positive | None = key(None, "ε at privacy.delta over the whole run that noise_std is calibrated to.")
+    target: Literal["accounted", "published"] = key("accounted", "Which of the two ε is calibrated.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_noise(cls, value: object) -> object:
+        if isinstance(value, dict) and not {"noise_std", "epsilon"} & value.keys():
+            return {**value, "noise_std": 0.1}
+        return value
+
+    @model_validator(mode="after")
+    def _check(self) -> Zcdp:
+        require_exactly_one(self)
+        return self
+
+
+Mechanism = Annotated[NoMechanism | GaussianNoise | WaveletNoise | Zcdp, Family("mechanism", default="none")]

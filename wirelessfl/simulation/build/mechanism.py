@@ -1,0 +1,220 @@
+"""Differential privacy of a scenario: clipping rules, noise mechanisms, and noise calibrated to a target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import assert_never
+
+import numpy as np
+
+from wirelessfl.errors import InfeasibleError
+from wirelessfl.learning import FlatModel, LocalTraining, Population
+from wirelessfl.learning.private import CentralNoise, PrivateGradients, layer_of_parameters
+from wirelessfl.privacy import Ledger, PrivacyFacts, Release, Statement
+from wirelessfl.privacy.clipping import (
+    ClippingRule,
+    Constant,
+    DynamicClipping,
+    FlatClipping,
+    Geometric,
+    PerLayerClipping,
+    PrivateMooClipping,
+    PublishedMooClipping,
+    QuantileClipping,
+    Schedule,
+)
+from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
+from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.build.learning import load_data
+from wirelessfl.simulation.local_privacy import LocalPrivacy, ProxyCalibration
+
+_SEARCH = (1e-3, 1e7)
+"""Noise, relative to the clip, between which a target is looked for."""
+_PRECISION = 1e-3
+"""How far the calibrated noise may lie above the least that suffices, relative."""
+
+
+def build_local_privacy(
+    scenario: Scenario,
+    model: FlatModel,
+    population: Population,
+    training: LocalTraining,
+    facts: PrivacyFacts,
+    statement: Statement,
+) -> LocalPrivacy | None:
+    """Clipping and noise of per-sample gradients, or None.
+
+    Raises:
+        InfeasibleError: a target ε that no noise meets.
+    """
+    mechanism = scenario.training.privacy
+    if isinstance(mechanism, config.NoMechanism) or getattr(mechanism, "unit", "sample") == "client":
+        return None
+
+    def with_noise(noise: float) -> LocalPrivacy:
+        adds_noise = noise > 0
+        if isinstance(mechanism, config.Zcdp):
+            gradients = PrivateGradients(FlatClipping(mechanism.clip), MeanGaussianMechanism(noise))
+            return LocalPrivacy(gradients, adds_noise, model.dimension)
+        assert isinstance(mechanism, config.GradientNoise)
+        rule = build_clipping(mechanism, model, noise, scenario.rounds)
+        gradients = PrivateGradients(rule, _noise_mechanism(mechanism, noise, scenario.rounds))
+        return LocalPrivacy(gradients, adds_noise, model.dimension, _proxy(scenario, mechanism))
+
+    given = mechanism.noise_std if isinstance(mechanism, config.Zcdp) else mechanism.noise_multiplier
+    if given is not None:
+        return with_noise(given)
+
+    representatives = _one_client_of_each_size(population)
+
+    def planned(noise: float, round_index: int) -> tuple[Release, ...]:
+        samples = population.sizes[representatives]
+        return with_noise(noise).releases(training, samples, representatives, round_index, None)
+
+    assert mechanism.epsilon is not None
+    return with_noise(calibrate(planned, mechanism.epsilon, mechanism.target, scenario.rounds, facts, statement))
+
+
+def build_central_noise(
+    scenario: Scenario, model: FlatModel, facts: PrivacyFacts, statement: Statement
+) -> CentralNoise | None:
+    """Noise that the server adds for whole clients, or None.
+
+    Raises:
+        InfeasibleError: a target ε that no noise meets.
+    """
+    mechanism = scenario.training.privacy
+    if not isinstance(mechanism, config.GradientNoise) or mechanism.unit != "client":
+        return None
+    selection, count = scenario.clients.selection, scenario.clients.count
+    match selection:
+        case config.SelectAll():
+            rate = 1.0
+        case config.SelectUniform():
+            rate = selection.count / count
+        case config.SelectPoisson():
+            rate = selection.rate
+        case _:
+            assert_never(selection)
+
+    def with_noise(multiplier: float) -> CentralNoise:
+        clip: Schedule | None = None if mechanism.clip is None else Constant(mechanism.clip)
+        if isinstance(mechanism.clipping, config.DynamicClip) and mechanism.clip is not None:
+            clip = Geometric(mechanism.clip, mechanism.clipping.clip_ratio, scenario.rounds)
+        wavelet = mechanism if isinstance(mechanism, config.WaveletNoise) else None
+        return CentralNoise(
+            noise_multiplier=_multiplier_schedule(mechanism, multiplier, scenario.rounds),
+            clip=clip,
+            sample_rate=rate,
+            selection=selection.scheme,
+            count=count,
+            wavelet=None if wavelet is None else wavelet.clip_domain,
+            reading="algorithm_1" if wavelet is None else wavelet.reading,
+        )
+
+    if mechanism.noise_multiplier is not None:
+        return with_noise(mechanism.noise_multiplier)
+    everyone = np.arange(count, dtype=np.int64)
+
+    def planned(noise: float, round_index: int) -> tuple[Release, ...]:
+        return (with_noise(noise).release(round_index, everyone, model.dimension),)
+
+    assert mechanism.epsilon is not None
+    return with_noise(calibrate(planned, mechanism.epsilon, mechanism.target, scenario.rounds, facts, statement))
+
+
+def _one_client_of_each_size(population: Population) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Clients with equally many samples spend equally much: one stands for all of them."""
+    return np.unique(population.sizes, return_index=True)[1].astype(np.int64)
+
+
+def calibrate(
+    planned: Callable[[float, int], tuple[Release, ...]],
+    epsilon: float,
+    target: str,
+    rounds: int,
+    facts: PrivacyFacts,
+    statement: Statement,
+) -> float:
+    """The least noise whose ledger over all rounds, with everybody in every round, meets a target.
+
+    Args:
+        planned: from noise and round to what would be released.
+        epsilon: the target.
+        target: "accounted" or "published".
+        rounds: M.
+        facts: the population.
+        statement: what ε is said about.
+
+    Raises:
+        InfeasibleError: no noise meets it, with the ledger's reason.
+    """
+
+    def ledger_at(noise: float) -> Ledger:
+        ledger = Ledger(facts, statement)
+        for round_index in range(1, rounds + 1):
+            for release in planned(noise, round_index):
+                ledger.add(release)
+        return ledger
+
+    def reached(noise: float) -> float:
+        ledger = ledger_at(noise)
+        return ledger.epsilon_accounted() if target == "accounted" else ledger.epsilon_published()
+
+    low, high = (math.log(limit) for limit in _SEARCH)
+    if reached(math.exp(high)) > epsilon:
+        reasons = " ".join(ledger_at(math.exp(high)).why_different())
+        raise InfeasibleError(
+            f"training.privacy.epsilon: found {epsilon:g} as the {target} ε, which no noise reaches for the unit "
+            f"{statement.unit} and the adversary {statement.adversary}. {reasons}"
+        )
+    while high - low > _PRECISION:
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if reached(math.exp(middle)) <= epsilon else (middle, high)
+    return math.exp(high)
+
+
+def build_clipping(mechanism: config.GradientNoise, model: FlatModel, noise: float, rounds: int) -> ClippingRule:
+    """How gradients are clipped."""
+    clipping, clip = mechanism.clipping, mechanism.clip
+    assert clip is not None, "noise at the clients always clips"
+    match clipping:
+        case config.FlatClip() | config.MedianClip():
+            return FlatClipping(clip)
+        case config.PerLayerClip():
+            layers = layer_of_parameters(model)
+            if clipping.norms is None:
+                return PerLayerClipping.split(clip, layers)
+            return PerLayerClipping(clipping.norms, layers)
+        case config.QuantileClip():
+            return QuantileClipping(clip, clipping.quantile, clipping.lr, clipping.count_noise_std)
+        case config.DynamicClip():
+            return DynamicClipping(Geometric(clip, clipping.clip_ratio, rounds), noise)
+        case config.MooClip(feedback="published"):
+            return PublishedMooClipping(clip, clipping.kappa, clipping.lr)
+        case config.MooClip():
+            return PrivateMooClipping(clip, clipping.kappa, clipping.lr)
+        case _:
+            assert_never(clipping)
+
+
+def _noise_mechanism(mechanism: config.GradientNoise, noise: float, rounds: int) -> NoiseMechanism:
+    schedule = _multiplier_schedule(mechanism, noise, rounds)
+    if isinstance(mechanism, config.WaveletNoise):
+        return HaarMechanism(schedule, mechanism.clip_domain, mechanism.reading)
+    return GaussianMechanism(schedule)
+
+
+def _multiplier_schedule(mechanism: config.GradientNoise, noise: float, rounds: int) -> Schedule:
+    if isinstance(mechanism.clipping, config.DynamicClip) and noise > 0:
+        return Geometric(noise, mechanism.clipping.multiplier_ratio, rounds)
+    return Constant(noise)
+
+
+def _proxy(scenario: Scenario, mechanism: config.GradientNoise) -> ProxyCalibration | None:
+    if not isinstance(mechanism.clipping, config.MedianClip):
+        return None
+    examples = load_data(scenario)[1]
+    assert examples is not None and mechanism.clip is not None
+    return ProxyCalibration(examples, mechanism.clip, mechanism.clipping.calibration_rounds)

@@ -1,0 +1,104 @@
+"""Sample-level privacy in the run: the transform of each round, its memory, and its record for the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wirelessfl.learning import SGD, ExecutionPlan, FlatModel, LocalTraining
+from wirelessfl.learning.batches import local_steps
+from wirelessfl.learning.data import Examples
+from wirelessfl.learning.private import PrivateGradients, proxy_median_norm, resumed_state
+from wirelessfl.privacy import Release
+from wirelessfl.privacy.clipping import FlatClipping
+from wirelessfl.privacy.mechanisms import LocalSteps
+from wirelessfl.privacy.releases import SecureSum
+from wirelessfl.simulation.state import SimulationState
+
+
+@dataclass(frozen=True)
+class ProxyCalibration:
+    """The clipping norm follows the median gradient norm of public samples in the first rounds.
+
+    Attributes:
+        examples: public samples that belong to no client.
+        factor: C over that median.
+        rounds: rounds in which it is measured anew.
+    """
+
+    examples: Examples
+    factor: float
+    rounds: int
+
+
+@dataclass(frozen=True)
+class LocalPrivacy:
+    """Clipping and noise of per-sample gradients at the clients.
+
+    Attributes:
+        gradients: one clipping rule and one noise mechanism.
+        adds_noise: False where gradients are only clipped: their record is then the air's, not one of its own.
+        dimension: d.
+        proxy: calibration on public data, or None.
+    """
+
+    gradients: PrivateGradients
+    adds_noise: bool
+    dimension: int
+    proxy: ProxyCalibration | None = None
+
+    def transform(
+        self, model: FlatModel, parameters: Tensor, state: SimulationState, round_index: int, plan: ExecutionPlan
+    ) -> PrivateGradients:
+        """The transform of a round; measures the public samples where that is due, and notes the norm in the state."""
+        if self.proxy is None:
+            return self.gradients
+        if round_index <= self.proxy.rounds:
+            median = proxy_median_norm(model, parameters, self.proxy.examples, self.gradients.noise, plan)
+            # A model that fits all public samples has gradients of norm 0, which would clip everything away.
+            state.proxy_clip = self.proxy.factor * max(median, 1e-6)
+        return replace(self.gradients, clipping=FlatClipping(state.proxy_clip))
+
+    def initial_rows(self, registered: NDArray[np.int64], parameters: Tensor) -> dict[str, NDArray[np.float32]]:
+        """The clients' memory before the first round, (K,) each, for the K clients with ``registered`` samples."""
+        fresh = self.gradients.start(np.zeros(1, dtype=np.int64), parameters)
+        return {name: np.repeat(fresh[name].numpy(), len(registered), axis=0) for name in self.gradients.lasting}
+
+    def rows(
+        self, transform: PrivateGradients, state: SimulationState, clients: NDArray[np.int64], parameters: Tensor
+    ) -> Mapping[str, Tensor]:
+        """The transform's memory of ``clients``."""
+        lasting = {name: torch.from_numpy(state.clipping[name][clients]) for name in transform.lasting}
+        return resumed_state(transform, clients, lasting, parameters)
+
+    def releases(
+        self,
+        training: LocalTraining,
+        samples: NDArray[np.int64],
+        clients: NDArray[np.int64],
+        round_index: int,
+        secure_sum: SecureSum | None,
+    ) -> tuple[Release, ...]:
+        """The record of the local steps of ``clients``, who hold (n,) ``samples``."""
+        if not self.adds_noise:
+            return ()
+        steps = local_steps(samples, training.batch_size, training.epochs, training.steps)
+        record = LocalSteps(
+            round_index=round_index,
+            clients=clients,
+            samples=samples,
+            batch_size=training.batch_size,
+            steps=steps,
+            steps_before=np.zeros(len(clients), dtype=np.int64),
+            # The engine draws a fresh order in every round.
+            sampling="poisson" if training.sampling == "poisson" else "reshuffle",
+            dimension=self.dimension,
+            secure_sum=secure_sum,
+            linear_upload=isinstance(training.optimizer, SGD) and training.clip is None,
+        )
+        return (self.gradients.release(record),)

@@ -1,0 +1,61 @@
+"""A trusted server that adds client-level noise to the sum: DP-FedAvg and its wavelet and dynamic forms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.private import CentralNoise
+from wirelessfl.privacy.mechanisms import server_weights
+from wirelessfl.radio import Superposition
+from wirelessfl.simulation.network import Registry
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.base import Reception, SlotPlan
+from wirelessfl.streams import Streams
+
+
+@dataclass(frozen=True)
+class TrustedServer:
+    """Updates arrive exactly, are clipped, summed with fixed public weights p_i/q, and noised.
+
+    The sum is never divided by who arrived: that would make the weights depend on the others.
+
+    Attributes:
+        registry: the registered clients.
+        dimension: d.
+        central: clipping and noise.
+        streams: randomness of the run.
+    """
+
+    registry: Registry
+    dimension: int
+    central: CentralNoise
+    streams: Streams
+    rotating_jammer: bool = False
+
+    def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
+        """Everyone who reported is heard, at once."""
+        return SlotPlan(senders=ready, silent=ready[:0], airtime=0.0)
+
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+        """Σ (p_i/q) Δ_i + noise."""
+        clients = this.clients[plan.senders]
+        weights = server_weights(self.registry.weight(clients), self.central.sample_rate)
+        total = Superposition(self.dimension)
+        for block in blocks:
+            clipped = self.central.clip_block(block, this.index)
+            total.add(clipped.updates, weights[clipped.positions].astype(np.complex128))
+            this.note_training(plan.senders[clipped.positions], clipped)
+        noise = self.central.noise(self.dimension, this.index, self.streams.generator("server_noise", this.index))
+        this.values["effective_noise_std"] = self.central.noise_std(this.index)
+        this.values["energy"] = math.nan
+        return Reception(
+            aggregate=np.asarray(total.received(), dtype=np.float64) + noise,
+            releases=(self.central.release(this.index, clients, self.dimension),),
+            battery_drain_j=np.zeros(len(clients)),
+        )
