@@ -48,7 +48,7 @@ class PrivateGradients:
         multiplier = self.noise.add(total, clipped.sensitivity, context)
         statistics = {
             "clipped_share": _clipped_share(clipped.weights, gradients.present),
-            "clip_norm": clipped.sensitivity,
+            "clip_norm": clipped.sensitivity.clone(),  # it may be a state row, which the engine goes on to overwrite
             "noise_multiplier": multiplier,
         }
         return PrivateSum(total, self.clipping.learn(total, clipped.state, context), statistics)

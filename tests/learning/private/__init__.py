@@ -1,0 +1,1 @@
+"""Tests of differentially private local training."""
