@@ -14,6 +14,7 @@ from wirelessfl.scenario.loader import (
     dump_scenario,
     load_scenario,
     parse_scenario,
+    resolve_document,
     resolve_scenario,
 )
 from wirelessfl.scenario.scenario import Scenario, scenario_schema
@@ -33,6 +34,7 @@ __all__ = [
     "load_scenario",
     "locate",
     "parse_scenario",
+    "resolve_document",
     "resolve_scenario",
     "scenario_schema",
 ]

@@ -1,4 +1,4 @@
-"""The scenarios and channel profiles that come with the package."""
+"""The scenarios, studies and channel profiles that come with the package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Literal
 
 from wirelessfl.errors import OutputError, ScenarioError
 
-Shelf = Literal["scenarios", "channels"]
+Shelf = Literal["scenarios", "studies", "channels"]
+"""Names are looked up on one shelf: a study is no scenario, although its file lies below the scenarios."""
+
+_NOUNS: dict[Shelf, str] = {"scenarios": "scenario", "studies": "study", "channels": "channel profile"}
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Shipped:
 
 def shelf_folder(shelf: Shelf) -> Path:
     """Where the shipped files lie: inside an installed wheel, else at the top of the checkout."""
+    if shelf == "studies":
+        return shelf_folder("scenarios") / "studies"
     package = Path(__file__).resolve().parents[1]
     installed = package / "shipped" / shelf
     return installed if installed.is_dir() else package.parent / shelf
@@ -38,6 +43,8 @@ def list_shipped(shelf: Shelf = "scenarios") -> list[Shipped]:
     """Everything on a shelf, by name."""
     folder = shelf_folder(shelf)
     names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
+    if shelf == "scenarios":
+        names = [name for name in names if not name.startswith("studies/")]
     return [Shipped(name, folder / f"{name}.yaml", _description(folder / f"{name}.yaml")) for name in names]
 
 
@@ -72,20 +79,20 @@ def locate(source: str | Path, shelf: Shelf = "scenarios", folder: Path | None =
     raise ScenarioError(f"{source}: found no such file or shipped name; allowed: a file, or {', '.join(names)}{hint}")
 
 
-def copy_shipped(name: str, folder: Path) -> Path:
-    """Copies a shipped scenario into a folder, to be edited there.
+def copy_shipped(name: str, folder: Path, shelf: Shelf = "scenarios") -> Path:
+    """Copies a shipped file into a folder, to be edited there.
 
     Returns:
         The new file.
 
     Raises:
-        ScenarioError: there is no scenario of that name.
+        ScenarioError: there is nothing of that name on the shelf.
         OutputError: the file exists, or cannot be written.
     """
-    names = [shipped.name for shipped in list_shipped()]
-    source = locate(name)
+    names = [shipped.name for shipped in list_shipped(shelf)]
+    source = locate(name, shelf)
     if name not in names:
-        raise ScenarioError(f"{name}: found no shipped scenario of that name; allowed: {', '.join(names)}")
+        raise ScenarioError(f"{name}: found no shipped {_NOUNS[shelf]} of that name; allowed: {', '.join(names)}")
     target = folder / source.name
     try:
         with target.open("x", encoding="utf-8") as file:

@@ -48,7 +48,35 @@ def resolve_scenario(source: str | Path, overrides: Overrides = ()) -> Resolved:
     """
     path = locate(source)
     document = parse_yaml(read_text(path), lambda number: f"{path}:{number}")
-    return _resolve(document, overrides, path.parent)
+    return resolve_document(document, read_overrides(overrides), path.parent)
+
+
+def resolve_document(document: Document, overrides: Sequence[Override], folder: Path) -> Resolved:
+    """As `resolve_scenario`, from a tree that remembers where its keys stood.
+
+    Args:
+        document: The scenario as it is written.
+        overrides: New values, each with the place it came from.
+        folder: What the path of a channel profile is relative to.
+
+    Raises:
+        ScenarioError: all that is wrong with it, one line each.
+    """
+    if document.tree is None:
+        raise ScenarioError(line(document.place(()), (), "an empty file", "a mapping with at least a name"))
+    if not isinstance(document.tree, dict):
+        found = inline_yaml(document.tree)
+        raise ScenarioError(line(document.place(()), (), found, "a mapping with at least a name"))
+    document = _with_own_profile(document, folder)
+    notes: list[str] = []
+    for group in _groups(overrides):
+        document, dropped = apply_overrides(document, group)
+        notes += dropped
+        document = _after_override(document, group[-1])
+    try:
+        return Resolved(Scenario.model_validate(document.tree), tuple(notes))
+    except ValidationError as error:
+        raise rejection(error, document, Scenario) from None
 
 
 def parse_scenario(text: str, origin: str = "scenario", overrides: Overrides = ()) -> Scenario:
@@ -63,7 +91,7 @@ def parse_scenario(text: str, origin: str = "scenario", overrides: Overrides = (
         ScenarioError: all that is wrong with it, one line each.
     """
     document = parse_yaml(text, lambda number: f"{origin}:{number}")
-    return _resolve(document, overrides, Path()).scenario
+    return resolve_document(document, read_overrides(overrides), Path()).scenario
 
 
 def dump_scenario(scenario: Scenario) -> str:
@@ -101,24 +129,6 @@ def _leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
 
 def _shown(values: Mapping[KeyPath, Any], path: KeyPath) -> str:
     return inline_yaml(values[path], limit=10_000) if path in values else "absent"
-
-
-def _resolve(document: Document, overrides: Overrides, folder: Path) -> Resolved:
-    if document.tree is None:
-        raise ScenarioError(line(document.place(()), (), "an empty file", "a mapping with at least a name"))
-    if not isinstance(document.tree, dict):
-        found = inline_yaml(document.tree)
-        raise ScenarioError(line(document.place(()), (), found, "a mapping with at least a name"))
-    document = _with_own_profile(document, folder)
-    notes: list[str] = []
-    for group in _groups(read_overrides(overrides)):
-        document, dropped = apply_overrides(document, group)
-        notes += dropped
-        document = _after_override(document, group[-1])
-    try:
-        return Resolved(Scenario.model_validate(document.tree), tuple(notes))
-    except ValidationError as error:
-        raise rejection(error, document, Scenario) from None
 
 
 def _groups(overrides: Sequence[Override]) -> Iterator[list[Override]]:
