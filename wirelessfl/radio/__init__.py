@@ -41,6 +41,7 @@ from wirelessfl.radio.pathloss import (
     path_gain,
     shadowing_db,
 )
+from wirelessfl.radio.placement import GivenPositions, PlacementLaw, UniformDisc, UniformHexagons
 from wirelessfl.radio.power_control import (
     AdaptivePowerControl,
     AirInterface,
@@ -58,6 +59,7 @@ from wirelessfl.radio.privacy_for_free import (
     privacy_for_free_budget,
     privacy_for_free_epsilon,
 )
+from wirelessfl.radio.propagation import LogDistance, PathLossModel, Tr38901
 from wirelessfl.radio.quantiser import StochasticQuantiser
 from wirelessfl.radio.rates import finite_blocklength_rate, link_snr, rayleigh_outage_probability, shannon_rate
 from wirelessfl.radio.superposition import Superposition, superpose
@@ -76,14 +78,18 @@ __all__ = [
     "FadingModel",
     "FixedRate",
     "FullPower",
+    "GivenPositions",
     "Jamming",
     "Journey",
     "Links",
+    "LogDistance",
     "MinimumMse",
     "MultipleAccess",
     "Nakagami",
     "OfdmNumerology",
     "Ofdma",
+    "PathLossModel",
+    "PlacementLaw",
     "PowerControl",
     "PrivacyBudget",
     "PrivacyForFree",
@@ -97,9 +103,12 @@ __all__ = [
     "Superposition",
     "Tdma",
     "TheoremCalibration",
+    "Tr38901",
     "Transmission",
     "TransmitPlan",
     "TruncatedInversion",
+    "UniformDisc",
+    "UniformHexagons",
     "Upload",
     "accounted_noise_std",
     "check_fading_model",

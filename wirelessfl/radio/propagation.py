@@ -1,0 +1,145 @@
+"""Path-loss models as objects: what a link loses by distance, what of it is random, and how far that stays the same.
+
+Arrays (n,) over links, distances horizontal and in metres. The random parts (line of sight, shadowing) are drawn by
+whoever holds the links; a model only says with what law.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.radio.pathloss import log_distance_path_loss_db
+from wirelessfl.radio.tr38901 import (
+    LARGE_SCALE,
+    Scenario,
+    tr38901_in_range,
+    tr38901_los_probability,
+    tr38901_path_loss_db,
+)
+from wirelessfl.radio.units import db_to_linear
+
+NEAREST = 1.0
+"""Metres; formulas of distance alone hold in the far field, and nearer links count as this far away."""
+
+
+@runtime_checkable
+class PathLossModel(Protocol):
+    """The large-scale law of a link."""
+
+    @property
+    def rician_k(self) -> float | None:
+        """Linear Rician factor of a link with line of sight; None where the model says nothing of the fading."""
+        ...
+
+    def line_of_sight_probability(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probability (n,) of a line of sight."""
+        ...
+
+    def loss_db(self, distance: NDArray[np.float64], line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Path loss (n,) in dB without shadowing."""
+        ...
+
+    def shadowing_std_db(self, line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Standard deviation (n,) of the shadowing in dB."""
+        ...
+
+    def decorrelation_distance(self, line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Metres (n,) after which shadowing and line of sight are drawn again."""
+        ...
+
+    def in_range(self, distance: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Where (n,) the model claims to hold."""
+        ...
+
+
+@dataclass(frozen=True)
+class LogDistance:
+    """Free space up to a reference distance, then a power of the distance, with log-normal shadowing.
+
+    With exponent 2 it is free space everywhere.
+
+    Attributes:
+        carrier_hz: carrier frequency.
+        exponent: path-loss exponent beyond the reference distance.
+        reference_distance: metres.
+        shadowing: standard deviation of the shadowing in dB.
+        decorrelation: metres after which it is drawn again.
+    """
+
+    carrier_hz: float
+    exponent: float
+    reference_distance: float
+    shadowing: float = 0.0
+    decorrelation: float = 50.0
+    rician_k: float | None = None
+
+    def line_of_sight_probability(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Always: the model does not tell the two apart."""
+        return np.ones_like(distance)
+
+    def loss_db(self, distance: NDArray[np.float64], line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """`log_distance_path_loss_db`, d at least `NEAREST`."""
+        far = np.maximum(distance, NEAREST)
+        return log_distance_path_loss_db(far, self.exponent, self.reference_distance, self.carrier_hz)
+
+    def shadowing_std_db(self, line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """The same for every link."""
+        return np.full(len(line_of_sight), self.shadowing)
+
+    def decorrelation_distance(self, line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """The same for every link."""
+        return np.full(len(line_of_sight), self.decorrelation)
+
+    def in_range(self, distance: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Everywhere."""
+        return np.ones(len(distance), dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class Tr38901:
+    """3GPP TR 38.901: line of sight by chance, and with it loss, shadowing and fading.
+
+    Attributes:
+        scenario: "uma", "umi" or "inh".
+        carrier_hz: carrier frequency.
+        h_bs: height of the base station in metres.
+        h_ut: height of the terminals in metres.
+        shadowing: standard deviation of the shadowing in dB for all links; None for that of the standard.
+    """
+
+    scenario: Scenario
+    carrier_hz: float
+    h_bs: float
+    h_ut: float
+    shadowing: float | None = None
+
+    @property
+    def rician_k(self) -> float:
+        """The mean K factor of Table 7.5-6, linear."""
+        return db_to_linear(LARGE_SCALE[self.scenario].rician_k_db)
+
+    def line_of_sight_probability(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Table 7.4.2-1."""
+        return tr38901_los_probability(self.scenario, distance, self.h_ut)
+
+    def loss_db(self, distance: NDArray[np.float64], line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Table 7.4.1-1."""
+        return tr38901_path_loss_db(self.scenario, distance, line_of_sight, self.carrier_hz, self.h_bs, self.h_ut)
+
+    def shadowing_std_db(self, line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """σ_SF with and without line of sight."""
+        if self.shadowing is not None:
+            return np.full(len(line_of_sight), self.shadowing)
+        return np.where(line_of_sight, *LARGE_SCALE[self.scenario].shadowing_std_db)
+
+    def decorrelation_distance(self, line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Table 7.5-6, with and without line of sight."""
+        return np.where(line_of_sight, *LARGE_SCALE[self.scenario].decorrelation_distance)
+
+    def in_range(self, distance: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Table 7.4.1-1's range of distances."""
+        return tr38901_in_range(self.scenario, distance, self.h_bs, self.h_ut)
