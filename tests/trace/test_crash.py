@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -144,7 +148,7 @@ def test_every_prefix_of_resuming_and_finishing_is_a_readable_trace(
 ) -> None:
     tape, start = tape_of_resumes(tmp_path, monkeypatch)
     killed = tmp_path / "killed.h5"
-    seen = []
+    seen: list[tuple[int, str]] = []
     for position in tape.replay(killed, start, len(tape.writes)):
         rounds = check_committed(killed)
         state = (rounds, read_attributes(killed)["status"])
@@ -155,3 +159,45 @@ def test_every_prefix_of_resuming_and_finishing_is_a_readable_trace(
     # From 6 rounds back to 3, on to 4, interrupted; on to 5, complete.
     before, after = [(n, "running") for n in (6, 3, 4)], [(n, "interrupted") for n in (4, 5)]
     assert seen == [*before, *after, (5, "complete")]
+
+
+VICTIM = """
+import sys
+from tests.trace.test_crash import clients
+from tests.trace.traces import header, record
+from wirelessfl.trace import TraceWriter
+path, done = sys.argv[1], int(sys.argv[2])
+writer = TraceWriter.resume(path, done) if done else TraceWriter.create(path, header(), 3)
+print("ready", flush=True)
+for k in range(done, 200):
+    writer.append(record(k, clients(k), weights=k % 2 == 0))
+writer.finish("complete")
+print("done", flush=True)
+"""
+
+
+def kill_at_random(path: Path, done: int, generator: np.random.Generator) -> None:
+    """Run (or resume) the writer in another process, and kill it after a random part of a second."""
+    command = [sys.executable, "-c", VICTIM, str(path), str(done)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as victim:
+        assert victim.stdout is not None
+        assert victim.stdout.readline() == "ready\n"
+        time.sleep(generator.uniform(0.0, 0.3))
+        victim.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_killed_process_leaves_a_trace_that_resumes(kills: int, tmp_path: Path) -> None:
+    generator = np.random.default_rng(20)
+    path = tmp_path / "trace.h5"
+    done = 0
+    for _ in range(kills):
+        kill_at_random(path, done, generator)
+        rounds = check_committed(path)
+        assert rounds >= done
+        check_opens(path, rounds)
+        # As a checkpoint that is one round behind, and now and then from the start.
+        done = max(rounds - 1, 0) if rounds < 150 else 1
+    with TraceWriter.resume(path, done) as writer:
+        writer.append(record(done, clients(done)))
+    assert check_committed(path) == done + 1

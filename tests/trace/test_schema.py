@@ -1,3 +1,5 @@
+"""The schema holds what the contract fixes, and the reference page holds the schema."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -42,7 +44,14 @@ PER_SLOT = [
     "compute_time",
     "status",
 ]
-PER_CLIENT = ["samples", "weight", "power_budget", "distance", "client_epsilon_published", "client_epsilon_accounted"]
+PER_CLIENT = [
+    "samples",
+    "weight",
+    "power_budget",
+    "distance",
+    "client_epsilon_published",
+    "client_epsilon_accounted",
+]
 
 
 @pytest.mark.parametrize(
@@ -91,8 +100,8 @@ def test_reference_page_has_one_row_for_every_variable_and_attribute() -> None:
         start = lines.index(f"## `{group.path}`")
         end = next((i for i in range(start + 1, len(lines)) if lines[i].startswith("## ")), len(lines))
         rows = [line for line in lines[start:end] if line.startswith("| `")]
-        described = (*group.coordinates, *group.variables, *group.attributes)
-        assert [row.split("`")[1] for row in rows] == [item.name for item in described]
+        described = [*(v.name for v in (*group.coordinates, *group.variables)), *(a.name for a in group.attributes)]
+        assert [row.split("`")[1] for row in rows] == described
 
 
 def test_reference_page_escapes_bars_so_that_every_table_row_has_its_columns() -> None:

@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.trace import EventBatch, EventKind, RoundRecord, Status, TraceHeader
+from wirelessfl.trace.records import Scalar
 from wirelessfl.trace.schema import PRIVACY, ROOT, Group
 
 DIMENSION = 5
 
-ROOT_ATTRIBUTES = {
+ROOT_ATTRIBUTES: dict[str, Scalar] = {
     "scenario": "name: Öl\nrounds: 3\n",
     "seed": 7,
     "created": "2026-01-01T00:00:00Z",
@@ -18,7 +19,7 @@ ROOT_ATTRIBUTES = {
     "torch_version": "2.13.0",
     "device": "cpu",
 }
-PRIVACY_ATTRIBUTES = {
+PRIVACY_ATTRIBUTES: dict[str, Scalar] = {
     "delta": 1e-5,
     "unit": "sample",
     "adjacency": "add_remove",

@@ -110,8 +110,8 @@ class HeldBackFile(io.RawIOBase):
             superblock = offset == _SUPERBLOCK
             steps[(1 if grows else 3) if superblock else (0 if offset >= old_end else 2)][offset] = data
         for step in steps:
-            for offset, data in self._joined(step):
-                _write_all(self._descriptor, data, offset)
+            for offset, run in self._joined(step):
+                _write_all(self._descriptor, run, offset)
         self._held.clear()
 
     def _joined(self, writes: Mapping[int, bytes]) -> Iterator[tuple[int, bytearray]]:
