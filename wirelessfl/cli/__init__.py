@@ -16,6 +16,7 @@ COMMANDS = {
     "simulate": "wirelessfl.cli.simulate",
     "validate": "wirelessfl.cli.validate",
     "scenarios": "wirelessfl.cli.scenarios",
+    "privacy": "wirelessfl.cli.privacy",
     "schema": "wirelessfl.cli.schema",
 }
 """Each command lives in a module of its own, imported when it is asked for, so that start-up stays quick."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass
 from typing import Any
 
 import simpy
@@ -11,42 +12,65 @@ from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.messages import Crashed, Ready, SlotGrant
 from wirelessfl.trace import EventKind
 
+Process = Generator[simpy.Event, Any, None]
 
-def client(
-    medium: Medium,
-    position: int,
-    node: int,
-    compute_ticks: int,
-    crash_ticks: int | None,
-    model_arrives: simpy.Event,
-    slot_opens: simpy.Event,
-) -> Generator[simpy.Event, Any, None]:
-    """Wait for the model, train, report, transmit.
 
-    Training takes simulated time only: its numbers are computed with those of the whole cohort once the slot
-    shows who is really heard. The server interrupts clients that are still at work when it closes the window.
+@dataclass(frozen=True)
+class Job:
+    """What a round has in store for a client.
 
-    Args:
-        medium: carries what the client says.
+    Attributes:
         position: place among the clients selected in this round.
         node: the client's number.
         compute_ticks: how long local training takes.
         crash_ticks: when training crashes, counted from its start, or None.
         model_arrives: fires when the broadcast is over.
+    """
+
+    position: int
+    node: int
+    compute_ticks: int
+    crash_ticks: int | None
+    model_arrives: simpy.Event
+
+
+def train(medium: Medium, job: Job) -> Generator[simpy.Event, Any, bool]:
+    """Wait for the model and train.
+
+    Training takes simulated time only: its numbers are computed with those of the whole cohort once it shows who is
+    really heard. The server interrupts clients that are still at work when it stops waiting.
+
+    Returns:
+        Whether the client came through; a crash has been reported.
+
+    Raises:
+        simpy.Interrupt: the server has stopped waiting.
+    """
+    yield job.model_arrives
+    if job.crash_ticks is not None:
+        yield medium.env.timeout(job.crash_ticks)
+        medium.note(EventKind.CRASH, job.node)
+        medium.send(Crashed(job.position))
+        return False
+    yield medium.env.timeout(job.compute_ticks)
+    medium.note(EventKind.COMPUTE_END, job.node)
+    return True
+
+
+def slot_client(medium: Medium, job: Job, slot_opens: simpy.Event) -> Process:
+    """Train, report, and transmit in the slot that the server opens for all.
+
+    Args:
+        medium: carries what the client says.
+        job: the client's round.
         slot_opens: fires with the server's ``SlotGrant``.
     """
-    yield model_arrives
     try:
-        if crash_ticks is not None:
-            yield medium.env.timeout(crash_ticks)
-            medium.note(EventKind.CRASH, node)
-            medium.send(Crashed(position))
+        if not (yield from train(medium, job)):
             return
-        yield medium.env.timeout(compute_ticks)
     except simpy.Interrupt:
-        medium.note(EventKind.LATE, node)
+        medium.note(EventKind.LATE, job.node)
         return
-    medium.note(EventKind.COMPUTE_END, node)
-    medium.send(Ready(position))
+    medium.send(Ready(job.position))
     grant: SlotGrant = yield slot_opens
-    medium.note(EventKind.DEEP_FADE if grant.silent[position] else EventKind.TRANSMIT, node)
+    medium.note(EventKind.DEEP_FADE if grant.silent[job.position] else EventKind.TRANSMIT, job.node)

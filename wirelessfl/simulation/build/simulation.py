@@ -82,7 +82,6 @@ def build_simulation(
         faults=build_faults(scenario.faults),
         learner=learner,
         uplink=uplink,
-        jams=jammer is not None,
     )
     stop = StopRules(
         scenario.rounds,

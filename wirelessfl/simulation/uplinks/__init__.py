@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from wirelessfl.simulation.uplinks.base import Reception, SlotPlan, Uplink
+from wirelessfl.simulation.uplinks.base import Collected, Uplink
 from wirelessfl.simulation.uplinks.ideal import IdealUplink
 from wirelessfl.simulation.uplinks.over_the_air import OverTheAir
+from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.simulation.uplinks.trusted import TrustedServer
 
-__all__ = ["IdealUplink", "OverTheAir", "Reception", "SlotPlan", "TrustedServer", "Uplink"]
+__all__ = ["Collected", "IdealUplink", "OverTheAir", "Reception", "SlotPlan", "SlotUplink", "TrustedServer", "Uplink"]

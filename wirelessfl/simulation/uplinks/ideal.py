@@ -14,11 +14,11 @@ from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import Superposition
 from wirelessfl.simulation.network import Registry
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.base import Reception, SlotPlan
+from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 
 
 @dataclass(frozen=True)
-class IdealUplink:
+class IdealUplink(SlotUplink):
     """Exact aggregation Σ p_i Δ_i / Σ p_i over those who reported.
 
     Attributes:

@@ -28,7 +28,7 @@ from wirelessfl.radio import (
 )
 from wirelessfl.simulation.network import JammerLink, Network
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.base import Reception, SlotPlan
+from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.streams import Streams
 
 
@@ -48,7 +48,7 @@ class AirPlan(SlotPlan):
 
 
 @dataclass(frozen=True)
-class OverTheAir:
+class OverTheAir(SlotUplink):
     """The superposing uplink.
 
     Attributes:
@@ -79,6 +79,11 @@ class OverTheAir:
     joules_per_unit: float
     theorem: AirTheorem
     gradient_step: int | None = None
+
+    @property
+    def jams(self) -> bool:
+        """Whether there is a cooperative jammer."""
+        return self.jamming is not None
 
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> AirPlan:
         """Draw the channels, let the server plan and the jammer agree."""

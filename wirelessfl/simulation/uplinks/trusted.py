@@ -15,12 +15,12 @@ from wirelessfl.privacy.mechanisms import server_weights
 from wirelessfl.radio import Superposition
 from wirelessfl.simulation.network import Registry
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.base import Reception, SlotPlan
+from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.streams import Streams
 
 
 @dataclass(frozen=True)
-class TrustedServer:
+class TrustedServer(SlotUplink):
     """Updates arrive exactly, are clipped, summed with fixed public weights p_i/q, and noised.
 
     The sum is never divided by who arrived: that would make the weights depend on the others.

@@ -1,0 +1,75 @@
+"""The cell as an uplink sees it: the medium, the clients' network, and what server and clients do in every round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.simulation.client import Job
+from wirelessfl.simulation.clock import ticks
+from wirelessfl.simulation.faults import Faults
+from wirelessfl.simulation.learner import Training
+from wirelessfl.simulation.medium import Medium
+from wirelessfl.simulation.network import Network
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.state import SimulationState
+from wirelessfl.simulation.timing import BITS_PER_PARAMETER, Timing, WaitFor
+from wirelessfl.trace import SERVER_NODE, EventKind
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What an uplink works with.
+
+    Attributes:
+        medium: the air and the log.
+        network: who is registered, and their channels.
+        timing: how long things take.
+        wait_for: when the server stops waiting for clients that train.
+        faults: what goes wrong with clients.
+        learner: trains the clients whose updates are needed.
+        state: the global model, and what uplinks remember from round to round.
+    """
+
+    medium: Medium
+    network: Network
+    timing: Timing
+    wait_for: WaitFor
+    faults: Faults
+    learner: Training
+    state: SimulationState
+
+    def broadcast(self) -> simpy.Event:
+        """Send the model to everybody; the event fires when it has arrived."""
+        dimension = self.learner.dimension
+        self.medium.note(EventKind.BROADCAST, SERVER_NODE, BITS_PER_PARAMETER * dimension)
+        return self.medium.occupy(self.timing.downlink_time(dimension))
+
+    def jobs(self, this: Round, active: NDArray[np.int64], model_arrives: simpy.Event) -> list[Job]:
+        """What this round has in store for the clients at the positions ``active``, in their order."""
+        streams, clients = self.network.streams, this.clients[active]
+        samples = self.learner.samples_processed(self.network.registry.samples[clients])
+        compute_time = self.timing.compute_time(samples, clients, this.index, streams)
+        crash_after = self.faults.crash_after(clients, this.index, streams)
+        this.put("compute_time", active, compute_time)
+        crashes = crash_after < compute_time
+        return [
+            Job(position, node, ticks(duration), ticks(survival) if crash else None, model_arrives)
+            for position, node, duration, survival, crash in zip(
+                active.tolist(), clients.tolist(), compute_time.tolist(), crash_after.tolist(), crashes, strict=True
+            )
+        ]
+
+    def train(self, this: Round, positions: NDArray[np.int64]) -> Iterator[CohortBlock]:
+        """The local training of the clients at ``positions``, computed now, in fixed blocks."""
+        return self.learner.train(self.state, this.clients[positions], this.index)
+
+    def drain(self, clients: NDArray[np.int64], joules: NDArray[np.float64]) -> None:
+        """Take (n,) joules from the batteries of (n,) clients, where there are batteries."""
+        if self.faults.battery_j is not None:
+            self.state.battery_used_j[clients] += joules

@@ -1,0 +1,138 @@
+"""Uplinks with one slot for all: the server waits until enough clients are ready, then everybody sends at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.privacy import Release
+from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.client import slot_client
+from wirelessfl.simulation.jammer import jammer
+from wirelessfl.simulation.messages import SlotGrant
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.base import Collected
+from wirelessfl.simulation.window import Window
+from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status
+
+
+@dataclass(frozen=True)
+class SlotPlan:
+    """What happens in the uplink slot, settled before anyone's training is computed.
+
+    Attributes:
+        senders: (k,) positions of the clients that will be heard, ascending.
+        silent: (s,) positions of those who reported and stay silent in a deep fade.
+        airtime: seconds of the slot.
+        jammer_gain: α_CJ, 0 without jamming.
+    """
+
+    senders: NDArray[np.int64]
+    silent: NDArray[np.int64]
+    airtime: float
+    jammer_gain: float = 0.0
+
+
+@dataclass(frozen=True)
+class Reception:
+    """What the server gets out of a slot.
+
+    Attributes:
+        aggregate: (d,) float64, the weighted mean update as received.
+        releases: the records for the privacy ledger, one for each way in which the updates are protected.
+        battery_drain_j: (k,) joules that leave each sender's battery. Nominal, from public bounds: a battery that
+            drained with the realised energy would make participation depend on private data (PRIVACY.md).
+    """
+
+    aggregate: NDArray[np.float64]
+    releases: tuple[Release, ...]
+    battery_drain_j: NDArray[np.float64]
+
+
+class SlotUplink(ABC):
+    """An uplink whose clients all send in one slot.
+
+    Attributes:
+        rotating_jammer: whether one of the selected clients jams instead of training.
+    """
+
+    rotating_jammer: bool
+
+    @property
+    def jams(self) -> bool:
+        """Whether there is a cooperative jammer."""
+        return False
+
+    @abstractmethod
+    def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
+        """Settle the slot for the clients at the positions ``ready``, ``jammer`` being the position of one who jams."""
+
+    @abstractmethod
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+        """Hear the updates block by block, and write the uplink's columns of the round."""
+
+    def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
+        """Broadcast, wait for reports, open the slot, receive."""
+        slot_opens = cell.medium.env.event()
+        jamming = self._appoint_jammer(cell, this, slot_opens)
+        yield from _wait_for_reports(cell, this, slot_opens)
+        plan = self.plan(this, this.with_status(Status.PARTICIPATED), jamming)
+        this.status[plan.silent] = Status.DEEP_FADE
+        silent = np.zeros(len(this.clients), dtype=np.bool_)
+        silent[plan.silent] = True
+        slot_opens.succeed(SlotGrant(silent, plan.jammer_gain))
+        if not len(plan.senders):
+            return Collected(plan.senders, plan.senders, None, (), 0.0)
+        yield cell.medium.occupy(plan.airtime)
+        reception = self.receive(this, plan, cell.train(this, plan.senders))
+        cell.medium.note(EventKind.SUPERPOSE, SERVER_NODE)
+        cell.drain(this.clients[plan.senders], reception.battery_drain_j)
+        return Collected(plan.senders, plan.senders, reception.aggregate, reception.releases, plan.airtime)
+
+    def _appoint_jammer(self, cell: Cell, this: Round, slot_opens: simpy.Event) -> int | None:
+        """Start the jammer; where its role goes round, the clients present take turns and the jammer does not train.
+
+        Returns:
+            The position of the client that jams, None where the jammer is a node of its own or there is none.
+        """
+        if not self.jams:
+            return None
+        env = cell.medium.env
+        if not self.rotating_jammer:
+            env.process(jammer(cell.medium, JAMMER_NODE, slot_opens))
+            return None
+        present = this.with_status(Status.PARTICIPATED)
+        if len(present) < 2:
+            return None
+        position = int(present[this.index % len(present)])
+        this.status[position] = Status.JAMMING
+        env.process(jammer(cell.medium, int(this.clients[position]), slot_opens))
+        return position
+
+
+def _wait_for_reports(cell: Cell, this: Round, slot_opens: simpy.Event) -> Generator[simpy.Event, Any, None]:
+    """Broadcast the model, let the clients work, close the window and sort out who did not make it."""
+    medium = cell.medium
+    arrives = cell.broadcast()
+    active = this.with_status(Status.PARTICIPATED)
+    processes = {
+        job.position: medium.env.process(slot_client(medium, job, slot_opens))
+        for job in cell.jobs(this, active, arrives)
+    }
+    yield arrives
+    medium.note(EventKind.COMPUTE_START, this.clients[active])
+    window = Window(medium.env, cell.wait_for, len(this.clients), set(processes))
+    medium.listen(window.take)
+    yield window.closed
+    late, crashed = sorted(window.outstanding), sorted(window.crashed)
+    for position in late:
+        processes[position].interrupt()
+    this.status[late] = Status.LATE
+    this.status[crashed] = Status.CRASHED
