@@ -91,7 +91,7 @@ def test_the_theorem_is_valid_for_its_sensitivity(epsilon: float, delta: float) 
 
 @given(links=rounds())
 def test_static_takes_an_equal_share_unless_a_channel_is_too_weak(links: Links) -> None:
-    plan = StaticPrivacyForFree(BUDGET).plan(links, 0, AIR)
+    plan = StaticPrivacyForFree(BUDGET).plan(links, 1, AIR)
     share = 0.5 * privacy_for_free_budget(3.0, 1e-4) * (800 * 1.3) ** 2 / 12
     limit = np.min(np.abs(links.estimate) * np.sqrt(links.power_budget) / links.weight)
     assert plan.server_gain == pytest.approx(min(np.sqrt(share), limit))
@@ -101,7 +101,7 @@ def test_static_takes_an_equal_share_unless_a_channel_is_too_weak(links: Links) 
 def test_the_adaptive_policy_never_overspends(columns: list[Links], contraction: float) -> None:
     policy = PrivacyForFree(BUDGET, contraction)
     spent = 0.0
-    for round_index, links in enumerate(columns):
+    for round_index, links in enumerate(columns, start=1):
         plan = policy.plan(links, round_index, AIR)
         policy = policy.after(plan)
         if not plan.silent.all():
@@ -113,7 +113,7 @@ def test_the_adaptive_policy_never_overspends(columns: list[Links], contraction:
 def test_online_on_strong_channels_is_the_offline_optimum() -> None:
     links = strong_links()
     policy, gains = PrivacyForFree(BUDGET, 0.9), []
-    for round_index in range(12):
+    for round_index in range(1, 13):
         plan = policy.plan(links, round_index, AIR)
         policy = policy.after(plan)
         gains.append(plan.server_gain**2)
@@ -132,13 +132,14 @@ def test_silence_once_the_budget_or_the_rounds_are_over() -> None:
     overdrawn = PrivacyForFree(BUDGET, 0.9, spent=BUDGET.squared_gains(1.3))
     assert overdrawn.plan(links, 3, AIR).silent.all()
     assert overdrawn.after(overdrawn.plan(links, 3, AIR)) == overdrawn
-    assert PrivacyForFree(BUDGET, 0.9).plan(links, 12, AIR).silent.all()
+    assert PrivacyForFree(BUDGET, 0.9).plan(links, 13, AIR).silent.all()
+    assert not PrivacyForFree(BUDGET, 0.9).plan(links, 12, AIR).silent.any()
 
 
 def test_its_state_survives_a_checkpoint() -> None:
     policy = PrivacyForFree(BUDGET, 0.9)
     assert isinstance(policy, AdaptivePowerControl)
-    later = policy.after(policy.plan(example_links(4), 0, AIR))
+    later = policy.after(policy.plan(example_links(4), 1, AIR))
     assert later != policy
     assert policy.restored(later.state()) == later
 

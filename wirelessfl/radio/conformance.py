@@ -68,7 +68,7 @@ def check_power_control(policy: PowerControl, seed: int = 0, trials: int = 20) -
     """
     _require(isinstance(policy, PowerControl), "lacks needs_norms, plan or transmit")
     air = AirInterface(clip=0.7, channel_noise_std=1.3, dimension=50)
-    for round_index, links in enumerate(_example_rounds(seed, trials)):
+    for round_index, links in enumerate(_example_rounds(seed, trials), start=1):
         plan = policy.plan(links, round_index, air)
         _check_plan(policy, plan, links, round_index, air)
         heard = links.take(~plan.silent)

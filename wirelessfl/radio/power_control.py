@@ -93,7 +93,7 @@ class PowerControl(Protocol):
         ...
 
     def plan(self, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
-        """What the server announces for these clients; a pure function of its arguments."""
+        """What the server announces for these clients in a round, from 1; a pure function of its arguments."""
         ...
 
     def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None) -> Transmission:

@@ -105,13 +105,13 @@ class PrivacyForFree:
 
         Args:
             links: the clients of the round.
-            round_index: m, counted from 0.
+            round_index: m, counted from 1.
             air: constants of the uplink.
         """
         silent = links.estimate == 0
         heard = links.take(~silent)
         left = self.budget.squared_gains(air.channel_noise_std) - self.spent
-        rounds_left = self.budget.rounds - round_index
+        rounds_left = self.budget.rounds + 1 - round_index
         if left <= 0 or rounds_left <= 0:
             return _plan(1.0, air, np.ones_like(silent))
         limits = np.full(rounds_left, _mean_squared_limit(heard))
