@@ -13,10 +13,12 @@ from wirelessfl.scenario.base import (
     Family,
     NonNegative,
     Options,
+    Positive,
     Reference,
     Section,
     key,
 )
+from wirelessfl.scenario.geography import NoPathLoss, PathLoss, Placement, UniformDiscPlacement
 
 
 class RayleighFading(CoreVariant):
@@ -61,6 +63,15 @@ class StaticFading(CoreVariant):
     model: Literal["static"] = key("static", "No fading: h = 1 for everybody, always.")
 
 
+class RecordedFading(Section):
+    """Gains recorded or measured beforehand."""
+
+    model: Literal["recorded"] = key("recorded", "Gains from a file, one for each client and round.")
+    file: str | None = key(
+        None, "A trace, an HDF5 file with gain_re and gain_im (round, client), or CSV with round, client, re, im."
+    )
+
+
 class ExternalFading(Section):
     """A fading model of the user's own."""
 
@@ -78,7 +89,7 @@ class ExternalFading(Section):
 
 
 Fading = Annotated[
-    RayleighFading | RicianFading | NakagamiFading | StaticFading | ExternalFading,
+    RayleighFading | RicianFading | NakagamiFading | StaticFading | RecordedFading | ExternalFading,
     Family("model", default="rayleigh"),
 ]
 
@@ -89,16 +100,26 @@ class IndependentFading(Section):
     model: Literal["independent"] = key("independent", "Block fading: a fresh draw for each client and round.")
 
 
-Correlation = Annotated[IndependentFading, Family("model", default="independent")]
+class GaussMarkovFading(Section):
+    """First-order recursion from round to round."""
+
+    model: Literal["gauss_markov"] = key(
+        "gauss_markov", "First-order recursion: correlation J0(2π f_D T) from one round to the next, its powers beyond."
+    )
+    doppler_hz: NonNegative = key(10.0, "Largest Doppler shift f_D [Hz].")
+    interval_s: Positive | None = key(
+        None, "T, seconds from round to round, the same for all rounds [s]. null: the nominal length of a round."
+    )
 
 
-class NoPathLoss(Section):
-    """Every client at the same path gain 1."""
+class ClarkeFading(Section):
+    """Isotropic scattering in continuous time."""
 
-    model: Literal["none"] = key("none", "No path loss: every client has path gain β = 1.")
+    model: Literal["clarke"] = key("clarke", "Sum of sinusoids at simulated time: correlation J0(2π f_D τ) at any lag.")
+    doppler_hz: NonNegative = key(10.0, "Largest Doppler shift f_D [Hz].")
 
 
-PathLoss = Annotated[NoPathLoss, Family("model", default="none")]
+Correlation = Annotated[IndependentFading | GaussMarkovFading | ClarkeFading, Family("model", default="independent")]
 
 
 class Csi(Section):
@@ -110,13 +131,26 @@ class Csi(Section):
     estimator: Literal["ls", "mmse"] = key("ls", "ls uses ĥ as it is; mmse scales it by 1/(1 + error_std²).")
 
 
+class Sync(Section):
+    """What clocks and oscillators do to a link after its channel was estimated."""
+
+    phase_std: Annotated[float, Field(ge=0, le=10)] = key(
+        0.0, "Standard deviation of the phase by which a channel has turned since its estimate [rad]."
+    )
+    max_offset: Annotated[float, Field(ge=0, lt=1)] = key(
+        0.0, "Late arrival over the air, uniform from 0 to this part of a symbol [symbols]."
+    )
+
+
 class Channel(Section):
     """The radio channel."""
 
     fading: Fading = key(RayleighFading(), "Law of the small-scale fading h, mean power 1.")
     correlation: Correlation = key(IndependentFading(), "Fading in time.")
     pathloss: PathLoss = key(NoPathLoss(), "Large-scale path gain β.")
+    placement: Placement = key(UniformDiscPlacement(), "Where the clients are; counts with a path loss only.")
     csi: Csi = key(Csi(), "Channel state information.")
+    sync: Sync = key(Sync(), "Residual phase and late arrival.")
     noise_figure_db: Annotated[float, Field(ge=0, le=100)] = key(
         5.0, "Noise figure of the receiver [dB]; counts with uplink.tx_power_dbm only."
     )

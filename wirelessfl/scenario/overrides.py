@@ -42,6 +42,19 @@ class Override:
     place: str
 
 
+class RefusedOverride(ScenarioError):
+    """An override whose key path leads nowhere.
+
+    Attributes:
+        override: Which one.
+    """
+
+    def __init__(self, message: str, override: Override) -> None:
+        """The refusal, in words, of ``override``."""
+        super().__init__(message)
+        self.override = override
+
+
 def read_overrides(overrides: Overrides) -> list[Override]:
     """Overrides in either form as a list.
 
@@ -105,7 +118,7 @@ def apply_overrides(document: Document, overrides: Sequence[Override]) -> tuple[
         The new document, and one note for each key that was dropped.
 
     Raises:
-        ScenarioError: a key path that does not exist.
+        RefusedOverride: a key path that does not exist.
     """
     tree = copy.deepcopy(document.tree)
     result = Document(tree, dict(document.places))
@@ -165,7 +178,7 @@ class _Setter:
         if family is not None and section_at(tp, node) is None:
             found = inline_yaml(node.get(family[0].key))
             raise self._refusal((*path[:-1], family[0].key), found, " | ".join(tags_of(*family)))
-        raise ScenarioError(line(self._override.place, path, "an unknown key", *self._unknown(path)))
+        raise self._refusal(path, "an unknown key", *self._unknown(path))
 
     def _unknown(self, path: KeyPath) -> tuple[str, str]:
         return unknown_key(Scenario, self._document.tree, path)
@@ -206,8 +219,8 @@ class _Setter:
         self.notes.append(f"{self._override.place}: dropped {dotted(path)}: {inline_yaml(node[path[-1]])} ({why})")
         del node[path[-1]]
 
-    def _refusal(self, path: KeyPath, found: str, allowed_text: str) -> ScenarioError:
-        return ScenarioError(line(self._override.place, path, found, allowed_text))
+    def _refusal(self, path: KeyPath, found: str, allowed_text: str, hint: str = "") -> RefusedOverride:
+        return RefusedOverride(line(self._override.place, path, found, allowed_text, hint), self._override)
 
 
 def _default_container(tp: Any, node: Any, below: Any, segment: str | int) -> Any:

@@ -1,0 +1,204 @@
+"""Where the clients are, and what the way between them and the base station costs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from wirelessfl.scenario.base import (
+    CoreVariant,
+    Family,
+    NonNegative,
+    Positive,
+    Section,
+    contradiction,
+    key,
+)
+
+Shadowing = Annotated[float, Field(ge=0, le=50)]
+Point = Annotated[tuple[float, float], Field(strict=False)]
+
+_REFERENCE = (
+    "Where a client has the SNR of uplink.snr_db: path gains are divided by the one at this distance, without "
+    "shadowing [m]. With uplink.tx_power_dbm they stay as they are."
+)
+
+
+class NoPathLoss(Section):
+    """Every client at the same path gain 1."""
+
+    model: Literal["none"] = key("none", "No path loss: every client has path gain β = 1.")
+
+
+class FreeSpacePathLoss(CoreVariant):
+    """Friis."""
+
+    core: ClassVar[str] = "wirelessfl.radio.propagation:LogDistance"
+
+    model: Literal["free_space"] = key("free_space", "Free space (Friis), with shadowing if wanted.")
+    carrier_hz: Positive = key(3.5e9, "Carrier frequency [Hz].")
+    shadowing_db: Shadowing = key(0.0, "Standard deviation of log-normal shadowing [dB].")
+    decorrelation_m: Positive = key(50.0, "Way after which a moving client's shadowing is drawn anew [m].")
+    reference_distance_m: Positive = key(100.0, _REFERENCE)
+
+    def arguments(self) -> dict[str, Any]:
+        """The power law of exponent 2."""
+        return {
+            "carrier_hz": self.carrier_hz,
+            "exponent": 2.0,
+            "reference_distance": self.reference_distance_m,
+            "shadowing": self.shadowing_db,
+            "decorrelation": self.decorrelation_m,
+        }
+
+
+class LogDistancePathLoss(CoreVariant):
+    """A power of the distance."""
+
+    core: ClassVar[str] = "wirelessfl.radio.propagation:LogDistance"
+
+    model: Literal["log_distance"] = key("log_distance", "Free space up to reference_distance_m, then d^-exponent.")
+    exponent: Positive = key(3.0, "Path-loss exponent beyond the reference distance.")
+    carrier_hz: Positive = key(3.5e9, "Carrier frequency [Hz].")
+    shadowing_db: Shadowing = key(0.0, "Standard deviation of log-normal shadowing [dB].")
+    decorrelation_m: Positive = key(50.0, "Way after which a moving client's shadowing is drawn anew [m].")
+    reference_distance_m: Positive = key(100.0, f"Up to where space counts as free [m]. {_REFERENCE}")
+
+    def arguments(self) -> dict[str, Any]:
+        """What the core takes."""
+        return {
+            "carrier_hz": self.carrier_hz,
+            "exponent": self.exponent,
+            "reference_distance": self.reference_distance_m,
+            "shadowing": self.shadowing_db,
+            "decorrelation": self.decorrelation_m,
+        }
+
+
+BASE_STATION_HEIGHT = {"uma": 25.0, "umi": 10.0, "inh": 3.0}
+"""Heights of Table 7.2-1 and 7.2-2, metres."""
+
+
+class Tr38901PathLoss(CoreVariant):
+    """3GPP TR 38.901."""
+
+    core: ClassVar[str] = "wirelessfl.radio.propagation:Tr38901"
+
+    model: Literal["tr38901"] = key(
+        "tr38901", "3GPP TR 38.901: path loss, line of sight by chance (Rician fading where there is one), shadowing."
+    )
+    scenario: Literal["uma", "umi", "inh"] = key("uma", "Urban macro, urban micro, or indoor hotspot.")
+    carrier_hz: Positive = key(3.5e9, "Carrier frequency [Hz].")
+    h_bs: Positive | None = key(None, "Height of the base station [m]. null: 25, 10 or 3, as in the standard.")
+    h_ut: Positive = key(1.5, "Height of the clients [m].")
+    shadowing_db: Shadowing | None = key(
+        None, "Standard deviation of the shadowing [dB]. null: that of the standard, with and without line of sight."
+    )
+    reference_distance_m: Positive = key(100.0, f"{_REFERENCE} The reference has a line of sight.")
+
+    def arguments(self) -> dict[str, Any]:
+        """What the core takes."""
+        return {
+            "scenario": self.scenario,
+            "carrier_hz": self.carrier_hz,
+            "h_bs": BASE_STATION_HEIGHT[self.scenario] if self.h_bs is None else self.h_bs,
+            "h_ut": self.h_ut,
+            "shadowing": self.shadowing_db,
+        }
+
+    @model_validator(mode="after")
+    def _check(self) -> Tr38901PathLoss:
+        if self.scenario == "inh":
+            return self
+        if self.h_bs is not None and self.h_bs <= 1:
+            raise contradiction("h_bs", f"{self.h_bs} m with {self.scenario}", "above 1 m")
+        if not 1 < self.h_ut <= (23 if self.scenario == "uma" else 22.5):
+            raise contradiction("h_ut", f"{self.h_ut} m with {self.scenario}", "above 1 m and up to 22.5 m")
+        return self
+
+
+PathLoss = Annotated[
+    NoPathLoss | FreeSpacePathLoss | LogDistancePathLoss | Tr38901PathLoss, Family("model", default="none")
+]
+
+
+class UniformDiscPlacement(CoreVariant):
+    """Evenly over a disc."""
+
+    core: ClassVar[str] = "wirelessfl.radio.placement:UniformDisc"
+
+    scheme: Literal["uniform_disc"] = key("uniform_disc", "Evenly over a disc around the base station, at rest.")
+    radius_m: Positive = key(500.0, "Radius [m].")
+    min_radius_m: NonNegative = key(10.0, "Nobody comes closer than this to the base station [m].")
+
+    def arguments(self) -> dict[str, Any]:
+        """The two radii."""
+        return {"radius": self.radius_m, "min_radius": self.min_radius_m}
+
+    @model_validator(mode="after")
+    def _check(self) -> UniformDiscPlacement:
+        if self.min_radius_m >= self.radius_m:
+            raise contradiction("min_radius_m", f"{self.min_radius_m:g}", f"less than radius_m, {self.radius_m:g}")
+        return self
+
+
+class HexagonalPlacement(CoreVariant):
+    """Evenly over hexagonal cells."""
+
+    core: ClassVar[str] = "wirelessfl.radio.placement:UniformHexagons"
+
+    scheme: Literal["hexagonal"] = key("hexagonal", "Evenly over hexagonal cells, equally many in each, at rest.")
+    inter_site_distance_m: Positive = key(500.0, "Distance between the middles of neighbouring cells [m].")
+    rings: Annotated[int, Field(ge=0, le=20)] = key(0, "Rings of cells around the middle one; 0 is one cell.")
+
+    def arguments(self) -> dict[str, Any]:
+        """The grid."""
+        return {"inter_site_distance": self.inter_site_distance_m, "rings": self.rings}
+
+
+class GivenPlacement(Section):
+    """Positions of the user's own."""
+
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("points_m", "file"),)
+
+    scheme: Literal["positions"] = key("positions", "Positions as given, at rest.")
+    points_m: Annotated[tuple[Point, ...], Field(strict=False, min_length=1)] | None = key(
+        None, "[x, y] of client 0, 1, ..., the base station at [0, 0] [m]."
+    )
+    file: str | None = key(None, "CSV file with the columns x and y, one row for each client [m].")
+
+
+class RandomWaypointPlacement(CoreVariant):
+    """Clients on the move."""
+
+    core: ClassVar[str] = "wirelessfl.radio.mobility:RandomWaypoint"
+
+    scheme: Literal["random_waypoint"] = key(
+        "random_waypoint", "On the move in a disc: straight to a random point, a pause, on to the next."
+    )
+    radius_m: Positive = key(500.0, "Radius of the disc around the base station [m].")
+    min_speed: Positive = key(1.0, "Least speed [m/s].")
+    max_speed: Positive = key(15.0, "Largest speed [m/s].")
+    pause_s: NonNegative = key(0.0, "Rest at every waypoint [s].")
+
+    def arguments(self) -> dict[str, Any]:
+        """What the core takes."""
+        return {
+            "radius": self.radius_m,
+            "min_speed": self.min_speed,
+            "max_speed": self.max_speed,
+            "pause_s": self.pause_s,
+        }
+
+    @model_validator(mode="after")
+    def _check(self) -> RandomWaypointPlacement:
+        if self.min_speed > self.max_speed:
+            raise contradiction("min_speed", f"{self.min_speed:g}", f"at most max_speed, {self.max_speed:g}")
+        return self
+
+
+Placement = Annotated[
+    UniformDiscPlacement | HexagonalPlacement | GivenPlacement | RandomWaypointPlacement,
+    Family("scheme", default="uniform_disc"),
+]
