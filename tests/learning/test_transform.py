@@ -38,7 +38,9 @@ def noise_row(round_index: int, client: int, step: int, dimension: int) -> Tenso
 class FlatGaussian:
     """DP-SGD: flat clipping, Gaussian noise; counts a client's steps and reports the share clipped."""
 
+    dimension: int
     per_layer: bool = False
+    noise_first: bool = True
     seen: list[tuple[int, list[int]]] = field(default_factory=list)
 
     def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
@@ -47,9 +49,14 @@ class FlatGaussian:
     def __call__(self, gradients: SampleGradients, state: TransformState, context: StepContext) -> PrivateSum:
         squared = gradients.squared_norms()
         norms = (squared if self.per_layer else squared.sum(-1)).sqrt()
-        total = gradients.weighted_sum((CLIP / norms).clamp(max=1.0))
-        for row, client in enumerate(context.clients):
-            total[row] += NOISE * noise_row(context.round_index, int(client), context.step, total.shape[1])
+        weights = (CLIP / norms).clamp(max=1.0)
+        rows = [noise_row(context.round_index, int(c), context.step, self.dimension) for c in context.clients]
+        noise = NOISE * torch.stack(rows)
+        if self.noise_first:
+            total = gradients.weighted_sum(weights, onto=noise)
+            assert total is noise
+        else:
+            total = gradients.weighted_sum(weights).add_(noise)
         self.seen.append((context.step, context.clients.tolist()))
         clipped = ((squared.sum(-1).sqrt() > CLIP) & gradients.present).sum(1)
         return PrivateSum(total, {"steps": state["steps"] + 1}, {"clipped": clipped})
@@ -83,7 +90,7 @@ def compare(
 ) -> None:
     start = model.initial(2).double()
     clients = np.array([4, 1, 3, 0, 5, 2])
-    transform = FlatGaussian(per_layer)
+    transform = FlatGaussian(model.dimension, per_layer, noise_first=chunk == 4)
     plan = ExecutionPlan(chunk=chunk)
     blocks = list(train_cohort(model, start, population, clients, training, STREAMS, 3, plan, transform))
     updates, numbers = collect(blocks, len(clients))
@@ -115,7 +122,7 @@ def test_resnet_equals_the_loop_over_samples() -> None:
     start = model.initial(2).double()
     training = LocalTraining(SGD(), 0.01, batch_size=2, epochs=1)
     blocks = train_cohort(
-        model, start, population, np.array([1]), training, STREAMS, 3, ExecutionPlan(), FlatGaussian()
+        model, start, population, np.array([1]), training, STREAMS, 3, ExecutionPlan(), FlatGaussian(model.dimension)
     )
     updates, _ = collect(list(blocks), 1)
     expected = train_client(model, start, population, 1, training, STREAMS, 3, LoopGaussian(3))
@@ -138,7 +145,14 @@ def test_formed_gradients_agree_with_norms_and_sums() -> None:
     training = LocalTraining(SGD(), 0.05, batch_size=8, epochs=1)
     start = model.initial(2).double()
     plan = ExecutionPlan(chunk=3)
-    assert len(list(train_cohort(model, start, population, np.arange(6), training, STREAMS, 1, plan, Probe()))) == 2
+    assert (
+        len(
+            list(
+                train_cohort(model, start, population, np.arange(6), training, STREAMS, 1, plan, Probe(model.dimension))
+            )
+        )
+        == 2
+    )
 
 
 def test_state_and_statistics_follow_each_clients_own_steps() -> None:
@@ -146,7 +160,7 @@ def test_state_and_statistics_follow_each_clients_own_steps() -> None:
     training = LocalTraining(SGD(), 0.05, batch_size=8, epochs=2)
     start = model.initial(2).double()
     clients = np.array([4, 1, 3, 0, 5, 2])
-    transform = FlatGaussian()
+    transform = FlatGaussian(model.dimension)
     before = {"steps": torch.arange(6.0) * 100}
     plan = ExecutionPlan(chunk=4)
     expected_steps = 2 * -(-SIZES[clients] // 8)

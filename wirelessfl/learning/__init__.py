@@ -12,6 +12,8 @@ from wirelessfl.learning.cohort import (
     SampleGradients,
     StepContext,
     TransformState,
+    automatic_chunk,
+    fill_normal,
     train_cohort,
 )
 from wirelessfl.learning.data import Dataset, Examples, load_dataset
@@ -65,12 +67,14 @@ __all__ = [
     "TemperedSigmoid",
     "TransformState",
     "Upcycled",
+    "automatic_chunk",
     "check_module",
     "classes_partition",
     "cnn_cifar10",
     "cnn_mnist",
     "dirichlet_partition",
     "evaluate",
+    "fill_normal",
     "iid_partition",
     "load_dataset",
     "logistic",

@@ -76,10 +76,10 @@ class BlockData:
         """The number of clients k."""
         return len(self.own_rows)
 
-    def inputs_of(self, batch: Batch) -> Tensor:
-        """(a, b, *feature) the samples of ``batch``."""
-        flat = self.inputs.index_select(0, batch.rows.flatten())
-        return flat.view(*batch.rows.shape, *flat.shape[1:])
+    def inputs_at(self, rows: Tensor) -> Tensor:
+        """(a, b, *feature) the samples in ``rows`` (a, b)."""
+        flat = self.inputs.index_select(0, rows.flatten())
+        return flat.view(*rows.shape, *flat.shape[1:])
 
 
 def _per_step(whole: Sequence[Tensor], batches: Batches) -> list[Batch]:

@@ -78,7 +78,7 @@ class GeneralModels:
         """See ``LocalModels.add_gradient``."""
         active = len(batch.rows)
         gradient, losses = self.gradients.weighted(
-            self.matrix[:active], self.data.inputs_of(batch), batch.targets, batch.weights
+            self.matrix[:active], self.data.inputs_at(batch.rows), batch.targets, batch.weights
         )
         self.accumulated[0][:active].mul_(decay).add_(gradient)
         return losses
@@ -86,7 +86,7 @@ class GeneralModels:
     def samples(self, batch: Batch) -> GeneralSampleGradients:
         """See ``SampledModels.samples``."""
         parameters = self.matrix[: len(batch.rows)]
-        inputs = self.data.inputs_of(batch)
+        inputs = self.data.inputs_at(batch.rows)
         return GeneralSampleGradients(self.gradients, parameters, inputs, batch.targets, batch.present)
 
     def updates(self) -> Tensor:
@@ -120,12 +120,13 @@ class GeneralSampleGradients:
             dim=1,
         )
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
+    def weighted_sum(self, weights: Tensor, onto: Tensor | None = None) -> Tensor:
         """See ``SampleGradients.weighted_sum``."""
         if weights.ndim == 2:
-            return self._gradients.weighted(*self._batch, weights.where(self.present, 0.0))[0]
+            total, _ = self._gradients.weighted(*self._batch, weights.where(self.present, 0.0))
+            return total if onto is None else onto.add_(total)
         weights = weights.where(self.present[:, :, None], 0.0)
-        total = torch.zeros_like(self._batch[0])
+        total = torch.zeros_like(self._batch[0]) if onto is None else onto
         sizes = self._gradients.model.sizes
         pieces = torch.split(total, sizes, dim=-1)
         for samples, part in self.formed():

@@ -87,7 +87,7 @@ class LocalRun:
             self._keep(out, step)
             self._add_losses(batch, samples.losses)
             accumulated = self.models.accumulated[0][:active]
-            accumulated.mul_(decay).add_(out.total.div_(batch.divisor[:, None]))
+            accumulated.mul_(decay).addcdiv_(out.total, batch.divisor[:, None])
             self._descend(step, active)
 
     def _descend(self, step: int, active: int) -> None:

@@ -43,8 +43,13 @@ class SampleGradients(Protocol):
         """
         ...
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        """(k, d) sums Σ_b weights_b ∇ℓ_b, for (k, B) weights or (k, B, L) weights, one for each parameter."""
+    def weighted_sum(self, weights: Tensor, onto: Tensor | None = None) -> Tensor:
+        """(k, d) sums Σ_b weights_b ∇ℓ_b.
+
+        Args:
+            weights: (k, B), or (k, B, L) with one weight for each parameter.
+            onto: (k, d) what the sums are added to, in place, such as noise already drawn: this saves a pass.
+        """
         ...
 
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
@@ -81,8 +86,7 @@ class PrivateSum:
     """What a transform gives back for one step.
 
     Attributes:
-        total: (k, d) the sum of the clipped gradients plus noise, not yet divided by the batch size; the engine
-            may overwrite it.
+        total: (k, d) the sum of the clipped gradients plus noise, not yet divided by the batch size.
         state: The rows (k, ...) for the next step; may be those that came in, changed in place.
         statistics: Name to (k,): what the ledger or the trace wants to know of this step.
     """

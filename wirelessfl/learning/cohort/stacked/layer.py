@@ -65,7 +65,9 @@ def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None
 
 def add_to(into: Tensor, value: Tensor, decay: float) -> None:
     """Sets into ← decay · into + value; what ``into`` held does not matter, not even NaN, where ``decay`` is 0."""
-    if decay:
+    if decay == 1:
+        into.add_(value)
+    elif decay:
         into.mul_(decay).add_(value)
     else:
         into.copy_(value)

@@ -32,13 +32,13 @@ class StackedModels:
         """See ``LocalModels.add_gradient``."""
         active = len(batch.rows)
         weights, into = self._weights.first(active), self._gradients.first(active)
-        inputs = self.data.inputs_of(batch)
+        inputs = self.data.inputs_at(batch.rows)
         return self.program.add_gradient(weights, inputs, batch.targets, batch.weights, into, decay)
 
     def samples(self, batch: Batch) -> StackedSampleGradients:
         """See ``SampledModels.samples``."""
         weights = self._weights.first(len(batch.rows))
-        logits, saved = self.program.forward(weights, self.data.inputs_of(batch))
+        logits, saved = self.program.forward(weights, self.data.inputs_at(batch.rows))
         losses, delta = losses_and_derivative(logits, batch.targets, batch.present.to(logits.dtype))
         records = list(self.program.backward(weights, saved, delta))
         return StackedSampleGradients(self.program, self.matrix.shape[1], records[::-1], batch.present, losses)
@@ -65,17 +65,18 @@ class StackedSampleGradients:
         columns = [norm for r in self._records for norm in r.layer.squared_norms(r.saved, r.delta)]
         return torch.stack(columns, dim=-1)
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
+    def weighted_sum(self, weights: Tensor, onto: Tensor | None = None) -> Tensor:
         """See ``SampleGradients.weighted_sum``."""
         weights = weights.where(self.present if weights.ndim == 2 else self.present[..., None], 0.0)
-        total = weights.new_empty(len(weights), self._dimension)
+        total = weights.new_empty(len(weights), self._dimension) if onto is None else onto
+        decay = 0.0 if onto is None else 1.0
         column = 0
         for record, own in zip(self._records, self._own(total), strict=True):
             if weights.ndim == 2:
                 deltas = [_weighted(record.delta, weights)] * len(own)
             else:
                 deltas = [_weighted(record.delta, weights[..., column + i]) for i in range(len(own))]
-            record.layer.add_gradient(record.saved, deltas, own, 0.0)
+            record.layer.add_gradient(record.saved, deltas, own, decay)
             column += len(own)
         return total
 
