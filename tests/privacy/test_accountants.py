@@ -180,7 +180,7 @@ def test_plain_gaussians_are_exact_by_pld_and_gdp_and_bounded_by_the_others() ->
 @pytest.mark.parametrize("accountant", ["pld", "rdp", "gdp", "zcdp"])
 def test_epsilon_is_monotone(accountant: str) -> None:
     def epsilon(z: float = 1.0, q: float = 0.1, count: int = 50, delta: float = DELTA) -> float:
-        return composed_epsilon(0.0, poisson(z, q, count), delta, accountant)  # type: ignore[arg-type]
+        return composed_epsilon(0.0, poisson(z, q, count), delta, accountant)
 
     middle = epsilon()
     assert epsilon(z=1.2) < middle < epsilon(count=60)
@@ -190,5 +190,5 @@ def test_epsilon_is_monotone(accountant: str) -> None:
 
 @pytest.mark.parametrize("accountant", ["pld", "rdp", "gdp", "zcdp"])
 def test_no_cost_is_zero_and_no_noise_infinite(accountant: str) -> None:
-    assert composed_epsilon(0.0, (), DELTA, accountant) == pytest.approx(0.0, abs=0.02)  # type: ignore[arg-type]
-    assert composed_epsilon(np.inf, (), DELTA, accountant) == np.inf  # type: ignore[arg-type]
+    assert composed_epsilon(0.0, (), DELTA, accountant) == pytest.approx(0.0, abs=0.02)
+    assert composed_epsilon(np.inf, (), DELTA, accountant) == np.inf

@@ -17,6 +17,8 @@ from wirelessfl.privacy import (
     PrivacyFacts,
     Statement,
     gaussian_epsilon,
+    noise_std_exact,
+    noise_std_theorem,
     recompute,
     zcdp_epsilon,
 )
@@ -109,6 +111,44 @@ def test_accounted_exceeds_published_for_whole_updates() -> None:
     ledger = recompute([air_release(FACTS, EVERYONE)], FACTS, SAMPLE)
     assert ledger.epsilon_accounted() > ledger.epsilon_published()
     assert any("does not enforce" in sentence for sentence in ledger.why_different())
+
+
+def test_privacy_for_free_has_two_c_n_gamma_for_whole_updates() -> None:
+    """Their receiver scales a sum over samples by c: α_u p_i = c n_i γ."""
+    amplitude, channel_noise_std = 0.3, 1.0  # c γ and σ_c
+    server_gain = amplitude * FACTS.total_samples
+    noise_std = channel_noise_std / server_gain
+    release = air_release(FACTS, EVERYONE, theorem="privacy_for_free", accounted_noise_std=noise_std)
+    np.testing.assert_allclose(mu_of(release, SAMPLE), 2 * amplitude * FACTS.samples / channel_noise_std)
+
+
+def test_cotaf_with_realised_norms_has_no_guarantee_and_with_a_public_bound_it_has() -> None:
+    realised = air_release(FACTS, EVERYONE, theorem="none", caveat=Caveat.REALISED_NORMS)
+    assert recompute([realised], FACTS, SAMPLE).epsilon_accounted() == math.inf
+    bounded = replace(realised, caveat=None)
+    np.testing.assert_allclose(mu_of(bounded, SAMPLE), 2 * FACTS.weights / 0.01)
+
+
+def test_jammer_exact_holds_the_target_for_the_worst_client_and_the_theorem_does_not() -> None:
+    """σ_m = X_m √M/μ* with the X_m of the run; the theorem's 1/|D| under-noises whole updates."""
+    epsilon, rounds = 2.0, 5
+    limits = np.random.default_rng(1).uniform(0.1, 0.6, (rounds, 3))
+    exact, theorem = Ledger(FACTS, SAMPLE), Ledger(FACTS, SAMPLE)
+    by_theorem = noise_std_theorem(epsilon, DELTA, rounds, FACTS.total_samples)
+    for m in range(rounds):
+        worst = 2 * np.minimum(FACTS.weights, limits[m]).max()
+        by_exact = noise_std_exact(epsilon, DELTA, rounds, worst)
+        exact.add(air_release(FACTS, EVERYONE, m, limit=limits[m], accounted_noise_std=by_exact))
+        theorem.add(air_release(FACTS, EVERYONE, m, limit=limits[m], accounted_noise_std=by_theorem))
+    assert exact.epsilon_accounted() <= epsilon * (1 + 1e-9)
+    assert theorem.epsilon_accounted() > 10 * epsilon
+
+
+def test_every_published_number_names_its_relation() -> None:
+    ledger = recompute([air_release(FACTS, EVERYONE)], FACTS, SAMPLE)
+    assert ledger.published_relations() == ["one sample more or fewer"]
+    theirs = recompute([air_release(FACTS, EVERYONE, theorem="privacy_for_free")], FACTS, SAMPLE)
+    assert theirs.published_relations() == ["one sample exchanged for another"]
 
 
 # ---------------------------------------------------------------------------- accounted: a gradient step

@@ -146,6 +146,14 @@ def test_unknown_or_repeated_clients_are_refused(clients: list[int], message: st
         Ledger(FACTS, STATEMENT).add(BareRelease(0, np.array(clients)))
 
 
+def test_clients_without_samples_release_nothing() -> None:
+    facts = PrivacyFacts(np.array([0, 10]), np.array([0.0, 1.0]), 10)
+    ledger = recompute([air_release(facts, [1])], facts, STATEMENT)
+    assert ledger.client_epsilons()[1][0] == 0
+    with pytest.raises(ValueError, match="without samples"):
+        ledger.add(BareRelease(1, np.array([0])))
+
+
 def test_mixed_theorems_are_refused() -> None:
     ledger = recompute([air_release(FACTS, [0])], FACTS, STATEMENT)
     with pytest.raises(ValueError, match="mix"):

@@ -40,8 +40,8 @@ def test_only_a_zeroed_client_is_not_an_exchange() -> None:
     ("samples", "weights", "total", "message"),
     [
         ([1, 2], [0.5], 3, "equally long"),
-        ([0, 2], [0.5, 0.5], 2, "at least one sample"),
-        ([1, 2], [0.5, 0.5], 0, "at least one sample"),
+        ([-1, 2], [0.5, 0.5], 1, "samples"),
+        ([0, 0], [0.5, 0.5], 0, "samples"),
         ([1, 2], [0.5, -0.5], 3, "weights"),
         ([1, 2], [0.5, math.nan], 3, "weights"),
     ],

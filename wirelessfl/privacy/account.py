@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.privacy.accountants import Uses, composed_epsilon
+from wirelessfl.privacy.cheap_bounds import cheap_upper_bounds
 from wirelessfl.privacy.concentrated import tail_bound_epsilon, zcdp_epsilon
 from wirelessfl.privacy.event_counts import EventCounts
 from wirelessfl.privacy.gaussian import gaussian_epsilon
@@ -146,6 +147,15 @@ class Account:
             for profile in distinct
         }
         return np.array([epsilon_of[profile] for profile in profiles], dtype=np.float64)
+
+    def upper_bounds(self, profiles: Sequence[Profile], statement: Statement) -> NDArray[np.float64]:
+        """(len(profiles),) quick upper bounds on ``epsilons``; infinite where the accountant is quick itself."""
+        if statement.accountant != "pld":
+            return np.full(len(profiles), np.inf)
+        bounds = self._plain_epsilons(np.array([profile.mu_squared for profile in profiles]), statement)
+        sampled = [place for place, profile in enumerate(profiles) if profile.uses]
+        bounds[sampled] = cheap_upper_bounds([profiles[place] for place in sampled], statement.delta)
+        return bounds
 
     def _plain_epsilons(self, mu_squared: NDArray[np.float64], statement: Statement) -> NDArray[np.float64]:
         delta = statement.delta

@@ -31,6 +31,7 @@ _GRID_ERROR = 3e-5  # relative error of epsilon that the grid may add
 _LARGEST_GRID = 1_000_000  # points of one step's loss distribution: a few seconds and a few hundred MB
 
 
+@lru_cache(maxsize=4096)
 def composed_epsilon(mu_squared: float, uses: Uses, delta: float, accountant: Accountant) -> float:
     """Epsilon at ``delta`` of the adaptive composition of plain and sampled Gaussian mechanisms.
 
@@ -129,7 +130,7 @@ def _grid_interval(epsilon: float, steps: int) -> float:
     return float(2.0 ** np.floor(np.log2(max(wanted, epsilon / 100_000, 1e-8))))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=32)
 def _composed_pld(uses: Uses, interval: float) -> PrivacyLossDistribution:
     """Composition by prefixes: a run that adds a mechanism each round composes only the new one."""
     event, count = uses[-1]

@@ -71,7 +71,7 @@ class PrivacyFacts:
     """Public constants of the population, fixed before the run.
 
     Attributes:
-        samples: (K,) number of training samples n_i of each client, positive.
+        samples: (K,) number of training samples n_i of each client; a client without any releases nothing.
         weights: (K,) aggregation weight p_i of each client, non-negative.
         total_samples: |D|, the sum over all clients.
 
@@ -89,8 +89,8 @@ class PrivacyFacts:
                 f"samples and weights must be one-dimensional and equally long, found {self.samples.shape} "
                 f"and {self.weights.shape}"
             )
-        if self.total_samples < 1 or np.any(self.samples < 1):
-            raise ValueError("every client must hold at least one sample")
+        if self.total_samples < 1 or np.any(self.samples < 0):
+            raise ValueError("samples must not be negative, and there must be at least one")
         if not np.all(self.weights >= 0):
             raise ValueError("weights must not be negative or NaN")
 

@@ -71,6 +71,11 @@ class AirRelease:
         non_negative("effective_noise_std", self.effective_noise_std)
         non_negative("unjammed_noise_std", self.unjammed_noise_std)
 
+    @property
+    def relation(self) -> str:
+        """That of the theorem."""
+        return "one sample exchanged for another" if self.theorem == "privacy_for_free" else "one sample more or fewer"
+
     def published(self, facts: PrivacyFacts) -> Spending:
         """Theorems 1 and 3, ρ_i = Σ 1/(2 |D|² s² σ_m²), for one sample more or less; or that of Liu and Simeone.
 

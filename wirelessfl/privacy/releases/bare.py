@@ -29,6 +29,11 @@ class BareRelease:
     clients: NDArray[np.int64]
     caveat: Caveat | None = None
 
+    @property
+    def relation(self) -> str:
+        """Any."""
+        return "any two runs"
+
     def published(self, facts: PrivacyFacts) -> Spending:
         """No paper claims privacy for it."""
         return no_guarantee(len(self.clients), Caveat.NOTHING_ADDS_NOISE.value)

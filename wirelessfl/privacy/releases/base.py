@@ -38,6 +38,11 @@ class Release(Protocol):
         ...
 
     @property
+    def relation(self) -> str:
+        """Which runs the paper's published figure compares, such as "one sample more or fewer"."""
+        ...
+
+    @property
     def caveat(self) -> Caveat | None:
         """A circumstance that voids the accounted guarantee, None if there is none."""
         ...

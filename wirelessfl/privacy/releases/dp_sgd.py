@@ -66,6 +66,11 @@ class DpSgdRelease:
         if self.sampling not in ("poisson", "shuffle", "reshuffle"):
             raise ValueError(f"sampling must be poisson, shuffle or reshuffle, found {self.sampling!r}")
 
+    @property
+    def relation(self) -> str:
+        """That of the papers on DP-SGD."""
+        return "one sample more or fewer"
+
     def published(self, facts: PrivacyFacts) -> Spending:
         """The accountant at the multiplier the paper names, as if sampling were Poisson, for add/remove."""
         factor = self.noise.published_factor()

@@ -58,6 +58,11 @@ class ServerNoiseRelease:
         if self.selection == "all" and self.sample_rate != 1:
             raise ValueError("with selection all the sample rate is 1")
 
+    @property
+    def relation(self) -> str:
+        """That of DP-FedAvg."""
+        return "one client more or fewer"
+
     def published(self, facts: PrivacyFacts) -> Spending:
         """The accountant at z, amplified by client sampling as if that were Poisson, for add/remove of a client."""
         factor = self.noise.published_factor()

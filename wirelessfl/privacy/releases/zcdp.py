@@ -99,6 +99,11 @@ class ZcdpRelease:
         per_client("steps", self.steps, count)
         per_client("steps_before", self.steps_before, count)
 
+    @property
+    def relation(self) -> str:
+        """That of Theorem 1."""
+        return "one sample exchanged for another"
+
     def published(self, facts: PrivacyFacts) -> Spending:
         """Theorem 1: ρ_i grows by 2 τ G²/(r n_i γ σ²) in a round, for one sample replaced."""
         selected = 1 if self.secure_sum is None else self.secure_sum.selected

@@ -1,0 +1,117 @@
+"""One column of the ledger: an account for each route of release, of which the smallest epsilon counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.privacy.account import Account, Profile
+from wirelessfl.privacy.spending import Spending
+from wirelessfl.privacy.statement import Statement
+from wirelessfl.privacy.worst import undominated
+
+Profiles = Sequence[tuple[Profile, ...]]
+"""Per client, what it spent along each route, in the order of the routes."""
+
+_COMPOSED_EXACTLY = (
+    64  # distinct clients that ``epsilons`` composes with sampled mechanisms, a fraction of a second each
+)
+_NO_GUARANTEE = Profile(np.inf, ())
+
+
+class Column:
+    """Accounts by route, published or accounted.
+
+    Args:
+        statement: For whom, against whom and at which delta.
+        budget: See ``Account.budget``.
+    """
+
+    def __init__(self, statement: Statement, budget: float | None = None) -> None:
+        self.statement = statement
+        self.accounts: dict[str, Account] = {}
+        self._budget = budget
+
+    def add(self, route: str, slots: NDArray[np.int64], spending: Spending) -> None:
+        """Add the spending of one release along a route."""
+        if route not in self.accounts:
+            self.accounts[route] = Account()
+            self.accounts[route].budget = self._budget
+        self.accounts[route].add(slots, spending)
+
+    @property
+    def charges_everyone(self) -> bool:
+        """Whether unselected clients have a cost as well."""
+        return any(account.charges_everyone for account in self.accounts.values())
+
+    @property
+    def clients_differ(self) -> bool:
+        """Whether there is more to a client's cost than what everyone is charged along one route."""
+        return len(self.accounts) > 1 or any(account.has_own_costs for account in self.accounts.values())
+
+    def profiles(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> Profiles:
+        """What each slot spent; a route that is ``uncovered`` (routes, slots) is no guarantee for it."""
+        return [
+            tuple(
+                _NO_GUARANTEE if uncovered[row, place] else account.profile_of(slot)
+                for row, account in enumerate(self.accounts.values())
+            )
+            for place, slot in enumerate(slots.tolist())
+        ]
+
+    def epsilons_by_route(self, profiles: Profiles) -> NDArray[np.float64]:
+        """(routes, clients)."""
+        result = np.empty((len(self.accounts), len(profiles)))
+        for row, account in enumerate(self.accounts.values()):
+            result[row] = account.epsilons([profile[row] for profile in profiles], self.statement)
+        return result
+
+    def epsilons(self, profiles: Profiles, worst: float) -> NDArray[np.float64]:
+        """(clients,) the smallest over the routes, 0 where nothing was released.
+
+        Where more distinct clients have sampled mechanisms than can be composed in reasonable time, RDP bounds each of
+        them, and so does ``worst``, the epsilon that none of them exceeds.
+        """
+        if not self.accounts:
+            return np.zeros(len(profiles))
+        to_compose = {profile for profile in profiles if any(route.uses for route in profile)}
+        if len(to_compose) > _COMPOSED_EXACTLY:
+            return np.minimum(self._upper_bounds(profiles), worst)
+        smallest: NDArray[np.float64] = self.epsilons_by_route(profiles).min(axis=0)
+        return smallest
+
+    def worst(self, profiles: Profiles, floor: float) -> float:
+        """The largest epsilon of these clients, or ``floor`` if that is larger; composes as few as it can."""
+        if not self.accounts:
+            return floor
+        candidates = [profiles[place] for place in undominated(profiles)]
+        bounds = self._upper_bounds(candidates)
+        for place in np.argsort(-bounds):
+            if bounds[place] <= floor:
+                break
+            floor = max(floor, float(self.epsilons_by_route([candidates[place]]).min()))
+        return floor
+
+    def _upper_bounds(self, profiles: Profiles) -> NDArray[np.float64]:
+        bounds = np.full(len(profiles), np.inf)
+        for row, account in enumerate(self.accounts.values()):
+            bounds = np.minimum(bounds, account.upper_bounds([profile[row] for profile in profiles], self.statement))
+        return bounds
+
+    def state(self) -> dict[str, NDArray[np.generic]]:
+        """Every account's arrays, under the number of its route."""
+        return {
+            f"{row}/{name}": array
+            for row, account in enumerate(self.accounts.values())
+            for name, array in account.state().items()
+        }
+
+    def restore(self, routes: Sequence[str], state: Mapping[str, NDArray[np.generic]]) -> None:
+        """Continue from ``state``, taken with these routes."""
+        for row, route in enumerate(routes):
+            prefix = f"{row}/"
+            self.accounts[route] = Account.restore(
+                {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+            )
