@@ -43,7 +43,7 @@ def haar_squared_norms(vectors: Tensor, clip_domain: Literal["coefficients", "we
             sums = pad(sums, (0, 1))
         left, right = sums[..., 0::2], sums[..., 1::2]
         factor *= level_factor
-        total += factor * (left - right).square().sum(-1)
+        total += factor * torch.linalg.vector_norm(left - right, dim=-1).square()
         sums = left + right
     return total + factor * sums[..., 0].square()
 
