@@ -127,7 +127,9 @@ def _run(
     def keep(this: Round, events: EventBatch) -> None:
         wanted = interval is not None and this.index % interval == 0
         weights = simulation.state.parameters if wanted else None
-        writer.append(round_record(this, events if scenario.trace.events else None, weights))
+        writer.append(
+            round_record(this, events if scenario.trace.events else None, weights, simulation.state.release_settings)
+        )
         folder.save_state(simulation.state)
         if on_round is not None:
             on_round(this)

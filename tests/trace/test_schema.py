@@ -64,7 +64,7 @@ def test_root_holds_the_names_of_the_contract(dims: tuple[str, ...], names: list
 
 def test_groups_hold_the_names_of_the_contract() -> None:
     assert {"time", "node", "kind", "round", "bits"} == {variable.name for variable in EVENTS.variables}
-    assert {"published_noise_std", "accounted_noise_std", "received_bound"} <= {v.name for v in PRIVACY.variables}
+    assert {"air_effective_noise_std", "air_accounted_noise_std", "air_received_bound"} <= {v.name for v in PRIVACY.variables}
     assert {"round", "weights"} == {variable.name for variable in MODEL.variables}
 
 
@@ -77,10 +77,13 @@ def test_status_codes_are_those_of_the_contract() -> None:
 def test_absent_values_are_nan_and_never_zero() -> None:
     for group in GROUPS:
         for variable in group.variables:
-            if np.dtype(variable.dtype).kind == "f":
+            kind = np.dtype(variable.dtype).kind
+            assert kind in "fiu"
+            if kind == "f":
                 assert np.isnan(variable.fill)
             else:
-                assert variable.fill == (-1 if variable.flags is None else 0)
+                # Whole numbers have no NaN: −1 is no id and no count, and 0 is kept free in every enumeration.
+                assert variable.fill == (-1 if kind == "i" else 0)
 
 
 def test_names_are_unique_and_described() -> None:

@@ -221,6 +221,8 @@ def change(**fields: Any) -> RoundRecord:
     return replace(record(1, range(2)), **fields)
 
 
+PRIVACY_NAME = PRIVACY.of("round")[-1].name
+PRIVACY_SLOT_NAME = PRIVACY.of("round", "slot")[-1].name
 GOOD_SLOTS = {"client_id": [0, 1], "status": [1, 1]}
 
 
@@ -233,7 +235,7 @@ GOOD_SLOTS = {"client_id": [0, 1], "status": [1, 1]}
         (change(values={"participants": 1.5}), "whole numbers"),
         (change(values={"participants": 1, "energy": "3"}), "real numbers"),
         (change(values={"participants": 1, "energy": 1j}), "real numbers"),
-        (change(values={"participants": [1, 2]}), "single numbers"),
+        (change(values={"participants": [1, 2]}), "unequal shapes"),
         (change(slots={"status": [1]}), "missing client_id"),
         (change(slots={**GOOD_SLOTS, "backoff": [1.0]}), "unequal shapes"),
         (change(slots={**GOOD_SLOTS, "snr": [1.0, 1.0]}), "not in the trace schema: snr"),
@@ -243,8 +245,9 @@ GOOD_SLOTS = {"client_id": [0, 1], "status": [1, 1]}
         (change(slots={"client_id": [0, 1], "status": [1, 0]}), "empty slot"),
         (change(slots={"client_id": [0, 1], "status": [1, 8]}), "does not know"),
         (change(slots={"client_id": [[0, 1]], "status": [[1, 1]]}), "one-dimensional"),
+        (change(privacy={"air_effective_noise_std": [1.0]}), "single numbers"),
         (change(privacy={"sigma": 1.0}), "not in the trace schema: sigma"),
-        (change(privacy_slots={"received_bound": [1.0]}), "another number of slots"),
+        (change(privacy_slots={"air_received_bound": [1.0]}), "another number of slots"),
         (change(events=replace(events(1), time=[1.0])), "unequal shapes"),
         (change(events=replace(events(1), kind=[0, 0, 0])), "does not know"),
         (change(weights=np.zeros(DIMENSION + 1)), "expected shape"),

@@ -28,6 +28,7 @@ PRIVACY_ATTRIBUTES: dict[str, Scalar] = {
     "release_kind": "over_the_air",
     "backoff_is_public": True,
     "total_samples": 1437,
+    "largest_weight": 0.05,
 }
 
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from wirelessfl.scenario import Scenario, dump_scenario
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Simulation
-from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.trace import TraceHeader
 
 
@@ -26,7 +25,6 @@ def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
     if not isinstance(parts.learner, Learner):
         raise TypeError("only a simulation that trains leaves a trace")
     plan, model = parts.learner.plan, parts.learner.model
-    air = parts.uplink if isinstance(parts.uplink, OverTheAir) else None
     return TraceHeader(
         attributes={
             "name": scenario.name,
@@ -47,10 +45,8 @@ def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
             "adjacency": statement.adjacency,
             "adversary": statement.adversary,
             "colluding": statement.colluding,
-            "release_kind": "over_the_air" if air is not None else "none",
-            "backoff_is_public": int(air is None or not air.policy.needs_norms),
             "total_samples": parts.network.registry.total_samples,
-            "rule": "whole_update",
+            "largest_weight": simulation.ledger.facts.largest_weight,
         },
         model={
             "dimension": model.dimension,
@@ -60,8 +56,11 @@ def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
 
 
 def closing_attributes(simulation: Simulation) -> dict[str, str]:
-    """What is only known at the end: the ledger's words."""
-    return {"why_different": json.dumps(simulation.ledger.why_different(), ensure_ascii=False)}
+    """What is only known at the end: the ledger's words, and the kinds of releases it was fed."""
+    return {
+        "why_different": json.dumps(simulation.ledger.why_different(), ensure_ascii=False),
+        "release_settings": json.dumps(list(simulation.state.release_settings)),
+    }
 
 
 def client_values(simulation: Simulation) -> Mapping[str, NDArray[Any]]:

@@ -5,27 +5,51 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.privacy import AirRelease
+from wirelessfl.privacy import Release
+from wirelessfl.privacy.releases import AirRelease, BareRelease, ServerNoiseRelease, round_values, settings
+from wirelessfl.privacy.releases import client_values as release_columns
 from wirelessfl.simulation.round import Round
-from wirelessfl.trace import EventBatch, RoundRecord
+from wirelessfl.trace import PRIVACY, EventBatch, RoundRecord
+
+_PER_SLOT = {variable.name for variable in PRIVACY.of("round", "slot")}
 
 
-def round_record(this: Round, events: EventBatch | None, weights: NDArray[np.float32] | None) -> RoundRecord:
+def route_of(release: Release) -> str:
+    """Whose noise protects, in the names of the trace: at most one release of each route is made in a round."""
+    if isinstance(release, AirRelease | BareRelease):
+        return "air"
+    return "server" if isinstance(release, ServerNoiseRelease) else "local"
+
+
+def round_record(
+    this: Round, events: EventBatch | None, weights: NDArray[np.float32] | None, known_settings: dict[str, int]
+) -> RoundRecord:
     """The record of a round.
 
     Args:
         this: the round.
         events: what happened in it, or None when events are not kept.
         weights: (d,) the global model at its end, where it is to be kept.
+        known_settings: the settings of releases so far, with their numbers; new ones are added.
     """
     privacy: dict[str, float] = {}
     privacy_slots: dict[str, NDArray[np.float64]] = {}
+
+    def put(name: str, clients: NDArray[np.int64], values: NDArray[np.float64] | float) -> None:
+        column = privacy_slots[name] = np.full(len(this.clients), np.nan)
+        column[np.searchsorted(this.clients, clients)] = values
+
     for release in this.releases:
-        if isinstance(release, AirRelease):
-            privacy["published_noise_std"] = release.effective_noise_std
-            privacy["accounted_noise_std"] = float(np.min(release.accounted_noise_std))
-            bound = privacy_slots["received_bound"] = np.full(len(this.clients), np.nan)
-            bound[np.searchsorted(this.clients, release.clients)] = release.received_bound
+        route, text = route_of(release), settings(release)
+        privacy[f"{route}_settings"] = known_settings.setdefault(text, len(known_settings))
+        put("released", release.clients, 1.0)
+        for name, number in round_values(release).items():
+            if f"{route}_{name}" in _PER_SLOT:
+                put(f"{route}_{name}", release.clients, number)
+            else:
+                privacy[f"{route}_{name}"] = number
+        for name, column in release_columns(release).items():
+            put(f"{route}_{name}", release.clients, column)
     return RoundRecord(
         round_index=this.index,
         values=this.values,

@@ -26,6 +26,7 @@ class SimulationState:
         battery_used_j: (K,) joules drawn from each client's battery; empty where there are no batteries.
         clipping: what clipping rules remember of each client, by name, each (K,); empty for rules without memory.
         proxy_clip: the norm last calibrated on public data; NaN where there is none.
+        release_settings: the kinds of releases recorded so far, each with its number in the trace.
         ledger: the privacy spent so far, as the ledger serialises itself.
     """
 
@@ -39,6 +40,7 @@ class SimulationState:
     battery_used_j: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     clipping: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     proxy_clip: float = math.nan
+    release_settings: dict[str, int] = field(default_factory=dict)
     ledger: dict[str, Any] = field(default_factory=dict)
 
     def as_mapping(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 FORMAT = "wirelessfl-trace"
 VERSION = 1
 
-CLOSING = ("why_different",)
+CLOSING = ("why_different", "release_settings")
 """Root attributes written at the end; empty until then."""
 
 STATUSES = ("running", "complete", "interrupted", "failed")
@@ -86,10 +86,8 @@ class Variable:
 
     @property
     def fill(self) -> float | int:
-        """Value of what was never written: NaN, or −1 for ids and 0 for codes."""
-        if np.dtype(self.dtype).kind == "f":
-            return float("nan")
-        return 0 if self.flags is not None else -1
+        """Value of what was never written: NaN, or −1 for whole numbers and 0 for codes."""
+        return {"f": float("nan"), "i": -1, "u": 0}[np.dtype(self.dtype).kind]
 
     def attributes(self) -> dict[str, Any]:
         """CF attributes of the dataset."""
@@ -222,6 +220,7 @@ ROOT = Group(
         Attribute("torch_version", "version of PyTorch"),
         Attribute("device", "where training ran"),
         Attribute("why_different", "why published and accounted ε differ, as JSON; written at the end", required=False),
+        Attribute("release_settings", "kinds of releases in /privacy, as a JSON list; known at the end", required=False),
         Attribute("plan", "chunks, threads, device and precision, as JSON; reused to repeat the run", required=False),
     ),
 )
@@ -245,14 +244,34 @@ PRIVACY = Group(
     "/privacy",
     "all that recomputes the ledger without the data; with samples, weight, backoff and status of the root group",
     variables=(
-        _per_round("published_noise_std", "1", "noise std per coordinate that the published theorem uses"),
-        _per_round("accounted_noise_std", "1", "noise std per coordinate that the ledger may count"),
+        *(
+            Variable(f"{route}_settings", _ROUND, "i8", "1", f"kind of the {words} release: place in release_settings")
+            for route, words in (("air", "uplink's"), ("local", "clients'"), ("server", "server's"))
+        ),
+        _per_round("air_effective_noise_std", "1", "σ_m in units of y/α_u, as the published theorem has it"),
+        _per_round("air_unjammed_noise_std", "1", "the receiver's own noise in units of y/α_u, σ_c/α_u"),
+        _per_round("local_noise_multiplier", "1", "noise std on a sum of clipped gradients over the clipping norm"),
+        _per_round("local_noise_std", "1", "noise std on a mini-batch mean (zCDP)"),
+        _per_round("local_clip", "1", "norm that a sample's gradient is clipped to (zCDP)"),
+        _per_round("server_published_multiplier", "1", "multiplier that the paper's accountant is fed"),
+        _per_round("server_noise_std", "1", "noise std on the aggregate"),
+        _per_round("server_clip", "1", "norm that an update is clipped to; NaN where it is not clipped"),
+        _per_round("server_sample_rate", "1", "public probability of a client to be selected"),
+        _per_slot("released", "1", "1 where the client's data entered what was released"),
+        _per_slot("air_weight", "1", "p_i as sent"),
+        _per_slot("air_backoff", "1", "s_i as recorded"),
         _per_slot(
-            "received_bound",
+            "air_received_bound",
             "1",
             "bound R_i on the received update, times |h_i/ĥ_i|, in units of y/α_u",
             "PRIVACY: R_i = min(p_i, |ĥ_i| √P_i / α_u)",
         ),
+        _per_slot("air_accounted_noise_std", "1", "noise that the adversary cannot remove, in units of y/α_u"),
+        _per_slot("air_csi_ratio", "1", "|h_i/ĥ_i|"),
+        _per_slot("air_batch_size", "1", "samples in the batch of a single gradient step; NaN for all"),
+        _per_slot("local_batch_size", "1", "samples in a mini-batch"),
+        _per_slot("local_steps", "1", "local steps"),
+        _per_slot("local_steps_before", "1", "local steps in earlier rounds"),
     ),
     attributes=(
         Attribute("delta", "δ of the statement"),
@@ -260,10 +279,8 @@ PRIVACY = Group(
         Attribute("adjacency", "add_remove (zero-out) or replace"),
         Attribute("adversary", "observer, server or individual"),
         Attribute("colluding", "clients whose noise the adversary knows"),
-        Attribute("release_kind", "mechanism that released the rounds, such as over_the_air or none"),
-        Attribute("backoff_is_public", "1 where s_i depends on public values only, 0 where on private norms"),
         Attribute("total_samples", "samples of all clients |D|"),
-        Attribute("rule", "what bounds one sample's influence: whole_update or gradient_step", required=False),
+        Attribute("largest_weight", "largest p_i of all registered clients"),
     ),
 )
 

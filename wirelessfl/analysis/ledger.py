@@ -1,0 +1,85 @@
+"""The privacy ledger of a recorded run, from its trace alone, for another δ, statement or accountant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from wirelessfl.errors import TraceError
+from wirelessfl.privacy import Ledger, PrivacyFacts, Release, Statement, recompute
+from wirelessfl.privacy.releases import release_from_values
+from wirelessfl.trace import PRIVACY, open_trace, read_group
+
+ROUTES = ("air", "local", "server")
+
+
+def recorded_statement(privacy: xr.Dataset) -> Statement:
+    """What the recorded ε is said about."""
+    attributes = privacy.attrs
+    return Statement(
+        delta=float(attributes["delta"]),
+        unit=attributes["unit"],
+        adjacency=attributes["adjacency"],
+        adversary=attributes["adversary"],
+        colluding=int(attributes["colluding"]),
+    )
+
+
+def recorded_ledger(path: Path, **changes: Any) -> Ledger:
+    """Recompute the ledger of a trace.
+
+    Clients are numbered as in the trace's ``client`` dimension; one more stands for all those who never took part.
+
+    Args:
+        path: The trace, of a run that has ended or was interrupted.
+        **changes: Fields of ``Statement`` to change, such as ``delta=1e-6`` or ``accountant="rdp"``.
+
+    Raises:
+        TraceError: The file is no trace, or the run was killed and not resumed, so that its header is not complete.
+    """
+    with open_trace(path) as trace, read_group(path, "privacy") as privacy:
+        if "release_settings" not in trace.attrs:
+            raise TraceError(f"{path}: the run did not end in order; continue it with --resume, then ask again")
+        clients = trace["client"].values.astype(np.int64)
+        facts = PrivacyFacts(
+            samples=np.append(trace["samples"].values.astype(np.int64), 1),
+            weights=np.append(trace["weight"].values, float(privacy.attrs["largest_weight"])),
+            total_samples=int(trace.attrs["total_samples"]),
+        )
+        kinds: list[str] = json.loads(trace.attrs["release_settings"])
+        statement = replace(recorded_statement(privacy), **changes)
+        return recompute(_releases(trace, privacy, kinds, clients), facts, statement)
+
+
+def _releases(
+    trace: xr.Dataset, privacy: xr.Dataset, kinds: list[str], clients: np.ndarray[Any, Any]
+) -> Iterator[Release]:
+    """The releases of all rounds, in order."""
+    per_round = {variable.name: privacy[variable.name].values for variable in PRIVACY.of("round")}
+    per_slot = {variable.name: privacy[variable.name].values for variable in PRIVACY.of("round", "slot")}
+    for row, round_index in enumerate(trace["round"].values.tolist()):
+        selected = trace["client_id"].values[row]
+        taken = per_slot["released"][row] == 1
+        members = np.searchsorted(clients, selected[taken])
+        for route in ROUTES:
+            kind = int(per_round[f"{route}_settings"][row])
+            if kind < 0:
+                continue
+            prefix = f"{route}_"
+            numbers = {
+                name.removeprefix(prefix): float(values[row])
+                for name, values in per_round.items()
+                if name.startswith(prefix) and not name.endswith("_settings") and not np.isnan(values[row])
+            }
+            columns = {
+                name.removeprefix(prefix): values[row][taken]
+                for name, values in per_slot.items()
+                if name.startswith(prefix) and not np.isnan(values[row][taken]).all()
+            }
+            yield release_from_values(kinds[kind], round_index, members, numbers, columns)
