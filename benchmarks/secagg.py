@@ -1,13 +1,22 @@
 """One round of `secagg_plus` against the cryptography that it cannot avoid, on this machine, in this run.
 
-    python -m benchmarks.secagg [--repeats 3]
+    python -m benchmarks.secagg [--repeats 2]
 
 The floor is the X25519 agreements and the ChaCha20 key stream of all masks alone, in a tight loop, counted as the
 round needs them: each client agrees on two keys with each neighbour (share encryption, masks) and expands one mask for
 each neighbour that sent shares and one for itself; the server expands the self mask of each survivor and, for each
 client that dropped out after sharing keys, agrees on and expands the mask towards each surviving neighbour.
 Round and floor alternate and the fastest of each counts. CPU time is what the ratio is taken of: on a shared machine
-wall time measures the neighbours too.
+wall time measures the neighbours too. Every expected sum is checked bit for bit.
+
+Measured on two Xeon (Sapphire Rapids) cores under a load of 7, one thread, 2 % of the clients lost after sharing keys;
+k and t for 40 bits of security and 30 of correctness with 10 % (20 %) colluders and as many dropouts:
+
+      n        d    k    t  floor/s  round/s  ratio  GiB peak
+    100  100 000   20   11     0.25     0.43   1.75      0.10
+   1000   10 000   52   29     3.32     5.12   1.54      0.16
+    100  100 000   40   21     0.49     0.77   1.55      0.16
+   1000   10 000  128   71     8.02    12.25   1.53      0.22
 """
 
 from __future__ import annotations

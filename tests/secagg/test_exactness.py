@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -81,6 +82,16 @@ def test_secagg_with_every_set_of_dropouts_among_six(threshold: int) -> None:
 @pytest.mark.parametrize(("degree", "threshold"), [(2, 2), (3, 3), (4, 3)])
 def test_secagg_plus_with_every_set_of_dropouts_among_six(degree: int, threshold: int) -> None:
     check_all_dropouts(6, Neighbourhood(degree, threshold))
+
+
+def test_lost_clients_whose_masks_are_in_no_input_need_no_recovery() -> None:
+    """On a ring a, b, c, d, e, f: a and d never share keys, b and c share and vanish, e and f know neither."""
+    facts = parameters(Neighbourhood(2, 2))
+    graph = harary_graph(range(6), 2, SeededBytes(SEED, "server"))
+    (a, b), (c, d) = nx.find_cycle(graph)[0], nx.find_cycle(graph)[2]
+    silent_from = {a: Stage.SHARE_KEYS, b: Stage.MASKED_INPUT, c: Stage.MASKED_INPUT, d: Stage.SHARE_KEYS}
+    inputs = encoded_inputs(6, facts.ring, facts.dimension, SEED)
+    assert check_round(facts, inputs, silent_from) == Stage.FINISHED
 
 
 @given(st.data())

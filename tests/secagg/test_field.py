@@ -21,10 +21,11 @@ def as_elements(values: list[int] | list[list[int]]) -> Elements:
     return np.array(values, dtype=np.uint64)
 
 
+@pytest.mark.parametrize("element", [P - 1, P - 2, P // 2])
 @pytest.mark.parametrize("terms", [1, 63, 64, 65, 700])
-def test_matmul_is_exact_for_the_largest_elements(terms: int) -> None:
-    left = np.full((2, terms), P - 1, dtype=np.uint64)
-    assert np.all(MERSENNE_31.matmul(left, left.T) == (P - 1) ** 2 * terms % P)
+def test_matmul_is_exact_for_large_elements(terms: int, element: int) -> None:
+    left = np.full((2, terms), element, dtype=np.uint64)
+    assert np.all(MERSENNE_31.matmul(left, left.T) == element**2 * terms % P)
 
 
 @given(st.integers(1, 5), st.integers(1, 130), st.integers(1, 4), st.integers(0, 2**32))

@@ -38,8 +38,9 @@ def test_both_ends_agree_and_the_context_separates_keys() -> None:
         pair_context(b"share", b"s" * 16, 4, 9),
         pair_context(b"mask", b"t" * 16, 4, 9),
         pair_context(b"mask", b"s" * 16, 4, 8),
+        pair_context(b"mask", b"s" * 16, 5, 9),
     ]
-    assert len({agree(one, two.public, other) for other in [context, *others]}) == 4
+    assert len({agree(one, two.public, other) for other in [context, *others]}) == 5
     assert link_key(one, two.public, 3) == link_key(two, one.public, 3) != link_key(one, two.public, 4)
 
 

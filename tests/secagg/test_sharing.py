@@ -18,36 +18,57 @@ def points_of(count: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     return share_points(np.arange(count, dtype=np.uint32))
 
 
-def enumerated_sharings(field: PrimeField, secret: int, holders: int, threshold: int) -> list[tuple[int, ...]]:
-    """The shares of one secret under every possible choice of coefficients, each choice once."""
+View = tuple[int, ...]
+
+
+def enumerated_sharings(field: PrimeField, secrets: View, holders: int, threshold: int) -> list[list[View]]:
+    """The shares (holders, secrets) under every possible choice of all coefficients, each choice once."""
     sharings = []
-    for coefficients in itertools.product(range(field.prime), repeat=threshold - 1):
-        words = iter(coefficients)
-        source = lambda count: b"".join(next(words).to_bytes(4, "little") for _ in range(count // 4))  # noqa: E731, B023
-        shares = share_elements(field, np.array([secret], dtype=np.uint64), points_of(holders), threshold, source)
-        sharings.append(tuple(shares[:, 0].tolist()))
+    for coefficients in itertools.product(range(field.prime), repeat=(threshold - 1) * len(secrets)):
+        chosen = b"".join(word.to_bytes(4, "little") for word in coefficients)
+
+        def source(count: int, chosen: bytes = chosen) -> bytes:
+            assert count == len(chosen)
+            return chosen
+
+        shares = share_elements(field, np.array(secrets, dtype=np.uint64), points_of(holders), threshold, source)
+        sharings.append([tuple(row) for row in shares.tolist()])
     return sharings
 
 
-@pytest.mark.parametrize(("prime", "holders", "threshold"), [(5, 4, 2), (5, 4, 3), (7, 5, 3), (5, 4, 4)])
-def test_fewer_than_t_shares_are_independent_of_the_secret(prime: int, holders: int, threshold: int) -> None:
+def views(sharings: list[list[View]], seen: tuple[int, ...]) -> Counter[tuple[View, ...]]:
+    """How often these holders together see what."""
+    return Counter(tuple(shares[i] for i in seen) for shares in sharings)
+
+
+@pytest.mark.parametrize(
+    ("prime", "holders", "threshold", "num_secrets"),
+    [(5, 4, 2, 1), (5, 4, 3, 1), (7, 5, 3, 1), (5, 4, 4, 1), (5, 3, 2, 2), (3, 2, 2, 3)],
+)
+def test_fewer_than_t_shares_are_independent_of_the_secrets(
+    prime: int, holders: int, threshold: int, num_secrets: int
+) -> None:
+    """Every view of t - 1 holders is equally likely under every tuple of secrets; t holders tell all tuples apart."""
     field = PrimeField(prime)
-    sharings = {secret: enumerated_sharings(field, secret, holders, threshold) for secret in range(prime)}
+    sharings = [
+        enumerated_sharings(field, secrets, holders, threshold)
+        for secrets in itertools.product(range(prime), repeat=num_secrets)
+    ]
     for seen in itertools.combinations(range(holders), threshold - 1):
-        views = [Counter(tuple(shares[i] for i in seen) for shares in sharings[secret]) for secret in range(prime)]
-        assert all(view == views[0] for view in views)
-        assert len(views[0]) == prime ** (threshold - 1)  # and uniform: every view once
+        found = [views(under_one, seen) for under_one in sharings]
+        assert all(view == found[0] for view in found)
+        assert len(found[0]) == prime ** ((threshold - 1) * num_secrets)  # and uniform: every view once
     for seen in itertools.combinations(range(holders), threshold):
-        views = [Counter(tuple(shares[i] for i in seen) for shares in sharings[secret]) for secret in range(prime)]
-        assert all(not (one & other) for one, other in itertools.combinations(views, 2))  # t shares tell them apart
+        found = [views(under_one, seen) for under_one in sharings]
+        assert all(not (one & other) for one, other in itertools.combinations(found, 2))
 
 
 def test_any_t_shares_reconstruct_in_a_small_field() -> None:
     field = PrimeField(7)
     for secret in range(7):
-        for shares in enumerated_sharings(field, secret, holders=5, threshold=3):
+        for shares in enumerated_sharings(field, (secret,), holders=5, threshold=3):
             for seen in itertools.combinations(range(5), 3):
-                values = np.array([[[shares[i]] for i in seen]], dtype=np.uint64)
+                values = np.array([[shares[i] for i in seen]], dtype=np.uint64)
                 assert reconstruct_elements(field, points_of(5)[list(seen)][None], values) == secret
 
 
