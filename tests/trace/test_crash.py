@@ -124,7 +124,7 @@ def tape_of_resumes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Tape
     writer.finish("interrupted", clients_end, attributes={"why_different": "x" * 100})
     writer = TraceWriter.resume(path, 4)
     writer.append(record(4, clients(4), weights=True))
-    writer.finish("complete", clients_end, model(4), {"why_different": "y" * 9000})
+    writer.finish("complete", clients_end, model(4), {"why_different": "y" * 120})
     return tape, start
 
 

@@ -64,7 +64,9 @@ def test_root_holds_the_names_of_the_contract(dims: tuple[str, ...], names: list
 
 def test_groups_hold_the_names_of_the_contract() -> None:
     assert {"time", "node", "kind", "round", "bits"} == {variable.name for variable in EVENTS.variables}
-    assert {"air_effective_noise_std", "air_accounted_noise_std", "air_received_bound"} <= {v.name for v in PRIVACY.variables}
+    assert {"air_effective_noise_std", "air_accounted_noise_std", "air_received_bound"} <= {
+        v.name for v in PRIVACY.variables
+    }
     assert {"round", "weights"} == {variable.name for variable in MODEL.variables}
 
 

@@ -8,6 +8,9 @@ writes are held back until ``commit``, and then reach the disk in an order in wh
 2. what lies beyond the old end: nothing points there yet;
 3. the superblock, so that the new end counts (last, where the file became shorter);
 4. what lies before the old end, in HDF5's order; each such write only adds references to step 2.
+
+Two moments of a few microseconds remain, both between neighbouring writes of step 4: a B-tree that splits (every 64
+chunks of a variable), and a text attribute that is replaced at the end of a run when its text lies far from its header.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _SUPERBLOCK = 0
-_JOINED_GAP = 1 << 15
+_JOINED_GAP = 1 << 18
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Error numbers of a full disk, a full quota and a file-size limit."""
 
@@ -48,6 +51,11 @@ class HeldBackFile(io.RawIOBase):
         self._position = 0
         self._end = self._end_on_disk = os.fstat(self._descriptor).st_size
         self._held: dict[int, bytes] = {}
+
+    def clear(self) -> None:
+        """Empty the file, of what a killed process left under this name."""
+        os.ftruncate(self._descriptor, 0)
+        self._end = self._end_on_disk = 0
 
     def seekable(self) -> bool:
         """True."""

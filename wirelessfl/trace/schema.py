@@ -220,7 +220,9 @@ ROOT = Group(
         Attribute("torch_version", "version of PyTorch"),
         Attribute("device", "where training ran"),
         Attribute("why_different", "why published and accounted ε differ, as JSON; written at the end", required=False),
-        Attribute("release_settings", "kinds of releases in /privacy, as a JSON list; known at the end", required=False),
+        Attribute(
+            "release_settings", "kinds of releases in /privacy, as a JSON list; known at the end", required=False
+        ),
         Attribute("plan", "chunks, threads, device and precision, as JSON; reused to repeat the run", required=False),
     ),
 )

@@ -23,6 +23,7 @@ from wirelessfl.trace.journal import NO_ROOM
 from wirelessfl.trace.schema import FORMAT, GROUPS, VERSION, Group, Variable
 
 _CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1024, "parameter": 65536}
+_MIN_CHUNK_VALUES = 64
 _ROW_CHUNK_VALUES = 4096
 """A chunk is rewritten whole at every flush: few wide rounds or many narrow ones, about 32 KiB either way."""
 
@@ -152,7 +153,7 @@ def _create_dimension(node: h5py.Group, name: str, size: int) -> None:
 def _create_dataset(node: h5py.Group, variable: Variable, sizes: Mapping[str, int]) -> h5py.Dataset:
     shape = tuple(sizes.get(dimension, 0) for dimension in variable.dims)
     chunks = [
-        max(1, min(_CHUNK_VALUES[dimension], size or _CHUNK_VALUES[dimension]))
+        max(_MIN_CHUNK_VALUES, min(_CHUNK_VALUES[dimension], size or _CHUNK_VALUES[dimension]))
         for dimension, size in zip(variable.dims, shape, strict=True)
     ]
     if len(chunks) == 2:

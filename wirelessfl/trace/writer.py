@@ -100,20 +100,20 @@ class TraceWriter:
         """
         path = Path(path)
         header.check()
-        if path.exists():
-            raise OutputError(f"{path}: exists already; continue it with --resume or replace it with --overwrite")
         partial = path.with_name(f".{path.name}.partial")
         with output_errors(path):
+            if path.exists():
+                raise OutputError(f"{path}: exists already; continue it with --resume or replace it with --overwrite")
             partial.touch()
-            try:
-                with _opened(partial, "w") as (backing, file):
+            with _opened(partial, "w") as (backing, file):
+                try:
                     _write_header(file, header, slots)
                     writer = cls(path, backing, file)
                     writer._commit()
                     partial.rename(path)
-            except BaseException:
-                partial.unlink(missing_ok=True)
-                raise
+                except BaseException:
+                    partial.unlink(missing_ok=True)
+                    raise
         return writer
 
     @classmethod
@@ -127,8 +127,9 @@ class TraceWriter:
             OutputError: It cannot be written.
         """
         path = Path(path)
-        with trace_errors(path), _opened(path, "r+") as (backing, file):
+        with trace_errors(path), h5py.File(path, "r") as file:
             check_format(path, file.attrs)
+        with trace_errors(path), _opened(path, "r+") as (backing, file):
             writer = cls(path, backing, file)
             if writer.rounds < rounds_done:
                 raise TraceError(
@@ -204,8 +205,9 @@ class TraceWriter:
         with output_errors(self.path):
             self._write(blocks)
             for name, text in {**(attributes or {}), "status": status}.items():
-                self._commit()
-                replace_text(self._file, name, text)
+                if self._file.attrs[name] != text:
+                    self._commit()
+                    replace_text(self._file, name, text)
         self.close()
 
     def close(self) -> None:
@@ -299,6 +301,8 @@ def _opened(path: Path, mode: str) -> Iterator[tuple[HeldBackFile, h5py.File]]:
     backing = HeldBackFile(path)
     file = None
     try:
+        if mode == "w":
+            backing.clear()
         file = h5py.File(backing, mode)
         yield backing, file
     except BaseException:
