@@ -9,8 +9,8 @@ client that dropped out after sharing keys, agrees on and expands the mask towar
 Round and floor alternate and the fastest of each counts. CPU time is what the ratio is taken of: on a shared machine
 wall time measures the neighbours too. Every expected sum is checked bit for bit.
 
-Measured on two cores of an Intel Xeon with AVX-512 under a load of 7, one thread, 2 % of the clients lost after sharing keys;
-k and t for 40 bits of security and 30 of correctness with 10 % (20 %) colluders and as many dropouts:
+Measured on two cores of an Intel Xeon with AVX-512 under a load of 7, one thread, 2 % of the clients lost after
+sharing keys; k and t for 40 bits of security and 30 of correctness with 10 % (20 %) colluders and as many dropouts:
 
       n        d    k    t  floor/s  round/s  ratio  GiB peak
     100  100 000   20   11     0.25     0.43   1.75      0.10
