@@ -13,15 +13,30 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wirelessfl.api import Result, load_scenario, open_trace, simulate
+    from wirelessfl.study import Study, load_study, open_study, run_study
     from wirelessfl.trace import by_client
 
-__all__ = ["Result", "by_client", "load_scenario", "open_trace", "simulate"]
+__all__ = [
+    "Result",
+    "Study",
+    "by_client",
+    "load_scenario",
+    "load_study",
+    "open_study",
+    "open_trace",
+    "run_study",
+    "simulate",
+]
 
 _HOMES = {
     "Result": "wirelessfl.api",
+    "Study": "wirelessfl.study",
     "by_client": "wirelessfl.trace",
     "load_scenario": "wirelessfl.api",
+    "load_study": "wirelessfl.study",
+    "open_study": "wirelessfl.study",
     "open_trace": "wirelessfl.api",
+    "run_study": "wirelessfl.study",
     "simulate": "wirelessfl.api",
 }
 

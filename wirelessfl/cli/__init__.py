@@ -15,6 +15,7 @@ __all__ = ["main"]
 COMMANDS = {
     "simulate": "wirelessfl.cli.simulate",
     "validate": "wirelessfl.cli.validate",
+    "study": "wirelessfl.cli.study",
     "scenarios": "wirelessfl.cli.scenarios",
     "privacy": "wirelessfl.cli.privacy",
     "schema": "wirelessfl.cli.schema",

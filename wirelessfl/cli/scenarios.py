@@ -1,22 +1,27 @@
-"""``wirelessfl scenarios``: the scenarios that ship with the package."""
+"""``wirelessfl scenarios``: the scenarios and studies that ship with the package."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from wirelessfl.scenario.library import Shelf
 
 
 @click.group(invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """List, show or copy the shipped scenarios."""
+    """List, show or copy the shipped scenarios and studies."""
     if context.invoked_subcommand is None:
         context.invoke(list_scenarios)
 
 
 @command.command("list")
-def list_scenarios() -> None:
+@click.option("--studies", is_flag=True, help="The shipped studies instead, for `wirelessfl study`.")
+def list_scenarios(studies: bool) -> None:
     """List the shipped scenarios with what they show."""
     from rich.console import Console
     from rich.table import Table
@@ -26,7 +31,7 @@ def list_scenarios() -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("name", no_wrap=True)
     table.add_column("what it shows")
-    for shipped in list_shipped():
+    for shipped in list_shipped("studies" if studies else "scenarios"):
         table.add_row(shipped.name, shipped.description)
     Console().print(table)
 
@@ -34,17 +39,24 @@ def list_scenarios() -> None:
 @command.command()
 @click.argument("name")
 def show(name: str) -> None:
-    """Print a shipped scenario as it is written."""
+    """Print a shipped scenario or study as it is written."""
     from wirelessfl.scenario import locate
 
-    click.echo(locate(name).read_text(encoding="utf-8"), nl=False)
+    click.echo(locate(name, _shelf(name)).read_text(encoding="utf-8"), nl=False)
 
 
 @command.command()
 @click.argument("name")
 @click.argument("folder", default=".", type=click.Path(path_type=Path))
 def copy(name: str, folder: Path) -> None:
-    """Copy a shipped scenario into FOLDER (here without it), to make it your own."""
+    """Copy a shipped scenario or study into FOLDER (here without it), to make it your own."""
     from wirelessfl.scenario import copy_shipped
 
-    click.echo(f"copied to {copy_shipped(name, folder)}")
+    click.echo(f"copied to {copy_shipped(name, folder, _shelf(name))}")
+
+
+def _shelf(name: str) -> Shelf:
+    """Where a name is: scenarios and studies have different ones."""
+    from wirelessfl.scenario import list_shipped
+
+    return "studies" if any(study.name == name for study in list_shipped("studies")) else "scenarios"

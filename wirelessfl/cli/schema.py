@@ -1,4 +1,4 @@
-"""``wirelessfl schema``: the JSON Schema of scenario files."""
+"""``wirelessfl schema``: the JSON Schema of scenario and study files."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import click
 
 
 @click.command()
-def command() -> None:
+@click.option("--study", is_flag=True, help="The schema of study files.")
+def command(study: bool) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from wirelessfl.scenario import scenario_schema
+    from wirelessfl.study import study_schema
 
-    click.echo(json.dumps(scenario_schema(), indent=2, ensure_ascii=False))
+    schema = study_schema() if study else scenario_schema()
+    click.echo(json.dumps(schema, indent=2, ensure_ascii=False))

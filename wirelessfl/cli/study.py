@@ -1,0 +1,82 @@
+"""``wirelessfl study``: a grid of scenarios, each with many seeds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from wirelessfl.cli.options import json_option
+
+
+@click.command()
+@click.argument("study", metavar="STUDY")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change one key: of the base scenario, e.g. base.rounds=10, or of the study, e.g. seeds=3.",
+)
+@click.option("--workers", type=click.IntRange(min=1), help="Processes, or Slurm workers [one a core].")
+@click.option("--threads", type=click.IntRange(min=1), help="Torch threads of a worker [cores divided by workers].")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster: tcp://HOST:PORT, or slurm.")
+@click.option("--resume", is_flag=True, help="Keep finished runs, compute what is new or missing.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/NAME].")
+@click.option("--quiet", is_flag=True, help="No progress and no table.")
+@json_option
+def command(
+    study: str,
+    overrides: tuple[str, ...],
+    workers: int | None,
+    threads: int | None,
+    device: str,
+    scheduler: str | None,
+    resume: bool,
+    fail_fast: bool,
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Run STUDY, a YAML file or the name of a shipped study (`wirelessfl scenarios list --studies`).
+
+    Every point is checked before the first run. Writes study.json, study.parquet, study.png and a folder with the
+    trace of every run. A run that fails is recorded and does not stop the others; the exit code is then 3.
+    """
+    from wirelessfl.cli.study_table import print_study, study_progress
+    from wirelessfl.errors import InfeasibleError
+    from wirelessfl.study import load_study, run_study
+    from wirelessfl.summary import to_json
+
+    design = load_study(study, overrides)
+    for note in design.notes:
+        print(f"note: {note}", file=sys.stderr)
+    with study_progress(design, quiet=quiet) as on_message:
+        result = run_study(
+            design,
+            out,
+            workers=workers,
+            threads=threads,
+            device=device,
+            scheduler=scheduler,
+            resume=resume,
+            fail_fast=fail_fast,
+            on_message=on_message,
+        )
+    if as_json:
+        click.echo(to_json(result.as_mapping()), nl=False)
+    elif not quiet:
+        print_study(result)
+    if result.failures:
+        lines = [f"{result.describe(record)}: {record.error}" for record in result.failures[:MOST_FAILURES]]
+        more = [f"and {len(result.failures) - MOST_FAILURES} more"] if len(result.failures) > MOST_FAILURES else []
+        raise InfeasibleError(
+            f"{len(result.failures)} of {len(result.records)} runs failed; {result.folder.record} has all, "
+            "--resume tries them again:\n  " + "\n  ".join([*lines, *more])
+        )
+
+
+MOST_FAILURES = 10

@@ -1,0 +1,25 @@
+"""Studies: many runs of one scenario, from the design over the runs to a table and a picture."""
+
+from __future__ import annotations
+
+from wirelessfl.study.design import Run, StudyDesign, load_study
+from wirelessfl.study.factors import Factor
+from wirelessfl.study.file import study_schema
+from wirelessfl.study.result import RunRecord, Study, open_study
+from wirelessfl.study.runner import run_study
+from wirelessfl.study.task import Message, Outcome, Progress
+
+__all__ = [
+    "Factor",
+    "Message",
+    "Outcome",
+    "Progress",
+    "Run",
+    "RunRecord",
+    "Study",
+    "StudyDesign",
+    "load_study",
+    "open_study",
+    "run_study",
+    "study_schema",
+]

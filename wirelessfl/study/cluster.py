@@ -1,0 +1,166 @@
+"""Workers of a Dask cluster: a scheduler that is there already, or workers that Slurm starts for the study.
+
+The folder of the study must be on a file system that this process and all workers share. A task that dies with its
+worker is given to another by the scheduler and goes on from its last round on disk.
+"""
+
+from __future__ import annotations
+
+import importlib
+import queue
+import re
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from types import TracebackType
+from typing import Any, Self
+
+from wirelessfl.errors import InfeasibleError, InputError
+from wirelessfl.study.task import Message, Outcome, Progress, Task, run_task
+from wirelessfl.study.workers import MAX_DEATHS
+
+SLURM = "slurm"
+CONNECT_TIMEOUT_S = 10.0
+WORKER_PATIENCE_S = 300.0
+"""How long a scheduler without any worker is waited for; clusters that grow with the load need a while."""
+_LOOK_INTERVAL_S = 2.0
+
+
+def compute(task: Task, topic: str) -> Outcome:
+    """Compute a run inside a worker of the cluster, with the threads that the worker has."""
+    worker = importlib.import_module("distributed").get_worker()
+    threads = task.threads or worker.state.nthreads
+    return run_task(replace(task, threads=threads), lambda progress: worker.log_event(topic, asdict(progress)))
+
+
+class ClusterWorkers:
+    """The workers of a Dask cluster, as many as it has."""
+
+    def __init__(self, scheduler: str, jobs: int) -> None:
+        """The cluster behind ``scheduler``, an address or the word slurm; ``jobs`` workers are asked of Slurm.
+
+        Raises:
+            InputError: neither an address nor slurm.
+        """
+        if scheduler != SLURM and not re.fullmatch(r"[a-z]+://\S+", scheduler):
+            raise InputError(f"--scheduler: found {scheduler!r}; allowed: tcp://HOST:PORT (or tls://), or {SLURM}")
+        self._scheduler = scheduler
+        self._jobs = jobs
+        self._resources = ExitStack()
+        self._inbox: queue.SimpleQueue[Message | InfeasibleError] = queue.SimpleQueue()
+        self._futures: list[Any] = []
+        self._alone_since: float | None = None
+        self._look_at = 0.0
+
+    def __enter__(self) -> Self:
+        """Connect.
+
+        Raises:
+            InfeasibleError: Dask is not installed, or the scheduler does not answer.
+        """
+        distributed = _require("distributed", "wirelessfl[cluster]")
+        address = self._resources.enter_context(_slurm_cluster(self._jobs)) if self._scheduler == SLURM else None
+        try:
+            client = distributed.Client(address or self._scheduler, timeout=CONNECT_TIMEOUT_S, set_as_default=False)
+        except ValueError as error:
+            raise InputError(f"--scheduler: found {self._scheduler!r}; allowed: tcp://HOST:PORT ({error})") from error
+        except OSError as error:
+            raise InfeasibleError(
+                f"no Dask scheduler answered at {self._scheduler} within {CONNECT_TIMEOUT_S:g} s; "
+                "is it running, and can this machine reach it?"
+            ) from error
+        self._client = self._resources.enter_context(client)
+        self._topic = f"wirelessfl-{client.id}"
+        client.subscribe_topic(self._topic, lambda event: self._inbox.put(Progress(**event[1])))
+        return self
+
+    def submit(self, task: Task) -> None:
+        """Have a task computed when a worker is free."""
+        # The key is new in every session: an older task of that name may still be on its way out.
+        future = self._client.submit(compute, task, self._topic, key=f"{task.run}-{self._topic}", pure=False)
+        self._futures.append(future)
+        future.add_done_callback(lambda done: self._inbox.put(_outcome(done, task.run)))
+
+    def next_message(self, timeout: float) -> Message | None:
+        """The next message, or None if there is none within ``timeout`` seconds.
+
+        Raises:
+            InfeasibleError: the scheduler is gone, or has had no worker for long.
+        """
+        self._require_workers()
+        try:
+            message = self._inbox.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        if isinstance(message, InfeasibleError):
+            raise message
+        return message
+
+    def _require_workers(self) -> None:
+        now = time.monotonic()
+        if now < self._look_at or self._scheduler == SLURM:  # Slurm may keep its jobs waiting for days
+            return
+        self._look_at = now + _LOOK_INTERVAL_S
+        try:
+            alone = not self._client.nthreads()
+        except OSError:
+            raise _gone() from None
+        self._alone_since = (self._alone_since or now) if alone else None
+        if self._alone_since is not None and now - self._alone_since >= WORKER_PATIENCE_S:
+            raise InfeasibleError(
+                f"the scheduler {self._scheduler} has had no workers for {WORKER_PATIENCE_S:g} s; "
+                "start some with: dask worker SCHEDULER --nthreads 1, and continue with --resume"
+            )
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Take back what has not begun, and leave; a run in progress sees that the claim is gone and stops."""
+        for future in self._futures:
+            future.release()
+        self._resources.close()
+
+
+def _outcome(future: Any, run: str) -> Outcome | InfeasibleError:
+    """What a finished future says of its run; the scheduler's own failures become words."""
+    if future.status == "finished":
+        outcome: Outcome = future.result()
+        return outcome
+    if future.status == "error":
+        error = future.exception()
+        if type(error).__name__ == "KilledWorker":
+            return Outcome(run, "failed", f"{MAX_DEATHS} or more workers of the cluster died of it; see their logs")
+        return Outcome(run, "failed", f"{type(error).__name__}: {error}")
+    return _gone()
+
+
+def _gone() -> InfeasibleError:
+    return InfeasibleError("the Dask scheduler is gone; finished rounds are on disk, continue with --resume")
+
+
+def _require(module: str, package: str) -> Any:
+    """An optional module.
+
+    Raises:
+        InfeasibleError: it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise InfeasibleError(f"--scheduler needs {module}; install it with: pip install '{package}'") from None
+
+
+def _slurm_cluster(jobs: int) -> Any:
+    """Workers in Slurm jobs, as the user's Dask configuration describes them.
+
+    Raises:
+        InfeasibleError: dask-jobqueue is not installed, or not configured.
+    """
+    jobqueue = _require("dask_jobqueue", "dask-jobqueue")
+    try:
+        cluster = jobqueue.SLURMCluster()
+    except ValueError as error:
+        raise InfeasibleError(
+            f"--scheduler slurm: {error}; say cores, memory, processes and walltime of a job under jobqueue.slurm in "
+            "~/.config/dask/jobqueue.yaml"
+        ) from error
+    cluster.scale(jobs)
+    return cluster

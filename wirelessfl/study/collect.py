@@ -1,0 +1,120 @@
+"""From traces to what one looks at: the table of all rounds of all runs, and the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.errors import OutputError
+from wirelessfl.study.factors import is_number, value_text
+from wirelessfl.study.figure import draw_study
+from wirelessfl.study.file import METRICS
+from wirelessfl.study.result import RunRecord, Study
+from wirelessfl.trace import open_trace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROWS_AT_ONCE = 100_000
+
+
+def write_results(study: Study) -> None:
+    """Write study.parquet and study.png from the traces of the complete runs.
+
+    Raises:
+        OutputError: the place cannot be written.
+    """
+    folder = study.folder
+    try:
+        write_table(study)
+        draw_study(study, folder.picture)
+    except OSError as error:
+        raise OutputError(f"{folder.path} cannot be written: {error.strerror or error}") from error
+
+
+def write_table(study: Study) -> None:
+    """Write study.parquet: one row a run and round, in the order of the design.
+
+    Columns: ``run``, one for each key that varies, ``seed``, ``round``, and every per-round variable of the trace. A
+    key whose values are no plain numbers or truth values is text. No more than a few runs are in memory at a time.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    keys = _key_columns(study)
+    schema = pa.schema(
+        [
+            ("run", pa.string()),
+            *((name, kind) for name, (kind, _) in keys.items()),
+            ("seed", pa.int64()),
+            ("round", pa.int64()),
+            *((name, pa.int64() if name == "participants" else pa.float64()) for name in METRICS),
+        ]
+    )
+    new = study.folder.table.with_suffix(".new")
+    with pq.ParquetWriter(new, schema) as writer:
+        for batch in _batches(study):
+            rows = [_rows(study, record, columns, keys, schema) for record, columns in batch]
+            writer.write_table(pa.concat_tables(rows).combine_chunks())
+    new.replace(study.folder.table)
+
+
+def _key_columns(study: Study) -> dict[str, tuple[pa.DataType, list[Any]]]:
+    """For each key that varies: the type of its column, and its value at every level of its factor."""
+    import pyarrow as pa
+
+    columns: dict[str, tuple[pa.DataType, list[Any]]] = {}
+    for factor in study.factors:
+        for index, name in enumerate(factor.keys):
+            values = [level[index] for level in factor.levels]
+            known = [value for value in values if value is not None]
+            if all(isinstance(value, bool) for value in known):
+                columns[name] = (pa.bool_(), values)
+            elif all(is_number(value) for value in known):
+                whole = all(isinstance(value, int) for value in known)
+                columns[name] = (pa.int64() if whole else pa.float64(), values)
+            else:
+                columns[name] = (pa.string(), [None if value is None else value_text(value) for value in values])
+    return columns
+
+
+def _batches(study: Study) -> Iterator[list[tuple[RunRecord, dict[str, NDArray[Any]]]]]:
+    """The complete runs with their columns, a bounded number of rows at once."""
+    batch: list[tuple[RunRecord, dict[str, NDArray[Any]]]] = []
+    rows = 0
+    for record in study.complete:
+        with open_trace(study.folder.trace(record.run)) as trace:
+            columns = {name: np.asarray(trace[name].values) for name in ("round", *METRICS)}
+        batch.append((record, columns))
+        rows += len(columns["round"])
+        if rows >= _ROWS_AT_ONCE:
+            yield batch
+            batch, rows = [], 0
+    if batch:
+        yield batch
+
+
+def _rows(
+    study: Study,
+    record: RunRecord,
+    columns: dict[str, NDArray[Any]],
+    keys: dict[str, tuple[pa.DataType, list[Any]]],
+    schema: pa.Schema,
+) -> pa.Table:
+    """The rows of one run."""
+    import pyarrow as pa
+
+    count = len(columns["round"])
+    level_of = {name: level for factor, level in zip(study.factors, record.levels, strict=True) for name in factor.keys}
+    fixed = {"run": record.run, "seed": record.seed}
+    fixed |= {name: values[level_of[name]] for name, (_, values) in keys.items()}
+    arrays = [
+        pa.array([fixed[field.name]] * count, field.type)
+        if field.name in fixed
+        else pa.array(columns[field.name], field.type)
+        for field in schema
+    ]
+    return pa.table(arrays, schema=schema)

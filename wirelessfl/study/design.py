@@ -1,0 +1,274 @@
+"""The design of a study: every run it consists of, each checked as a whole scenario before the first one begins."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from wirelessfl.errors import ScenarioError
+from wirelessfl.scenario import Resolved, Scenario, locate, resolve_document
+from wirelessfl.scenario.overrides import Override, Overrides, RefusedOverride, read_overrides
+from wirelessfl.scenario.rejection import MAX_LINES, line, rejection
+from wirelessfl.scenario.yamltree import Document, KeyPath, inline_yaml, parse_yaml, read_text
+from wirelessfl.study.content import content_id
+from wirelessfl.study.factors import Factor, point_text, values_at
+from wirelessfl.study.file import MAX_SEED, StudyFile
+
+MAX_RUNS = 10_000
+
+
+@dataclass(frozen=True)
+class Run:
+    """One scenario of a study.
+
+    Attributes:
+        id: The hash of its content.
+        levels: The level of each factor.
+        scenario: What is simulated, with its seed.
+    """
+
+    id: str
+    levels: tuple[int, ...]
+    scenario: Scenario
+
+
+@dataclass(frozen=True)
+class StudyDesign:
+    """A study that is ready to run.
+
+    Attributes:
+        name: How it is called.
+        factors: What is varied, in the order of the file.
+        seeds: The seeds that every point runs with: common random numbers, so that differences are paired.
+        metrics: Per-round variables of the trace that the picture shows.
+        runs: Every run, point by point, the seeds of a point together.
+        notes: Keys that were dropped because another variant lacks them.
+    """
+
+    name: str
+    factors: tuple[Factor, ...]
+    seeds: tuple[int, ...]
+    metrics: tuple[str, ...]
+    runs: tuple[Run, ...]
+    notes: tuple[str, ...] = ()
+
+    def describe(self, run: Run) -> str:
+        """A run in words."""
+        return f"{point_text(values_at(self.factors, run.levels))}, seed {run.scenario.seed}"
+
+
+def load_study(source: str | Path, overrides: Overrides = ()) -> StudyDesign:
+    """The study of a file or of a shipped name, with every point checked.
+
+    Args:
+        source: A path, or the name of a shipped study.
+        overrides: ``{"base.rounds": 10}``, or ``["base.rounds=10"]`` with YAML values as on the command line. Below
+            ``base`` lies the scenario; ``seeds``, ``metrics``, ``name`` and ``grid.KEY``, ``zip.KEY`` are the study's.
+
+    Raises:
+        ScenarioError: all that is wrong with the study and with its points, one line each.
+    """
+    path = locate(source, "studies")
+    document = parse_yaml(read_text(path), lambda number: f"{path}:{number}")
+    if not isinstance(document.tree, dict):
+        found = "an empty file" if document.tree is None else inline_yaml(document.tree)
+        raise ScenarioError(line(document.place(()), (), found, "a mapping with at least a base and a grid"))
+    ours, of_base = _split(read_overrides(overrides))
+    document = _override_study(document, ours)
+    try:
+        file = StudyFile.model_validate(document.tree)
+    except ValidationError as error:
+        raise rejection(error, _nested(document), StudyFile) from None
+    base, folder = _base(file, document, path.parent)
+    return _Builder(file, document, base, folder, of_base).design(file.name or _name_after(path))
+
+
+def _name_after(path: Path) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip("._-")[:100] or "study"
+
+
+def _split(overrides: Sequence[Override]) -> tuple[list[Override], list[Override]]:
+    """Overrides of the study, and those of its base with paths from the base on.
+
+    Raises:
+        ScenarioError: an override of something that a study file does not have.
+    """
+    ours, of_base = [], []
+    for override in overrides:
+        first, *rest = override.path
+        if first == "base" and rest:
+            of_base.append(Override(tuple(rest), override.value, override.place))
+        elif first in ("grid", "zip") or (first in StudyFile.model_fields and not rest):
+            ours.append(override)
+        else:
+            known = ", ".join(f"{name}.KEY" if name in ("grid", "zip") else name for name in StudyFile.model_fields)
+            hint = f"did you mean base.{'.'.join(override.path)}?" if first in Scenario.model_fields else ""
+            raise ScenarioError(line(override.place, override.path, "an unknown key", f"base.KEY, {known}", hint))
+    return ours, of_base
+
+
+def _override_study(document: Document, overrides: Sequence[Override]) -> Document:
+    """The document with new values for the study's own keys; a key of grid or zip is one dotted name."""
+    tree, places = dict(document.tree), dict(document.places)
+    for override in overrides:
+        first, *rest = override.path
+        path: KeyPath = (first, ".".join(rest)) if rest else (first,)
+        if rest:
+            below = tree.get(first)
+            tree[first] = {**(below if isinstance(below, dict) else {}), path[1]: override.value}
+            places.setdefault((first,), override.place)
+        else:
+            tree[first] = override.value
+        places = {known: place for known, place in places.items() if known[: len(path)] != path}
+        places[path] = override.place
+    return Document(tree, places)
+
+
+def _nested(document: Document) -> Document:
+    """The document with ``grid: {a.b: ...}`` also as ``grid: {a: {b: ...}}``, for messages on the key path grid.a.b."""
+    tree, places = copy.deepcopy(document.tree), dict(document.places)
+    for axis in ("grid", "zip"):
+        values = tree.get(axis)
+        for name, value in list(values.items()) if isinstance(values, dict) else []:
+            *parents, last = str(name).split(".")
+            node = values
+            for parent in parents:
+                node = node.setdefault(parent, {})
+                if not isinstance(node, dict):
+                    break
+            else:
+                node.setdefault(last, value)
+                places.setdefault((axis, *parents, last), document.place((axis, name)))
+    return Document(tree, places)
+
+
+def _base(file: StudyFile, document: Document, folder: Path) -> tuple[Document, Path]:
+    """The base scenario as it is written, and the folder that its relative paths count from.
+
+    Raises:
+        ScenarioError: there is no such scenario, or it is not YAML.
+    """
+    if isinstance(file.base, dict):
+        places = {path[1:]: place for path, place in document.places.items() if path[:1] == ("base",)}
+        return Document(file.base, places), folder
+    try:
+        path = locate(file.base, "scenarios", folder)
+    except ScenarioError as error:
+        raise ScenarioError(f"{document.place(('base',))}: base: {error}") from None
+    return parse_yaml(read_text(path), lambda number: f"{path}:{number}"), path.parent
+
+
+class _Builder:
+    """Makes every run of a study, and collects what is wrong with them."""
+
+    def __init__(
+        self, file: StudyFile, document: Document, base: Document, folder: Path, of_base: list[Override]
+    ) -> None:
+        self._file = file
+        self._document = document
+        self._base = base
+        self._folder = folder
+        self._of_base = of_base
+        grid = [Factor((name,), tuple((value,) for value in values)) for name, values in file.grid.items()]
+        together = [Factor(tuple(file.zip), tuple(zip(*file.zip.values(), strict=True)))] if file.zip else []
+        self._factors = (*grid, *together)
+        self._wrong: dict[str, list[str]] = {}  # what is wrong -> the points where it is
+        self._notes: dict[str, None] = {}
+        self._runs: dict[str, Run] = {}
+
+    def design(self, name: str) -> StudyDesign:
+        self._require_feasible_size()
+        for levels in self._points():
+            self._add(levels)
+            if len(self._wrong) > MAX_LINES:
+                break
+        if self._wrong:
+            raise ScenarioError("\n".join(self._messages()))
+        seeds = tuple(dict.fromkeys(run.scenario.seed for run in self._runs.values()))
+        metrics = tuple(self._file.metrics)
+        return StudyDesign(name, self._factors, seeds, metrics, tuple(self._runs.values()), tuple(self._notes))
+
+    def _points(self) -> Iterator[tuple[int, ...]]:
+        return itertools.product(*(range(len(factor.levels)) for factor in self._factors))
+
+    def _require_feasible_size(self) -> None:
+        seeds = len(self._file.seeds) if isinstance(self._file.seeds, list) else self._file.seeds
+        runs = seeds
+        for factor in self._factors:
+            runs *= len(factor.levels)
+        if runs > MAX_RUNS:
+            place = self._document.place(("grid",))
+            raise ScenarioError(line(place, ("grid",), f"{runs:,} runs", f"at most {MAX_RUNS:,}, seeds included"))
+
+    def _add(self, levels: tuple[int, ...]) -> None:
+        """One point with all its seeds."""
+        values = values_at(self._factors, levels)
+        point = point_text(values)
+        resolved = self._resolve([*self._of_base, *self._overrides(values)], point)
+        if resolved is None:
+            return
+        self._notes |= dict.fromkeys(resolved.notes)
+        for seed in self._seeds(resolved.scenario):
+            scenario = resolved.scenario.model_copy(update={"seed": seed})
+            run = Run(content_id(scenario), levels, scenario)
+            twin = self._runs.setdefault(run.id, run)
+            if twin is not run:
+                other = point_text(values_at(self._factors, twin.levels))
+                place = self._document.place(("grid",))
+                found = line(place, ("grid",), "the same scenario at two points", "points that differ")
+                self._refuse(found, f"{point} and {other}")
+                return
+
+    def _resolve(self, overrides: list[Override], point: str) -> Resolved | None:
+        """The scenario of a point; None where it is refused, with every reason noted."""
+        refused = False
+        while True:
+            try:
+                resolved = resolve_document(self._base, overrides, self._folder)
+            except RefusedOverride as error:
+                # A key that leads nowhere hides what else is wrong: note it and look on without it.
+                self._refuse(str(error), point)
+                overrides = [override for override in overrides if override is not error.override]
+                refused = True
+            except ScenarioError as error:
+                for text in str(error).splitlines():
+                    self._refuse(text, point)
+                return None
+            else:
+                return None if refused else resolved
+
+    def _overrides(self, values: dict[str, Any]) -> list[Override]:
+        axes = {name: axis for axis in ("grid", "zip") for name in getattr(self._file, axis)}
+        return [
+            Override(tuple(name.split(".")), value, self._document.place((axes[name], name)))
+            for name, value in values.items()
+        ]
+
+    def _seeds(self, scenario: Scenario) -> Sequence[int]:
+        if isinstance(self._file.seeds, list):
+            return self._file.seeds
+        count = self._file.seeds
+        if scenario.seed + count - 1 > MAX_SEED:
+            found = f"{count} seeds from the base's {scenario.seed} on"
+            raise ScenarioError(line(self._document.place(("seeds",)), ("seeds",), found, f"seeds up to {MAX_SEED}"))
+        return range(scenario.seed, scenario.seed + count)
+
+    def _refuse(self, text: str, point: str) -> None:
+        self._wrong.setdefault(text, []).append(point)
+
+    def _messages(self) -> Iterator[str]:
+        """What is wrong, and where it is: not said where it is wrong everywhere."""
+        total = sum(1 for _ in self._points())
+        for text, points in itertools.islice(self._wrong.items(), MAX_LINES):
+            others = f" and {len(points) - 1} more" if len(points) > 1 else ""
+            everywhere = len(points) == total
+            yield text if everywhere else f"{text} (at {points[0]}{others})"
+        if len(self._wrong) > MAX_LINES:
+            yield "and more"

@@ -1,0 +1,267 @@
+"""``study.png``: learning curves with their confidence bands, and what remains after the last round.
+
+A row for each metric (and for each combination of the factors in the middle), a column for each level of the first
+factor, colours for the levels of the last one; the rightmost panel shows the last round against the first factor.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from wirelessfl.study.bands import Band, band
+from wirelessfl.study.factors import Factor
+from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION
+from wirelessfl.trace.schema import ROOT
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+    from wirelessfl.study.result import Study
+
+# Okabe and Ito's palette; its yellow is left out, too faint for a line on white.
+COLOURS = (BLUE, VERMILION, GREEN, ORANGE, "#56B4E9", "#CC79A7", "#000000")
+LINES = ("-", "--", ":", "-.")
+MARKERS = "osD^vP"
+PANEL_IN = (2.2, 1.9)
+MOST_COLUMNS, MOST_ROWS = 6, 12
+"""More panels than these nobody reads; evenly spaced levels stand for the others, and the table has all."""
+
+_WIDE_RANGE = 20.0
+_UNITS = {variable.name: variable.units for variable in ROOT.variables}
+_NOWHERE = Factor((), ((),))
+
+Levels = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Which factor goes where; a study with fewer factors has single columns, rows or curves.
+
+    Attributes:
+        factors: All factors of the study; a point has one level of each.
+        columns: Position of the factor over the columns, None without.
+        rows: Positions of the factors over the rows.
+        colours: Position of the factor that the colours tell apart, None without.
+    """
+
+    factors: tuple[Factor, ...]
+    columns: int | None
+    rows: tuple[int, ...]
+    colours: int | None
+
+    def factor(self, position: int | None) -> Factor:
+        return _NOWHERE if position is None else self.factors[position]
+
+    def point(self, row: Levels, column: int, colour: int) -> Levels:
+        """The levels of the curve of a colour in a panel."""
+        levels = dict.fromkeys(range(len(self.factors)), 0) | dict(zip(self.rows, row, strict=True))
+        levels |= {
+            position: level
+            for position, level in ((self.columns, column), (self.colours, colour))
+            if position is not None
+        }
+        return tuple(levels.values())
+
+    def row_combinations(self) -> list[Levels]:
+        every = list(itertools.product(*(range(len(self.factors[position].levels)) for position in self.rows)))
+        return [every[index] for index in _spread(len(every), MOST_ROWS)]
+
+    def row_text(self, row: Levels) -> str:
+        pairs = zip(self.rows, row, strict=True)
+        return "\n".join(f"{self.factors[at].name} = {self.factors[at].label(level)}" for at, level in pairs)
+
+
+def _lay_out(factors: tuple[Factor, ...]) -> _Layout:
+    varied = [position for position, factor in enumerate(factors) if len(factor.levels) > 1]
+    first = varied[0] if len(varied) > 1 else None
+    return _Layout(factors, first, tuple(varied[1:-1]), varied[-1] if varied else None)
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """All of ``count`` positions, or ``most`` of them at even distances with both ends."""
+    return list(range(count)) if count <= most else [round(at) for at in np.linspace(0, count - 1, most)]
+
+
+def draw_study(study: Study, path: Path) -> None:
+    """Draw every metric of a study over the rounds and after the last one: means over the seeds, 95 % bands.
+
+    Args:
+        study: The study; its table is written.
+        path: Where the PNG goes.
+    """
+    # The object interface needs no display and leaves no global figure behind.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    layout = _lay_out(study.factors)
+    columns = _spread(len(layout.factor(layout.columns).levels), MOST_COLUMNS)
+    rows = list(itertools.product(study.metrics, layout.row_combinations()))
+    last = layout.colours is not None
+    width = max(3.5, PANEL_IN[0] * (len(columns) + last))
+    figure = Figure(figsize=(width, PANEL_IN[1] * len(rows) + 1.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    if study.complete:
+        panels = figure.subplots(len(rows), len(columns) + last, squeeze=False, sharey="row")
+        curves = _curves(study)
+        for (metric, row), axes in zip(rows, panels, strict=True):
+            _draw_row(axes, layout, metric, row, columns, curves[metric])
+        for column, axes in zip(columns, panels[0], strict=False):
+            _title(axes, layout, column)
+        for axes in panels[-1][: len(columns)]:
+            axes.set_xlabel("round", fontsize=8)
+        _legend(figure, panels[0][0], layout)
+    else:
+        figure.text(0.5, 0.4, "no run has ended well", ha="center", fontsize=9, color=GREY)
+    figure.suptitle(_heading(study), fontsize=9)
+    figure.savefig(path, dpi=200)
+
+
+def _curves(study: Study) -> dict[str, dict[Levels, Band]]:
+    """For each metric, the band of every point."""
+    runs = dict(list(study.to_dataframe().groupby("run", sort=False)))
+    return {
+        metric: {
+            levels: band([_scale(metric) * runs[record.run][metric].to_numpy() for record in records])
+            for levels, records in study.points().items()
+        }
+        for metric in study.metrics
+    }
+
+
+def _scale(metric: str) -> float:
+    return 100.0 if metric == "test_accuracy" else 1.0
+
+
+def _axis_text(metric: str) -> str:
+    unit = "%" if metric == "test_accuracy" else _UNITS[metric]
+    words = metric.replace("epsilon", "ε").replace("_", " ")
+    return words if unit == "1" else f"{words} ({unit})"
+
+
+def _heading(study: Study) -> str:
+    seeds = len({record.seed for record in study.records})
+    missing = len(study.records) - len(study.complete)
+    band_text = f"mean and 95 % confidence over {seeds} seeds" if seeds > 1 else "one seed"
+    return f"{study.name}: {band_text}" + (f"; {missing} of {len(study.records)} runs missing" if missing else "")
+
+
+def _draw_row(
+    panels: Sequence[Axes],
+    layout: _Layout,
+    metric: str,
+    row: Levels,
+    columns: Sequence[int],
+    curves: Mapping[Levels, Band],
+) -> None:
+    """One metric: its curves in every column, then the last round."""
+    for axes, column in zip(panels, columns, strict=False):
+        for colour in range(len(layout.factor(layout.colours).levels)):
+            _draw_curve(axes, curves[layout.point(row, column, colour)], layout, colour)
+    if len(panels) > len(columns):
+        _draw_last(panels[-1], layout, row, curves)
+    for axes in panels:
+        axes.tick_params(labelsize=7)
+        axes.grid(alpha=0.25, linewidth=0.5)
+    if metric.startswith("epsilon") and any(
+        np.any(one.mean > 0) and np.isfinite(one.mean).any() for one in curves.values()
+    ):
+        panels[0].set_yscale("log")
+    panels[0].set_ylabel("\n".join(filter(None, (_axis_text(metric), layout.row_text(row)))), fontsize=8)
+
+
+def _draw_curve(axes: Axes, curve: Band, layout: _Layout, colour: int) -> None:
+    """A mean over the rounds where it is known, with its band, and a dot where a line would be invisible."""
+    rounds = np.arange(1, len(curve.mean) + 1)
+    known = np.isfinite(curve.mean)
+    style: dict[str, Any] = {"color": COLOURS[colour % len(COLOURS)]}
+    axes.plot(
+        rounds[known],
+        curve.mean[known],
+        linestyle=LINES[colour // len(COLOURS) % len(LINES)],
+        linewidth=1.2,
+        marker="." if known.sum() < 3 else "",
+        label=layout.factor(layout.colours).label(colour),
+        **style,
+    )
+    banded = known & np.isfinite(curve.half_width)
+    low, high = curve.mean - curve.half_width, curve.mean + curve.half_width
+    axes.fill_between(rounds[banded], low[banded], high[banded], alpha=0.2, linewidth=0, **style)
+
+
+def _draw_last(axes: Axes, layout: _Layout, row: Levels, curves: Mapping[Levels, Band]) -> None:
+    """The last round against the first factor, one line a colour; against the only factor where there is one."""
+    alone = layout.columns is None
+    along = layout.factor(layout.colours if alone else layout.columns)
+    places = _place(axes, along)
+    for colour in range(1 if alone else len(layout.factor(layout.colours).levels)):
+        points = [layout.point(row, level, level if alone else colour) for level in range(len(along.levels))]
+        last = [_last(curves[point]) for point in points]
+        axes.errorbar(
+            places,
+            [mean for mean, _ in last],
+            yerr=[half for _, half in last],
+            color=GREY if alone else COLOURS[colour % len(COLOURS)],
+            linestyle=LINES[colour // len(COLOURS) % len(LINES)],
+            linewidth=1.0,
+            marker=MARKERS[colour % len(MARKERS)],
+            markersize=3,
+            capsize=2,
+        )
+    axes.set_title("after the last round", fontsize=8)
+    axes.set_xlabel(along.name, fontsize=8)
+
+
+def _last(curve: Band) -> tuple[float, float]:
+    """The last known mean, and half the width of its interval where there is one."""
+    known = np.flatnonzero(np.isfinite(curve.mean))
+    if len(known) == 0:
+        return np.nan, 0.0
+    half = float(curve.half_width[known[-1]])
+    return float(curve.mean[known[-1]]), half if np.isfinite(half) else 0.0
+
+
+def _place(axes: Axes, factor: Factor) -> list[float]:
+    """Where the levels lie on the horizontal axis: at their numbers, or side by side."""
+    if factor.is_numeric:
+        places = [float(level[0]) for level in factor.levels]
+        if min(places) > 0 and max(places) >= _WIDE_RANGE * min(places):
+            axes.set_xscale("log")
+            axes.set_xticks(places, [factor.label(level) for level in range(len(places))])
+            axes.minorticks_off()
+        return places
+    places = [float(position) for position in range(len(factor.levels))]
+    labels = [factor.label(level) for level in range(len(places))]
+    crowded = sum(map(len, labels)) > 24
+    axes.set_xticks(places, labels, rotation=30 if crowded else 0, ha="right" if crowded else "center")
+    axes.margins(x=0.15)
+    return places
+
+
+def _title(axes: Axes, layout: _Layout, column: int) -> None:
+    if layout.columns is not None:
+        factor = layout.factor(layout.columns)
+        axes.set_title(f"{factor.name} = {factor.label(column)}", fontsize=8)
+
+
+def _legend(figure: Figure | SubFigure, axes: Axes, layout: _Layout) -> None:
+    """The colours, below all panels, where they cover nothing."""
+    if layout.colours is None:
+        return
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(
+        handles,
+        labels,
+        title=layout.factor(layout.colours).name,
+        fontsize=7,
+        title_fontsize=7,
+        loc="outside lower center",
+        ncols=min(len(labels), 6),
+        frameon=False,
+    )

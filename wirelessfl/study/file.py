@@ -1,0 +1,155 @@
+"""The study file: a base scenario, and what is varied in it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, WithJsonSchema, model_validator
+
+from wirelessfl.scenario import all_keys, scenario_schema
+from wirelessfl.scenario.base import Says, Section, contradictions, key
+from wirelessfl.scenario.scenario import Name, Scenario
+from wirelessfl.scenario.yamltree import inline_yaml
+from wirelessfl.trace.schema import ROOT
+
+MAX_SEEDS = 10_000
+MAX_SEED = 2**63 - 1
+
+METRICS = tuple(variable.name for variable in ROOT.of("round") if variable.name != "event_count")
+"""What can be drawn: every variable of the trace that has one value a round."""
+
+_VALUES = "a list of at least one value"
+
+
+def _check_base(base: Any) -> Any:
+    if not isinstance(base, str | dict) or not base:
+        raise ValueError
+    return base
+
+
+def _check_axes(axes: Any) -> Any:
+    """Each key with a list of values; what the values may be, the scenario says of every point."""
+    if not isinstance(axes, dict) or not axes:
+        raise ValueError
+    wrong = []
+    for name, values in axes.items():
+        if not isinstance(name, str) or not all(name.split(".")):
+            wrong.append((str(name), f"the key path {name!r}", "keys joined by dots, as in uplink.snr_db"))
+        elif name == "seed":
+            wrong.append((name, "the seed as an axis", "seeds beside grid, so that all points share them"))
+        elif not isinstance(values, list) or not values:
+            wrong.append((name, inline_yaml(values), f"{_VALUES}, under a dotted key such as uplink.snr_db"))
+    if wrong:
+        raise contradictions(wrong)
+    return axes
+
+
+def _is_whole(value: Any, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _check_seeds(seeds: Any) -> Any:
+    if isinstance(seeds, list):
+        known = 0 < len(seeds) <= MAX_SEEDS and all(_is_whole(seed, 0, MAX_SEED) for seed in seeds)
+        if not known or len(set(seeds)) < len(seeds):
+            raise ValueError
+    elif not _is_whole(seeds, 1, MAX_SEEDS):
+        raise ValueError
+    return seeds
+
+
+def _check_metrics(metrics: Any) -> Any:
+    if not isinstance(metrics, list) or not metrics or any(metric not in METRICS for metric in metrics):
+        raise ValueError
+    return list(dict.fromkeys(metrics))
+
+
+_SCENARIO_KEYS = {"type": "object", "additionalProperties": {"type": "array", "minItems": 1}}
+
+Base = Annotated[
+    Any,
+    AfterValidator(_check_base),
+    WithJsonSchema({"type": ["string", "object"]}),
+    Says("a scenario file, the name of a shipped scenario, or a scenario written here"),
+]
+Axes = Annotated[
+    Any,
+    AfterValidator(_check_axes),
+    WithJsonSchema({**_SCENARIO_KEYS, "minProperties": 1}),
+    Says("a mapping from at least one key of the scenario to its values, as in {uplink.snr_db: [-5, 0, 5]}"),
+]
+_SEED = {"type": "integer", "minimum": 0, "maximum": MAX_SEED}
+Seeds = Annotated[
+    Any,
+    AfterValidator(_check_seeds),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "integer", "minimum": 1, "maximum": MAX_SEEDS},
+                {"type": "array", "items": _SEED, "minItems": 1, "maxItems": MAX_SEEDS, "uniqueItems": True},
+            ]
+        }
+    ),
+    Says(f"a number of seeds from 1 to {MAX_SEEDS}, or a list of different whole numbers of at least 0"),
+]
+Metrics = Annotated[
+    Any,
+    AfterValidator(_check_metrics),
+    WithJsonSchema({"type": "array", "items": {"enum": list(METRICS)}, "minItems": 1}),
+    Says(f"a list of at least one of {', '.join(METRICS)}"),
+]
+
+
+class StudyFile(Section):
+    """Many runs of one scenario: every combination of the grid, at every seed."""
+
+    name: Name | None = key(None, "Name of the study; results go to results/<name>/. null: the file's name.")
+    base: Base = key(..., "The scenario that is varied: a file, a shipped name, or the scenario itself.")
+    grid: Axes = key({}, "Key path to values; every combination of the values of all keys is a point.")
+    zip: Axes = key({}, "Key path to values for keys that move together: first with first, second with second.")
+    seeds: Seeds = key(1, "Number of seeds, from the base's seed on, or their list; all points run with the same.")
+    metrics: Metrics = key(["test_accuracy"], "Per-round variables of the trace that the picture shows.")
+
+    @model_validator(mode="after")
+    def _check_axes_together(self) -> StudyFile:
+        wrong = [*self._nothing_varied(), *self._zip_of_unequal_lengths(), *self._overlapping_keys()]
+        if wrong:
+            raise contradictions(wrong)
+        return self
+
+    def _nothing_varied(self) -> list[tuple[str, str, str]]:
+        if self.model_fields_set & {"grid", "zip", "seeds"}:
+            return []
+        return [("grid", "nothing that varies", "a grid, a zip, or several seeds")]
+
+    def _zip_of_unequal_lengths(self) -> list[tuple[str, str, str]]:
+        lengths = {len(values) for values in self.zip.values()}
+        if len(lengths) <= 1:
+            return []
+        found = ", ".join(f"{len(values)} for {name}" for name, values in self.zip.items())
+        return [("zip", f"lists of unequal length ({found})", "the same number of values for each key")]
+
+    def _overlapping_keys(self) -> list[tuple[str, str, str]]:
+        keys = [("grid", name) for name in self.grid] + [("zip", name) for name in self.zip]
+        wrong = []
+        for index, (axis, name) in enumerate(keys):
+            for _, other in keys[:index]:
+                if f"{name}.".startswith(f"{other}.") or f"{other}.".startswith(f"{name}."):
+                    found = "the key a second time" if name == other else f"a key that overlaps with {other}"
+                    wrong.append((f"{axis}.{name}", found, "every part of the scenario on one axis only"))
+        return wrong
+
+
+def study_schema() -> dict[str, Any]:
+    """The JSON Schema of study files, for editors; grid and zip know the keys of a scenario."""
+    scenario = scenario_schema()
+    schema = StudyFile.model_json_schema(by_alias=True)
+    paths = {info.path: {"description": info.description} for info in all_keys(Scenario) if info.path != "seed"}
+    for axis in ("grid", "zip"):
+        schema["properties"][axis] |= {"properties": paths}
+    definitions = scenario.pop("$defs")
+    dialect = scenario.pop("$schema")
+    written_here = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Scenario"}]}
+    schema["properties"]["base"] = {**schema["properties"]["base"], **written_here}
+    schema["properties"]["base"].pop("type")
+    return {"$schema": dialect, **schema, "title": "wirelessfl study", "$defs": {**definitions, "Scenario": scenario}}

@@ -1,0 +1,176 @@
+"""Worker processes on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, deque
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from wirelessfl.study.serve import decode
+from wirelessfl.study.task import Message, Outcome, Task
+from wirelessfl.study.workers import MAX_DEATHS
+
+GRACE_S = 30.0
+"""How long a worker may take to finish its round when the study stops; a trace survives a kill as well."""
+
+
+def available_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class LocalWorkers:
+    """Processes that each compute one run at a time.
+
+    They are started when there is work, outlive the run, and are replaced when they die. They do not see the
+    terminal's Ctrl-C: the study decides, and its end (also its death) is the end of their stdin.
+    """
+
+    def __init__(self, count: int, threads: int, log: Path) -> None:
+        """``count`` processes with ``threads`` threads each, whose stderr goes to the end of the file ``log``."""
+        self._count = count
+        self._environment = _environment(threads)
+        self._log = log.open("ab")
+        self._waiting: deque[Task] = deque()
+        self._crew: list[_Worker] = []
+        self._deaths: Counter[str] = Counter()
+        self._inbox: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
+
+    def __enter__(self) -> Self:
+        """Nothing is started before there is work."""
+        return self
+
+    def submit(self, task: Task) -> None:
+        """Have a task computed when a worker is free."""
+        self._waiting.append(task)
+        self._feed()
+
+    def next_message(self, timeout: float) -> Message | None:
+        """The next message, or None if there is none within ``timeout`` seconds."""
+        try:
+            worker, line = self._inbox.get(timeout=timeout)
+        except queue.Empty:
+            return None
+        if line is None:
+            return self._bury(worker)
+        message = decode(line)
+        if isinstance(message, Outcome):
+            worker.task = None
+            self._feed()
+        return message
+
+    def _feed(self) -> None:
+        """Give waiting tasks to idle workers, starting as many as are allowed."""
+        while self._waiting:
+            idle = next((worker for worker in self._crew if worker.task is None), None)
+            if idle is None:
+                if len(self._crew) == self._count:
+                    return
+                idle = _Worker(self._environment, self._log.fileno(), self._inbox)
+                self._crew.append(idle)
+            idle.give(self._waiting.popleft())
+
+    def _bury(self, worker: _Worker) -> Outcome | None:
+        """Put what a dead worker was computing first in line again, unless it has cost too many workers."""
+        worker.close()
+        code = worker.process.wait()
+        self._crew.remove(worker)
+        task = worker.task
+        lost = None
+        if task is not None:
+            self._deaths[task.run] += 1
+            if self._deaths[task.run] < MAX_DEATHS:
+                self._waiting.appendleft(task)
+            else:
+                why = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+                lost = f"{MAX_DEATHS} worker processes died of it, the last {why}; see {self._log.name}"
+        self._feed()
+        return None if task is None or lost is None else Outcome(task.run, "failed", lost)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End every worker: after its round if that comes soon, else at once."""
+        for worker in self._crew:
+            worker.close_stdin()
+        deadline = time.monotonic() + GRACE_S
+        for worker in self._crew:
+            try:
+                worker.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                worker.process.kill()
+                worker.process.wait()
+            worker.close()
+        self._crew.clear()
+        self._log.close()
+        log = Path(self._log.name)
+        if log.stat().st_size == 0:
+            log.unlink()
+
+
+class _Worker:
+    """One process, the task it has, and the thread that reads its answers."""
+
+    def __init__(
+        self, environment: dict[str, str], log: int, inbox: queue.SimpleQueue[tuple[_Worker, str | None]]
+    ) -> None:
+        self.task: Task | None = None
+        # -P: the module is looked up where this process finds it, not in the current folder.
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-c", "from wirelessfl.study.serve import main; main()"],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+        self._inbox = inbox
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._inbox.put((self, line))
+        self._inbox.put((self, None))
+
+    def give(self, task: Task) -> None:
+        """Send a task; where the process has just died, the reader's end brings the task back."""
+        assert self.process.stdin is not None
+        self.task = task
+        try:
+            self.process.stdin.write(json.dumps(asdict(task)) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return
+
+    def close_stdin(self) -> None:
+        """Tell the process that there is no more work."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            return
+
+    def close(self) -> None:
+        """Close both pipes of a process that has ended."""
+        assert self.process.stdout is not None
+        self.close_stdin()
+        self._reader.join()
+        self.process.stdout.close()
+
+
+def _environment(threads: int) -> dict[str, str]:
+    """The environment of a worker: this process's module search path, and so many threads in every library."""
+    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+    path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
+    return {**os.environ, **limits, "PYTHONPATH": path}

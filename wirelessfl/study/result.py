@@ -1,0 +1,167 @@
+"""A study as it lies on disk: what it varied, and how each run ended."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wirelessfl.errors import OutputError
+from wirelessfl.study.bands import Band, band
+from wirelessfl.study.design import StudyDesign
+from wirelessfl.study.factors import Factor, point_text, values_at
+from wirelessfl.study.folder import StudyFolder
+from wirelessfl.study.task import Outcome
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = "wirelessfl-study"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """How one run stands.
+
+    Attributes:
+        run: The hash of its scenario; its trace lies in runs/<run>/.
+        levels: The level of each factor.
+        seed: Its seed.
+        status: waiting, interrupted, failed or complete.
+        error: Why it failed, in words.
+        summary: The numbers of its summary.json if it is complete.
+    """
+
+    run: str
+    levels: tuple[int, ...]
+    seed: int
+    status: str
+    error: str | None = None
+    summary: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study and its results.
+
+    Attributes:
+        path: Its folder.
+        name: How it is called.
+        factors: What was varied.
+        metrics: What the picture shows.
+        records: Every run, point by point.
+    """
+
+    path: Path
+    name: str
+    factors: tuple[Factor, ...]
+    metrics: tuple[str, ...]
+    records: tuple[RunRecord, ...]
+
+    @property
+    def folder(self) -> StudyFolder:
+        """Where its files lie."""
+        return StudyFolder(self.path)
+
+    @property
+    def complete(self) -> tuple[RunRecord, ...]:
+        """The runs that ended well."""
+        return tuple(record for record in self.records if record.status == "complete")
+
+    @property
+    def failures(self) -> tuple[RunRecord, ...]:
+        """The runs that failed, each with its error."""
+        return tuple(record for record in self.records if record.status == "failed")
+
+    def points(self) -> dict[tuple[int, ...], tuple[RunRecord, ...]]:
+        """The complete runs by point; a point without any has none."""
+        points: dict[tuple[int, ...], tuple[RunRecord, ...]] = {record.levels: () for record in self.records}
+        for record in self.complete:
+            points[record.levels] += (record,)
+        return points
+
+    def values(self, levels: tuple[int, ...]) -> dict[str, Any]:
+        """What a point sets, by key of the scenario."""
+        return values_at(self.factors, levels)
+
+    def describe(self, record: RunRecord) -> str:
+        """A run in words."""
+        return f"{point_text(self.values(record.levels))}, seed {record.seed}"
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row a run and round: run, the factors, seed, round, and every per-round variable of the trace."""
+        import pandas as pd
+
+        return pd.read_parquet(self.folder.table)
+
+    def final(self, name: str) -> dict[tuple[int, ...], Band]:
+        """A number of the runs' summaries by point: its mean over the seeds, with the 95 % confidence interval."""
+        return {
+            levels: band([[_number((record.summary or {}).get(name))] for record in records])
+            for levels, records in self.points().items()
+        }
+
+    def as_mapping(self) -> dict[str, Any]:
+        """What study.json holds."""
+        factors = [asdict(factor) for factor in self.factors]
+        head = {"format": FORMAT, "version": VERSION, "name": self.name, "metrics": list(self.metrics)}
+        mapping: dict[str, Any] = _plain({**head, "factors": factors, "runs": [asdict(one) for one in self.records]})
+        return mapping
+
+    def _repr_html_(self) -> str:
+        """A table of the points, for notebooks."""
+        accuracy = self.final("test_accuracy")
+        rows = "".join(
+            f"<tr><td>{html.escape(point_text(self.values(levels)))}</td><td>{len(records)}</td>"
+            f"<td>{accuracy[levels].text(0, percent=True)}</td></tr>"
+            for levels, records in self.points().items()
+        )
+        head = "<tr><th>point</th><th>runs</th><th>test accuracy</th></tr>"
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        caption = f"{html.escape(self.name)}: {len(self.complete)} of {len(self.records)} runs{failed}"
+        return f"<table><caption>{caption}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>"
+
+
+def study_of(design: StudyDesign, folder: StudyFolder, outcomes: Mapping[str, Outcome]) -> Study:
+    """The study as it stands: a run without an outcome is waiting, or interrupted if it has begun."""
+    records = []
+    for run in design.runs:
+        began = "interrupted" if folder.trace(run.id).exists() else "waiting"
+        outcome = outcomes.get(run.id)
+        status, error, summary = (outcome.status, outcome.error, outcome.summary) if outcome else (began, None, None)
+        records.append(RunRecord(run.id, run.levels, run.scenario.seed, status, error, summary))
+    return Study(folder.path, design.name, design.factors, design.metrics, tuple(records))
+
+
+def open_study(path: str | Path) -> Study:
+    """The study that lies in a folder.
+
+    Raises:
+        OutputError: there is none of this version.
+    """
+    folder = StudyFolder(Path(path))
+    record = folder.read_record()
+    if not isinstance(record, dict) or record.get("format") != FORMAT or record.get("version") != VERSION:
+        raise OutputError(f"{folder.record}: not a wirelessfl study of version {VERSION}")
+    factors = [Factor(tuple(f["keys"]), _tuples(f["levels"])) for f in record["factors"]]
+    records = [RunRecord(**{**run, "levels": tuple(run["levels"])}) for run in record["runs"]]
+    return Study(folder.path, record["name"], tuple(factors), tuple(record["metrics"]), tuple(records))
+
+
+def _tuples(levels: Iterable[Iterable[Any]]) -> tuple[tuple[Any, ...], ...]:
+    return tuple(tuple(level) for level in levels)
+
+
+def _number(value: Any) -> float:
+    """A number of a summary; JSON has null for NaN and the text inf."""
+    return float("nan") if value is None else float(value)
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, which JSON has."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,205 @@
+"""Runs a study: every run that is not finished, on whatever workers there are, one message at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wirelessfl.errors import InfeasibleError, RunInterrupted
+from wirelessfl.interrupts import Interrupts, catch_interrupts
+from wirelessfl.scenario import dump_scenario
+from wirelessfl.study.claim import Claim, claim_folder
+from wirelessfl.study.cluster import ClusterWorkers
+from wirelessfl.study.collect import write_results
+from wirelessfl.study.design import Run, StudyDesign
+from wirelessfl.study.folder import StudyFolder
+from wirelessfl.study.local import LocalWorkers, available_cores
+from wirelessfl.study.result import Study, study_of
+from wirelessfl.study.task import Message, Outcome, Task
+from wirelessfl.study.workers import MAX_DEATHS, Workers
+
+_POLL_S = 0.2
+
+
+def run_study(
+    design: StudyDesign,
+    out: str | Path | None = None,
+    *,
+    workers: int | None = None,
+    threads: int | None = None,
+    device: str = "auto",
+    scheduler: str | None = None,
+    resume: bool = False,
+    fail_fast: bool = False,
+    on_message: Callable[[Message], None] | None = None,
+) -> Study:
+    """Run a study and write its record, table and picture, and a trace for every run.
+
+    A run that fails is recorded with its error and does not stop the others.
+
+    Args:
+        design: What to run, from `load_study`.
+        out: The folder; by default ``results/<name>``.
+        workers: Processes on this machine, by default one a core; with ``scheduler="slurm"`` the workers asked for. A
+            scheduler that is there already has workers of its own.
+        threads: Torch threads of a worker; by default the cores divided among the workers. A scenario that names a
+            number keeps it.
+        device: "auto" (a GPU if there is one), "cpu" or "cuda".
+        scheduler: The address of a Dask scheduler, or "slurm"; None for this machine.
+        resume: Keep the finished runs of the folder, continue the interrupted ones, and begin the others, those that
+            failed among them. The design may have changed: only what is new is computed.
+        fail_fast: Stop at the first failure.
+        on_message: Called with every message of a run; also, first of all, with the outcomes that are there already.
+
+    Raises:
+        InputError: folder or scheduler cannot be used.
+        InfeasibleError: the scheduler cannot be reached, or a run failed under ``fail_fast``.
+        RunInterrupted: Ctrl-C or SIGTERM; ``resume`` continues.
+    """
+    folder = StudyFolder(Path(out) if out is not None else Path("results") / design.name)
+    if not resume:
+        folder.refuse_if_taken()
+    crew = min(workers or available_cores(), len(design.runs))
+    with claim_folder(folder.path) as claim, catch_interrupts() as interrupts:
+        session = _Session(design, folder, fail_fast, on_message or (lambda _: None))
+        session.find_finished()
+        make_task = _TaskMaker(folder, claim, device, _threads(threads, crew, scheduler))
+        with session.recorded(), _workers(scheduler, crew, make_task.threads, folder) as pool, _released(claim):
+            session.work(pool, make_task, interrupts)
+        study = session.study()
+        write_results(study)
+    return study
+
+
+def _threads(threads: int | None, crew: int, scheduler: str | None) -> int | None:
+    """The threads of a worker; those of a cluster know their own."""
+    return threads if scheduler is not None else threads or max(1, available_cores() // crew)
+
+
+def _workers(scheduler: str | None, crew: int, threads: int | None, folder: StudyFolder) -> Workers:
+    if scheduler is not None:
+        return ClusterWorkers(scheduler, crew)
+    return LocalWorkers(crew, threads or 1, folder.log)
+
+
+@contextmanager
+def _released(claim: Claim) -> Iterator[None]:
+    """On leaving, whatever still runs is told to stop, before the workers are left."""
+    try:
+        yield
+    finally:
+        claim.release()
+
+
+class _TaskMaker:
+    """Turns runs into tasks."""
+
+    def __init__(self, folder: StudyFolder, claim: Claim, device: str, threads: int | None) -> None:
+        self.threads = threads
+        self._folder = folder
+        self._claim = claim
+        self._device = device
+
+    def __call__(self, run: Run) -> Task:
+        return Task(
+            run=run.id,
+            scenario=dump_scenario(run.scenario),
+            folder=str(self._folder.of_run(run.id).resolve()),
+            device=self._device,
+            threads=run.scenario.compute.threads or self.threads,
+            claim_file=str(self._claim.file),
+            claim_token=self._claim.token,
+        )
+
+
+class _Session:
+    """What is known of the runs while a study goes on."""
+
+    def __init__(
+        self, design: StudyDesign, folder: StudyFolder, fail_fast: bool, on_message: Callable[[Message], None]
+    ) -> None:
+        self._design = design
+        self._folder = folder
+        self._fail_fast = fail_fast
+        self._on_message = on_message
+        self._outcomes: dict[str, Outcome] = {}
+        self._stops: Counter[str] = Counter()
+
+    def find_finished(self) -> None:
+        """Take over what is complete on disk."""
+        for run in self._design.runs:
+            outcome = self._folder.finished(run.id)
+            if outcome is not None:
+                self._note(outcome)
+
+    def study(self) -> Study:
+        """The study as it stands."""
+        return study_of(self._design, self._folder, self._outcomes)
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        """The record on disk tells the truth before the work, and after it, however it ends."""
+        self._folder.write_record(self.study().as_mapping())
+        try:
+            yield
+        finally:
+            self._folder.write_record(self.study().as_mapping())
+
+    def work(self, pool: Workers, make_task: _TaskMaker, interrupts: Interrupts) -> None:
+        """Have every unfinished run computed.
+
+        Raises:
+            RunInterrupted: a signal came.
+            InfeasibleError: a run failed and that is to stop the study, or nobody is left to compute.
+        """
+        open_runs = {run.id: run for run in self._design.runs if run.id not in self._outcomes}
+        for run in open_runs.values():
+            pool.submit(make_task(run))
+        while open_runs:
+            try:
+                interrupts.check()
+            except RunInterrupted:
+                raise RunInterrupted(
+                    f"stopped with {len(self._outcomes)} of {len(self._design.runs)} runs ended; "
+                    "every trace is intact, continue with --resume"
+                ) from None
+            message = pool.next_message(_POLL_S)
+            if not isinstance(message, Outcome):
+                self._pass_on(message)
+            elif message.status == "interrupted" and self._goes_on(message.run):
+                pool.submit(make_task(open_runs[message.run]))
+            else:
+                run = open_runs.pop(message.run)
+                self._note(self._checked(message))
+                self._stop_if_asked(self._outcomes[run.id], run)
+
+    def _pass_on(self, message: Message | None) -> None:
+        if message is not None:
+            self._on_message(message)
+
+    def _goes_on(self, run: str) -> bool:
+        """Whether a run whose worker was stopped, not by us, is given to another."""
+        self._stops[run] += 1
+        return self._stops[run] < MAX_DEATHS
+
+    def _note(self, outcome: Outcome) -> None:
+        self._outcomes[outcome.run] = outcome
+        self._on_message(outcome)
+
+    def _checked(self, outcome: Outcome) -> Outcome:
+        """A complete run has its trace where this process can read it; one that was stopped too often has failed."""
+        if outcome.status == "interrupted":
+            return Outcome(outcome.run, "failed", f"{MAX_DEATHS} workers were stopped while they computed it")
+        if outcome.status == "complete" and not self._folder.trace(outcome.run).exists():
+            error = f"complete, but {self._folder.trace(outcome.run)} is not there: do all workers share that folder?"
+            return Outcome(outcome.run, "failed", error)
+        return outcome
+
+    def _stop_if_asked(self, outcome: Outcome, run: Run) -> None:
+        if self._fail_fast and outcome.status == "failed":
+            raise InfeasibleError(
+                f"{self._design.describe(run)}: {outcome.error}\n"
+                "stopped at this first failure; without --fail-fast the others go on, --resume continues"
+            )

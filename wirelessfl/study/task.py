@@ -1,0 +1,146 @@
+"""One run of a study, as it travels to a worker, and what comes back."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from wirelessfl.errors import RunInterrupted, WirelessFLError
+from wirelessfl.study.claim import Claim, hold_run
+
+if TYPE_CHECKING:
+    from wirelessfl.simulation import Round
+
+RunEnd = Literal["complete", "failed", "interrupted"]
+
+REPORT_INTERVAL_S = 0.5
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run to be computed, in plain values only.
+
+    Attributes:
+        run: Its id.
+        scenario: The resolved scenario as YAML.
+        folder: Where its trace goes, an absolute path that every worker can reach.
+        device: "auto", "cpu" or "cuda".
+        threads: Torch threads; None for those of the scenario.
+        claim_file: Where the study's claim is written.
+        claim_token: What stands there while the study goes on.
+    """
+
+    run: str
+    scenario: str
+    folder: str
+    device: str
+    threads: int | None
+    claim_file: str
+    claim_token: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Attributes:
+        run: Its id.
+        round: Rounds on disk, also those of an earlier attempt.
+        rounds: Rounds it has at most.
+        test_accuracy: After the last evaluated round; NaN before.
+    """
+
+    run: str
+    round: int
+    rounds: int
+    test_accuracy: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        run: Its id.
+        status: complete, failed, or interrupted (and to be continued).
+        error: Why it failed, in words.
+        summary: The numbers of its summary.json if it is complete.
+    """
+
+    run: str
+    status: RunEnd
+    error: str | None = None
+    summary: dict[str, Any] | None = None
+
+
+Message = Progress | Outcome
+
+# A simulation sets torch's threads for the whole process, so a process computes one run at a time.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
+    """Compute a run, from where an earlier attempt left off.
+
+    Every error becomes an outcome, so that one run's failure stays its own.
+
+    Args:
+        task: What to compute.
+        report: Called now and then with how far it is.
+    """
+    from wirelessfl.api import simulate
+    from wirelessfl.scenario import parse_scenario
+
+    folder = Path(task.folder)
+    try:
+        with _ONE_AT_A_TIME, hold_run(folder):
+            scenario = parse_scenario(task.scenario, f"run {task.run}")
+            on_round = _watcher(task, scenario.rounds, report)
+            result = simulate(
+                scenario, folder, device=task.device, threads=task.threads, resume=True, on_round=on_round
+            )
+    except RunInterrupted:
+        return Outcome(task.run, "interrupted")
+    except WirelessFLError as error:
+        return Outcome(task.run, "failed", str(error))
+    except Exception as error:
+        return Outcome(task.run, "failed", _unexpected(error, folder))
+    return Outcome(task.run, "complete", summary=result.summary)
+
+
+def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Callable[[Round], None]:
+    """What is to be done after every round: report, and stop when the study has stopped."""
+    claim = Claim(Path(task.claim_file), task.claim_token)
+    due = time.monotonic()
+    accuracy = float("nan")
+
+    def check() -> None:
+        if not claim.holds():
+            raise RunInterrupted("the study has stopped")
+
+    def on_round(this: Round) -> None:
+        nonlocal due, accuracy
+        if this.values["test_accuracy"] == this.values["test_accuracy"]:
+            accuracy = this.values["test_accuracy"]
+        if time.monotonic() >= due:
+            due = time.monotonic() + REPORT_INTERVAL_S
+            report(Progress(task.run, this.index, rounds, accuracy))
+            check()
+
+    check()
+    return on_round
+
+
+def _unexpected(error: Exception, folder: Path) -> str:
+    """An error that nobody raised on purpose, in one line; all of it goes to a file beside the trace."""
+    text = f"{type(error).__name__}: {error}"
+    try:
+        (folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
+    except OSError:
+        return text
+    return f"{text} (see {folder / 'error.txt'})"
