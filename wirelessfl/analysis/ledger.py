@@ -16,7 +16,8 @@ from wirelessfl.privacy import Ledger, PrivacyFacts, Release, Statement, recompu
 from wirelessfl.privacy.releases import release_from_values
 from wirelessfl.trace import PRIVACY, open_trace, read_group
 
-ROUTES = ("air", "local", "server")
+ROUTES = ("local", "air", "server")
+"""In the order in which a round adds them to the ledger."""
 
 
 def recorded_statement(privacy: xr.Dataset) -> Statement:

@@ -11,8 +11,8 @@ from typing import Literal, Protocol
 class ClippingLaw(Protocol):
     """How a rule that sets the clipping norm turns the multiplier sigma into privacy."""
 
-    def published_multiplier(self, noise_multiplier: float) -> float:
-        """The multiplier the paper feeds its accountant."""
+    def published_multiplier(self, noise_multiplier: float, factor: float = 1.0) -> float:
+        """The multiplier the paper feeds its accountant, ``factor`` being what its noise law makes of a multiplier."""
         ...
 
     def accounted_multiplier(self, noise_multiplier: float) -> float:
@@ -38,9 +38,9 @@ class FixedClip:
         """None: the norm reveals nothing."""
         return None
 
-    def published_multiplier(self, noise_multiplier: float) -> float:
+    def published_multiplier(self, noise_multiplier: float, factor: float = 1.0) -> float:
         """As configured."""
-        return noise_multiplier
+        return factor * noise_multiplier
 
     def accounted_multiplier(self, noise_multiplier: float) -> float:
         """As configured."""
@@ -74,9 +74,9 @@ class PerLayerClip(FixedClip):
         """√ΣC_j, as the papers print it."""
         return math.sqrt(sum(self.norms))
 
-    def published_multiplier(self, noise_multiplier: float) -> float:
+    def published_multiplier(self, noise_multiplier: float, factor: float = 1.0) -> float:
         """The same noise over the printed sensitivity."""
-        return noise_multiplier * self.sensitivity / self.printed_sensitivity
+        return factor * noise_multiplier * self.sensitivity / self.printed_sensitivity
 
     def remarks(self) -> Iterator[str]:
         """The two sensitivities."""
@@ -102,9 +102,9 @@ class QuantileClip(FixedClip):
         if not self.count_noise_std > 0:
             raise ValueError(f"count_noise_std must be positive, found {self.count_noise_std}")
 
-    def published_multiplier(self, noise_multiplier: float) -> float:
+    def published_multiplier(self, noise_multiplier: float, factor: float = 1.0) -> float:
         """As in their paper, which accounts for both releases together."""
-        return self.accounted_multiplier(noise_multiplier)
+        return self.accounted_multiplier(factor * noise_multiplier)
 
     def accounted_multiplier(self, noise_multiplier: float) -> float:
         """One event at z = (z_Δ⁻² + (2 sigma_b)⁻²)^(−1/2)."""
@@ -123,9 +123,9 @@ class DynamicClip(FixedClip):
 
     nominal_multiplier: float = 1.0
 
-    def published_multiplier(self, noise_multiplier: float) -> float:
+    def published_multiplier(self, noise_multiplier: float, factor: float = 1.0) -> float:
         """The nominal one, in every round."""
-        return self.nominal_multiplier
+        return factor * self.nominal_multiplier
 
     def remarks(self) -> Iterator[str]:
         """One event per multiplier."""

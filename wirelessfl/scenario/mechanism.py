@@ -72,7 +72,7 @@ class MooClip(Section):
     feedback: Literal["published", "private"] = key(
         "private", "published: from raw gradients, no guarantee holds; private: from noised gradients only."
     )
-    kappa: NonNegative = key(0.1, "Weight κ of the norm beside the model's loss.")
+    kappa: NonNegative = key(0.01, "Weight κ of the norm beside the model's loss.")
     lr: Positive = key(0.1, "Learning rate η_C of the norm.")
 
 

@@ -157,7 +157,6 @@ def test_the_last_batch_of_a_pass_is_the_smallest() -> None:
     samples = np.array([25, 8, 20, 10, 11])
     steps = LocalSteps(1, np.arange(5), samples, 10, samples, samples, "shuffle", 3)
     assert steps.batch_sizes().tolist() == [10, 8, 10, 10, 10]
-    assert steps.smallest_batches().tolist() == [5, 8, 10, 10, 1]
 
 
 def test_noise_on_the_mean_is_refused_where_no_record_covers_it() -> None:

@@ -69,10 +69,6 @@ class LocalSteps:
         """(n,) samples in a full batch of each client, at most n_i."""
         return np.minimum(self.batch_size, self.samples)
 
-    def smallest_batches(self) -> NDArray[np.int64]:
-        """(n,) samples in the last batch of a pass over the data, the smallest."""
-        return self.samples - (-(-self.samples // self.batch_size) - 1) * self.batch_size
-
 
 class NoiseMechanism(Protocol):
     """Noise on the sum of clipped gradients of each client, in each local step.

@@ -101,7 +101,7 @@ class MeanGaussianMechanism:
             steps.clients,
             clipping.clip_norm,
             self.noise_std,
-            steps.smallest_batches(),
+            steps.batch_sizes(),
             steps.steps,
             steps.steps_before,
             reshuffled=steps.sampling == "reshuffle",

@@ -76,7 +76,7 @@ class DpSgdRelease:
         factor = self.noise.published_factor()
         if factor is None:
             return no_guarantee(len(self.clients), "no paper claims anything for clipping the gradient itself")
-        multiplier = self.clipping.published_multiplier(factor * self.noise_multiplier)
+        multiplier = self.clipping.published_multiplier(self.noise_multiplier, factor)
         return sampled_spending(multiplier, self._sample_rate(facts), self.steps, exchange=False)
 
     def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:

@@ -62,7 +62,7 @@ class ZcdpRelease:
         clients: (n,) whose masked (or plain) input was sent, also if they vanished afterwards.
         clip: G, the norm that a sample's gradient is clipped to.
         noise_std: Standard deviation σ of the noise on a mini-batch mean.
-        batch_size: (n,) γ; the smallest divisor where the last batch of a pass is smaller.
+        batch_size: (n,) γ, samples in a full batch, at most n_i; the last batch of a pass may be smaller.
         steps: (n,) τ local steps.
         steps_before: (n,) local steps in earlier rounds; used unless ``reshuffled``.
         reshuffled: Whether the shuffled order starts afresh in every round.
@@ -120,12 +120,20 @@ class ZcdpRelease:
         if self.noise_std == 0:
             return no_guarantee(count, Caveat.NOTHING_ADDS_NOISE.value)
         reach = 2.0 if statement.adjacency == "replace" else 1.0
-        cost = (reach * self.clip / (self.batch_size * self.noise_std)) ** 2 / self.hiding_clients(statement)
         samples = facts.samples[self.clients]
+        divisor = self._smallest_divisor(samples)
+        cost = (reach * self.clip / (divisor * self.noise_std)) ** 2 / self.hiding_clients(statement)
         first, last = local_passes(samples, self.batch_size, self.steps, 0 if self.reshuffled else self.steps_before)
         if self.reshuffled:
             return Spending((last - first + 1) * cost)
         return Spending(np.zeros(count), passes=Passes(first, last, cost))
+
+    def _smallest_divisor(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n,) samples in the smallest batch that may have been used: the noise on a mean hides its members least."""
+        per_pass = -(-samples // self.batch_size)
+        last_batch = samples - (per_pass - 1) * self.batch_size
+        never_reached = self.reshuffled & (self.steps < per_pass)
+        return np.where(never_reached, self.batch_size, last_batch)
 
     def hiding_clients(self, statement: Statement) -> NDArray[np.float64]:
         """(n,) how many independent equal noises hide one upload: the surviving honest clients, or its own alone.
