@@ -61,3 +61,7 @@ class RunInterrupted(WirelessFLError):
     """The user stopped the run; what is on disk is intact."""
 
     exit_code = 130
+
+
+class ModelWarning(UserWarning):
+    """A model is used where it does not quite hold; the run goes on."""

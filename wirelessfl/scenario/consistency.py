@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from wirelessfl.scenario.clients import SelectUniform
+from wirelessfl.scenario.clients import SelectPoisson, SelectUniform
 from wirelessfl.scenario.data import (
     Adult,
     Cifar10,
@@ -22,8 +22,9 @@ from wirelessfl.scenario.data import (
 )
 from wirelessfl.scenario.mechanism import GradientNoise, MedianClip
 from wirelessfl.scenario.model import CnnCifar10, CnnMnist, ResNet18
+from wirelessfl.scenario.radio_consistency import find_radio_contradictions
 from wirelessfl.scenario.timing import Quorum
-from wirelessfl.scenario.uplink import Ideal, OverTheAir
+from wirelessfl.scenario.uplink import DigitalLink, Ideal, OverTheAir, SecureAggregation, StageDropout
 
 if TYPE_CHECKING:
     from wirelessfl.scenario.scenario import Scenario
@@ -39,7 +40,9 @@ def find_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     yield from _clients(scenario)
     yield from _energy(scenario)
     yield from _jammer(scenario)
+    yield from _secure_aggregation(scenario)
     yield from _mechanism(scenario)
+    yield from find_radio_contradictions(scenario)
     if scenario.channel.profile is not None:
         yield "channel.profile", scenario.channel.profile, "null here; load_scenario replaces a profile by its keys"
 
@@ -104,9 +107,9 @@ def _clients(scenario: Scenario) -> Iterator[Contradiction]:
 
 def _energy(scenario: Scenario) -> Iterator[Contradiction]:
     uplink = scenario.uplink
-    if isinstance(uplink, OverTheAir) and uplink.tx_power_dbm is not None:
+    if isinstance(uplink, OverTheAir | DigitalLink) and uplink.tx_power_dbm is not None:
         return
-    why = "needs uplink.kind: over_the_air and uplink.tx_power_dbm, for joules are known where watts are"
+    why = "needs a radio uplink with uplink.tx_power_dbm, for joules are known where watts are"
     if scenario.faults.battery_j is not None:
         yield "faults.battery_j", f"{scenario.faults.battery_j} without a transmit power", f"null; a value {why}"
     if scenario.stop.energy_j is not None:
@@ -122,6 +125,65 @@ def _jammer(scenario: Scenario) -> Iterator[Contradiction]:
             "uplink.jammer.calibration",
             "exact with privacy.adversary individual, before whom no jamming hides a single upload",
             "theorem, or the adversary observer | server",
+        )
+
+
+def _secure_aggregation(scenario: Scenario) -> Iterator[Contradiction]:
+    uplink = scenario.uplink
+    if not isinstance(uplink, SecureAggregation):
+        return
+    clients = _largest_cohort(scenario)
+    if clients < 2:
+        yield "uplink.kind", f"secure_aggregation with {clients} client in a round", "at least 2, or another kind"
+    # The coarsest encoding has one step a client; the sum of all must not pass the middle of the ring.
+    needed = clients.bit_length() + 1
+    if uplink.bits < needed:
+        yield (
+            "uplink.bits",
+            f"{uplink.bits}, in which a sum of {clients} clients could overflow",
+            f"at least {needed}; every further bit halves the steps",
+        )
+    if uplink.protocol == "pairwise_prf":
+        yield from _pairwise_prf(uplink)
+    else:
+        yield from _share_holders(scenario, uplink, clients)
+
+
+def _largest_cohort(scenario: Scenario) -> int:
+    """The most clients that a round can have."""
+    selection = scenario.clients.selection
+    return selection.count if isinstance(selection, SelectUniform) else scenario.clients.count
+
+
+def _pairwise_prf(uplink: SecureAggregation) -> Iterator[Contradiction]:
+    """It has neither shares nor a graph, and one stage a round."""
+    for name in ("threshold", "neighbours"):
+        value = getattr(uplink, name)
+        if value is not None:
+            yield f"uplink.{name}", f"{value} with pairwise_prf, which needs everybody", "null"
+    if uplink.dropout != StageDropout(masked_input=uplink.dropout.masked_input):
+        yield "uplink.dropout", "stages that pairwise_prf does not have", "masked_input alone"
+
+
+def _share_holders(scenario: Scenario, uplink: SecureAggregation, clients: int) -> Iterator[Contradiction]:
+    """Thresholds that are too low to be safe, or too high to be met."""
+    holders = clients
+    if uplink.protocol == "secagg" and uplink.neighbours is not None:
+        yield "uplink.neighbours", f"{uplink.neighbours} with secagg, where all are", "null, or protocol: secagg_plus"
+    if uplink.protocol == "secagg_plus":
+        if uplink.neighbours is None:
+            if uplink.threshold is not None:
+                yield "uplink.threshold", f"{uplink.threshold} without neighbours", "null, or neighbours beside it"
+            return
+        holders = uplink.neighbours + 1
+        if holders > clients and not isinstance(scenario.clients.selection, SelectPoisson):
+            yield "uplink.neighbours", str(uplink.neighbours), f"at most {clients - 1}, the others of a round"
+    least = holders // 2 + 1
+    if uplink.threshold is not None and not least <= uplink.threshold <= holders:
+        yield (
+            "uplink.threshold",
+            f"{uplink.threshold} of {holders} share holders",
+            f"{least} to {holders}: half of them could be asked for one secret of a client, half for the other",
         )
 
 

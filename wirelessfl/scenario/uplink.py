@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
     OPTIONS,
@@ -20,6 +20,8 @@ from wirelessfl.scenario.base import (
     key,
     require_exactly_one,
 )
+
+Tolerated = Annotated[float, Field(ge=0, lt=0.5)]
 
 
 class Ideal(Section):
@@ -76,6 +78,9 @@ class Jammer(Section):
     on_shortfall: Literal["record", "lower_gain"] = key(
         "record", "If power is short: record the higher ε, or lower α_u in that round and keep ε."
     )
+    position_m: Annotated[tuple[float, float], Field(strict=False)] | None = key(
+        None, "Where an external jammer stands, [x, y], with a path loss [m]. null: placed as a client is."
+    )
 
 
 class OverTheAir(Section):
@@ -108,4 +113,99 @@ class OverTheAir(Section):
         return self
 
 
-Uplink = Annotated[Ideal | OverTheAir, Family("kind", default="over_the_air")]
+class AdaptiveRate(Section):
+    """Every upload at the rate that the client's channel carries."""
+
+    model: Literal["adaptive"] = key("adaptive", "Shannon's rate of the client's own band and channel.")
+    min_rate_bps: Positive = key(
+        1.0e4,
+        "A client whose channel carries less stays silent [bit/s]; without it Rayleigh fading has no mean airtime.",
+    )
+
+
+class FixedRate(Section):
+    """Every upload at one rate."""
+
+    model: Literal["fixed"] = key("fixed", "One rate, whatever the channel: where it carries less, the upload is lost.")
+    rate_bps: Positive = key(1.0e5, "The rate R [bit/s].")
+
+
+Rate = Annotated[AdaptiveRate | FixedRate, Family("model", default="adaptive")]
+
+
+class DigitalLink(Section):
+    """What digital uplinks have in common: every client sends in a band of its own."""
+
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("snr_db", "tx_power_dbm"),)
+
+    kind: str = key("", "The kind.")
+    snr_db: Decibel | None = key(
+        None, "SNR 2p/(N0 B) over the whole band, the same for every client [dB]; 1 where tx_power_dbm is not given."
+    )
+    tx_power_dbm: Decibel | None = key(None, "Transmit power of a client [dBm], instead of snr_db.")
+    rate: Rate = key(AdaptiveRate(), "How fast a client sends.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_snr(cls, value: Any) -> Any:
+        if isinstance(value, dict) and not {"snr_db", "tx_power_dbm"} & value.keys():
+            return {**value, "snr_db": 1.0}
+        return value
+
+    @model_validator(mode="after")
+    def _check_power(self) -> DigitalLink:
+        require_exactly_one(self)
+        return self
+
+
+class Digital(DigitalLink):
+    """Every client sends its update by itself, as soon as it has trained."""
+
+    kind: Literal["digital"] = key("digital", "Digital: every client uploads by itself, in a band of its own.")
+    clip: Positive | None = key(None, "Clip norm τ of the local update. null: no clipping.")
+    bits: Annotated[int, Field(ge=1, le=16)] | None = key(
+        None, "Bits of a coordinate, rounded at random without bias. null: 32-bit floating point."
+    )
+
+
+class StageDropout(Section):
+    """How likely a client vanishes for good while it sends its message of a stage."""
+
+    advertise_keys: Probability = key(0.0, "Probability to vanish while advertising keys.")
+    share_keys: Probability = key(0.0, "Probability to vanish while sharing keys.")
+    masked_input: Probability = key(0.0, "Probability to vanish while sending the masked input.")
+    unmask: Probability = key(0.0, "Probability to vanish while sending shares for unmasking.")
+
+
+class SecureAggregation(DigitalLink):
+    """The server learns the sum of the updates and no single one (DESIGN §6)."""
+
+    kind: Literal["secure_aggregation"] = key(
+        "secure_aggregation", "Masked digital uploads: the server learns their sum and no single one."
+    )
+    clip: Positive = key(1.0, "Clip norm τ of the local update; it bounds what the ring has to hold.")
+    protocol: Literal["pairwise_prf", "secagg", "secagg_plus"] = key(
+        "secagg_plus", "Seeds agreed once (Hu et al.), Bonawitz et al. 2017, or Bell et al. 2020 on a sparse graph."
+    )
+    bits: Annotated[int, Field(ge=2, le=64)] = key(
+        32, "The sum is taken modulo 2^bits, in the finest steps at which it cannot overflow."
+    )
+    threshold: Annotated[int, Field(ge=2, le=10**9)] | None = key(
+        None, "Shares that recover a secret. null: 2/3 of the clients (secagg), or as the graph needs (secagg_plus)."
+    )
+    neighbours: Annotated[int, Field(ge=1, le=10**9)] | None = key(
+        None, "secagg_plus: degree of the graph. null: the least that tolerates max_colluding and max_dropouts."
+    )
+    max_colluding: Tolerated = key(0.1, "secagg_plus: share of a round's clients that may collude, at 40 bits.")
+    max_dropouts: Tolerated = key(0.1, "secagg_plus: share of a round's clients that may drop out, at 30 bits.")
+    hide_weights: bool = key(False, "Show the server the sum of the sample numbers n_i, and no single n_i.")
+    stage_timeout_s: Positive | None = key(
+        None, "The server waits this long for the answers of a stage [s]. null: it notices who is lost, and waits."
+    )
+    retries: Annotated[int, Field(ge=0, le=100)] = key(
+        1, "pairwise_prf: further attempts, each under a fresh nonce and without those who were missing."
+    )
+    dropout: StageDropout = key(StageDropout(), "Clients that vanish in the protocol, beside those of faults.")
+
+
+Uplink = Annotated[Ideal | OverTheAir | Digital | SecureAggregation, Family("kind", default="over_the_air")]

@@ -73,6 +73,7 @@ def client_values(simulation: Simulation) -> Mapping[str, NDArray[Any]]:
         "samples": registry.samples[clients],
         "weight": registry.weight(clients),
         "power_budget": np.full(len(clients), registry.power_budget),
+        "distance": simulation.deployment.network.last_distances(clients),
         "client_epsilon_published": published[clients],
         "client_epsilon_accounted": accounted[clients],
     }

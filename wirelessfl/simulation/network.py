@@ -1,4 +1,4 @@
-"""The radio network as the simulation sees it: who is registered, and what nature deals them in a round."""
+"""The radio network as the simulation sees it: who is registered, and what nature deals them at a moment."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio import FadingModel, Links, estimate_channel, mean_estimate_power
+from wirelessfl.radio import Links, estimate_channel, mean_estimate_power, phase_errors, timing_offsets
 from wirelessfl.radio.csi import Estimator
+from wirelessfl.simulation.propagation import Draws, Fading, LargeScale, Memory, Moment
 from wirelessfl.streams import Streams
 
 _JAMMER = np.zeros(1, dtype=np.int64)
@@ -54,46 +55,112 @@ class JammerLink:
 
 
 @dataclass(frozen=True)
+class Receiver:
+    """What the receiver knows of its channels, and how well it is kept in step.
+
+    Attributes:
+        csi_error_std: standard deviation of the estimation error relative to √β.
+        csi_estimator: "ls" or "mmse".
+        phase_std: radians by which a channel has turned since its estimate, standard deviation.
+        max_offset: largest late arrival, as a part of a symbol.
+    """
+
+    csi_error_std: float = 0.0
+    csi_estimator: Estimator = "ls"
+    phase_std: float = 0.0
+    max_offset: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Channels:
+    """Channels of n nodes: h, ĥ, and path gain β."""
+
+    channel: NDArray[np.complex128]
+    estimate: NDArray[np.complex128]
+    path_gain: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ChannelSource:
+    """Channels of one kind of nodes to one base station.
+
+    Attributes:
+        large_scale: path gain and line of sight.
+        fading: small-scale fading.
+        receiver: estimation and synchronisation.
+        draws: streams of these links.
+    """
+
+    large_scale: LargeScale
+    fading: Fading
+    receiver: Receiver
+    draws: Draws
+
+    def channels(self, nodes: NDArray[np.int64], moment: Moment) -> Channels:
+        """The channels of some nodes at a moment."""
+        receiver, round_index = self.receiver, moment.round_index
+        large = self.large_scale.gains(nodes, moment)
+        channel = np.sqrt(large.path_gain) * self.fading.gains(nodes, large.line_of_sight, moment)
+        error = self.draws.nodes("fading/csi_error", round_index, nodes)
+        estimate = estimate_channel(channel, large.path_gain, receiver.csi_error_std, receiver.csi_estimator, error)
+        if receiver.phase_std > 0:
+            channel = channel * phase_errors(receiver.phase_std, self.draws.nodes("phase_error", round_index, nodes))
+        return Channels(channel, estimate, large.path_gain)
+
+    def memories(self) -> dict[str, Memory]:
+        """The parts that remember, by name."""
+        parts = {
+            "placement": getattr(self.large_scale, "placement", None),
+            "large_scale": self.large_scale,
+            "fading": self.fading,
+        }
+        return {f"{self.draws.kind}{name}": part for name, part in parts.items() if isinstance(part, Memory)}
+
+
+@dataclass(frozen=True)
 class Network:
-    """Draws the channels of a round; stateless, every draw comes from the named streams.
+    """Deals the links of a round; every draw comes from the named streams.
 
     Attributes:
         registry: the registered clients.
-        fading: the law of h.
-        csi_error_std: standard deviation of the estimation error relative to √β.
-        csi_estimator: "ls" or "mmse".
+        clients: channels of the clients.
+        jammer: channels of an external jammer.
         streams: randomness of the run.
     """
 
     registry: Registry
-    fading: FadingModel
-    csi_error_std: float
-    csi_estimator: Estimator
+    clients: ChannelSource
+    jammer: ChannelSource
     streams: Streams
 
-    def links(self, clients: NDArray[np.int64], round_index: int) -> Links:
-        """The uplinks of ``clients`` in a round."""
-        channel, estimate = self._channel("fading", clients, round_index)
-        path_gain = np.ones(len(clients))
+    def links(self, clients: NDArray[np.int64], moment: Moment) -> Links:
+        """The uplinks of ``clients``; moments of successive calls do not go back in time."""
+        found, receiver = self.clients.channels(clients, moment), self.clients.receiver
         return Links(
-            channel=channel,
-            estimate=estimate,
+            channel=found.channel,
+            estimate=found.estimate,
             weight=self.registry.weight(clients),
             power_budget=np.full(len(clients), self.registry.power_budget),
-            path_gain=path_gain,
-            mean_estimate_power=mean_estimate_power(path_gain, self.csi_error_std, self.csi_estimator),
+            path_gain=found.path_gain,
+            mean_estimate_power=mean_estimate_power(found.path_gain, receiver.csi_error_std, receiver.csi_estimator),
         )
 
-    def jammer_link(self, round_index: int) -> JammerLink:
+    def jammer_link(self, moment: Moment) -> JammerLink:
         """The link of an external jammer."""
-        channel, estimate = self._channel("jammer_fading", _JAMMER, round_index)
-        return JammerLink(complex(channel[0]), complex(estimate[0]))
+        found = self.jammer.channels(_JAMMER, moment)
+        return JammerLink(complex(found.channel[0]), complex(found.estimate[0]))
 
-    def _channel(
-        self, purpose: str, nodes: NDArray[np.int64], round_index: int
-    ) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-        """(n,) channels and their estimates."""
-        channel = self.fading.draw(self.streams.nodes(purpose, round_index, nodes))
-        error = self.streams.nodes(f"{purpose}/csi_error", round_index, nodes)
-        estimate = estimate_channel(channel, np.ones(len(nodes)), self.csi_error_std, self.csi_estimator, error)
-        return channel, estimate
+    def timing_offsets(self, clients: NDArray[np.int64], round_index: int) -> NDArray[np.float64] | None:
+        """(n,) parts of a symbol by which clients arrive late; None where all keep time."""
+        if self.clients.receiver.max_offset == 0.0:
+            return None
+        stream = self.streams.nodes("timing_offset", round_index, clients)
+        return timing_offsets(self.clients.receiver.max_offset, stream)
+
+    def last_distances(self, clients: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(n,) metres to the base station when a client was last heard; NaN where there are no places."""
+        return self.clients.large_scale.last_distances(clients)
+
+    def memories(self) -> dict[str, Memory]:
+        """The parts that remember, by name."""
+        return {**self.clients.memories(), **self.jammer.memories()}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
+from wirelessfl.simulation.propagation import Moment
 from wirelessfl.trace import Status
 
 
@@ -21,6 +22,7 @@ class Round:
         index: the round, from 1.
         clients: (n,) ascending client numbers; position i of every array belongs to ``clients[i]``.
         status: (n,) what became of each client.
+        slot_opens: simulated seconds at which the uplink begins.
         train_loss: (n,) mean local training loss.
         slots: per-client columns of the trace, each (n,), NaN where there is no value.
         values: per-round values of the trace.
@@ -31,6 +33,7 @@ class Round:
     clients: NDArray[np.int64]
     status: NDArray[np.uint8] = field(init=False)
     train_loss: NDArray[np.float64] = field(init=False)
+    slot_opens: float = 0.0
     slots: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
     releases: tuple[Release, ...] = ()
@@ -38,6 +41,11 @@ class Round:
     def __post_init__(self) -> None:
         self.status = np.full(len(self.clients), Status.PARTICIPATED, dtype=np.uint8)
         self.train_loss = np.full(len(self.clients), math.nan)
+
+    @property
+    def moment(self) -> Moment:
+        """When the uplink begins, for those who deal the channels."""
+        return Moment(self.index, self.slot_opens)
 
     def put(self, name: str, positions: NDArray[np.int64], values: NDArray[np.float64]) -> None:
         """Write a per-client column at some positions; the others stay as they are, NaN at first."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from wirelessfl.simulation.faults import Faults
 from wirelessfl.simulation.learner import Training
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.network import Network
+from wirelessfl.simulation.propagation import Memory
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.selection import Selection
 from wirelessfl.simulation.state import SimulationState
@@ -37,6 +38,7 @@ class Deployment:
     faults: Faults
     learner: Training
     uplink: Uplink
+    memories: Mapping[str, Memory] = field(default_factory=dict)
 
 
 class ParameterServer:
@@ -129,3 +131,4 @@ class ParameterServer:
         state.clock = self._medium.now
         state.energy_j += this.values["energy"]
         state.ledger = self._ledger.state()
+        state.memories = {name: memory.state() for name, memory in self._parts.memories.items()}

@@ -27,6 +27,7 @@ class SimulationState:
         clipping: what clipping rules remember of each client, by name, each (K,); empty for rules without memory.
         proxy_clip: the norm last calibrated on public data; NaN where there is none.
         release_settings: the kinds of releases recorded so far, each with its number in the trace.
+        memories: what channels, availability and power control remember, by part.
         ledger: the privacy spent so far, as the ledger serialises itself.
     """
 
@@ -41,6 +42,7 @@ class SimulationState:
     clipping: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     proxy_clip: float = math.nan
     release_settings: dict[str, int] = field(default_factory=dict)
+    memories: dict[str, Any] = field(default_factory=dict)
     ledger: dict[str, Any] = field(default_factory=dict)
 
     def as_mapping(self) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from wirelessfl.radio import (
     Calibration,
     CrossLayer,
     ExactCalibration,
-    FadingModel,
     Jamming,
     PowerControl,
     TheoremCalibration,
@@ -38,10 +37,12 @@ CHANNEL_NOISE_STD = 1.0
 """σ_c: the receiver normalises its noise to variance 1 per real symbol (RADIO.md)."""
 
 
-def build_fading(fading: config.Fading) -> FadingModel:
-    """The law of the small-scale fading, shipped or the user's own."""
-    model: FadingModel = make_object("channel.fading.model", fading.reference, fading.arguments(), FadingModel)
-    return model
+def airtime(scenario: Scenario, dimension: int) -> float:
+    """Seconds of an over-the-air slot; 0 for uplinks without one."""
+    uplink, timing = scenario.uplink, scenario.timing
+    if not isinstance(uplink, config.OverTheAir):
+        return 0.0
+    return slot_duration(dimension, timing.bandwidth_hz, uplink.iq_packing)
 
 
 def power_budget(scenario: Scenario, dimension: int) -> float:
@@ -52,9 +53,8 @@ def power_budget(scenario: Scenario, dimension: int) -> float:
     if uplink.tx_power_dbm is None:
         assert uplink.snr_db is not None, "the scenario names exactly one of the two"
         return power_budget_from_snr(db_to_linear(uplink.snr_db), dimension, CHANNEL_NOISE_STD)
-    slot = slot_duration(dimension, scenario.timing.bandwidth_hz, uplink.iq_packing)
     density = thermal_noise_density(scenario.channel.noise_figure_db)
-    return power_budget_from_watts(dbm_to_watts(uplink.tx_power_dbm), slot, density)
+    return power_budget_from_watts(dbm_to_watts(uplink.tx_power_dbm), airtime(scenario, dimension), density)
 
 
 def joules_per_unit(scenario: Scenario) -> float:
@@ -81,7 +81,7 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 rotating_jammer=uplink.jammer is not None and uplink.jammer.role == "rotating",
                 iq_packing=uplink.iq_packing,
                 fade_threshold=scenario.faults.fade_threshold,
-                airtime=slot_duration(dimension, scenario.timing.bandwidth_hz, uplink.iq_packing),
+                airtime=airtime(scenario, dimension),
                 num_symbols=num_symbols(dimension, uplink.iq_packing),
                 joules_per_unit=joules_per_unit(scenario),
                 gradient_step=_gradient_step(scenario, uplink.clip),

@@ -17,11 +17,12 @@ from wirelessfl.simulation.build.learning import (
     on_device,
 )
 from wirelessfl.simulation.build.mechanism import build_central_noise, build_local_privacy
-from wirelessfl.simulation.build.radio import build_fading, build_uplink, power_budget
+from wirelessfl.simulation.build.network import Pace, build_network
+from wirelessfl.simulation.build.radio import airtime, build_uplink, power_budget
 from wirelessfl.simulation.build.shortfall import check_jammer_power
 from wirelessfl.simulation.faults import AvailabilityModel, BernoulliAvailability, Faults
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.network import Network, Registry
+from wirelessfl.simulation.network import Registry
 from wirelessfl.simulation.run import Simulation, StopRules
 from wirelessfl.simulation.selection import SelectAll, Selection, SelectPoisson, SelectUniform
 from wirelessfl.simulation.server import Deployment
@@ -55,11 +56,11 @@ def build_simulation(
     model = build_model(scenario, population)
     samples = population.sizes
     registry = Registry(samples, int(samples.sum()), power_budget(scenario, model.dimension))
-    csi = scenario.channel.csi
-    network = Network(registry, build_fading(scenario.channel.fading), csi.error_std, csi.estimator, streams)
     statement = build_statement(scenario)
     facts = PrivacyFacts(samples, samples / registry.total_samples, registry.total_samples)
     learner = _learner(scenario, population, model, plan, streams, pause, facts, statement)
+    pace = build_pace(scenario, model.dimension, float(learner.samples_processed(samples).mean()))
+    network = build_network(scenario, registry, streams, pace)
     if state is None:
         state = learner.initial_state(registry.count if scenario.faults.battery_j is not None else 0)
     ledger = Ledger(facts, statement)
@@ -82,7 +83,11 @@ def build_simulation(
         faults=build_faults(scenario.faults),
         learner=learner,
         uplink=uplink,
+        memories=network.memories(),
     )
+    for name, memory in deployment.memories.items():
+        if name in state.memories:
+            memory.restore(state.memories[name])
     stop = StopRules(
         scenario.rounds,
         scenario.stop.accuracy,
@@ -119,6 +124,21 @@ def _learner(
         rounds=scenario.rounds,
         pause=pause,
     )
+
+
+def build_pace(scenario: Scenario, dimension: int, processed: float) -> Pace:
+    """How fast rounds follow each other, by nominal figures.
+
+    Args:
+        scenario: the scenario.
+        dimension: d.
+        processed: samples that an average client passes through the model in a round.
+    """
+    timing, slot = build_timing(scenario.timing), airtime(scenario, dimension)
+    compute = timing.cycles_per_sample * processed / (sum(timing.cpu_hz) / 2) * (1 + timing.straggler_scale)
+    if scenario.timing.deadline_s is not None:
+        compute = min(compute, scenario.timing.deadline_s)
+    return Pace(slot, timing.downlink_time(dimension) + compute + slot)
 
 
 def build_statement(scenario: Scenario) -> Statement:

@@ -87,7 +87,7 @@ class OverTheAir(SlotUplink):
 
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> AirPlan:
         """Draw the channels, let the server plan and the jammer agree."""
-        links = self.network.links(this.clients[ready], this.index)
+        links = self.network.links(this.clients[ready], this.moment)
         _note_links(this, ready, links)
         faded = links.in_deep_fade(self.fade_threshold)
         transmit = self.policy.plan(links.take(~faded), this.index, self.air)
@@ -112,10 +112,12 @@ class OverTheAir(SlotUplink):
         if not isinstance(plan, AirPlan):
             raise TypeError(f"an over-the-air slot was planned by another uplink: {type(plan).__name__}")
         on_the_air = Superposition(self.air.dimension, self.iq_packing)
+        late = self.network.timing_offsets(this.clients[plan.senders], this.index)
         for block in blocks:
             links = plan.links.take(block.positions)
             transmission = self.policy.transmit(plan.transmit, links, block.norm)
-            on_the_air.add(block.updates, links.channel * transmission.tx_gain)
+            offset = None if late is None else late[block.positions]
+            on_the_air.add(block.updates, links.channel * transmission.tx_gain, offset)
             senders = plan.senders[block.positions]
             this.note_training(senders, block)
             self._note_transmission(this, senders, block, transmission)
@@ -129,11 +131,11 @@ class OverTheAir(SlotUplink):
         if self.jamming is None:
             return None
         if not self.rotating_jammer:
-            return self.network.jammer_link(this.index)
+            return self.network.jammer_link(this.moment)
         if jammer is None:
             return None
         position = np.array([jammer])
-        link = self.network.links(this.clients[position], this.index)
+        link = self.network.links(this.clients[position], this.moment)
         _note_links(this, position, link)
         return JammerLink(complex(link.channel[0]), complex(link.estimate[0]))
 

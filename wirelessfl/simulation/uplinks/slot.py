@@ -15,6 +15,7 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.client import slot_client
+from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.jammer import jammer
 from wirelessfl.simulation.messages import SlotGrant
 from wirelessfl.simulation.round import Round
@@ -83,6 +84,7 @@ class SlotUplink(ABC):
         slot_opens = cell.medium.env.event()
         jamming = self._appoint_jammer(cell, this, slot_opens)
         yield from _wait_for_reports(cell, this, slot_opens)
+        this.slot_opens = seconds(cell.medium.now)
         plan = self.plan(this, this.with_status(Status.PARTICIPATED), jamming)
         this.status[plan.silent] = Status.DEEP_FADE
         silent = np.zeros(len(this.clients), dtype=np.bool_)

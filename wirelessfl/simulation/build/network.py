@@ -1,0 +1,233 @@
+"""Channels of a scenario: placement, path loss, fading in time, estimation. Its variants turn dB into numbers.
+
+Clients and jammer have channels of the same laws and streams of their own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import assert_never
+
+import numpy as np
+
+from wirelessfl.errors import DataError, ModelWarning
+from wirelessfl.radio import (
+    FadingModel,
+    GivenPositions,
+    PathLossModel,
+    PlacementLaw,
+    RandomWaypoint,
+    Rayleigh,
+    Rician,
+    jakes_correlation,
+    path_gain,
+)
+from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario.base import CoreVariant
+from wirelessfl.simulation.build.objects import make_object
+from wirelessfl.simulation.build.recordings import load_gains, load_positions
+from wirelessfl.simulation.network import ChannelSource, Network, Receiver, Registry
+from wirelessfl.simulation.propagation import (
+    BlockFading,
+    ClarkeFading,
+    DirectRay,
+    DistanceGain,
+    Draws,
+    Fading,
+    GaussMarkovFading,
+    LargeScale,
+    Placement,
+    Standing,
+    UnitGain,
+    Walking,
+)
+from wirelessfl.streams import Streams
+
+FLAT = 0.1
+"""Airtime times Doppler shift up to which a slot counts as one block of fading (RADIO.md)."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast rounds follow each other.
+
+    Attributes:
+        airtime: seconds of a slot; 0 where updates take no time.
+        round_s: nominal seconds from round to round.
+    """
+
+    airtime: float
+    round_s: float
+
+
+@dataclass(frozen=True)
+class FadingLaws:
+    """The law of small-scale fading of the links of clients and jammer.
+
+    Attributes:
+        clients: of the clients.
+        jammer: of an external jammer.
+    """
+
+    clients: FadingModel
+    jammer: FadingModel
+
+
+def build_network(scenario: Scenario, registry: Registry, streams: Streams, pace: Pace) -> Network:
+    """The network.
+
+    Raises:
+        DataError: a file of gains or positions is missing, damaged or too small.
+        ScenarioError: a law of the user's own cannot be used.
+    """
+    laws = _laws(scenario)
+    _warn_if_not_flat(scenario.channel.correlation, pace)
+
+    def source(law: FadingModel, draws: Draws, placement: Placement) -> ChannelSource:
+        return ChannelSource(
+            large_scale=_large_scale(scenario, placement, draws),
+            fading=_fading_in_time(scenario, law, draws, pace),
+            receiver=_receiver(scenario.channel),
+            draws=draws,
+        )
+
+    clients, jammer = Draws(streams), Draws(streams, "jammer_")
+    return Network(
+        registry=registry,
+        clients=source(laws.clients, clients, build_placement(scenario, clients)),
+        jammer=source(laws.jammer, jammer, _jammer_placement(scenario, jammer)),
+        streams=streams,
+    )
+
+
+def build_fading(fading: CoreVariant | config.ExternalFading) -> FadingModel:
+    """A law of small-scale fading, shipped or the user's own."""
+    law: FadingModel = make_object("channel.fading.model", fading.reference, fading.arguments(), FadingModel)
+    return law
+
+
+def _laws(scenario: Scenario) -> FadingLaws:
+    """The laws of small-scale fading.
+
+    Raises:
+        DataError: a recording is missing, damaged or too small, or lacks the jammer that the scenario has.
+        ScenarioError: a law of the user's own cannot be used.
+    """
+    fading = scenario.channel.fading
+    if not isinstance(fading, config.RecordedFading):
+        law = build_fading(fading)
+        return FadingLaws(law, law)
+    assert fading.file is not None, "the scenario was checked"
+    clients, jammer = load_gains(fading.file, scenario.rounds, scenario.clients.count)
+    if jammer is None and _external_jammer(scenario) is not None:
+        raise DataError(f"channel.fading.file: {fading.file} holds no gains of the jammer, which the scenario has")
+    # Nobody asks for the gains of a jammer that is not there, so that any law may stand for it.
+    return FadingLaws(clients, Rayleigh() if jammer is None else jammer)
+
+
+def build_placement(scenario: Scenario, draws: Draws) -> Placement:
+    """Where the nodes of some streams are."""
+    placement = scenario.channel.placement
+    match placement:
+        case config.RandomWaypointPlacement():
+            walk: RandomWaypoint = make_object(
+                "channel.placement.scheme", placement.reference, placement.arguments(), RandomWaypoint
+            )
+            return Walking(walk, draws)
+        case config.UniformDiscPlacement() | config.HexagonalPlacement():
+            law: PlacementLaw = make_object(
+                "channel.placement.scheme", placement.reference, placement.arguments(), PlacementLaw
+            )
+            return Standing(law, draws)
+        case config.GivenPlacement():
+            points = placement.points_m
+            if points is None:
+                assert placement.file is not None, "the scenario was checked"
+                points = load_positions(placement.file, scenario.clients.count)
+            return Standing(GivenPositions(points), draws)
+        case _:
+            assert_never(placement)
+
+
+def _jammer_placement(scenario: Scenario, draws: Draws) -> Placement:
+    jammer = _external_jammer(scenario)
+    if jammer is not None and jammer.position_m is not None:
+        return Standing(GivenPositions((jammer.position_m,)), draws)
+    return build_placement(scenario, draws)
+
+
+def _external_jammer(scenario: Scenario) -> config.Jammer | None:
+    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
+    return jammer if jammer is not None and jammer.role == "external" else None
+
+
+def _large_scale(scenario: Scenario, placement: Placement, draws: Draws) -> LargeScale:
+    pathloss = scenario.channel.pathloss
+    if isinstance(pathloss, config.NoPathLoss):
+        return UnitGain()
+    model = build_path_loss(pathloss)
+    reference_gain = 1.0
+    if getattr(scenario.uplink, "tx_power_dbm", None) is None:
+        distance = np.array([pathloss.reference_distance_m])
+        reference_gain = float(path_gain(model.loss_db(distance, np.ones(1, dtype=np.bool_)))[0])
+    return DistanceGain(placement, model, reference_gain, draws)
+
+
+def build_path_loss(
+    pathloss: config.FreeSpacePathLoss | config.LogDistancePathLoss | config.Tr38901PathLoss,
+) -> PathLossModel:
+    """The large-scale law."""
+    model: PathLossModel = make_object(
+        "channel.pathloss.model", pathloss.reference, pathloss.arguments(), PathLossModel
+    )
+    return model
+
+
+def _fading_in_time(scenario: Scenario, law: FadingModel, draws: Draws, pace: Pace) -> Fading:
+    in_sight = _law_in_sight(scenario.channel, law)
+    correlation = scenario.channel.correlation
+    if isinstance(correlation, config.IndependentFading):
+        return BlockFading(Rayleigh() if in_sight is not None else law, in_sight, draws)
+    assert isinstance(law, Rayleigh | Rician), "the scenario was checked"
+    scattered = Rician(0.0) if in_sight is not None or isinstance(law, Rayleigh) else law
+    ray = DirectRay(scattered, in_sight, draws)
+    match correlation:
+        case config.GaussMarkovFading():
+            interval = pace.round_s if correlation.interval_s is None else correlation.interval_s
+            return GaussMarkovFading(ray, jakes_correlation(correlation.doppler_hz, interval), draws)
+        case config.ClarkeFading():
+            return ClarkeFading(ray, correlation.doppler_hz, draws)
+        case _:
+            assert_never(correlation)
+
+
+def _law_in_sight(channel: config.Channel, law: FadingModel) -> Rician | None:
+    """The law of links with line of sight, where the path loss knows them apart and the fading does not say otherwise.
+
+    With Rician fading its K counts where there is a line of sight, with Rayleigh fading that of the standard; without
+    one the link is Rayleigh. Any other law holds for all links.
+    """
+    if isinstance(channel.pathloss, config.NoPathLoss):
+        return None
+    rician_k = build_path_loss(channel.pathloss).rician_k
+    if rician_k is None or not isinstance(law, Rayleigh | Rician):
+        return None
+    return law if isinstance(law, Rician) else Rician(rician_k)
+
+
+def _receiver(channel: config.Channel) -> Receiver:
+    csi, sync = channel.csi, channel.sync
+    return Receiver(csi.error_std, csi.estimator, sync.phase_std, sync.max_offset)
+
+
+def _warn_if_not_flat(correlation: config.Correlation, pace: Pace) -> None:
+    if isinstance(correlation, config.IndependentFading) or pace.airtime * correlation.doppler_hz <= FLAT:
+        return
+    warnings.warn(
+        f"channel.correlation.doppler_hz: found {correlation.doppler_hz:g} Hz with a slot of {pace.airtime:.3g} s; the "
+        f"channel changes within the slot, which is simulated as one block of fading. Up to {FLAT:g}/airtime = "
+        f"{FLAT / pace.airtime:.3g} Hz that is a fair picture",
+        ModelWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,183 @@
+"""Gains, positions and presence that a file holds, as the core takes them.
+
+Rounds in files count from 1, clients from 0; −2 stands for the jammer, as in a trace.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.errors import DataError
+from wirelessfl.radio import Recorded
+from wirelessfl.trace import JAMMER_NODE, Status
+from wirelessfl.trace.schema import FORMAT
+
+_KEY_GAINS, _KEY_POSITIONS, _KEY_PRESENCE = (
+    "channel.fading.file",
+    "channel.placement.file",
+    "faults.availability.file",
+)
+
+
+def load_gains(file: str, rounds: int, clients: int) -> tuple[Recorded, Recorded | None]:
+    """Small-scale gains of the clients, and of the jammer where the file has them.
+
+    A trace gives h/√β of what it recorded; an HDF5 file holds ``gain_re`` and ``gain_im`` (round, client), and
+    ``jammer_gain_re`` and ``jammer_gain_im`` (round) if it likes; CSV has the columns round, client, re and im.
+
+    Args:
+        file: path of the file.
+        rounds: M, how many rounds are needed.
+        clients: K, how many clients are needed.
+
+    Raises:
+        DataError: the file is missing or damaged, or holds fewer rounds or clients.
+    """
+    path = _existing(file, _KEY_GAINS)
+    if h5py.is_hdf5(path):
+        gains, jammer = _gains_of_hdf5(path)
+    else:
+        gains, jammer = _gains_of_csv(path)
+    found = (gains.shape[0] - 1, gains.shape[1])
+    if found[0] < rounds or found[1] < clients:
+        raise DataError(
+            f"{_KEY_GAINS}: {file} holds {found[0]} rounds of {found[1]} clients; "
+            f"allowed here: at least {rounds} rounds of {clients} clients"
+        )
+    return Recorded(gains), None if np.all(np.isnan(jammer)) else Recorded(jammer[:, None])
+
+
+def load_positions(file: str, clients: int) -> tuple[tuple[float, float], ...]:
+    """Positions (x, y) in metres from the columns x and y of a CSV file.
+
+    Raises:
+        DataError: the file is missing or damaged, or holds fewer clients.
+    """
+    table = _read_csv(_existing(file, _KEY_POSITIONS), ("x", "y"), _KEY_POSITIONS)
+    if len(table) < clients:
+        raise DataError(f"{_KEY_POSITIONS}: {file} holds {len(table)} positions; allowed here: at least {clients}")
+    return tuple((float(x), float(y)) for x, y in table)
+
+
+def load_presence(file: str, rounds: int, clients: int) -> NDArray[np.bool_]:
+    """Who could be reached, (rounds + 1, clients) with an empty row for round 0.
+
+    CSV with the columns round, client and available (0 or 1), or a trace; whoever is not named in a round is there.
+
+    Raises:
+        DataError: the file is missing or damaged, or holds fewer rounds.
+    """
+    path = _existing(file, _KEY_PRESENCE)
+    if h5py.is_hdf5(path):
+        round_index, client, present = _presence_of_trace(path)
+    else:
+        table = _read_csv(path, ("round", "client", "available"), _KEY_PRESENCE)
+        round_index, client, present = _indices(table, path, _KEY_PRESENCE), table[:, 1].astype(np.int64), table[:, 2]
+    if len(round_index) == 0 or round_index.max() < rounds:
+        held = int(round_index.max(initial=0))
+        raise DataError(f"{_KEY_PRESENCE}: {file} holds {held} rounds; allowed here: at least {rounds}")
+    presence = np.ones((int(round_index.max()) + 1, clients), dtype=np.bool_)
+    known = client < clients
+    presence[round_index[known], client[known]] = present[known] > 0
+    return presence
+
+
+def _gains_of_hdf5(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+    try:
+        with h5py.File(path, "r") as file:
+            if file.attrs.get("format") == FORMAT:
+                return _gains_of_trace(file)
+            gains = np.asarray(file["gain_re"]) + 1j * np.asarray(file["gain_im"])
+            jammer = np.full(len(gains), np.nan, dtype=np.complex128)
+            if "jammer_gain_re" in file:
+                jammer = np.asarray(file["jammer_gain_re"]) + 1j * np.asarray(file["jammer_gain_im"])
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise DataError(f"{_KEY_GAINS}: {path} cannot be read as a trace or a file of gains: {error}") from error
+    if gains.ndim != 2 or jammer.shape != gains.shape[:1]:
+        raise DataError(f"{_KEY_GAINS}: {path}: gain_re and gain_im must be (round, client), jammer gains (round)")
+    return _from_round_one(gains), _from_round_one(jammer)
+
+
+def _gains_of_trace(file: h5py.File) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+    """h/√β; only the jammer's own path gain is not in a trace, so that its channel stands as it is."""
+    rounds = np.asarray(file["round"])
+    ids = np.asarray(file["client_id"])[: len(rounds)]
+    channel = np.asarray(file["channel_re"]) + 1j * np.asarray(file["channel_im"])
+    small_scale = (channel / np.sqrt(np.asarray(file["path_gain"])))[: len(rounds)]
+    gains = np.full((int(rounds.max(initial=0)) + 1, int(ids.max(initial=-1)) + 1), np.nan, dtype=np.complex128)
+    row, slot = np.nonzero(ids >= 0)
+    gains[rounds[row], ids[row, slot]] = small_scale[row, slot]
+    jammer = np.full(len(gains), np.nan, dtype=np.complex128)
+    recorded = np.asarray(file["jammer_channel_re"]) + 1j * np.asarray(file["jammer_channel_im"])
+    jammer[rounds] = recorded[: len(rounds)]
+    return gains, jammer
+
+
+def _gains_of_csv(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+    table = _read_csv(path, ("round", "client", "re", "im"), _KEY_GAINS)
+    round_index, client = _indices(table, path, _KEY_GAINS), table[:, 1].astype(np.int64)
+    value = table[:, 2] + 1j * table[:, 3]
+    gains = np.full((int(round_index.max()) + 1, int(client.max()) + 1), np.nan, dtype=np.complex128)
+    jammer = np.full(len(gains), np.nan, dtype=np.complex128)
+    of_jammer = client == JAMMER_NODE
+    gains[round_index[~of_jammer], client[~of_jammer]] = value[~of_jammer]
+    jammer[round_index[of_jammer]] = value[of_jammer]
+    return gains, jammer
+
+
+def _presence_of_trace(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    try:
+        with h5py.File(path, "r") as file:
+            if file.attrs.get("format") != FORMAT:
+                raise DataError(f"{_KEY_PRESENCE}: {path} is no trace; allowed: a trace or a CSV file")
+            rounds = np.asarray(file["round"])
+            ids, status = (np.asarray(file[name])[: len(rounds)] for name in ("client_id", "status"))
+    except (OSError, KeyError) as error:
+        raise DataError(f"{_KEY_PRESENCE}: {path} cannot be read: {error}") from error
+    row, slot = np.nonzero(ids >= 0)
+    present = (status[row, slot] != Status.UNAVAILABLE).astype(np.float64)
+    return rounds[row], ids[row, slot], present
+
+
+def _from_round_one(gains: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """An empty row for round 0 in front."""
+    nothing = np.full((1, *gains.shape[1:]), np.nan, dtype=np.complex128)
+    return np.concatenate([nothing, gains.astype(np.complex128)])
+
+
+def _indices(table: NDArray[np.float64], path: Path, key: str) -> NDArray[np.int64]:
+    """The rounds of a table, after a check of rounds and clients."""
+    round_index, client = table[:, 0], table[:, 1]
+    whole = np.all(table[:, :2] == np.floor(table[:, :2]))
+    if not whole or np.any(round_index < 1) or np.any((client < 0) & (client != JAMMER_NODE)):
+        raise DataError(f"{key}: {path}: rounds must be whole numbers from 1, clients from 0 (or −2, the jammer)")
+    return round_index.astype(np.int64)
+
+
+def _read_csv(path: Path, columns: tuple[str, ...], key: str) -> NDArray[np.float64]:
+    """(rows, columns) numbers from a CSV file whose first line names its columns, in any order."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            header = [name.strip() for name in file.readline().split(",")]
+            missing = [name for name in columns if name not in header]
+            if missing:
+                raise DataError(f"{key}: {path} has the columns {header}; allowed: {', '.join(columns)}")
+            order = [header.index(name) for name in columns]
+            lines = [line for line in file if line.strip()]
+        table = np.array([[float(cell) for cell in line.split(",")] for line in lines])[:, order]
+    except (OSError, ValueError, IndexError) as error:
+        raise DataError(f"{key}: {path} cannot be read as numbers in columns {', '.join(columns)}: {error}") from error
+    if not np.all(np.isfinite(table)):
+        raise DataError(f"{key}: {path} holds numbers that are not finite")
+    return table
+
+
+def _existing(file: str, key: str) -> Path:
+    path = Path(file)
+    if not path.is_file():
+        raise DataError(f"{key}: found no file {file}")
+    return path

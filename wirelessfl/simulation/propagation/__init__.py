@@ -1,0 +1,34 @@
+"""Links over simulated time: where nodes are, what the way costs, how it fades, and what of that is remembered.
+
+Each part is asked for some nodes at a moment and answers for these alone. Where the answer depends on an earlier one
+(a correlated fade, a moving node, a shadow that follows it), a ``NodeMemory`` holds one row for each node that was
+ever asked; asking twice in a round gives the same answer.
+"""
+
+from __future__ import annotations
+
+from wirelessfl.simulation.propagation.draws import Draws, Moment
+from wirelessfl.simulation.propagation.fading import BlockFading, ClarkeFading, DirectRay, Fading, GaussMarkovFading
+from wirelessfl.simulation.propagation.large_scale import DistanceGain, LargeScale, LargeScaleGains, UnitGain
+from wirelessfl.simulation.propagation.memory import Memory, NodeMemory, forgotten
+from wirelessfl.simulation.propagation.placement import Placement, Standing, Walking
+
+__all__ = [
+    "BlockFading",
+    "ClarkeFading",
+    "DirectRay",
+    "DistanceGain",
+    "Draws",
+    "Fading",
+    "GaussMarkovFading",
+    "LargeScale",
+    "LargeScaleGains",
+    "Memory",
+    "Moment",
+    "NodeMemory",
+    "Placement",
+    "Standing",
+    "UnitGain",
+    "Walking",
+    "forgotten",
+]

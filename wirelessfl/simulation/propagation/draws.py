@@ -1,0 +1,40 @@
+"""When links are asked for, and whose random streams answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.streams import NodeStream, Streams
+
+
+@dataclass(frozen=True)
+class Moment:
+    """An instant of the simulation.
+
+    Attributes:
+        round_index: the round, from 1.
+        time_s: simulated seconds, when the slot opens.
+    """
+
+    round_index: int
+    time_s: float
+
+
+@dataclass(frozen=True)
+class Draws:
+    """The streams of one kind of links; clients and jammer have streams of their own.
+
+    Attributes:
+        streams: randomness of the run.
+        kind: prefix of every purpose; empty for the clients.
+    """
+
+    streams: Streams
+    kind: str = ""
+
+    def nodes(self, purpose: str, round_index: int, nodes: NDArray[np.int64]) -> NodeStream:
+        """The stream of a purpose in a round; round 0 for what is drawn once."""
+        return self.streams.nodes(f"{self.kind}{purpose}", round_index, nodes)

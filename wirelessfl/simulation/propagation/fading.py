@@ -1,0 +1,165 @@
+"""Small-scale fading of links over rounds and time, mean power 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.errors import DataError
+from wirelessfl.radio import FadingModel, Rayleigh, Rician, clarke_gains, gauss_markov
+from wirelessfl.simulation.propagation.draws import Draws, Moment
+from wirelessfl.simulation.propagation.memory import NodeMemory
+
+
+class Fading(Protocol):
+    """Gains over time."""
+
+    def gains(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
+    ) -> NDArray[np.complex128]:
+        """(n,) gains of mean power 1 at a moment; asked twice in a round, the same."""
+        ...
+
+    def law_of(self, in_sight: bool) -> FadingModel:
+        """The law of a gain at one instant, with or without line of sight."""
+        ...
+
+
+@dataclass(frozen=True)
+class BlockFading:
+    """A fresh draw for each link and round.
+
+    Attributes:
+        law: of a link.
+        in_sight: law of a link with line of sight; None where that makes no difference.
+        draws: streams of the links.
+    """
+
+    law: FadingModel
+    in_sight: Rician | None
+    draws: Draws
+
+    def gains(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
+    ) -> NDArray[np.complex128]:
+        """(n,) independent gains.
+
+        Raises:
+            DataError: the law is a recording that does not hold them.
+        """
+        stream = self.draws.nodes("fading", moment.round_index, nodes)
+        try:
+            gains = self.law.draw(stream)
+        except ValueError as error:
+            raise DataError(f"channel.fading: {error}") from error
+        return gains if self.in_sight is None else np.where(line_of_sight, self.in_sight.draw(stream), gains)
+
+    def law_of(self, in_sight: bool) -> FadingModel:
+        """One of the two laws."""
+        return self.in_sight if in_sight and self.in_sight is not None else self.law
+
+
+@dataclass(frozen=True)
+class DirectRay:
+    """The line of sight beside a scattered part that is correlated in time; its phase is drawn once a link.
+
+    Attributes:
+        law: Rician factor of a link; 0 is Rayleigh.
+        in_sight: that of a link with line of sight; None where that makes no difference.
+        draws: streams of the links.
+    """
+
+    law: Rician
+    in_sight: Rician | None
+    draws: Draws
+
+    def beside(
+        self, scatter: NDArray[np.complex128], nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_]
+    ) -> NDArray[np.complex128]:
+        """(n,) gains from the scattered parts, CN(0, 1)."""
+        phase = 2 * np.pi * self.draws.nodes("direct_ray", 0, nodes).uniform()[:, 0]
+        gains = self.law.around(scatter, phase)
+        if self.in_sight is None:
+            return gains
+        return np.where(line_of_sight, self.in_sight.around(scatter, phase), gains)
+
+    def law_of(self, in_sight: bool) -> FadingModel:
+        """The law of a gain at one instant."""
+        law = self.in_sight if in_sight and self.in_sight is not None else self.law
+        return Rayleigh() if law.rician_k == 0 else law
+
+
+def _no_gains() -> NodeMemory:
+    return NodeMemory(scatter=0j, round=0)
+
+
+@dataclass
+class GaussMarkovFading:
+    """First-order recursion over rounds.
+
+    Attributes:
+        ray: the direct part of the links.
+        correlation: ρ between two successive rounds.
+        draws: streams of the links.
+        last: scattered part of each link in the round it was last used in.
+    """
+
+    ray: DirectRay
+    correlation: float
+    draws: Draws
+    last: NodeMemory = field(default_factory=_no_gains)
+
+    def gains(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
+    ) -> NDArray[np.complex128]:
+        """(n,) gains, carried over the rounds in which a link was not used."""
+        known, before = self.last.recall(nodes)
+        rounds_since = np.where(known, moment.round_index - before["round"], np.inf)
+        innovation = self.draws.nodes("fading", moment.round_index, nodes).complex_normal()[:, 0]
+        stepped = gauss_markov(before["scatter"], np.maximum(rounds_since, 1.0), self.correlation, innovation)
+        scatter = np.where(rounds_since > 0, stepped, before["scatter"])
+        self.last.write(nodes, scatter=scatter, round=np.full(len(nodes), moment.round_index))
+        return self.ray.beside(scatter, nodes, line_of_sight)
+
+    def law_of(self, in_sight: bool) -> FadingModel:
+        """The law of a gain at one instant."""
+        return self.ray.law_of(in_sight)
+
+    def state(self) -> dict[str, Any]:
+        """The last gains."""
+        return self.last.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.last.restore(state)
+
+
+@dataclass(frozen=True)
+class ClarkeFading:
+    """Isotropic scattering at simulated time, in closed form: nothing has to be remembered.
+
+    Attributes:
+        ray: the direct part of the links.
+        doppler_hz: f_D.
+        draws: streams of the links.
+    """
+
+    ray: DirectRay
+    doppler_hz: float
+    draws: Draws
+
+    def gains(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
+    ) -> NDArray[np.complex128]:
+        """(n,) gains at the moment's time."""
+        times = np.full(len(nodes), moment.time_s)
+        scatter = clarke_gains(times, self.doppler_hz, self.draws.nodes("fading", 0, nodes))
+        return self.ray.beside(scatter, nodes, line_of_sight)
+
+    def law_of(self, in_sight: bool) -> FadingModel:
+        """The law of a gain at one instant."""
+        return self.ray.law_of(in_sight)

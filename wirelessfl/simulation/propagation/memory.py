@@ -1,0 +1,81 @@
+"""What is remembered of nodes from round to round: a table with a row for each node that was ever asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@runtime_checkable
+class Memory(Protocol):
+    """A part of the simulation that remembers; the checkpoint holds its state."""
+
+    def state(self) -> dict[str, Any]:
+        """All that is remembered, as arrays, numbers and mappings."""
+        ...
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; the inverse of ``state``."""
+        ...
+
+
+@contextmanager
+def forgotten(memories: Mapping[str, Memory]) -> Iterator[None]:
+    """Whatever happens inside leaves no trace in the memories."""
+    before = {name: memory.state() for name, memory in memories.items()}
+    try:
+        yield
+    finally:
+        for name, memory in memories.items():
+            memory.restore(before[name])
+
+
+class NodeMemory:
+    """Columns of numbers about nodes.
+
+    Reading and writing take as many steps as nodes are named, the state as many as were ever written; registered
+    nodes that never took part have no row.
+    """
+
+    def __init__(self, **unknown: Any) -> None:
+        """An empty table; ``unknown`` gives, by column, what stands for a node that was never written."""
+        self._unknown = {name: np.asarray(value) for name, value in unknown.items()}
+        self._row_of: dict[int, int] = {}
+        self._columns = {name: value[None].copy() for name, value in self._unknown.items()}
+
+    def recall(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
+        """Which nodes (n,) are known, and the columns (n, ...) of all of them."""
+        rows = np.array([self._row_of.get(node, -1) for node in nodes.tolist()], dtype=np.int64)
+        known = rows >= 0
+        columns = {name: column[rows] for name, column in self._columns.items()}
+        for name, values in columns.items():
+            values[~known] = self._unknown[name]
+        return known, columns
+
+    def write(self, nodes: NDArray[np.int64], **columns: NDArray[Any]) -> None:
+        """Put (n, ...) values into the rows of nodes, for every column."""
+        rows = np.array([self._row_of.setdefault(node, len(self._row_of)) for node in nodes.tolist()], dtype=np.int64)
+        for name, values in columns.items():
+            column = self._columns[name]
+            if len(self._row_of) > len(column):
+                more = max(len(self._row_of), 2 * len(column)) - len(column)
+                column = np.concatenate([column, np.repeat(self._unknown[name][None], more, axis=0)])
+                self._columns[name] = column
+            column[rows] = values
+
+    def state(self) -> dict[str, Any]:
+        """The nodes in the order of their first appearance, and their rows."""
+        size = len(self._row_of)
+        nodes = np.fromiter(self._row_of, dtype=np.int64, count=size)
+        return {"nodes": nodes, **{name: column[:size].copy() for name, column in self._columns.items()}}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state of a table with the same columns."""
+        self._row_of = {node: row for row, node in enumerate(np.asarray(state["nodes"]).tolist())}
+        self._columns = {
+            name: np.concatenate([np.asarray(state[name]), value[None]]) for name, value in self._unknown.items()
+        }
