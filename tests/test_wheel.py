@@ -1,0 +1,62 @@
+"""The wheel carries the scenarios and channels, and finds them where it is installed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built and unpacked as an installation would."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = folder.glob("wirelessfl-*.whl")
+    target = folder / "site-packages"
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
+    return target
+
+
+def test_everything_shipped_is_inside(installed: Path) -> None:
+    for shelf in ("scenarios", "channels"):
+        shipped = {path.relative_to(ROOT / shelf) for path in (ROOT / shelf).rglob("*.yaml")}
+        inside = installed / "wirelessfl" / "shipped" / shelf
+        assert {path.relative_to(inside) for path in inside.rglob("*.yaml")} == shipped
+    assert (installed / "wirelessfl" / "py.typed").exists()
+
+
+def test_a_scenario_is_found_by_name_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
+    code = (
+        "import wirelessfl, wirelessfl.scenario as s; print(wirelessfl.__file__); "
+        "print(s.load_scenario('quickstart', ['channel.profile=rayleigh-normalised']).name)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(installed), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    where, name = done.stdout.splitlines()
+    assert Path(where).is_relative_to(installed) and name == "quickstart"
+
+
+def test_the_checkout_runs_the_command_line(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "cli.py"), "scenarios", "list"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and "quickstart" in done.stdout
