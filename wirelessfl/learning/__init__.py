@@ -12,8 +12,8 @@ from wirelessfl.learning.cohort import (
     SampleGradients,
     StepContext,
     TransformState,
+    add_normal,
     automatic_chunk,
-    fill_normal,
     train_cohort,
 )
 from wirelessfl.learning.data import Dataset, Examples, load_dataset
@@ -67,6 +67,7 @@ __all__ = [
     "TemperedSigmoid",
     "TransformState",
     "Upcycled",
+    "add_normal",
     "automatic_chunk",
     "check_module",
     "classes_partition",
@@ -74,7 +75,6 @@ __all__ = [
     "cnn_mnist",
     "dirichlet_partition",
     "evaluate",
-    "fill_normal",
     "iid_partition",
     "load_dataset",
     "logistic",

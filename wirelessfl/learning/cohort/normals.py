@@ -22,32 +22,57 @@ _ALIGNED = 32  # so that both halves of a tile begin on a cache line
 _SMALLEST = torch.tensor(2.0**-32)
 
 
-def fill_normal(
-    out: Tensor, streams: Streams, purpose: str, round_index: int, clients: NDArray[np.int64], step: int
+def add_normal(
+    out: Tensor,
+    std: Tensor,
+    streams: Streams,
+    purpose: str,
+    round_index: int,
+    clients: NDArray[np.int64],
+    step: int,
 ) -> Tensor:
-    """Fill ``out`` (k, d) with standard normals, and return it.
+    """Add std_i · N(0, 1), independently, to every element of row i of ``out`` (k, d), and return it.
 
-    Row i is a function of the seed, the purpose, the round, ``clients[i]`` and the step alone; not of the other
-    rows, and a shorter row is not the beginning of a longer one. On a CUDA device the numbers come from torch's
-    generator there, with the same guarantee, and are others than on a CPU.
+    The noise of row i is a function of the seed, the purpose, the round, ``clients[i]``, the step and d alone, not
+    of the other rows. (torch's CPU generator looks at the lowest 32 bits of a seed: with one seed a row, hundreds
+    of thousands of rows are enough for two of them to get the same noise.) On a CUDA device the numbers come from
+    torch's generator there, whose seed has 64 bits; they are others than on a CPU.
+
+    Args:
+        out: (k, d), changed in place.
+        std: (k,).
+        streams: The run's random streams.
+        purpose: Names the stream.
+        round_index: Communication round.
+        clients: (k,) whose noise this is.
+        step: Local step.
     """
     if out.is_cuda:
-        for row, client in zip(out, clients.tolist(), strict=True):
-            seed = streams.torch_seed(f"{purpose}/{step}", round_index, client)
-            row.normal_(generator=torch.Generator(out.device).manual_seed(seed))
-        return out
+        return _add_on_cuda(out, std, streams, f"{purpose}/{step}", round_index, clients)
     dimension = out.shape[1]
     tiles = -(-dimension // _AT_ONCE)
     width = -(-dimension // (tiles * _ALIGNED)) * _ALIGNED
     height = max(1, min(len(out), _AT_ONCE // width))
     key = _key(streams, purpose, round_index)
     tile = _Tile(height, width)
+    scale = std.float()[:, None]
     for top in range(0, len(out), height):
         rows = [_keystream(key, client, step) for client in clients[top : top + height].tolist()]
         if len(rows) < height:
             tile = _Tile(len(rows), width)
         for left in range(0, dimension, width):
-            tile.fill(out[top : top + height, left : left + width], rows)
+            tile.add_to(out[top : top + height, left : left + width], scale[top : top + height], rows)
+    return out
+
+
+def _add_on_cuda(
+    out: Tensor, std: Tensor, streams: Streams, purpose: str, round_index: int, clients: NDArray[np.int64]
+) -> Tensor:
+    noise = torch.empty_like(out[:1]).squeeze(0)
+    generator = torch.Generator(out.device)
+    for row, scale, client in zip(out, std, clients.tolist(), strict=True):
+        generator.manual_seed(streams.torch_seed(purpose, round_index, client))
+        row.addcmul_(noise.normal_(generator=generator), scale)
     return out
 
 
@@ -67,28 +92,24 @@ class _Tile:
         self._words = [row.data for row in bits.numpy().view(np.uint8)]
         self._zeros = bytes(8 * half)
 
-    def fill(self, out: Tensor, rows: list[CipherContext]) -> None:
-        """Fill ``out`` (rows, at most width) with standard normals, from one stream a row."""
+    def add_to(self, out: Tensor, scale: Tensor, rows: list[CipherContext]) -> None:
+        """Add normals, ``scale`` (rows, 1) times, to ``out`` (rows, at most width); one stream a row."""
         for stream, words in zip(rows, self._words, strict=True):
             stream.update_into(self._zeros, words)
-        self.box_muller(self._radius_bits, self._angle_bits, out)
+        cosine, sine = self.box_muller(self._radius_bits, self._angle_bits, scale)
+        first, second = out[:, : self._half], out[:, self._half :]
+        first += cosine[:, : first.shape[1]]
+        second += sine[:, : second.shape[1]]
 
-    def box_muller(self, radius_bits: Tensor, angle_bits: Tensor, out: Tensor) -> None:
-        """Normals ``out`` (rows, at most width) from words (rows, half) of either kind."""
+    def box_muller(self, radius_bits: Tensor, angle_bits: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+        """Two independent normals (rows, half) from words of either kind (rows, half), times ``scale`` (rows, 1)."""
         radius, angle, cosine = self._radius, self._angle, self._cosine
         radius.copy_(radius_bits).abs_()
         torch.add(_SMALLEST, radius, alpha=2.0**-31, out=radius)
-        radius.log_().mul_(-2.0).sqrt_()
+        radius.log_().mul_(-2.0).sqrt_().mul_(scale)
         angle.copy_(angle_bits).mul_(math.pi * 2.0**-31)
-        torch.cos(angle, out=cosine)
-        angle.sin_()
-        for first, direction in ((0, cosine), (self._half, angle)):
-            part = out[:, first : first + self._half]
-            count = part.shape[1]
-            if count == self._half:
-                torch.mul(direction, radius, out=part)
-            else:
-                torch.mul(direction[:, :count], radius[:, :count], out=part)
+        torch.cos(angle, out=cosine).mul_(radius)
+        return cosine, angle.sin_().mul_(radius)
 
 
 def _key(streams: Streams, purpose: str, round_index: int) -> algorithms.AES:
