@@ -53,7 +53,6 @@ BAD = {
     "wavelet | zcdp; did you mean gaussian?",
     "training: {privacy: {mechanism: gaussian, clip: 0}}": "training.privacy.clip: found 0; allowed: a number above 0",
     "training: {privacy: {mechanism: gaussian, epsilon: 0}}": "training.privacy.epsilon: found 0; allowed: a number above 0",
-    "privacy: {delta: 1}": "privacy.delta: found 1; allowed: a number",
     "channel: {fading: rayleigh}": "channel.fading: found rayleigh; allowed: a mapping such as {model: rayleigh}; model:"
     f" {FADINGS}; did you mean {{model: rayleigh}}?",
     "model: null": "model: found null; allowed: a mapping such as {name: mlp}; name: mlp |",

@@ -13,6 +13,9 @@ from wirelessfl.privacy import Release
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.trace import Status
 
+LOCAL_STATISTICS = ("clip_norm", "clipped_share", "noise_multiplier")
+"""What private training says of each step that the trace keeps, as means over the steps."""
+
 
 @dataclass
 class Round:
@@ -58,6 +61,11 @@ class Round:
         self.put("update_norm_raw", positions, block.norm_raw)
         self.put("update_norm", positions, block.norm)
         self.train_loss[positions] = block.train_loss
+        for name, per_step in block.statistics.items():
+            if name in LOCAL_STATISTICS:
+                taken = np.isfinite(per_step)
+                total = np.sum(per_step, axis=1, where=taken)
+                self.put(name, positions, total / np.where(taken.any(axis=1), taken.sum(axis=1), np.nan))
 
     def with_status(self, status: Status) -> NDArray[np.int64]:
         """Positions of the clients in a status."""
