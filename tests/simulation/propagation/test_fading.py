@@ -1,0 +1,104 @@
+"""Small-scale fading over rounds and time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from tests.statistics import assert_follows, assert_mean, shifted
+from wirelessfl.errors import DataError
+from wirelessfl.radio import Rayleigh, Recorded, Rician
+from wirelessfl.simulation.propagation import (
+    BlockFading,
+    ClarkeFading,
+    DirectRay,
+    Draws,
+    Fading,
+    GaussMarkovFading,
+    Moment,
+)
+from wirelessfl.streams import Streams
+
+COUNT = 40_000
+NODES = np.arange(COUNT)
+BLIND = np.zeros(COUNT, dtype=np.bool_)
+SEEN = ~BLIND
+DRAWS = Draws(Streams(shifted(91)))
+SCATTERED = DirectRay(Rician(0.0), None, DRAWS)
+K = 4.0
+
+
+def fadings(ray: DirectRay = SCATTERED) -> list[Fading]:
+    block = BlockFading(Rayleigh() if ray.law == Rician(0.0) else ray.law, ray.in_sight, DRAWS)
+    return [block, GaussMarkovFading(ray, 0.6, DRAWS), ClarkeFading(ray, 5.0, DRAWS)]
+
+
+def correlation(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Samples whose mean is the real part of E h₁* h₂, of variance at most 1 for CN(0, 1) gains."""
+    return np.asarray((first.conj() * second).real)
+
+
+@pytest.mark.parametrize("fading", fadings(), ids=lambda fading: type(fading).__name__)
+def test_at_any_moment_scattered_gains_are_rayleigh(fading: Fading) -> None:
+    for moment in (Moment(1, 0.3), Moment(2, 0.9), Moment(7, 4.0)):
+        gains = fading.gains(NODES, BLIND, moment)
+        assert_follows(np.abs(gains) ** 2, stats.expon.cdf)
+        np.testing.assert_array_equal(fading.gains(NODES, BLIND, moment), gains)
+
+
+@pytest.mark.parametrize("fading", fadings(DirectRay(Rician(0.0), Rician(K), DRAWS)), ids=lambda f: type(f).__name__)
+def test_line_of_sight_selects_rician(fading: Fading) -> None:
+    seen = NODES % 2 == 0
+    power = np.abs(fading.gains(NODES, seen, Moment(1, 0.1))) ** 2
+    # |h|² of a Rician gain is noncentral chi-square over 2(K + 1), with 2 degrees of freedom and noncentrality 2K.
+    assert_follows(power[seen], stats.ncx2(2, 2 * K, scale=1 / (2 * (K + 1))).cdf)
+    assert_follows(power[~seen], stats.expon.cdf)
+    assert fading.law_of(True) == Rician(K) and fading.law_of(False) == Rayleigh()
+
+
+def test_gauss_markov_correlates_as_stated_also_over_rounds_left_out() -> None:
+    rho = 0.6
+    fading = GaussMarkovFading(SCATTERED, rho, DRAWS)
+    first = fading.gains(NODES, BLIND, Moment(1, 0.0))
+    second = fading.gains(NODES, BLIND, Moment(2, 0.0))
+    fifth = fading.gains(NODES, BLIND, Moment(5, 0.0))
+    assert_mean(correlation(first, second), rho, 1.0)
+    assert_mean(correlation(second, fifth), rho**3, 1.0)
+    assert_mean(correlation(first, fifth), rho**4, 1.0)
+
+
+def test_gauss_markov_does_not_depend_on_who_else_is_active() -> None:
+    together, alone = GaussMarkovFading(SCATTERED, 0.6, DRAWS), GaussMarkovFading(SCATTERED, 0.6, DRAWS)
+    for round_index in (1, 2, 6):
+        everyone = together.gains(NODES[:9], BLIND[:9], Moment(round_index, 0.0))
+        np.testing.assert_array_equal(alone.gains(NODES[4:5], BLIND[4:5], Moment(round_index, 0.0)), everyone[4:5])
+
+
+@pytest.mark.parametrize("lag", [0.01, 0.05, 0.0765, 0.2, 0.5])
+def test_clarke_is_bessel_at_the_slots_times(lag: float) -> None:
+    fading = ClarkeFading(SCATTERED, 5.0, DRAWS)
+    first, second = (fading.gains(NODES, BLIND, Moment(1, time)) for time in (2.0, 2.0 + lag))
+    assert_mean(correlation(first, second), float(special.j0(2 * np.pi * 5.0 * lag)), 1.0)
+
+
+def test_clarke_does_not_mind_rounds() -> None:
+    fading = ClarkeFading(SCATTERED, 5.0, DRAWS)
+    np.testing.assert_array_equal(
+        fading.gains(NODES[:5], BLIND[:5], Moment(1, 2.0)), fading.gains(NODES[:5], BLIND[:5], Moment(8, 2.0))
+    )
+
+
+def test_a_direct_ray_keeps_its_phase() -> None:
+    ray = DirectRay(Rician(1e12), None, DRAWS)
+    fading = GaussMarkovFading(ray, 0.0, DRAWS)
+    first, second = (fading.gains(NODES[:50], SEEN[:50], Moment(m, 0.0)) for m in (1, 2))
+    np.testing.assert_allclose(first, second, atol=1e-4)
+    assert np.std(np.angle(first)) > 1
+
+
+def test_a_recording_that_lacks_a_gain_is_a_fault_of_the_data() -> None:
+    law = Recorded(np.full((3, 2), np.nan + 0j))
+    fading = BlockFading(law, None, DRAWS)
+    with pytest.raises(DataError, match=r"channel\.fading: the recording holds no gain for node 1 in round 2"):
+        fading.gains(np.array([1]), BLIND[:1], Moment(2, 0.0))

@@ -1,0 +1,91 @@
+"""Every part that remembers: cut off after any round, saved, restored, it goes on to the same bits."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.simulation.scenarios import PLAN, small
+from wirelessfl.errors import RunInterrupted
+from wirelessfl.scenario import Scenario
+from wirelessfl.simulation import Round, SimulationState, build_simulation
+from wirelessfl.trace import EventBatch, load_checkpoint, save_checkpoint
+
+MOVING = {"scheme": "random_waypoint", "radius_m": 200.0, "min_speed": 4e3, "max_speed": 9e3}
+"""So fast that waypoints are reached between two of these short rounds."""
+SELECTION = {"scheme": "uniform", "count": 3}
+URBAN = {"model": "log_distance", "shadowing_db": 6.0, "decorrelation_m": 20.0}
+JAMMER = {"epsilon": 1.0}
+
+STATEFUL: dict[str, Scenario] = {
+    "gauss_markov": small(channel__correlation={"model": "gauss_markov"}, uplink__jammer=JAMMER),
+    "random_waypoint": small(channel__placement=MOVING, channel__pathloss=URBAN, uplink__jammer=JAMMER),
+    "clarke on the move": small(
+        channel__placement=MOVING, channel__pathloss=URBAN, channel__correlation={"model": "clarke"}
+    ),
+}
+SCENARIOS = {
+    name: scenario.model_copy(update={"rounds": 6, "clients": small(clients__selection=SELECTION).clients})
+    for name, scenario in STATEFUL.items()
+}
+
+
+def play(
+    scenario: Scenario, stop_after: int | None = None, state: SimulationState | None = None
+) -> tuple[SimulationState, list[Round], list[EventBatch]]:
+    """Run from a state, to the end or up to a round."""
+    simulation = build_simulation(scenario, PLAN, state)
+    rounds: list[Round] = []
+    events: list[EventBatch] = []
+
+    def keep(this: Round, batch: EventBatch) -> None:
+        rounds.append(this)
+        events.append(batch)
+        if this.index == stop_after:
+            raise RunInterrupted
+
+    with suppress(RunInterrupted):
+        simulation.run(keep)
+    return simulation.state, rounds, events
+
+
+def bits(value: Any) -> Any:
+    """A value as what two runs must agree in."""
+    if isinstance(value, dict):
+        return {name: bits(item) for name, item in value.items() if name != "wall_time"}
+    return np.asarray(value).tobytes()
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("stop_after", [1, 4])
+def test_a_run_that_is_cut_off_goes_on_to_the_same_bits(name: str, stop_after: int, tmp_path: Path) -> None:
+    whole, rounds, events = play(SCENARIOS[name])
+    first, _, _ = play(SCENARIOS[name], stop_after)
+    save_checkpoint(tmp_path / "checkpoint.bin", first.as_mapping())
+    restored = SimulationState.from_mapping(load_checkpoint(tmp_path / "checkpoint.bin"))
+    assert bits(restored.as_mapping()) == bits(first.as_mapping())
+    resumed, rest, their_events = play(SCENARIOS[name], None, restored)
+    assert bits(resumed.as_mapping()) == bits(whole.as_mapping())
+    for one, other in zip(rounds[stop_after:], rest, strict=True):
+        assert bits(one.values) == bits(other.values)
+        assert bits(one.slots) == bits(other.slots)
+        assert bits(one.status) == bits(other.status)
+    for one_batch, other_batch in zip(events[stop_after:], their_events, strict=True):
+        assert bits(vars(one_batch)) == bits(vars(other_batch))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_what_is_remembered_is_used_and_grows_with_the_active_only(name: str) -> None:
+    state, _, _ = play(SCENARIOS[name], 2)
+    before = state.memories
+    assert before and any(len(bits(memory)) for memory in before.values())
+    seen = {int(node) for memory in before.values() for node in memory.get("nodes", ())}
+    assert len(seen) <= 6
+    forgetful = SimulationState.from_mapping({**state.as_mapping(), "memories": {}})
+    _, forgotten, _ = play(SCENARIOS[name], None, forgetful)
+    _, kept, _ = play(SCENARIOS[name])
+    assert bits(forgotten[-1].slots) != bits(kept[-1].slots), "a state without memories gives the same run"
