@@ -30,7 +30,9 @@ def compute(task: Task, topic: str) -> Outcome:
     """Compute a run inside a worker of the cluster, with the threads that the worker has."""
     worker = importlib.import_module("distributed").get_worker()
     threads = task.threads or worker.state.nthreads
-    return run_task(replace(task, threads=threads), lambda progress: worker.log_event(topic, asdict(progress)))
+    return run_task(
+        replace(task, threads=threads), lambda progress: worker.log_event(topic, {"progress": asdict(progress)})
+    )
 
 
 class ClusterWorkers:
@@ -42,8 +44,10 @@ class ClusterWorkers:
         Raises:
             InputError: neither an address nor slurm.
         """
-        if scheduler != SLURM and not re.fullmatch(r"[a-z]+://\S+", scheduler):
-            raise InputError(f"--scheduler: found {scheduler!r}; allowed: tcp://HOST:PORT (or tls://), or {SLURM}")
+        if scheduler != SLURM and not re.fullmatch(r"(tcp|tls)://\S+:\d{1,5}", scheduler):
+            raise InputError(
+                f"--scheduler: found {scheduler!r}; allowed: tcp://HOST:PORT, tls://HOST:PORT or {SLURM}"
+            )
         self._scheduler = scheduler
         self._jobs = jobs
         self._resources = ExitStack()
@@ -62,16 +66,16 @@ class ClusterWorkers:
         address = self._resources.enter_context(_slurm_cluster(self._jobs)) if self._scheduler == SLURM else None
         try:
             client = distributed.Client(address or self._scheduler, timeout=CONNECT_TIMEOUT_S, set_as_default=False)
-        except ValueError as error:
-            raise InputError(f"--scheduler: found {self._scheduler!r}; allowed: tcp://HOST:PORT ({error})") from error
         except OSError as error:
             raise InfeasibleError(
                 f"no Dask scheduler answered at {self._scheduler} within {CONNECT_TIMEOUT_S:g} s; "
                 "is it running, and can this machine reach it?"
             ) from error
+        except (TypeError, ValueError) as error:  # such as TLS without certificates
+            raise InputError(f"--scheduler: {self._scheduler} cannot be used: {error}") from error
         self._client = self._resources.enter_context(client)
         self._topic = f"wirelessfl-{client.id}"
-        client.subscribe_topic(self._topic, lambda event: self._inbox.put(Progress(**event[1])))
+        client.subscribe_topic(self._topic, lambda event: self._inbox.put(Progress(**event[1]["progress"])))
         return self
 
     def submit(self, task: Task) -> None:

@@ -126,6 +126,7 @@ class _Session:
         self._on_message = on_message
         self._outcomes: dict[str, Outcome] = {}
         self._stops: Counter[str] = Counter()
+        self._begun = False
 
     def find_finished(self) -> None:
         """Take over what is complete on disk."""
@@ -140,12 +141,15 @@ class _Session:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """The record on disk tells the truth before the work, and after it, however it ends."""
-        self._folder.write_record(self.study().as_mapping())
+        """The record on disk tells the truth after the work, however it ends."""
         try:
             yield
         finally:
-            self._folder.write_record(self.study().as_mapping())
+            if self._begun:
+                self._write_record()
+
+    def _write_record(self) -> None:
+        self._folder.write_record(self.study().as_mapping())
 
     def work(self, pool: Workers, make_task: _TaskMaker, interrupts: Interrupts) -> None:
         """Have every unfinished run computed.
@@ -154,6 +158,8 @@ class _Session:
             RunInterrupted: a signal came.
             InfeasibleError: a run failed and that is to stop the study, or nobody is left to compute.
         """
+        self._write_record()
+        self._begun = True
         open_runs = {run.id: run for run in self._design.runs if run.id not in self._outcomes}
         for run in open_runs.values():
             pool.submit(make_task(run))

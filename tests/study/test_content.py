@@ -1,0 +1,67 @@
+"""Runs are known by what they compute."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.study.studies import BASE
+from wirelessfl.scenario import dump_scenario, parse_scenario
+from wirelessfl.scenario.yamltree import dump_yaml
+from wirelessfl.study.content import content_id
+
+TEXT = dump_yaml(BASE)
+
+
+def of(overrides: dict[str, Any] | None = None, text: str = TEXT) -> str:
+    return content_id(parse_scenario(text, "small", overrides or {}))
+
+
+def test_it_is_the_hash_of_the_resolved_scenario() -> None:
+    resolved = parse_scenario(TEXT).model_dump(mode="json", by_alias=True)
+    text = json.dumps(resolved, sort_keys=True, separators=(",", ":"))
+    assert of() == hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def test_how_it_was_written_does_not_count() -> None:
+    reversed_keys = dump_yaml(dict(reversed(BASE.items())))
+    assert of(text=f"# a comment\n{reversed_keys}") == of()
+    assert of({"uplink.snr_db": 1}) == of({"uplink.snr_db": 1.0}) == of()  # 1 is the default
+    assert of(text=dump_scenario(parse_scenario(TEXT))) == of()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 12},
+        {"rounds": 4},
+        {"name": "other"},
+        {"uplink.snr_db": 1.0000000000000002},
+        {"uplink.jammer": {}},
+        {"training.algorithm": {"name": "upcycled", "lambda": {1: 0.15, 2: 0.4}}},
+        {"compute.threads": 1},
+        {"timing.deadline_s": 3},
+    ],
+    ids=str,
+)
+def test_every_key_counts(change: dict[str, Any]) -> None:
+    assert of(change) != of()
+
+
+def test_it_is_the_same_in_every_process() -> None:
+    code = (
+        "import sys; from wirelessfl.scenario import parse_scenario; from wirelessfl.study.content import content_id\n"
+        "print(content_id(parse_scenario(sys.stdin.read())))"
+    )
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", code], input=TEXT, capture_output=True, text=True, env=environment, check=True
+        )
+        assert done.stdout.strip() == of()

@@ -1,0 +1,209 @@
+"""Study files: what they mean, and how they are refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.study.studies import BASE, design, write_study
+from wirelessfl.errors import ScenarioError
+from wirelessfl.scenario import load_scenario
+from wirelessfl.scenario.yamltree import dump_yaml
+from wirelessfl.study import Factor, load_study
+from wirelessfl.study.file import METRICS
+from wirelessfl.trace.schema import ROOT
+
+
+def refusal(folder: Path, text: str, overrides: Any = ()) -> str:
+    """Why a study is refused; its file is called s.yaml, line 1 of ``text`` is line 1 of the file."""
+    (folder / "s.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(ScenarioError) as caught:
+        load_study(folder / "s.yaml", overrides)
+    return str(caught.value)
+
+
+def test_every_combination_at_every_seed(tmp_path: Path) -> None:
+    plan = design(tmp_path, grid={"uplink.snr_db": [0, 5.5], "clients.count": [2, 3, 4]}, seeds=2)
+    expected = list(itertools.product([0, 5.5], [2, 3, 4], [11, 12]))
+    found = [(run.scenario.uplink.snr_db, run.scenario.clients.count, run.scenario.seed) for run in plan.runs]  # type: ignore[union-attr]
+    assert found == expected
+    assert plan.factors == (Factor(("uplink.snr_db",), ((0,), (5.5,))), Factor(("clients.count",), ((2,), (3,), (4,))))
+    assert [run.levels for run in plan.runs] == [(i, j) for i, j in itertools.product(range(2), range(3)) for _ in "ab"]
+    assert plan.name == "small-study"
+    assert plan.seeds == (11, 12)
+    assert plan.metrics == ("test_accuracy",)
+    assert len({run.id for run in plan.runs}) == 12
+
+
+def test_zip_moves_keys_together(tmp_path: Path) -> None:
+    plan = design(tmp_path, zip={"clients.count": [2, 4], "data.limit": [20, 40]}, grid={"rounds": [1, 2]})
+    found = [(run.scenario.rounds, run.scenario.clients.count, run.scenario.data.limit) for run in plan.runs]
+    assert found == [(1, 2, 20), (1, 4, 40), (2, 2, 20), (2, 4, 40)]
+    assert plan.factors[1].name == "clients.count + data.limit"
+
+
+def test_seeds_alone_are_a_study(tmp_path: Path) -> None:
+    plan = design(tmp_path, seeds=[5, 3])
+    assert [run.scenario.seed for run in plan.runs] == [5, 3]
+    assert plan.describe(plan.runs[0]) == "the base, seed 5"
+
+
+def test_a_point_is_the_scenario_that_simulate_would_run(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("base: quickstart\ngrid: {uplink.jammer.epsilon: [0.5]}\n", encoding="utf-8")
+    (run,) = load_study(file, ["base.rounds=3"]).runs
+    assert run.scenario == load_scenario("quickstart", {"rounds": 3, "uplink.jammer.epsilon": 0.5})
+
+
+def test_a_base_file_lies_beside_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "below"
+    folder.mkdir()
+    (folder / "mine.yaml").write_text("name: mine\n", encoding="utf-8")
+    (folder / "s.yaml").write_text("base: mine.yaml\ngrid: {rounds: [1]}\n", encoding="utf-8")
+    assert load_study("below/s.yaml").runs[0].scenario.name == "mine"
+
+
+def test_dropped_siblings_are_named_once(tmp_path: Path) -> None:
+    keys = {"training.algorithm.name": ["fedavg", "fedprox"], "rounds": [1, 2]}
+    plan = design(tmp_path, {"base.training.algorithm": {"name": "fedprox", "mu": 0.5}}, grid=keys)
+    assert [note.partition(" ")[2] for note in plan.notes] == [
+        "dropped training.algorithm.mu: 0.5 (name: fedavg does not have it)"
+    ]
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"base.rounds": 9, "seeds": 3, "grid.clients.count": [2], "metrics": ["airtime"], "name": "new"},
+        ["base.rounds=9", "seeds=3", "grid.clients.count=[2]", "metrics=[airtime]", "name=new"],
+    ],
+)
+def test_overrides_of_base_and_study(tmp_path: Path, overrides: Any) -> None:
+    plan = load_study(write_study(tmp_path, grid={"clients.count": [3], "uplink.snr_db": [0, 1]}), overrides)
+    assert {(run.scenario.rounds, run.scenario.clients.count) for run in plan.runs} == {(9, 2)}
+    assert (plan.name, plan.metrics, len(plan.runs)) == ("new", ("airtime",), 6)
+
+
+def test_the_base_can_be_replaced(tmp_path: Path) -> None:
+    plan = design(tmp_path, {"base": "fedavg-ideal", "base.rounds": 2}, grid={"clients.count": [3]})
+    assert plan.runs[0].scenario == load_scenario("fedavg-ideal", {"rounds": 2, "clients.count": 3})
+
+
+BASE_LINE = "base: quickstart\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "s.yaml:1: found an empty file"),
+        ("- 1\n", "s.yaml:1: found [1]"),
+        ("base: [\n", "not valid YAML"),
+        ("grid: {rounds: [1]}\n", "s.yaml:1: base: found nothing"),
+        ("base: nowhere\ngrid: {rounds: [1]}\n", "s.yaml:1: base: nowhere: found no such file or shipped name"),
+        ("base: 3\ngrid: {rounds: [1]}\n", "s.yaml:1: base: found 3; allowed: a scenario file"),
+        (BASE_LINE, "s.yaml:1: grid: found nothing that varies"),
+        (f"{BASE_LINE}grid: {{}}\n", "s.yaml:2: grid: found {}; allowed: a mapping from at least one key"),
+        (f"{BASE_LINE}grid: {{}}\nseeds: 3\n", "s.yaml:2: grid: found {}"),
+        (f"{BASE_LINE}grid:\n", "s.yaml:2: grid: found null"),
+        (f"{BASE_LINE}grid:\n  rounds: []\n", "s.yaml:3: grid.rounds: found []; allowed: a list of at least one value"),
+        (f"{BASE_LINE}grid:\n  uplink.snr_db: 3\n", "s.yaml:3: grid.uplink.snr_db: found 3; allowed: a list"),
+        (f"{BASE_LINE}grid:\n  uplink: {{snr_db: [3]}}\n", "s.yaml:3: grid.uplink: found {snr_db: [3]}; allowed: a list"),
+        (f"{BASE_LINE}grid:\n  uplink..snr_db: [3]\n", "s.yaml:3: grid.uplink..snr_db: found the key path"),
+        (f"{BASE_LINE}grid:\n  seed: [3]\n", "s.yaml:3: grid.seed: found the seed as an axis; allowed: seeds beside"),
+        (f"{BASE_LINE}grid:\n  uplink.snr_bd: [1, 2]\n", "s.yaml:3: uplink.snr_bd: found an unknown key"),
+        (f"{BASE_LINE}grid:\n  nowhere.x: [1]\n", "s.yaml:3: nowhere: found an unknown key"),
+        (f"{BASE_LINE}grid:\n  rounds: [1, many]\n", "s.yaml:3: rounds: found many; allowed: a whole number"),
+        (f"{BASE_LINE}grid:\n  rounds: [1, 1]\n", "s.yaml:2: grid: found the same scenario at two points"),
+        (f"{BASE_LINE}grid:\n  uplink.snr_db: [1, 1.0]\n", "(at uplink.snr_db=1.0 and uplink.snr_db=1)"),
+        (f"{BASE_LINE}zip: {{rounds: [1], seeds: [1, 2]}}\n", "s.yaml:2: zip: found lists of unequal length (1 for"),
+        (f"{BASE_LINE}grid: {{rounds: [1]}}\nzip: {{rounds: [2]}}\n", "s.yaml:3: zip.rounds: found the key a second time"),
+        (
+            f"{BASE_LINE}grid: {{uplink: [{{kind: ideal}}], uplink.clip: [2]}}\n",
+            "s.yaml:2: grid.uplink.clip: found a key that overlaps with uplink",
+        ),
+        (f"{BASE_LINE}seeds: 0\n", "s.yaml:2: seeds: found 0; allowed: a number of seeds from 1"),
+        (f"{BASE_LINE}seeds: true\n", "s.yaml:2: seeds: found true"),
+        (f"{BASE_LINE}seeds: 1.5\n", "s.yaml:2: seeds: found 1.5"),
+        (f"{BASE_LINE}seeds: []\n", "s.yaml:2: seeds: found []"),
+        (f"{BASE_LINE}seeds: [1, 1]\n", "s.yaml:2: seeds: found [1, 1]; allowed: a number of seeds"),
+        (f"{BASE_LINE}seeds: [-1]\n", "s.yaml:2: seeds: found [-1]"),
+        (f"{BASE_LINE}seeds: 2\nmetrics: [accuracy]\n", "s.yaml:3: metrics: found [accuracy]; allowed: a list of at least"),
+        (f"{BASE_LINE}seeds: 2\nmetrics: []\n", "s.yaml:3: metrics: found []"),
+        (f"{BASE_LINE}seeds: 2\nname: a/b\n", "s.yaml:3: name: found a/b"),
+        (f"{BASE_LINE}seeds: 2\nsedes: 2\n", "s.yaml:3: sedes: found an unknown key (with the value 2); allowed: name"),
+        (f"{BASE_LINE}seeds: 2\nrounds: 2\n", "s.yaml:3: rounds: found an unknown key"),
+        (f"{BASE_LINE}seeds: 101\ngrid: {{rounds: [{', '.join(map(str, range(1, 101)))}]}}\n", "found 10,100 runs; allowed"),
+        ("base: {name: x, rounds: {a: 1}}\nseeds: 2\n", "s.yaml:1: rounds: found {a: 1}; allowed: a whole number"),
+        ("base:\n  name: x\n  round: 3\nseeds: 2\n", "s.yaml:3: round: found an unknown key"),
+        (f"base: {{name: x, seed: {2**63 - 1}}}\nseeds: 2\n", "s.yaml:2: seeds: found 2 seeds from the base's"),
+    ],
+)  # fmt: skip
+def test_refusals_say_where_what_and_what_is_allowed(tmp_path: Path, text: str, words: str) -> None:
+    assert words in refusal(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("rounds=3", "--set rounds=3: rounds: found an unknown key; allowed: base.KEY, name"),
+        ("rounds=3", "did you mean base.rounds?"),
+        ("base.round=3", "--set base.round=3: round: found an unknown key"),
+        ("base.rounds=x", "--set base.rounds=x: rounds: found x"),
+        ("seeds.x=3", "--set seeds.x=3: seeds.x: found an unknown key"),
+        ("grid.rounds=[]", "--set grid.rounds=[]: grid.rounds: found []"),
+        ("grid.rounds", "found no '='"),
+    ],
+)
+def test_overrides_are_refused_like_files(tmp_path: Path, override: str, words: str) -> None:
+    assert words in refusal(tmp_path, f"{BASE_LINE}seeds: 2\n", [override])
+
+
+def test_all_errors_are_listed_before_anything_runs(tmp_path: Path) -> None:
+    text = (
+        f"{BASE_LINE}grid:\n"
+        "  uplink.snr_bd: [0, 1]\n"  # unknown
+        "  clients.count: [5, many]\n"  # one bad value
+        "  clients.selection: [{scheme: all}, {scheme: uniform, count: 30}]\n"  # a contradiction at some points
+    )
+    lines = refusal(tmp_path, text, ["base.roundz=3"]).splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("--set base.roundz=3: roundz: found an unknown key") and "(at" not in lines[0]
+    assert lines[1].startswith(f"{tmp_path}/s.yaml:3: uplink.snr_bd: found an unknown key") and "(at" not in lines[1]
+    bad_value = next(line for line in lines if "clients.count: found many" in line)
+    assert bad_value.startswith(f"{tmp_path}/s.yaml:4: ") and bad_value.endswith("and 3 more)")
+    contradiction = next(line for line in lines if "clients.selection.count: found 30" in line)
+    assert "clients.count=5" in contradiction and contradiction.endswith("and 1 more)")
+
+
+def test_a_flood_of_errors_is_cut(tmp_path: Path) -> None:
+    values = ", ".join(f"x{number}" for number in range(100))
+    lines = refusal(tmp_path, f"{BASE_LINE}grid: {{rounds: [{values}]}}\n").splitlines()
+    assert len(lines) == 31
+    assert lines[-1] == "and more"
+
+
+def test_metrics_are_the_rounds_variables_of_the_trace() -> None:
+    assert set(METRICS) == {variable.name for variable in ROOT.of("round")} - {"event_count"}
+
+
+def test_the_schema_knows_grid_keys_and_a_base_written_in_place() -> None:
+    from wirelessfl.study import study_schema
+
+    schema = json.loads(json.dumps(study_schema()))
+    assert schema["required"] == ["base"]
+    assert set(schema["properties"]) == {"name", "base", "grid", "zip", "seeds", "metrics"}
+    assert "uplink.jammer.epsilon" in schema["properties"]["grid"]["properties"]
+    assert "uplink" in schema["$defs"]["Scenario"]["properties"]
+    references = json.dumps(schema).split('"$ref": "#/$defs/')[1:]
+    assert {text.partition('"')[0] for text in references} <= set(schema["$defs"])
+
+
+def test_a_name_is_made_of_the_file_s(tmp_path: Path) -> None:
+    path = tmp_path / "my study (2).yaml"
+    path.write_text(dump_yaml({"base": BASE, "seeds": 1}), encoding="utf-8")
+    assert load_study(path).name == "my-study--2-"
