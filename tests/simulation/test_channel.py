@@ -1,0 +1,170 @@
+"""The channel of a scenario as it is built: units, references, warnings, and what a run records of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.simulation.scenarios import PLAN, run, small
+from tests.simulation.test_build import variants
+from wirelessfl.errors import ModelWarning, ScenarioError
+from wirelessfl.radio import Rayleigh, Rician, free_space_path_loss_db, jakes_correlation
+from wirelessfl.scenario import config
+from wirelessfl.simulation import build_simulation
+from wirelessfl.simulation.network import Network
+from wirelessfl.simulation.propagation import DistanceGain, GaussMarkovFading, Moment
+
+CLIENTS = np.arange(6)
+START = Moment(1, 0.0)
+POINTS = [[100.0 * (i + 1), 0.0] for i in range(6)]
+GIVEN = {"scheme": "positions", "points_m": POINTS}
+LOG = {"model": "log_distance", "exponent": 3.0, "reference_distance_m": 100.0}
+WATTS = {"kind": "over_the_air", "tx_power_dbm": 20.0}
+
+
+def network(**overrides: Any) -> Network:
+    return build_simulation(small(**overrides), PLAN).deployment.network
+
+
+def test_with_an_snr_gains_are_relative_to_the_reference_distance() -> None:
+    gains = network(channel__placement=GIVEN, channel__pathloss=LOG).links(CLIENTS, START).path_gain
+    np.testing.assert_allclose(gains, (np.arange(6) + 1.0) ** -3)
+
+
+def test_with_watts_gains_are_as_they_are() -> None:
+    gains = network(channel__placement=GIVEN, channel__pathloss=LOG, uplink=WATTS).links(CLIENTS, START).path_gain
+    free = 10 ** (-free_space_path_loss_db(np.array([100.0]), 3.5e9) / 10)
+    np.testing.assert_allclose(gains, free * (np.arange(6) + 1.0) ** -3)
+
+
+@pytest.mark.parametrize("variant", variants(config.PathLoss))
+@pytest.mark.parametrize("placement", variants(config.Placement))
+def test_every_path_loss_goes_with_every_placement(variant: type[Any], placement: type[Any]) -> None:
+    model, scheme = variant().model, placement().scheme
+    place = GIVEN if scheme == "positions" else {"scheme": scheme}
+    found = network(channel__pathloss={"model": model}, channel__placement=place)
+    links = found.links(CLIENTS, START)
+    distance = found.last_distances(CLIENTS)
+    assert np.all(links.path_gain > 0)
+    assert np.isnan(distance).all() if model == "none" else np.all(distance > 0)
+
+
+def test_the_trace_knows_the_distances() -> None:
+    found = network(channel__placement=GIVEN, channel__pathloss=LOG)
+    np.testing.assert_allclose(found.last_distances(CLIENTS), [point[0] for point in POINTS])
+
+
+def test_the_correlation_from_round_to_round_is_that_of_the_nominal_round() -> None:
+    """6 clients with 20 samples each, one epoch of 1e6 cycles a sample at 1.5 GHz and a fifth of delay."""
+    nominal = 32 * 610 / 1e7 + 20 * 1e6 / 1.5e9 * 1.2 + 610 / 1e6
+    fading = network(channel__correlation={"model": "gauss_markov", "doppler_hz": 7.0}).clients.fading
+    assert isinstance(fading, GaussMarkovFading)
+    assert fading.correlation == pytest.approx(jakes_correlation(7.0, nominal), rel=1e-12)
+    given = {"model": "gauss_markov", "doppler_hz": 7.0, "interval_s": 0.01}
+    fading = network(channel__correlation=given).clients.fading
+    assert isinstance(fading, GaussMarkovFading)
+    assert fading.correlation == jakes_correlation(7.0, 0.01)
+
+
+def test_clarke_runs_on_the_slots_simulated_time() -> None:
+    scenario = small(channel__correlation={"model": "clarke", "doppler_hz": 20.0})
+    simulation, rounds, _ = run(scenario)
+    source = simulation.deployment.network
+    for this in rounds:
+        opened = this.values["sim_time"] - this.values["airtime"]
+        assert this.slot_opens == pytest.approx(opened, abs=2e-12)
+        again = source.links(CLIENTS, Moment(1, this.slot_opens)).channel
+        np.testing.assert_array_equal(this.slots["channel_re"], again.real)
+
+
+@pytest.mark.parametrize("correlation", ["independent", "gauss_markov", "clarke"])
+@pytest.mark.parametrize("model", ["rayleigh", "rician"])
+def test_line_of_sight_selects_rician_where_the_standard_tells(correlation: str, model: str) -> None:
+    fading = {"model": model, **({"k_db": 3.0} if model == "rician" else {})}
+    common = {"channel__fading": fading, "channel__correlation": {"model": correlation}}
+    outdoors = network(**common, channel__pathloss={"model": "tr38901"}).clients.fading
+    expected = Rician(10**0.3) if model == "rician" else Rician(10**0.9)
+    assert outdoors.law_of(True) == expected and outdoors.law_of(False) == Rayleigh()
+    anywhere = network(**common, channel__pathloss=LOG).clients.fading
+    law = Rician(10**0.3) if model == "rician" else Rayleigh()
+    assert anywhere.law_of(True) == anywhere.law_of(False) == law
+
+
+def test_other_laws_hold_with_and_without_sight() -> None:
+    fading = network(channel__fading={"model": "nakagami"}, channel__pathloss={"model": "tr38901"}).clients.fading
+    assert fading.law_of(True) == fading.law_of(False)
+
+
+def test_heights_follow_the_standard() -> None:
+    source = network(channel__pathloss={"model": "tr38901", "scenario": "umi"}).clients.large_scale
+    assert isinstance(source, DistanceGain)
+    assert source.model.h_bs == 10.0  # type: ignore[attr-defined]
+
+
+def test_the_jammer_has_places_and_shadows_of_its_own() -> None:
+    urban = {"channel__pathloss": {**LOG, "shadowing_db": 8.0}, "uplink__jammer": {"epsilon": 1.0}}
+    with_one, without = network(**urban), network(**{**urban, "uplink__jammer": None})
+    np.testing.assert_array_equal(with_one.links(CLIENTS, START).channel, without.links(CLIENTS, START).channel)
+    first = with_one.jammer_link(START)
+    assert first.channel != complex(with_one.links(CLIENTS[:1], START).channel[0])
+    fixed = {**urban, "uplink__jammer": {"epsilon": 1.0, "position_m": [0.0, 100.0]}, "channel__pathloss": LOG}
+    static = network(**fixed, channel__fading={"model": "static"})
+    assert static.jammer_link(START).channel == pytest.approx(1.0)
+
+
+def test_a_slot_in_which_the_channel_changes_is_warned_of() -> None:
+    """610 symbols at 1 MHz: 0.1/airtime is 164 Hz."""
+    with pytest.warns(ModelWarning, match=r"channel\.correlation\.doppler_hz: found 165 Hz .* 164 Hz"):
+        network(channel__correlation={"model": "clarke", "doppler_hz": 165.0})
+    network(channel__correlation={"model": "clarke", "doppler_hz": 163.0})
+
+
+def test_residual_phases_cost_amplitude_and_keep_the_estimate() -> None:
+    turned, straight = network(channel__sync={"phase_std": 0.5}), network()
+    one, other = turned.links(CLIENTS, START), straight.links(CLIENTS, START)
+    np.testing.assert_array_equal(one.estimate, other.estimate)
+    np.testing.assert_allclose(np.abs(one.channel), np.abs(other.channel))
+    assert np.std(np.angle(one.channel / one.estimate)) > 0.1
+
+
+def test_late_arrivals_smear_the_sum_and_nothing_else() -> None:
+    late, prompt = run(small(rounds=1, channel__sync={"max_offset": 0.5})), run(small(rounds=1))
+    assert np.abs(late[0].state.parameters - prompt[0].state.parameters).max() > 1e-4
+    for name in ("channel_re", "backoff", "tx_energy"):
+        np.testing.assert_array_equal(late[1][0].slots[name], prompt[1][0].slots[name])
+    assert late[1][0].values["epsilon_accounted"] == prompt[1][0].values["epsilon_accounted"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"channel__fading": {"model": "recorded"}}, r"channel\.fading\.file: found null with the model recorded"),
+        (
+            {"channel__correlation": {"model": "clarke"}, "channel__fading": {"model": "nakagami"}},
+            r"channel\.correlation\.model: found clarke with nakagami fading",
+        ),
+        ({"channel__placement": {"scheme": "positions"}}, "found neither points_m nor file"),
+        (
+            {"channel__placement": {"scheme": "positions", "points_m": [[1, 2]], "file": "x.csv"}},
+            "found both points_m and file",
+        ),
+        ({"channel__placement": {**GIVEN, "points_m": POINTS[:5]}}, "found 5 positions for 6 clients"),
+        (
+            {"channel__placement": GIVEN, "channel__pathloss": LOG, "uplink__jammer": {"epsilon": 1.0}},
+            r"uplink\.jammer\.position_m: found null",
+        ),
+        ({"channel__placement": {"min_radius_m": 500.0}}, r"min_radius_m: found 500; allowed: less than radius_m"),
+        (
+            {"channel__placement": {"scheme": "random_waypoint", "min_speed": 20.0}},
+            r"min_speed: found 20; allowed: at most max_speed, 15",
+        ),
+        ({"channel__pathloss": {"model": "tr38901", "h_ut": 0.5}}, r"h_ut: found 0.5 m with uma"),
+        ({"channel__pathloss": {"model": "tr38901", "h_bs": 1.0}}, r"h_bs: found 1.0 m with uma"),
+        ({"channel__sync": {"max_offset": 1.0}}, "max_offset"),
+    ],
+)
+def test_channels_that_do_not_go_together(overrides: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        small(**overrides)

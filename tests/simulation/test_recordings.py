@@ -1,0 +1,120 @@
+"""Gains, positions and presence from files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+import wirelessfl as wfl
+from tests.simulation.scenarios import run, small
+from wirelessfl.errors import DataError
+from wirelessfl.simulation import Round
+from wirelessfl.simulation.build.recordings import load_gains, load_positions, load_presence
+from wirelessfl.streams import Streams
+
+STREAM = Streams(1).nodes("fading", 2, np.array([1, 0]))
+
+
+def written(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_gains_from_csv(tmp_path: Path) -> None:
+    rows = "client,round,im,re\n0,1,0,1\n1,1,1,2\n0,2,2,3\n1,2,3,4\n-2,1,0.5,0\n-2,2,0,1\n"
+    clients, jammer = load_gains(written(tmp_path / "g.csv", rows), 2, 2)
+    assert clients.draw(STREAM).tolist() == [4 + 3j, 3 + 2j]
+    assert jammer is not None
+    assert jammer.draw(Streams(1).nodes("fading", 1, np.array([0]))).tolist() == [0.5j]
+    with pytest.raises(ValueError, match="no gain"):
+        clients.draw(Streams(1).nodes("fading", 0, np.array([0])))
+
+
+def test_gains_from_hdf5(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "g.h5", "w") as file:
+        file["gain_re"], file["gain_im"] = np.arange(6.0).reshape(3, 2), np.zeros((3, 2))
+    clients, jammer = load_gains(str(tmp_path / "g.h5"), 3, 2)
+    assert clients.draw(STREAM).tolist() == [3.0, 2.0] and jammer is None
+
+
+def test_the_channels_of_a_trace_come_back(tmp_path: Path) -> None:
+    """Small-scale gains of a run on any path loss, under another seed: |h|² and the jammer's are those recorded."""
+    urban = {"channel__pathloss": {"model": "log_distance"}, "uplink__jammer": {"epsilon": 1.0}}
+    recorded = wfl.simulate(small(**urban), tmp_path / "run", device="cpu", threads=1)
+    _, again, _ = run(small(**urban, seed=99, channel__fading={"model": "recorded", "file": str(recorded.trace)}))
+    _, first, _ = run(small(**urban))
+    for one, other in zip(first, again, strict=True):
+        np.testing.assert_allclose(small_scale(one), small_scale(other), rtol=1e-12)
+
+
+def small_scale(this: Round) -> np.ndarray:
+    """h/√β of a round."""
+    channel = this.slots["channel_re"] + 1j * this.slots["channel_im"]
+    return np.asarray(channel / np.sqrt(this.slots["path_gain"]))
+
+
+def test_a_recorded_run_needs_the_jammer_in_its_recording(tmp_path: Path) -> None:
+    rows = "round,client,re,im\n" + "".join(f"{m},{i},1,0\n" for m in range(1, 4) for i in range(6))
+    fading = {"model": "recorded", "file": written(tmp_path / "g.csv", rows)}
+    run(small(channel__fading=fading))
+    run(small(channel__fading=fading, uplink__jammer={"epsilon": 1.0, "role": "rotating"}))
+    with pytest.raises(DataError, match="no gains of the jammer"):
+        run(small(channel__fading=fading, uplink__jammer={"epsilon": 1.0}))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("round,client,re,im\n1,0,1,0\n", "holds 1 rounds of 1 clients; allowed here: at least 3 rounds of 2 clients"),
+        ("round,client,re\n1,0,1\n", r"has the columns \['round', 'client', 're'\]; allowed: round, client, re, im"),
+        ("round,client,re,im\n1,0,x,0\n", "cannot be read as numbers"),
+        ("round,client,re,im\n1,0,1\n", "cannot be read as numbers"),
+        ("round,client,re,im\n", "cannot be read as numbers"),
+        ("round,client,re,im\n0,0,1,0\n", "rounds must be whole numbers from 1"),
+        ("round,client,re,im\n1,-1,1,0\n", "clients from 0"),
+        ("round,client,re,im\n1,0.5,1,0\n", "whole numbers"),
+        ("round,client,re,im\n1,0,nan,0\n", "not finite"),
+    ],
+)
+def test_files_of_gains_that_will_not_do(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=rf"channel\.fading\.file: .*{message}"):
+        load_gains(written(tmp_path / "g.csv", text), 3, 2)
+
+
+def test_other_files_that_will_not_do(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"channel\.fading\.file: found no file nowhere\.csv"):
+        load_gains("nowhere.csv", 1, 1)
+    with h5py.File(tmp_path / "g.h5", "w") as file:
+        file["gain_re"] = np.ones((3, 2))
+    with pytest.raises(DataError, match="cannot be read as a trace or a file of gains"):
+        load_gains(str(tmp_path / "g.h5"), 1, 1)
+    with h5py.File(tmp_path / "flat.h5", "w") as file:
+        file["gain_re"] = file["gain_im"] = np.ones(3)
+    with pytest.raises(DataError, match="must be"):
+        load_gains(str(tmp_path / "flat.h5"), 1, 1)
+
+
+def test_positions(tmp_path: Path) -> None:
+    file = written(tmp_path / "p.csv", "name,x,y\n1,10,-20\n2,30,40.5\n")
+    assert load_positions(file, 2) == ((10.0, -20.0), (30.0, 40.5))
+    with pytest.raises(DataError, match=r"channel\.placement\.file: .* holds 2 positions; allowed here: at least 3"):
+        load_positions(file, 3)
+
+
+def test_presence(tmp_path: Path) -> None:
+    file = written(tmp_path / "a.csv", "round,client,available\n1,0,1\n1,1,0\n2,0,0\n2,7,0\n")
+    assert load_presence(file, 2, 3)[1:].tolist() == [[True, False, True], [False, True, True]]
+    with pytest.raises(DataError, match=r"faults\.availability\.file: .* holds 2 rounds; allowed here: at least 3"):
+        load_presence(file, 3, 3)
+
+
+def test_presence_from_a_trace(tmp_path: Path) -> None:
+    absent = small(faults__availability={"p": 0.5})
+    recorded = wfl.simulate(absent, tmp_path / "run", device="cpu", threads=1)
+    _, rounds, _ = run(absent)
+    presence = load_presence(str(recorded.trace), 3, 6)
+    assert [row.tolist() for row in presence[1:]] == [(this.status != 2).tolist() for this in rounds]
+    assert not presence[1:].all()
