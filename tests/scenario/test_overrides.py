@@ -198,7 +198,7 @@ def test_both_of_two_exclusive_keys_are_refused() -> None:
         ("training.algorithm.lambda.x=1", "training.algorithm.lambda.x: found an unknown key"),
         ("training.optimizer.beta1=0.5", "beta1 goes with training.optimizer.name: adam"),
         ("uplink.jammer.epsilon=-1", "--set uplink.jammer.epsilon=-1: uplink.jammer.epsilon: found -1; allowed: a number"),
-        ("uplink.kind=idal", "--set uplink.kind=idal: uplink.kind: found idal; allowed: ideal | over_the_air; did you"),
+        ("uplink.kind=idal", "--set uplink.kind=idal: uplink.kind: found idal; allowed: ideal | over_the_air | "),
         ("clients.selection={scheme: uniform, count: 51}", "clients.selection.count: found 51; allowed: at most 50"),
         ("clients.count=", "--set clients.count=: clients.count: found null; allowed: a whole number"),
     ],

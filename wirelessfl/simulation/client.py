@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import simpy
 
+from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.medium import Medium
-from wirelessfl.simulation.messages import Crashed, Ready, SlotGrant
+from wirelessfl.simulation.messages import Crashed, Faded, Ready, SlotGrant
 from wirelessfl.trace import EventKind
+
+if TYPE_CHECKING:
+    from wirelessfl.simulation.uplinks.digital_links import Link
+    from wirelessfl.simulation.uplinks.secure_aggregation.post import Post
+    from wirelessfl.simulation.uplinks.secure_aggregation.run import ProtocolRun
 
 Process = Generator[simpy.Event, Any, None]
 
@@ -74,3 +80,56 @@ def slot_client(medium: Medium, job: Job, slot_opens: simpy.Event) -> Process:
     medium.send(Ready(job.position))
     grant: SlotGrant = yield slot_opens
     medium.note(EventKind.DEEP_FADE if grant.silent[job.position] else EventKind.TRANSMIT, job.node)
+
+
+def digital_client(medium: Medium, job: Job, link: Link, bits: int, air_time: AirTime) -> Process:
+    """Train, and upload at once in a band of its own.
+
+    Args:
+        medium: carries what the client says.
+        job: the client's round.
+        link: what its channel carries.
+        bits: size of the upload.
+        air_time: notes when the client sent.
+    """
+    try:
+        if not (yield from train(medium, job)):
+            return
+        if link.sends:
+            medium.note(EventKind.TRANSMIT, job.node, bits)
+            yield from air_time.send(medium, job.position, link.ticks(bits))
+    except simpy.Interrupt:
+        medium.note(EventKind.LATE, job.node)
+        return
+    if link.delivers:
+        medium.note(EventKind.ARRIVE, job.node, bits)
+        medium.send(Ready(job.position))
+    else:
+        medium.note(EventKind.DEEP_FADE, job.node)
+        medium.send(Faded(job.position))
+
+
+def protocol_client(medium: Medium, job: Job, post: Post, party: ProtocolRun) -> Process:
+    """Train, then take part in secure aggregation: answer the server for as long as it asks.
+
+    Args:
+        medium: carries reports.
+        job: the client's round.
+        post: carries the messages of the protocol.
+        party: says what the client says.
+    """
+    busy = True
+    try:
+        if not (yield from train(medium, job)) or not post.reaches_server(job.position):
+            return
+        letter = party.opening(job.position)
+        if letter is None:
+            medium.send(Ready(job.position))
+        while letter is None or (yield from post.send(letter)):
+            busy = False
+            request = yield post.inbox(job.position).get()
+            busy = True
+            letter = party.answer(job.position, request)
+    except simpy.Interrupt:
+        if busy:
+            medium.note(EventKind.LATE, job.node)

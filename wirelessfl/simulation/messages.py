@@ -7,6 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl import secagg
+from wirelessfl.secagg import Stage
+
 
 @dataclass(frozen=True, slots=True)
 class Ready:
@@ -33,4 +36,24 @@ class SlotGrant:
     """α_CJ that the server asks of the cooperative jammer."""
 
 
-Message = Ready | Crashed
+@dataclass(frozen=True, slots=True)
+class Faded:
+    """The channel of a client does not carry its upload in this round."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """What a client sends in a stage of secure aggregation."""
+
+    position: int
+    session: bytes
+    """The round, or the attempt at it, that the message belongs to."""
+    stage: Stage
+    bits: int
+    content: secagg.Message | None
+    """None for a masked input: its numbers are computed with those of all others that arrived in time."""
+
+
+Message = Ready | Crashed | Faded | Letter

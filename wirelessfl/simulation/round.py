@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
+from wirelessfl.radio import Links
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.trace import Status
 
@@ -25,11 +26,13 @@ class Round:
         index: the round, from 1.
         clients: (n,) ascending client numbers; position i of every array belongs to ``clients[i]``.
         status: (n,) what became of each client.
-        slot_opens: simulated seconds at which the uplink begins.
+        slot_opens: simulated seconds at which the uplink begins; with digital uplinks, the round.
         train_loss: (n,) mean local training loss.
         slots: per-client columns of the trace, each (n,), NaN where there is no value.
         values: per-round values of the trace.
         releases: the records for the privacy ledger; none where nobody was heard.
+        secagg: columns of secure aggregation, each (stages,); empty with other uplinks.
+        abort_reason: why secure aggregation gave the round up; empty where it did not.
     """
 
     index: int
@@ -40,6 +43,8 @@ class Round:
     slots: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
     releases: tuple[Release, ...] = ()
+    secagg: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    abort_reason: str = ""
 
     def __post_init__(self) -> None:
         self.status = np.full(len(self.clients), Status.PARTICIPATED, dtype=np.uint8)
@@ -55,6 +60,14 @@ class Round:
         if name not in self.slots:
             self.slots[name] = np.full(len(self.clients), math.nan)
         self.slots[name][positions] = values
+
+    def note_links(self, positions: NDArray[np.int64], links: Links) -> None:
+        """Write the channels of the clients at ``positions``."""
+        self.put("channel_re", positions, links.channel.real)
+        self.put("channel_im", positions, links.channel.imag)
+        self.put("csi_re", positions, links.estimate.real)
+        self.put("csi_im", positions, links.estimate.imag)
+        self.put("path_gain", positions, links.path_gain)
 
     def note_training(self, positions: NDArray[np.int64], block: CohortBlock) -> None:
         """Write what local training reports of the clients at ``positions``."""

@@ -28,6 +28,7 @@ class SimulationState:
         proxy_clip: the norm last calibrated on public data; NaN where there is none.
         release_settings: the kinds of releases recorded so far, each with its number in the trace.
         memories: what channels, availability and power control remember, by part.
+        uplink_memory: what the uplink remembers from round to round, by name.
         ledger: the privacy spent so far, as the ledger serialises itself.
     """
 
@@ -43,6 +44,7 @@ class SimulationState:
     proxy_clip: float = math.nan
     release_settings: dict[str, int] = field(default_factory=dict)
     memories: dict[str, Any] = field(default_factory=dict)
+    uplink_memory: dict[str, int] = field(default_factory=dict)
     ledger: dict[str, Any] = field(default_factory=dict)
 
     def as_mapping(self) -> dict[str, Any]:

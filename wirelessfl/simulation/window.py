@@ -5,7 +5,7 @@ from __future__ import annotations
 import simpy
 
 from wirelessfl.simulation.clock import after_all_else, ticks
-from wirelessfl.simulation.messages import Crashed, Message
+from wirelessfl.simulation.messages import Crashed, Faded, Letter, Message, Ready
 from wirelessfl.simulation.timing import WaitFor
 
 
@@ -18,6 +18,7 @@ class Window:
         closed: fires when the window has closed.
         ready: positions of the clients that reported.
         crashed: positions of the clients that were lost.
+        faded: positions of the clients whose channel does not carry an upload.
         outstanding: positions of the clients still at work.
     """
 
@@ -33,6 +34,7 @@ class Window:
         self.closed = env.event()
         self.ready: set[int] = set()
         self.crashed: set[int] = set()
+        self.faded: set[int] = set()
         self.outstanding = set(started)
         self._env = env
         self._needed = wait_for.needed(selected)
@@ -42,9 +44,15 @@ class Window:
         self._close_if_done()
 
     def take(self, message: Message) -> None:
-        """A report, or the news of a crash."""
+        """A report or an arrival, or the news that there will be none."""
         self.outstanding.discard(message.position)
-        (self.crashed if isinstance(message, Crashed) else self.ready).add(message.position)
+        match message:
+            case Ready() | Letter():
+                self.ready.add(message.position)
+            case Crashed():
+                self.crashed.add(message.position)
+            case Faded():
+                self.faded.add(message.position)
         self._close_if_done()
 
     def _close_if_done(self) -> None:

@@ -4,7 +4,16 @@ from wirelessfl.trace.checkpoint import State, load_checkpoint, save_checkpoint
 from wirelessfl.trace.reader import by_client, model_weights, open_trace, read_attributes, read_group
 from wirelessfl.trace.records import EventBatch, RoundRecord, TraceHeader
 from wirelessfl.trace.reference import reference_markdown
-from wirelessfl.trace.schema import JAMMER_NODE, PRIVACY, SERVER_NODE, EventKind, RunStatus, Status, Variable
+from wirelessfl.trace.schema import (
+    JAMMER_NODE,
+    PRIVACY,
+    SERVER_NODE,
+    EventKind,
+    RunStatus,
+    SecAggStage,
+    Status,
+    Variable,
+)
 from wirelessfl.trace.writer import TraceWriter
 
 __all__ = [
@@ -15,6 +24,7 @@ __all__ = [
     "EventKind",
     "RoundRecord",
     "RunStatus",
+    "SecAggStage",
     "State",
     "Status",
     "TraceHeader",

@@ -40,6 +40,7 @@ class Status(IntEnum):
     DEEP_FADE = 5
     JAMMING = 6
     BATTERY_EMPTY = 7
+    ABORTED = 8
 
 
 class EventKind(IntEnum):
@@ -58,6 +59,26 @@ class EventKind(IntEnum):
     LATE = 11
     DEEP_FADE = 12
     BATTERY_EMPTY = 13
+    ARRIVE = 14
+    ADVERTISE_KEYS = 15
+    SHARE_KEYS = 16
+    MASKED_INPUT = 17
+    UNMASK = 18
+    REQUEST = 19
+    VANISH = 20
+    REFUSE = 21
+    TIME_OUT = 22
+    ABORT = 23
+
+
+class SecAggStage(IntEnum):
+    """Where secure aggregation spends: a set-up once in a run, and the stages of every round."""
+
+    SET_UP = 0
+    ADVERTISE_KEYS = 1
+    SHARE_KEYS = 2
+    MASKED_INPUT = 3
+    UNMASK = 4
 
 
 @dataclass(frozen=True)
@@ -197,6 +218,7 @@ ROOT = Group(
         _per_slot("backoff", "1", "back-off s_i ≥ 1", f"{_PAPER}: s_i = max(1, α_u p_i / (|ĥ_i| √P_i))"),
         _per_slot("tx_gain_abs", "normalised", "transmit scaling |α_i|", f"{_PAPER}: α_i = α_u p_i / (ĥ_i τ s_i)"),
         _per_slot("tx_energy", "normalised", "transmit energy ‖x_i‖²"),
+        _per_slot("tx_time", "s", "time on the air of a digital uplink"),
         _per_slot("tx_energy_j", "J", "transmit energy in joules; NaN where watts are unknown"),
         _per_slot("path_gain", "1", "mean channel power β_i"),
         _per_slot("update_norm", "1", "‖Δ_i‖ after clipping"),

@@ -29,7 +29,9 @@ from wirelessfl.radio.units import (
     thermal_noise_density,
 )
 from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.build.digital import build_digital_uplink
 from wirelessfl.simulation.build.objects import make_object
+from wirelessfl.simulation.build.secure_aggregation import build_secure_uplink
 from wirelessfl.simulation.network import Network, Registry
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
 
@@ -87,6 +89,10 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 gradient_step=_gradient_step(scenario, uplink.clip),
                 theorem="cross_layer" if isinstance(uplink.power_control, config.CrossLayer) else "none",
             )
+        case config.Digital():
+            return build_digital_uplink(scenario, uplink, network, dimension)
+        case config.SecureAggregation():
+            return build_secure_uplink(scenario, uplink, network, dimension)
         case _:
             assert_never(uplink)
 

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from wirelessfl.simulation.uplinks.base import Collected, Uplink
+from wirelessfl.simulation.uplinks.digital import DigitalUplink
+from wirelessfl.simulation.uplinks.digital_links import DigitalLinks
 from wirelessfl.simulation.uplinks.ideal import IdealUplink
 from wirelessfl.simulation.uplinks.over_the_air import OverTheAir
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.simulation.uplinks.trusted import TrustedServer
 
-__all__ = ["Collected", "IdealUplink", "OverTheAir", "Reception", "SlotPlan", "SlotUplink", "TrustedServer", "Uplink"]
+__all__ = [
+    "Collected",
+    "DigitalLinks",
+    "DigitalUplink",
+    "IdealUplink",
+    "OverTheAir",
+    "Reception",
+    "SlotPlan",
+    "SlotUplink",
+    "TrustedServer",
+    "Uplink",
+]

@@ -88,7 +88,7 @@ class OverTheAir(SlotUplink):
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> AirPlan:
         """Draw the channels, let the server plan and the jammer agree."""
         links = self.network.links(this.clients[ready], this.moment)
-        _note_links(this, ready, links)
+        this.note_links(ready, links)
         faded = links.in_deep_fade(self.fade_threshold)
         transmit = self.policy.plan(links.take(~faded), this.index, self.air)
         sending = np.flatnonzero(~faded)[~transmit.silent]
@@ -136,7 +136,7 @@ class OverTheAir(SlotUplink):
             return None
         position = np.array([jammer])
         link = self.network.links(this.clients[position], this.moment)
-        _note_links(this, position, link)
+        this.note_links(position, link)
         return JammerLink(complex(link.channel[0]), complex(link.estimate[0]))
 
     def _noise(self, round_index: int, plan: AirPlan) -> NDArray[np.float64]:
@@ -230,11 +230,3 @@ class OverTheAir(SlotUplink):
             "rule": "gradient_step",
             "batch_size": None if whole else np.minimum(samples, self.gradient_step),
         }
-
-
-def _note_links(this: Round, positions: NDArray[np.int64], links: Links) -> None:
-    this.put("channel_re", positions, links.channel.real)
-    this.put("channel_im", positions, links.channel.imag)
-    this.put("csi_re", positions, links.estimate.real)
-    this.put("csi_im", positions, links.estimate.imag)
-    this.put("path_gain", positions, links.path_gain)

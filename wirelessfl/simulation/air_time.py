@@ -1,0 +1,47 @@
+"""Who was on the air, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from wirelessfl.simulation.clock import TICKS_PER_SECOND, seconds
+from wirelessfl.simulation.medium import Medium
+
+
+class AirTime:
+    """The transmissions of a round, each a stretch of time of one client, under a label."""
+
+    def __init__(self) -> None:
+        """No transmission yet."""
+        self._rows: list[tuple[int, int, int, int]] = []
+
+    def send(
+        self, medium: Medium, position: int, duration_ticks: int, label: int = 0
+    ) -> Generator[simpy.Event, Any, None]:
+        """Send for a while; a client that is interrupted was on the air until then."""
+        begin = medium.now
+        try:
+            yield medium.env.timeout(duration_ticks)
+        finally:
+            self._rows.append((label, position, begin, medium.now))
+
+    def by_client(self, count: int, label: int | None = None) -> NDArray[np.float64]:
+        """(count,) seconds on the air of each client, under one label or under all."""
+        total = np.zeros(count)
+        for row, position, begin, end in self._rows:
+            if label is None or row == label:
+                total[position] += (end - begin) / TICKS_PER_SECOND
+        return total
+
+    def occupied(self) -> float:
+        """Seconds in which anybody was on the air."""
+        total = busy_until = 0
+        for begin, end in sorted((begin, end) for _, _, begin, end in self._rows):
+            total += max(0, end - max(begin, busy_until))
+            busy_until = max(busy_until, end)
+        return seconds(total)

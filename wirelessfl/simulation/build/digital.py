@@ -1,0 +1,42 @@
+"""Digital links and uplinks of a scenario."""
+
+from __future__ import annotations
+
+import math
+from typing import assert_never
+
+from wirelessfl.radio import AdaptiveRate, FixedRate, StochasticQuantiser
+from wirelessfl.radio.units import db_to_linear, dbm_to_watts, thermal_noise_density
+from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.network import Network
+from wirelessfl.simulation.uplinks import DigitalLinks, DigitalUplink
+
+
+def build_digital_uplink(scenario: Scenario, uplink: config.Digital, network: Network, dimension: int) -> DigitalUplink:
+    """Uploads that arrive one by one."""
+    quantiser = None if uplink.bits is None else StochasticQuantiser(uplink.bits)
+    return DigitalUplink(build_digital_links(scenario, uplink, network), dimension, quantiser)
+
+
+def build_digital_links(scenario: Scenario, uplink: config.DigitalLink, network: Network) -> DigitalLinks:
+    """What the clients' channels carry."""
+    watts, snr = math.nan, 0.0
+    bandwidth = scenario.timing.bandwidth_hz
+    if uplink.tx_power_dbm is None:
+        assert uplink.snr_db is not None, "the scenario names exactly one of the two"
+        snr = db_to_linear(uplink.snr_db)
+    else:
+        watts = dbm_to_watts(uplink.tx_power_dbm)
+        snr = 2.0 * watts / (thermal_noise_density(scenario.channel.noise_figure_db) * bandwidth)
+    return DigitalLinks(network, build_rate(uplink.rate), bandwidth, snr, watts, scenario.faults.fade_threshold)
+
+
+def build_rate(rate: config.Rate) -> AdaptiveRate | FixedRate:
+    """At what rate clients send."""
+    match rate:
+        case config.AdaptiveRate():
+            return AdaptiveRate(rate.min_rate_bps)
+        case config.FixedRate():
+            return FixedRate(rate.rate_bps)
+        case _:
+            assert_never(rate)

@@ -1,0 +1,108 @@
+"""Digital: every client uploads its update by itself, in a band of its own, as soon as it has trained."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.privacy import BareRelease
+from wirelessfl.radio import StochasticQuantiser, Superposition
+from wirelessfl.simulation.air_time import AirTime
+from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.client import digital_client
+from wirelessfl.simulation.clock import seconds
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.timing import BITS_PER_PARAMETER
+from wirelessfl.simulation.uplinks.base import Collected
+from wirelessfl.simulation.uplinks.digital_links import DigitalLinks
+from wirelessfl.simulation.window import Window
+from wirelessfl.trace import EventKind, Status
+
+
+@dataclass(frozen=True)
+class DigitalUplink:
+    """Uploads that arrive one by one; the server waits for arrivals.
+
+    Attributes:
+        links: what the clients' channels carry.
+        dimension: d.
+        quantiser: rounds every update to few bits; None sends 32-bit floating point.
+    """
+
+    links: DigitalLinks
+    dimension: int
+    quantiser: StochasticQuantiser | None = None
+
+    @property
+    def payload_bits(self) -> int:
+        """Size of an upload."""
+        if self.quantiser is None:
+            return BITS_PER_PARAMETER * self.dimension
+        return self.quantiser.payload_bits(self.dimension)
+
+    def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
+        """Broadcast, wait for arrivals, average what has arrived."""
+        medium, present, air_time = cell.medium, this.with_status(Status.PARTICIPATED), AirTime()
+        this.slot_opens = seconds(medium.now)
+        arrives = cell.broadcast()
+        processes = {
+            job.position: medium.env.process(digital_client(medium, job, link, self.payload_bits, air_time))
+            for job, link in zip(cell.jobs(this, present, arrives), self.links.draw(this, present), strict=True)
+        }
+        yield arrives
+        medium.note(EventKind.COMPUTE_START, this.clients[present])
+        window = Window(medium.env, cell.wait_for, len(this.clients), set(processes))
+        medium.listen(window.take)
+        yield window.closed
+        for position in sorted(window.outstanding):
+            processes[position].interrupt()
+        yield medium.occupy(0.0)  # those who were interrupted stop sending
+        self._note_statuses(this, window)
+        return self._received(cell, this, np.array(sorted(window.ready), dtype=np.int64), air_time)
+
+    def _note_statuses(self, this: Round, window: Window) -> None:
+        this.status[sorted(window.outstanding)] = Status.LATE
+        this.status[sorted(window.crashed)] = Status.CRASHED
+        this.status[sorted(window.faded)] = Status.DEEP_FADE
+
+    def _received(self, cell: Cell, this: Round, heard: NDArray[np.int64], air_time: AirTime) -> Collected:
+        airtime = air_time.by_client(len(this.clients))
+        cell.drain(this.clients, self.links.note_energy(this, airtime))
+        transmitted = np.flatnonzero(airtime > 0)
+        return Collected(
+            heard=heard,
+            transmitted=transmitted,
+            aggregate=self._mean(cell, this, heard) if len(heard) else None,
+            releases=(BareRelease(this.index, this.clients[transmitted]),),
+            airtime=air_time.occupied(),
+        )
+
+    def _mean(self, cell: Cell, this: Round, heard: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(d,) Σ p_i Δ_i / Σ p_i over the arrivals."""
+        weight = cell.network.registry.weight(this.clients[heard])
+        total = Superposition(self.dimension)
+        for block in cell.train(this, heard):
+            positions = heard[block.positions]
+            this.note_training(positions, block)
+            total.add(self._decoded(cell, this, positions, block), weight[block.positions].astype(np.complex128))
+        mean: NDArray[np.float64] = np.asarray(total.received(), dtype=np.float64) / weight.sum()
+        return mean
+
+    def _decoded(self, cell: Cell, this: Round, positions: NDArray[np.int64], block: CohortBlock) -> Any:
+        """(k, d) the updates as they come out of the links."""
+        if self.quantiser is None:
+            return block.updates
+        streams = cell.network.streams
+        uniform = np.stack(
+            [
+                streams.generator("quantiser", this.index, node).random(self.dimension, dtype=np.float32)
+                for node in this.clients[positions].tolist()
+            ]
+        )
+        return self.quantiser.quantise(block.updates.cpu().numpy(), uniform)

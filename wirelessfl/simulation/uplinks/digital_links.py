@@ -1,0 +1,99 @@
+"""Digital links: a band of its own for every client, and what its channel carries in a round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.radio import AdaptiveRate, FixedRate, Links, Upload, link_snr, shannon_rate
+from wirelessfl.simulation.clock import ticks
+from wirelessfl.simulation.network import Network
+from wirelessfl.simulation.round import Round
+
+
+@dataclass(frozen=True)
+class Link:
+    """One client's digital link in one round.
+
+    Attributes:
+        seconds_per_bit: airtime of a bit.
+        sends: whether the client sends at all; not in an outage that it knows of.
+        delivers: whether what it sends gets through.
+    """
+
+    seconds_per_bit: float
+    sends: bool = True
+    delivers: bool = True
+
+    def ticks(self, bits: float) -> int:
+        """Airtime of a message."""
+        return ticks(bits * self.seconds_per_bit)
+
+
+@dataclass(frozen=True)
+class DigitalLinks:
+    """Orthogonal bands of equal width for all clients of a round (RADIO.md, digital uplink).
+
+    Attributes:
+        network: draws the channels.
+        rate: at what rate clients send.
+        bandwidth_hz: B of all bands together.
+        snr: SNR_i = 2p/(N0 B) of transmit power p.
+        transmit_watts: p; NaN where watts are unknown.
+        fade_threshold: g, a client with |ĥ|²/E|ĥ|² below it stays silent.
+    """
+
+    network: Network
+    rate: AdaptiveRate | FixedRate
+    bandwidth_hz: float
+    snr: float
+    transmit_watts: float
+    fade_threshold: float = 0.0
+
+    def draw(self, this: Round, positions: NDArray[np.int64]) -> list[Link]:
+        """The links in this round of the clients at ``positions``, who share the band; written to the round."""
+        if not len(positions):
+            return []
+        links = self.network.links(this.clients[positions], this.moment)
+        this.note_links(positions, links)
+        one_bit = self._one_bit(links, 1.0 / len(positions))
+        silent = links.in_deep_fade(self.fade_threshold)
+        sends, delivers = (one_bit.attempts > 0) & ~silent, one_bit.delivered & ~silent
+        airtime = np.where(one_bit.attempts > 0, one_bit.airtime, self._longest_bit)
+        return [Link(*link) for link in zip(airtime.tolist(), sends.tolist(), delivers.tolist(), strict=True)]
+
+    @property
+    def _longest_bit(self) -> float:
+        """Airtime of a bit at the least rate."""
+        return 1.0 / (self.rate.min_rate_bps if isinstance(self.rate, AdaptiveRate) else self.rate.rate_bps)
+
+    def _one_bit(self, links: Links, share: float) -> Upload:
+        """The upload of a single bit in the band share B_i/B: the block of fading outlasts a round.
+
+        An adaptive rate follows the estimate ĥ; where it exceeds what the channel carries the upload is lost.
+        """
+        band = share * self.bandwidth_hz
+        believed = shannon_rate(band, link_snr(self.snr, links.estimate, share))[:, None]
+        carried = shannon_rate(band, link_snr(self.snr, links.channel, share))[:, None]
+        match self.rate:
+            case AdaptiveRate():
+                return self.rate.upload(1.0, believed, believed > carried)
+            case FixedRate():
+                return self.rate.upload(1.0, carried, np.zeros_like(carried, dtype=np.bool_))
+
+    def joules(self, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What (n,) seconds on the air cost; NaN where watts are unknown."""
+        return self.transmit_watts * airtime
+
+    def note_energy(self, this: Round, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Write what (n,) seconds on the air cost the clients of a round; returns (n,) joules."""
+        on_air = np.flatnonzero(airtime > 0)
+        joules = np.where(airtime > 0, self.joules(airtime), 0.0)
+        this.put("tx_time", on_air, airtime[on_air])
+        # ‖x‖² in units of N0/2, as over the air: 2 p T/N0.
+        this.put("tx_energy", on_air, self.snr * self.bandwidth_hz * airtime[on_air])
+        this.put("tx_energy_j", on_air, joules[on_air])
+        this.values["energy"] = float(joules.sum())
+        return joules

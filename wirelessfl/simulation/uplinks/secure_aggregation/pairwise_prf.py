@@ -1,0 +1,194 @@
+"""`pairwise_prf`: seeds agreed once in a run, one message a round, and everybody has to answer (Hu et al.)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import simpy
+
+from wirelessfl.secagg import (
+    KeyAdvertisement,
+    Message,
+    NeighbourKeys,
+    PrfClient,
+    PrfEnrolment,
+    PrfParameters,
+    PrfRound,
+    RingVector,
+    RoundAborted,
+    RoundStart,
+    SeededBytes,
+    Stage,
+)
+from wirelessfl.secagg.pairwise_prf import RUN_BYTES
+from wirelessfl.simulation.air_time import AirTime
+from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.clock import seconds
+from wirelessfl.simulation.messages import Letter
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.digital_links import Link
+from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
+from wirelessfl.simulation.uplinks.secure_aggregation.run import Outcome, ProtocolRun
+from wirelessfl.simulation.uplinks.secure_aggregation.uplink import SecureUplink
+from wirelessfl.trace import EventKind, SecAggStage
+
+NONCE = "pairwise_prf_nonce"
+"""In the state: the last nonce used; absent until the seeds are agreed."""
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Everybody enrolled: the messages of the set-up, and the clients with their seeds.
+
+    Attributes:
+        parameters: the run's public facts.
+        link_keys: keys towards the server, agreed when a client is registered, before the run.
+        clients: by number.
+        advertisements: what the clients sent.
+        answers: what the server sent back.
+    """
+
+    parameters: PrfParameters
+    link_keys: dict[int, bytes]
+    clients: dict[int, PrfClient]
+    advertisements: list[KeyAdvertisement]
+    answers: list[NeighbourKeys]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairwisePrf(SecureUplink):
+    """Masks from seeds that every pair of registered clients agrees on before the first round.
+
+    Attributes:
+        seed: of the run.
+        registered: clients in all.
+    """
+
+    seed: int
+    registered: int
+
+    @cached_property
+    def membership(self) -> Membership:
+        """The enrolment, a function of the run's seed: nothing that a checkpoint has to hold."""
+        parameters = PrfParameters(self._random("run")(RUN_BYTES), self.encoding.length, self.encoding.ring)
+        link_keys = {node: self._random("link", node)(32) for node in range(self.registered)}
+        clients = {
+            node: PrfClient(parameters, node, key, self._random("member", node)) for node, key in link_keys.items()
+        }
+        enrolment = PrfEnrolment(parameters, link_keys)
+        advertisements = [client.advertise_keys() for client in clients.values()]
+        for advertisement in advertisements:
+            enrolment.receive(advertisement)
+        answers = enrolment.close()
+        for answer in answers:
+            clients[answer.receiver].agree_seeds(answer)
+        return Membership(parameters, link_keys, clients, advertisements, answers)
+
+    def _random(self, *names: str | int) -> SeededBytes:
+        return SeededBytes(self.seed, "secagg", *names)
+
+    def set_up(self, cell: Cell, costs: StageCosts) -> Generator[simpy.Event, Any, float]:
+        """All registered clients send their keys and get those of all others; it waits for the slowest."""
+        if NONCE in cell.state.uplink_memory:
+            return 0.0
+        cell.state.uplink_memory[NONCE] = 0
+        medium, everyone, air_time = cell.medium, np.arange(self.registered), AirTime()
+        begin = medium.now
+        set_up = Round(0, everyone, slot_opens=seconds(begin))
+        links = self.links.draw(set_up, everyone)
+        yield medium.env.all_of(
+            [
+                medium.env.process(self._advertise(cell, link, message, air_time))
+                for link, message in zip(links, self.membership.advertisements, strict=True)
+            ]
+        )
+        for message in self.membership.advertisements:
+            costs.uplink(SecAggStage.SET_UP, message.bits)
+        for answer in self.membership.answers:
+            costs.downlink(SecAggStage.SET_UP, answer.bits)
+            yield medium.occupy(answer.bits / cell.timing.downlink_bps)
+            medium.note(EventKind.REQUEST, answer.receiver, answer.bits)
+        airtime = air_time.by_client(self.registered)
+        cell.drain(everyone, self.links.joules(airtime))
+        costs.add(
+            SecAggStage.SET_UP, seconds=seconds(medium.now - begin), energy=float(self.links.joules(airtime).sum())
+        )
+        return air_time.occupied()
+
+    def _advertise(
+        self, cell: Cell, link: Link, message: KeyAdvertisement, air_time: AirTime
+    ) -> Generator[simpy.Event, Any, None]:
+        cell.medium.note(EventKind.ADVERTISE_KEYS, message.sender, message.bits)
+        yield from air_time.send(cell.medium, message.sender, link.ticks(message.bits))
+        cell.medium.note(EventKind.ARRIVE, message.sender, message.bits)
+
+    def begin(self, cell: Cell, this: Round, costs: StageCosts) -> PrfRun:
+        """A round under fresh nonces."""
+        return PrfRun(self, cell, this, costs)
+
+    def opened_by(self, selected: int) -> int:
+        """All others: each knows one mask of a client."""
+        return selected - 1
+
+
+class PrfRun(ProtocolRun):
+    """One round of `pairwise_prf`, in one or several attempts.
+
+    The masked inputs of an attempt that fails are sent and never computed: nobody can unmask their sum.
+    """
+
+    def __init__(self, uplink: PairwisePrf, cell: Cell, this: Round, costs: StageCosts) -> None:
+        """A round that has not begun."""
+        super().__init__(uplink, cell, this, costs)
+        self._membership = uplink.membership
+        self._attempts_left = len(uplink.vanish_probability)
+        self._attempt: PrfRound
+        self._starts: dict[int, RoundStart] = {}
+
+    def opening(self, position: int) -> None:
+        """A report that takes no time: the client is ready."""
+
+    def answer(self, position: int, request: Message) -> Letter:
+        """The masked input, under the nonce of the attempt."""
+        if not isinstance(request, RoundStart):
+            raise TypeError(f"a server does not send a {type(request).__name__}")
+        self._starts[position] = request
+        return self.masked_letter(position, request.session)
+
+    def accepts(self, letter: Letter) -> bool:
+        """In time is what belongs to the attempt under way."""
+        return letter.session == self._attempt.session
+
+    def protocol(self) -> Generator[simpy.Event, Any, Outcome]:
+        """Start an attempt with all who are ready, and another one without those who were missing."""
+        reason = ""
+        while True:
+            participants = np.array(sorted(self.window.ready), dtype=np.int64)
+            if len(participants) < 2:
+                return RoundAborted(Stage.MASKED_INPUT, f"{reason}{len(participants)} clients are left, 2 are needed")
+            if not self._attempts_left:
+                return RoundAborted(Stage.MASKED_INPUT, f"{reason}no attempt is left")
+            yield self._begin_attempt(participants)
+            self.close(Stage.MASKED_INPUT, len(participants))
+            missing = np.setdiff1d(participants, sorted(self.window.ready))
+            if not len(missing):
+                self.compute_inputs(participants, self._take)
+                return self._attempt.close()
+            names = ", ".join(str(node) for node in self.this.clients[missing])
+            reason = f"pairwise_prf needs every participant; missing: {names}; "
+
+    def _begin_attempt(self, participants: np.ndarray[tuple[int], np.dtype[np.int64]]) -> simpy.Event:
+        memory, membership = self.cell.state.uplink_memory, self._membership
+        memory[NONCE] += 1
+        self._attempts_left -= 1
+        link_keys = {node: membership.link_keys[node] for node in self.this.clients[participants].tolist()}
+        self._attempt = PrfRound(membership.parameters, memory[NONCE], link_keys)
+        return self.ask(Stage.MASKED_INPUT, self._attempt.start())
+
+    def _take(self, position: int, encoded: RingVector) -> None:
+        member = self._membership.clients[int(self.this.clients[position])]
+        self._attempt.receive(member.mask_input(self._starts[position], encoded))

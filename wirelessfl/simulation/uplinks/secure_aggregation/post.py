@@ -1,0 +1,135 @@
+"""Carries the messages of one round of secure aggregation both ways, and keeps account of them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from wirelessfl.secagg import Message, Stage
+from wirelessfl.simulation.air_time import AirTime
+from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.messages import Crashed, Faded, Letter
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.digital_links import Link
+from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
+from wirelessfl.trace import EventKind, SecAggStage, Status
+
+_COLUMN = {
+    Stage.ADVERTISE_KEYS: SecAggStage.ADVERTISE_KEYS,
+    Stage.SHARE_KEYS: SecAggStage.SHARE_KEYS,
+    Stage.MASKED_INPUT: SecAggStage.MASKED_INPUT,
+    Stage.UNMASK: SecAggStage.UNMASK,
+}
+_EVENT = {
+    Stage.ADVERTISE_KEYS: EventKind.ADVERTISE_KEYS,
+    Stage.SHARE_KEYS: EventKind.SHARE_KEYS,
+    Stage.MASKED_INPUT: EventKind.MASKED_INPUT,
+    Stage.UNMASK: EventKind.UNMASK,
+}
+
+
+def column_of(stage: Stage) -> SecAggStage:
+    """The stage of the protocol as the trace numbers it."""
+    return _COLUMN[stage]
+
+
+class Post:
+    """The post between the server and the clients of one round.
+
+    Attributes:
+        air_time: who was on the air, by stage.
+        costs: messages and bits.
+        lost: what became of clients, by position, that will not be heard again.
+        losses_show: whether the server notices a loss at once; else it has to wait until its time is up.
+        first_message_at: when the first message of the stage under way was sent, in ticks; None before.
+    """
+
+    def __init__(
+        self, cell: Cell, this: Round, links: Mapping[int, Link], vanishing: NDArray[np.float64], costs: StageCosts
+    ) -> None:
+        """A post for the clients at the positions in ``links``.
+
+        Args:
+            cell: the cell.
+            this: the round.
+            links: the clients' links by position.
+            vanishing: (n, letters) share of its first, second, ... letter after which the client at each position
+                vanishes for good; NaN where it does not.
+            costs: of the round.
+        """
+        self.air_time = AirTime()
+        self.costs = costs
+        self.lost: dict[int, Status] = {}
+        self.losses_show = True
+        self.first_message_at: int | None = None
+        self._cell = cell
+        self._medium = cell.medium
+        self._this = this
+        self._links = links
+        self._vanishing = vanishing
+        self._letters = np.zeros(len(this.clients), dtype=np.int64)
+        self._inboxes = {position: simpy.Store(cell.medium.env) for position in links}
+
+    def inbox(self, position: int) -> simpy.Store:
+        """The client's inbox."""
+        return self._inboxes[position]
+
+    def reaches_server(self, position: int) -> bool:
+        """Whether the client's channel lets it send at all; if not, that is noted."""
+        if not self._links[position].sends:
+            self._fade(position)
+            return False
+        return True
+
+    def send(self, letter: Letter) -> Generator[simpy.Event, Any, bool]:
+        """A client sends to the server; returns whether the letter arrived, in time or not."""
+        position, link, medium = letter.position, self._links[letter.position], self._medium
+        node = int(self._this.clients[position])
+        share = float(self._vanishing[position, self._letters[position]])
+        self._letters[position] += 1
+        self._begin()
+        medium.note(_EVENT[letter.stage], node, letter.bits)
+        self.costs.uplink(column_of(letter.stage), letter.bits)
+        vanishes = not np.isnan(share)
+        duration = link.ticks(letter.bits * share if vanishes else letter.bits)
+        yield from self.air_time.send(medium, position, duration, column_of(letter.stage))
+        if vanishes:
+            medium.note(EventKind.VANISH, node)
+            self.lost[position] = Status.CRASHED
+            if self.losses_show:
+                medium.send(Crashed(position))
+            return False
+        if not link.delivers:
+            self._fade(position)
+            return False
+        medium.note(EventKind.ARRIVE, node, letter.bits)
+        medium.send(letter)
+        return True
+
+    def _begin(self) -> None:
+        if self.first_message_at is None:
+            self.first_message_at = self._medium.now
+
+    def _fade(self, position: int) -> None:
+        self._medium.note(EventKind.DEEP_FADE, int(self._this.clients[position]))
+        self.lost[position] = Status.DEEP_FADE
+        if self.losses_show:
+            self._medium.send(Faded(position))
+
+    def delivery_time(self, messages: Sequence[Message]) -> float:
+        """Seconds in which the server sends its messages, one after the other."""
+        return sum(message.bits for message in messages) / self._cell.timing.downlink_bps
+
+    def deliver(self, stage: SecAggStage, messages: Sequence[Message]) -> Generator[simpy.Event, Any, None]:
+        """The server sends to its clients, one after the other."""
+        position_of = {int(node): position for position, node in enumerate(self._this.clients)}
+        self._begin()
+        for message in messages:
+            self.costs.downlink(stage, message.bits)
+            yield self._medium.occupy(message.bits / self._cell.timing.downlink_bps)
+            self._medium.note(EventKind.REQUEST, message.receiver, message.bits)
+            self._inboxes[position_of[message.receiver]].put(message)

@@ -1,0 +1,134 @@
+"""One round of a protocol of secure aggregation: what is common to all of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from wirelessfl.secagg import Message, RingVector, RoundAborted, RoundResult, Stage
+from wirelessfl.secagg.messages import HEADER_BITS
+from wirelessfl.simulation import messages
+from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.client import protocol_client
+from wirelessfl.simulation.clock import seconds
+from wirelessfl.simulation.messages import Crashed, Letter
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.timing import WaitFor
+from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
+from wirelessfl.simulation.uplinks.secure_aggregation.post import Post, column_of
+from wirelessfl.simulation.window import Window
+from wirelessfl.trace import SERVER_NODE, EventKind, Status
+
+if TYPE_CHECKING:
+    from wirelessfl.simulation.uplinks.secure_aggregation.uplink import SecureUplink
+
+Outcome = RoundResult | RoundAborted
+
+
+class ProtocolRun(ABC):
+    """One round: a process for each client, stages that the server opens and closes, and a sum or none.
+
+    Clients train first and aggregate afterwards. A masked input is sent in simulated time only; its numbers are
+    computed together with those of all others that arrived in time.
+
+    Attributes:
+        post: carries the messages.
+        present: (m,) positions of the clients that are there.
+        window: of the stage under way; its ``ready`` are those heard in it.
+    """
+
+    def __init__(self, uplink: SecureUplink, cell: Cell, this: Round, costs: StageCosts) -> None:
+        """A round that has not begun."""
+        self.uplink = uplink
+        self.cell = cell
+        self.this = this
+        self.present = this.with_status(Status.PARTICIPATED)
+        links = dict(zip(self.present.tolist(), uplink.links.draw(this, self.present), strict=True))
+        self.post = Post(cell, this, links, uplink.vanishing(this, cell.network.streams), costs)
+        self.window: Window
+
+    @abstractmethod
+    def opening(self, position: int) -> Letter | None:
+        """What a client says once it has trained; None for a report that takes no time."""
+
+    @abstractmethod
+    def answer(self, position: int, request: Message) -> Letter:
+        """A client's answer to a message of the server."""
+
+    @abstractmethod
+    def accepts(self, letter: Letter) -> bool:
+        """Whether the server takes a letter that has arrived; a late one is refused."""
+
+    @abstractmethod
+    def protocol(self) -> Generator[simpy.Event, Any, Outcome]:
+        """The server's side, from the end of the first window on."""
+
+    def play(self) -> Generator[simpy.Event, Any, Outcome]:
+        """The whole round, from the broadcast of the model to the sum."""
+        medium, env = self.cell.medium, self.cell.medium.env
+        arrives = self.cell.broadcast()
+        jobs = self.cell.jobs(self.this, self.present, arrives)
+        processes = [env.process(protocol_client(medium, job, self.post, self)) for job in jobs]
+        yield arrives
+        medium.note(EventKind.COMPUTE_START, self.this.clients[self.present])
+        self.window = Window(env, self.cell.wait_for, len(self.this.clients), set(self.present.tolist()))
+        medium.listen(self._receive)
+        yield self.window.closed
+        outcome = yield from self.protocol()
+        for process in processes:
+            if process.is_alive:
+                process.interrupt()
+        yield medium.occupy(0.0)  # those who were interrupted stop sending
+        return outcome
+
+    def ask(self, stage: Stage, requests: Sequence[Message]) -> simpy.Event:
+        """Send requests and wait for the answers of all who are asked; the event fires when that is over."""
+        env, timeout = self.cell.medium.env, self.uplink.stage_timeout_s
+        self.post.losses_show = timeout is None
+        deadline = None if timeout is None else self.post.delivery_time(requests) + timeout
+        nodes = [request.receiver for request in requests]
+        asked = set(np.searchsorted(self.this.clients, nodes).tolist())
+        self.window = Window(env, WaitFor(deadline_s=deadline), len(asked), asked)
+        env.process(self.post.deliver(column_of(stage), requests))
+        return self.window.closed
+
+    def close(self, stage: Stage, expected: int) -> None:
+        """Account for a stage that is over, in which so many clients should have been heard."""
+        medium, post = self.cell.medium, self.post
+        if self.window.outstanding:
+            medium.note(EventKind.TIME_OUT, SERVER_NODE)
+        began = medium.now if post.first_message_at is None else post.first_message_at
+        post.first_message_at = None
+        duration = seconds(medium.now - began)
+        post.costs.add(column_of(stage), seconds=duration, dropouts=expected - len(self.window.ready))
+
+    def compute_inputs(self, positions: NDArray[np.int64], take: Callable[[int, RingVector], None]) -> None:
+        """Train the clients at ``positions``, block by block, and hand over the position and encoded input of each."""
+        this, encoding, network = self.this, self.uplink.encoding, self.cell.network
+        for block in self.cell.train(this, positions):
+            members = positions[block.positions]
+            this.note_training(members, block)
+            for position, update in zip(members.tolist(), block.updates.cpu().numpy(), strict=True):
+                node = int(this.clients[position])
+                generator = network.streams.generator("fixed_point", this.index, node)
+                take(position, encoding.encode(update, int(network.registry.samples[node]), generator))
+
+    def masked_letter(self, position: int, session: bytes) -> Letter:
+        """A masked input as it is sent, before its numbers are known."""
+        encoding = self.uplink.encoding
+        bits = HEADER_BITS + encoding.ring.bits * encoding.length
+        return Letter(position, session, Stage.MASKED_INPUT, bits, None)
+
+    def _receive(self, message: messages.Message) -> None:
+        if isinstance(message, Letter) and not self.accepts(message):
+            self.post.costs.add(column_of(message.stage), refused=1.0)
+            self.cell.medium.note(EventKind.REFUSE, int(self.this.clients[message.position]))
+            return
+        if isinstance(message, Crashed):
+            self.post.lost[message.position] = Status.CRASHED
+        self.window.take(message)

@@ -1,0 +1,134 @@
+"""`secagg` and `secagg_plus`: four messages a client, and a sum that survives dropouts at every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import simpy
+
+from wirelessfl.secagg import (
+    LateMessage,
+    Message,
+    NeighbourKeys,
+    RingVector,
+    RoundAborted,
+    RoundParameters,
+    RoundResult,
+    SecAggClient,
+    SecAggServer,
+    SeededBytes,
+    ShareDelivery,
+    Stage,
+    UnmaskRequest,
+)
+from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.messages import Letter
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
+from wirelessfl.simulation.uplinks.secure_aggregation.graphs import SharingGraph
+from wirelessfl.simulation.uplinks.secure_aggregation.run import Outcome, ProtocolRun
+from wirelessfl.simulation.uplinks.secure_aggregation.uplink import SecureUplink
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretSharing(SecureUplink):
+    """Masks from pairwise agreements, recovered from secret shares where a client drops out.
+
+    Attributes:
+        graph: who shares with whom.
+    """
+
+    graph: SharingGraph
+
+    def begin(self, cell: Cell, this: Round, costs: StageCosts) -> SecretSharingRun:
+        """A round with fresh keys.
+
+        Raises:
+            ValueError: no graph suits so few clients.
+        """
+        seed = cell.network.streams.seed
+        parameters = RoundParameters(
+            session=SeededBytes(seed, "secagg/session", this.index)(16),
+            dimension=self.encoding.length,
+            ring=self.encoding.ring,
+            neighbourhood=self.graph.neighbourhood(len(this.clients)),
+        )
+        return SecretSharingRun(self, cell, this, costs, parameters)
+
+    def opened_by(self, selected: int) -> int:
+        """How many colluding clients, of so many selected, lay single inputs open."""
+        return self.graph.opened_by(selected)
+
+
+class SecretSharingRun(ProtocolRun):
+    """One round of `secagg` or `secagg_plus`; every message but the masked inputs is made when it is sent."""
+
+    def __init__(
+        self, uplink: SecretSharing, cell: Cell, this: Round, costs: StageCosts, parameters: RoundParameters
+    ) -> None:
+        """A round that has not begun."""
+        super().__init__(uplink, cell, this, costs)
+        self._parameters = parameters
+        # Keys towards the server are agreed when a client is registered, before the run.
+        self._link_keys = {node: self._random("link", node)(32) for node in this.clients.tolist()}
+        self._server = SecAggServer(parameters, self._link_keys, self._random("server", this.index))
+        self._members: dict[int, SecAggClient] = {}
+        self._deliveries: dict[int, ShareDelivery] = {}
+
+    def _random(self, *names: str | int) -> SeededBytes:
+        return SeededBytes(self.cell.network.streams.seed, "secagg", *names)
+
+    def opening(self, position: int) -> Letter:
+        """The client's public keys."""
+        node = int(self.this.clients[position])
+        random_bytes = self._random("client", self.this.index, node)
+        member = SecAggClient(self._parameters, node, self._link_keys[node], random_bytes)
+        self._members[position] = member
+        return self._letter(position, Stage.ADVERTISE_KEYS, member.advertise_keys())
+
+    def answer(self, position: int, request: Message) -> Letter:
+        """Shares for the neighbours, the masked input, or shares of the neighbours' secrets."""
+        member = self._members[position]
+        match request:
+            case NeighbourKeys():
+                return self._letter(position, Stage.SHARE_KEYS, member.share_keys(request))
+            case ShareDelivery():
+                self._deliveries[position] = request
+                return self.masked_letter(position, request.session)
+            case UnmaskRequest():
+                return self._letter(position, Stage.UNMASK, member.unmask(request))
+            case _:
+                raise TypeError(f"a server does not send a {type(request).__name__}")
+
+    def _letter(self, position: int, stage: Stage, message: Message) -> Letter:
+        return Letter(position, message.session, stage, message.bits, message)
+
+    def accepts(self, letter: Letter) -> bool:
+        """In time is what belongs to the stage under way, from a client that is still in the round."""
+        if letter.content is None:
+            return letter.stage == self._server.stage
+        try:
+            self._server.receive(letter.content)
+        except LateMessage:
+            return False
+        return True
+
+    def protocol(self) -> Generator[simpy.Event, Any, Outcome]:
+        """Close each stage with those who were heard in it, and ask them for the next."""
+        expected = len(self.this.clients)
+        while True:
+            stage, heard = self._server.stage, sorted(self.window.ready)
+            if stage == Stage.MASKED_INPUT:
+                self.compute_inputs(np.array(heard, dtype=np.int64), self._take)
+            self.close(stage, expected)
+            outcome = self._server.close_stage()
+            if isinstance(outcome, RoundResult | RoundAborted):
+                return outcome
+            expected = len(heard)
+            yield self.ask(Stage(stage + 1), outcome)
+
+    def _take(self, position: int, encoded: RingVector) -> None:
+        self._server.receive(self._members[position].mask_input(self._deliveries.pop(position), encoded))

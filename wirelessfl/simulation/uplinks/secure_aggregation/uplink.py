@@ -1,0 +1,143 @@
+"""Secure aggregation as an uplink: what its protocols have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from wirelessfl.privacy import BareRelease
+from wirelessfl.privacy.releases import SecureSum
+from wirelessfl.secagg import RoundAborted
+from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.clock import seconds
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.base import Collected
+from wirelessfl.simulation.uplinks.digital_links import DigitalLinks
+from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
+from wirelessfl.simulation.uplinks.secure_aggregation.encoding import SumEncoding
+from wirelessfl.simulation.uplinks.secure_aggregation.post import Post
+from wirelessfl.simulation.uplinks.secure_aggregation.run import Outcome, ProtocolRun
+from wirelessfl.streams import Streams
+from wirelessfl.trace import SERVER_NODE, EventKind, SecAggStage, Status
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecureUplink(ABC):
+    """The server learns the weighted mean of the updates and no single one.
+
+    Attributes:
+        links: what the clients' channels carry.
+        encoding: how updates become elements of the ring.
+        stage_timeout_s: how long the server waits for answers; None where it notices who is lost.
+        vanish_probability: that a client vanishes while it sends its first, second, ... letter of a round.
+    """
+
+    links: DigitalLinks
+    encoding: SumEncoding
+    stage_timeout_s: float | None
+    vanish_probability: tuple[float, ...]
+
+    @abstractmethod
+    def begin(self, cell: Cell, this: Round, costs: StageCosts) -> ProtocolRun:
+        """A run of the protocol for one round.
+
+        Raises:
+            ValueError: the protocol cannot be run with the clients selected.
+        """
+
+    @abstractmethod
+    def opened_by(self, selected: int) -> int:
+        """How many colluding clients, of so many selected, lay single inputs open."""
+
+    def set_up(self, cell: Cell, costs: StageCosts) -> Generator[simpy.Event, Any, float]:
+        """What comes once in a run, before its first round; returns its seconds on the air. Here there is none."""
+        yield from ()
+        return 0.0
+
+    def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
+        """Broadcast, let the clients train, aggregate."""
+        costs = StageCosts()
+        this.secagg = costs.table
+        airtime = yield from self.set_up(cell, costs)
+        this.slot_opens = seconds(cell.medium.now)
+        try:
+            run = self.begin(cell, this, costs)
+        except ValueError as error:
+            return self._give_up(cell, this, str(error), airtime)
+        outcome = yield from run.play()
+        self._account(cell, this, run.post)
+        _note_statuses(this, run, outcome)
+        airtime += run.post.air_time.occupied()
+        transmitted = np.flatnonzero(run.post.air_time.by_client(len(this.clients), SecAggStage.MASKED_INPUT) > 0)
+        if isinstance(outcome, RoundAborted):
+            cell.medium.note(EventKind.ABORT, SERVER_NODE)
+            this.abort_reason = outcome.reason
+            return self._collected(this, transmitted[:0], transmitted, None, airtime)
+        heard = np.searchsorted(this.clients, outcome.contributors)
+        mean = self.encoding.decode(outcome.total, cell.network.registry.samples[this.clients[heard]])
+        return self._collected(this, heard, transmitted, mean, airtime)
+
+    def vanishing(self, this: Round, streams: Streams) -> NDArray[np.float64]:
+        """(n, letters) share of each letter of a round that a client sends before it vanishes; NaN where it stays."""
+        probability = np.array(self.vanish_probability)
+        drawn = streams.nodes("vanish", this.index, this.clients).uniform(2 * len(probability))
+        decides, moment = np.split(drawn, 2, axis=1)
+        return np.where(decides < probability, moment, np.nan)
+
+    def _give_up(self, cell: Cell, this: Round, reason: str, airtime: float) -> Collected:
+        """No protocol can be run with the clients selected: nobody trains, nothing is sent."""
+        cell.medium.note(EventKind.ABORT, SERVER_NODE)
+        this.abort_reason = reason
+        this.values["energy"] = float(this.secagg["energy"].sum())
+        this.status[this.with_status(Status.PARTICIPATED)] = Status.ABORTED
+        nobody = np.zeros(0, dtype=np.int64)
+        return self._collected(this, nobody, nobody, None, airtime)
+
+    def _account(self, cell: Cell, this: Round, post: Post) -> None:
+        """Energy, by client and by stage."""
+        count = len(this.clients)
+        cell.drain(this.clients, self.links.note_energy(this, post.air_time.by_client(count)))
+        for stage in SecAggStage:
+            joules = self.links.joules(post.air_time.by_client(count, stage))
+            post.costs.add(stage, energy=float(joules.sum()))
+        this.values["energy"] = float(this.secagg["energy"].sum())
+
+    def _collected(
+        self,
+        this: Round,
+        heard: NDArray[np.int64],
+        transmitted: NDArray[np.int64],
+        mean: NDArray[np.float64] | None,
+        airtime: float,
+    ) -> Collected:
+        """The outcome with its records: whoever sent a masked input is charged, whether it was unmasked or not.
+
+        Rounded Gaussian noise under integer masks is proven for single inputs only, hence ``integer`` (PRIVACY.md).
+        """
+        selected = len(this.clients)
+        opened = self.opened_by(selected) if len(transmitted) else None
+        return Collected(
+            heard=heard,
+            transmitted=transmitted,
+            aggregate=mean,
+            releases=(BareRelease(this.index, this.clients[transmitted]),),
+            airtime=airtime,
+            secure_sum=SecureSum(selected, len(heard), threshold=opened, arithmetic="integer"),
+        )
+
+
+def _note_statuses(this: Round, run: ProtocolRun, outcome: Outcome) -> None:
+    """Who is in the sum, or was there when the round was given up; who of the others was lost, and who is late."""
+    this.status[run.present] = Status.LATE
+    for position, status in run.post.lost.items():
+        this.status[position] = status
+    if isinstance(outcome, RoundAborted):
+        this.status[sorted(run.window.ready)] = Status.ABORTED
+    else:
+        this.status[np.searchsorted(this.clients, outcome.contributors)] = Status.PARTICIPATED
