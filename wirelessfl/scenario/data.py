@@ -6,7 +6,19 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from wirelessfl.scenario.base import ByShape, Count, Family, NonNegative, Positive, Section, contradiction, key
+from wirelessfl.scenario.base import (
+    OPTIONS,
+    ByShape,
+    Count,
+    Family,
+    NonNegative,
+    Options,
+    Positive,
+    Reference,
+    Section,
+    contradiction,
+    key,
+)
 
 Label = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 """A class, by its number or its name."""
@@ -127,8 +139,20 @@ class Adult(FileSet):
     name: Literal["adult"] = key("adult", "Census records with the income class.")
 
 
+class ExternalDataset(Section):
+    """A data set of the user's own, made by a function that returns a ``wirelessfl.learning.Dataset``."""
+
+    name: Reference = key(..., "Importable function that makes the data set, as package.module:function.")
+    options: Options = key({}, OPTIONS)
+
+    @property
+    def num_classes(self) -> int:
+        """Not known before the function is called; no scenario asks for more classes than this."""
+        return 10**9
+
+
 Dataset = Annotated[
-    Digits | Synthetic | Mnist | FashionMnist | EmnistLetters | EmnistByClass | Cifar10 | Adult,
+    Digits | Synthetic | Mnist | FashionMnist | EmnistLetters | EmnistByClass | Cifar10 | Adult | ExternalDataset,
     Family("name", default="digits"),
 ]
 

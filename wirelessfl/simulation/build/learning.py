@@ -98,8 +98,19 @@ def _load(data: config.Data) -> Dataset:
     if isinstance(dataset, config.Synthetic):
         whole = load_synthetic(_synthetic_law(dataset), _sizes(dataset), data.split_seed)
         return whole if data.limit is None else whole.head(data.limit)
+    if isinstance(dataset, config.ExternalDataset):
+        own = _external(dataset)
+        return own if data.limit is None else own.head(data.limit)
     root = dataset.root if isinstance(dataset, config.FileSet) else None
     return load_dataset(dataset.name, root=root, classes=dataset.classes, limit=data.limit, split_seed=data.split_seed)
+
+
+def _external(dataset: config.ExternalDataset) -> Dataset:
+    made = load_object("data.dataset.name", dataset.name)(**dataset.options)
+    if not isinstance(made, Dataset):
+        found = type(made).__name__
+        raise ScenarioError(f"data.dataset.name: {dataset.name} returned a {found}; allowed is a learning.Dataset")
+    return made
 
 
 def _synthetic_law(dataset: config.Synthetic) -> SharedSource | SkewedSources:
