@@ -27,6 +27,7 @@ STATEFUL: dict[str, Scenario] = {
     "clarke on the move": small(
         channel__placement=MOVING, channel__pathloss=URBAN, channel__correlation={"model": "clarke"}
     ),
+    "privacy_for_free": small(uplink__power_control={"policy": "privacy_for_free"}, uplink__snr_db=20.0),
 }
 SCENARIOS = {
     name: scenario.model_copy(update={"rounds": 6, "clients": small(clients__selection=SELECTION).clients})

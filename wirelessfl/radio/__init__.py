@@ -30,6 +30,7 @@ from wirelessfl.radio.jamming import (
     shortfall_probability,
 )
 from wirelessfl.radio.links import Links
+from wirelessfl.radio.lower_gain import LowerGain
 from wirelessfl.radio.minimum_mse import MinimumMse
 from wirelessfl.radio.mobility import Journey, RandomWaypoint
 from wirelessfl.radio.numerology import OfdmNumerology
@@ -83,6 +84,7 @@ __all__ = [
     "Journey",
     "Links",
     "LogDistance",
+    "LowerGain",
     "MinimumMse",
     "MultipleAccess",
     "Nakagami",

@@ -77,6 +77,17 @@ from wirelessfl.scenario.model import (
     Tanh,
     TemperedSigmoid,
 )
+from wirelessfl.scenario.power_control import (
+    Cotaf,
+    CrossLayer,
+    ExternalPowerControl,
+    FullPower,
+    LowerGain,
+    MinimumMse,
+    PowerControl,
+    PrivacyForFree,
+    TruncatedInversion,
+)
 from wirelessfl.scenario.statement import PrivacyStatement
 from wirelessfl.scenario.timing import Quorum, Timing
 from wirelessfl.scenario.training import (
@@ -92,15 +103,12 @@ from wirelessfl.scenario.training import (
 )
 from wirelessfl.scenario.uplink import (
     AdaptiveRate,
-    CrossLayer,
     Digital,
     DigitalLink,
-    ExternalPowerControl,
     FixedRate,
     Ideal,
     Jammer,
     OverTheAir,
-    PowerControl,
     Rate,
     SecureAggregation,
     StageDropout,
@@ -126,6 +134,7 @@ __all__ = [
     "CnnMnist",
     "Compute",
     "Correlation",
+    "Cotaf",
     "CrossLayer",
     "Csi",
     "Data",
@@ -151,6 +160,7 @@ __all__ = [
     "FixedRate",
     "FlatClip",
     "FreeSpacePathLoss",
+    "FullPower",
     "GaussMarkovFading",
     "GaussianNoise",
     "GivenPlacement",
@@ -162,8 +172,10 @@ __all__ = [
     "Jammer",
     "LogDistancePathLoss",
     "Logistic",
+    "LowerGain",
     "Mechanism",
     "MedianClip",
+    "MinimumMse",
     "Mlp",
     "Mnist",
     "Model",
@@ -178,6 +190,7 @@ __all__ = [
     "PerLayerClip",
     "Placement",
     "PowerControl",
+    "PrivacyForFree",
     "PrivacyStatement",
     "QuantileClip",
     "Quorum",
@@ -203,6 +216,7 @@ __all__ = [
     "Tr38901PathLoss",
     "Trace",
     "Training",
+    "TruncatedInversion",
     "UniformDiscPlacement",
     "Upcycled",
     "Uplink",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wirelessfl.scenario.channel import IndependentFading, RayleighFading, RecordedFading, RicianFading
 from wirelessfl.scenario.geography import GivenPlacement, NoPathLoss
+from wirelessfl.scenario.power_control import LowerGain, PrivacyForFree, TruncatedInversion
 from wirelessfl.scenario.uplink import OverTheAir
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def find_radio_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     """Everything in the channel and around it that does not go together."""
     yield from _fading(scenario)
     yield from _placement(scenario)
+    yield from _power_control(scenario)
 
 
 def _fading(scenario: Scenario) -> Iterator[Contradiction]:
@@ -51,3 +53,28 @@ def _placement(scenario: Scenario) -> Iterator[Contradiction]:
     jammer = uplink.jammer if isinstance(uplink, OverTheAir) else None
     if jammer is not None and jammer.role == "external" and jammer.position_m is None and located:
         yield "uplink.jammer.position_m", "null with channel.placement.scheme: positions", "the jammer's own [x, y]"
+
+
+def _power_control(scenario: Scenario) -> Iterator[Contradiction]:
+    uplink = scenario.uplink
+    if not isinstance(uplink, OverTheAir):
+        return
+    control = uplink.power_control
+    if isinstance(control, TruncatedInversion) and scenario.faults.fade_threshold == 0:
+        yield (
+            "faults.fade_threshold",
+            "0 with the power control truncated_inversion, which inverts channels above it",
+            "above 0, such as 0.1",
+        )
+    if isinstance(control, LowerGain) and control.calibration == "exact" and scenario.privacy.adversary == "individual":
+        yield (
+            "uplink.power_control.calibration",
+            "exact with privacy.adversary individual, before whom no noise of the channel hides a single upload",
+            "theorem, or the adversary observer | server",
+        )
+    if isinstance(control, PrivacyForFree) and control.contraction ** (scenario.rounds / 2) == 0:
+        yield (
+            "uplink.power_control.contraction",
+            f"{control.contraction} over {scenario.rounds} rounds, which leaves nothing to the first of them",
+            "closer to 1",
+        )

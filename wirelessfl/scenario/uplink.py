@@ -7,19 +7,16 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
-    OPTIONS,
-    ByShape,
     Decibel,
     Family,
-    Options,
     Positive,
     Probability,
-    Reference,
     Section,
     contradiction,
     key,
     require_exactly_one,
 )
+from wirelessfl.scenario.power_control import CrossLayer, PowerControl
 
 Tolerated = Annotated[float, Field(ge=0, lt=0.5)]
 
@@ -29,32 +26,6 @@ class Ideal(Section):
 
     kind: Literal["ideal"] = key("ideal", "The server receives the exact weighted sum.")
     clip: Positive | None = key(None, "Clip norm τ of the local update. null: no clipping.")
-
-
-class CrossLayer(Section):
-    """Cross-layer power control with back-off (DESIGN §3)."""
-
-    policy: Literal["cross_layer"] = key("cross_layer", "Channel inversion with a back-off that keeps the budget.")
-    server_gain: Annotated[Literal["auto"] | Positive, ByShape()] = key(
-        "auto", "α_u; auto: the gain at which channel noise alone meets epsilon at privacy.delta, as published."
-    )
-    epsilon: Positive = key(6.52, "Published ε that server_gain: auto aims at; unused otherwise.")
-    backoff: Literal["bound", "actual"] = key(
-        "bound", "Back-off from the clip norm (bound: public) or from the update's own norm (actual: private data)."
-    )
-    rescale: Literal["clip_norm", "none"] = key(
-        "clip_norm", "clip_norm: the server multiplies what it received by τ; none: the published form without."
-    )
-
-
-class ExternalPowerControl(Section):
-    """A policy of the user's own."""
-
-    policy: Reference = key(..., "Importable power-control policy, as package.module:Class.")
-    options: Options = key({}, OPTIONS)
-
-
-PowerControl = Annotated[CrossLayer | ExternalPowerControl, Family("policy", default="cross_layer")]
 
 
 class Jammer(Section):

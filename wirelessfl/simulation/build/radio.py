@@ -6,18 +6,12 @@ import math
 from typing import assert_never
 
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.privacy import Statement, gaussian_mu
+from wirelessfl.privacy import Statement
 from wirelessfl.radio import (
     AirInterface,
     Calibration,
-    CrossLayer,
-    ExactCalibration,
     Jamming,
-    PowerControl,
-    TheoremCalibration,
     jammer_gain_limit,
-    required_noise_std_theorem,
-    server_gain_for_epsilon,
 )
 from wirelessfl.radio.units import (
     db_to_linear,
@@ -30,13 +24,15 @@ from wirelessfl.radio.units import (
 )
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.simulation.build.digital import build_digital_uplink
-from wirelessfl.simulation.build.objects import make_object
+from wirelessfl.simulation.build.power_control import (
+    CHANNEL_NOISE_STD,
+    build_calibration,
+    build_power_control,
+    own_threshold,
+)
 from wirelessfl.simulation.build.secure_aggregation import build_secure_uplink
 from wirelessfl.simulation.network import Network, Registry
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
-
-CHANNEL_NOISE_STD = 1.0
-"""σ_c: the receiver normalises its noise to variance 1 per real symbol (RADIO.md)."""
 
 
 def airtime(scenario: Scenario, dimension: int) -> float:
@@ -77,17 +73,17 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension)
             return OverTheAir(
                 network=network,
-                policy=build_power_control(scenario, uplink.power_control, network.registry),
+                policy=build_power_control(scenario, uplink.power_control, network.registry, statement),
                 air=air,
                 jamming=build_jamming(scenario, uplink, network.registry, dimension, statement),
                 rotating_jammer=uplink.jammer is not None and uplink.jammer.role == "rotating",
                 iq_packing=uplink.iq_packing,
-                fade_threshold=scenario.faults.fade_threshold,
+                fade_threshold=own_threshold(uplink.power_control, scenario.faults.fade_threshold),
                 airtime=airtime(scenario, dimension),
                 num_symbols=num_symbols(dimension, uplink.iq_packing),
                 joules_per_unit=joules_per_unit(scenario),
                 gradient_step=_gradient_step(scenario, uplink.clip),
-                theorem="cross_layer" if isinstance(uplink.power_control, config.CrossLayer) else "none",
+                theorem=uplink.power_control.theorem,
             )
         case config.Digital():
             return build_digital_uplink(scenario, uplink, network, dimension)
@@ -112,25 +108,6 @@ def _gradient_step(scenario: Scenario, clip: float) -> int | None:
     return training.batch_size if math.isclose(clip, optimizer.lr * mechanism.clip, rel_tol=1e-9) else None
 
 
-def build_power_control(scenario: Scenario, control: config.PowerControl, registry: Registry) -> PowerControl:
-    """The power control."""
-    match control:
-        case config.CrossLayer():
-            gain = control.server_gain
-            if gain == "auto":
-                gain = server_gain_for_epsilon(
-                    control.epsilon, scenario.privacy.delta, scenario.rounds, registry.total_samples, CHANNEL_NOISE_STD
-                )
-            return CrossLayer(gain, control.backoff, control.rescale)
-        case config.ExternalPowerControl():
-            policy: PowerControl = make_object(
-                "uplink.power_control.policy", control.policy, control.options, PowerControl
-            )
-            return policy
-        case _:
-            assert_never(control)
-
-
 def build_jamming(
     scenario: Scenario, uplink: config.OverTheAir, registry: Registry, dimension: int, statement: Statement
 ) -> Jamming | None:
@@ -152,13 +129,9 @@ def build_jamming(
 
 
 def _calibration(scenario: Scenario, jammer: config.Jammer, registry: Registry, statement: Statement) -> Calibration:
-    delta, rounds = scenario.privacy.delta, scenario.rounds
-    if jammer.calibration == "theorem":
-        return TheoremCalibration(required_noise_std_theorem(jammer.epsilon, delta, rounds, registry.total_samples))
-    if statement.colluding and jammer.role == "rotating":
+    if jammer.calibration == "exact" and statement.colluding and jammer.role == "rotating":
         raise InfeasibleError(
             "uplink.jammer.calibration: exact, but a colluding client may be the one that jams, "
             "and then its noise hides nothing; no jammer power meets the target"
         )
-    reach = 2.0 if statement.exchange else 1.0
-    return ExactCalibration(rounds, float(gaussian_mu(jammer.epsilon, delta)), reach)
+    return build_calibration(jammer.calibration, jammer.epsilon, scenario, registry, statement)

@@ -23,6 +23,7 @@ from wirelessfl.simulation.build.shortfall import check_jammer_power
 from wirelessfl.simulation.faults import AvailabilityModel, BernoulliAvailability, Faults
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.network import Registry
+from wirelessfl.simulation.propagation import Memory
 from wirelessfl.simulation.run import Simulation, StopRules
 from wirelessfl.simulation.selection import SelectAll, Selection, SelectPoisson, SelectUniform
 from wirelessfl.simulation.server import Deployment
@@ -83,7 +84,7 @@ def build_simulation(
         faults=build_faults(scenario.faults),
         learner=learner,
         uplink=uplink,
-        memories=network.memories(),
+        memories={**network.memories(), **_uplink_memory(uplink)},
     )
     for name, memory in deployment.memories.items():
         if name in state.memories:
@@ -124,6 +125,10 @@ def _learner(
         rounds=scenario.rounds,
         pause=pause,
     )
+
+
+def _uplink_memory(uplink: Uplink) -> dict[str, Memory]:
+    return {"power_control": uplink} if isinstance(uplink, OverTheAir) else {}
 
 
 def build_pace(scenario: Scenario, dimension: int, processed: float) -> Pace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import AirRelease
 from wirelessfl.privacy.releases.air import AirTheorem
 from wirelessfl.radio import (
+    AdaptivePowerControl,
     AirInterface,
     Jamming,
     Links,
@@ -47,13 +48,13 @@ class AirPlan(SlotPlan):
     jammer: JammerLink | None
 
 
-@dataclass(frozen=True)
+@dataclass
 class OverTheAir(SlotUplink):
     """The superposing uplink.
 
     Attributes:
         network: draws the channels.
-        policy: power control.
+        policy: power control; an adaptive one gives way to its successor after every slot.
         air: clip τ, receiver noise σ_c and dimension d.
         jamming: the cooperative jammer, or None.
         rotating_jammer: whether its role goes round among the clients.
@@ -90,7 +91,7 @@ class OverTheAir(SlotUplink):
         links = self.network.links(this.clients[ready], this.moment)
         this.note_links(ready, links)
         faded = links.in_deep_fade(self.fade_threshold)
-        transmit = self.policy.plan(links.take(~faded), this.index, self.air)
+        transmit = self._announced(links.take(~faded), this.index)
         sending = np.flatnonzero(~faded)[~transmit.silent]
         heard = links.take(sending)
         jammer_link = self._jammer_link(this, jammer)
@@ -106,6 +107,12 @@ class OverTheAir(SlotUplink):
             transmit=transmit,
             jammer=jammer_link,
         )
+
+    def _announced(self, links: Links, round_index: int) -> TransmitPlan:
+        """What the server announces; a policy is not asked to plan for nobody."""
+        if not len(links):
+            return TransmitPlan.undoing_the_clip(1.0, self.air, silent=np.zeros(0, dtype=np.bool_))
+        return self.policy.plan(links, round_index, self.air)
 
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
         """Superpose the signals block by block, add jamming and receiver noise, undo the scale."""
@@ -123,9 +130,21 @@ class OverTheAir(SlotUplink):
             self._note_transmission(this, senders, block, transmission)
         received = np.asarray(on_the_air.received(), dtype=np.float64) + self._noise(this.index, plan)
         self._note_slot(this, plan)
+        release, drain = self._release(this, plan), self._nominal_energy(plan) * self.joules_per_unit
+        if isinstance(self.policy, AdaptivePowerControl):
+            self.policy = self.policy.after(plan.transmit)
         # Weights are renormalised after reception: the noise scales with them and ε does not change.
         mean = received / plan.transmit.receive_scale / plan.links.weight.sum()
-        return Reception(mean, (self._release(this, plan),), self._nominal_energy(plan) * self.joules_per_unit)
+        return Reception(mean, (release,), drain)
+
+    def state(self) -> dict[str, Any]:
+        """What an adaptive power control remembers."""
+        return dict(self.policy.state()) if isinstance(self.policy, AdaptivePowerControl) else {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        if isinstance(self.policy, AdaptivePowerControl):
+            self.policy = self.policy.restored(dict(state))
 
     def _jammer_link(self, this: Round, jammer: int | None) -> JammerLink | None:
         if self.jamming is None:

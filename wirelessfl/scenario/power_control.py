@@ -1,0 +1,121 @@
+"""How server and clients set their gains over the air, and whose theorem states an ε for it."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from wirelessfl.scenario.base import OPTIONS, ByShape, Family, Options, Positive, Reference, Section, key
+
+Theorem = Literal["cross_layer", "privacy_for_free", "none"]
+
+
+class CrossLayer(Section):
+    """Cross-layer power control with back-off (DESIGN §3)."""
+
+    theorem: ClassVar[Theorem] = "cross_layer"
+
+    policy: Literal["cross_layer"] = key("cross_layer", "Channel inversion with a back-off that keeps the budget.")
+    server_gain: Annotated[Literal["auto"] | Positive, ByShape()] = key(
+        "auto", "α_u; auto: the gain at which channel noise alone meets epsilon at privacy.delta, as published."
+    )
+    epsilon: Positive = key(6.52, "Published ε that server_gain: auto aims at; unused otherwise.")
+    backoff: Literal["bound", "actual"] = key(
+        "bound", "Back-off from the clip norm (bound: public) or from the update's own norm (actual: private data)."
+    )
+    rescale: Literal["clip_norm", "none"] = key(
+        "clip_norm", "clip_norm: the server multiplies what it received by τ; none: the published form without."
+    )
+
+
+class LowerGain(Section):
+    """The baseline of every jammer: lower α_u until the channel's own noise is private enough."""
+
+    theorem: ClassVar[Theorem] = "cross_layer"
+
+    policy: Literal["lower_gain"] = key(
+        "lower_gain", "As cross_layer, with α_u lowered until the channel noise is enough: privacy without a jammer."
+    )
+    epsilon: Positive = key(2.0, "ε that the channel noise alone shall meet at privacy.delta.")
+    calibration: Literal["theorem", "exact"] = key(
+        "theorem", "theorem: published sensitivity 1/|D|; exact: accounted sensitivity of each round's clients."
+    )
+    rescale: Literal["clip_norm", "none"] = key(
+        "clip_norm", "clip_norm: the server multiplies what it received by τ; none: the published form without."
+    )
+
+
+class PrivacyForFree(Section):
+    """Liu and Simeone, JSAC 2021."""
+
+    theorem: ClassVar[Theorem] = "privacy_for_free"
+
+    policy: Literal["privacy_for_free"] = key(
+        "privacy_for_free", "Liu and Simeone: α_u spends an ε on the channel noise, as far as the weakest can follow."
+    )
+    epsilon: Positive = key(6.52, "ε, by their theorem, of the whole run at privacy.delta.")
+    schedule: Literal["static", "adaptive"] = key(
+        "adaptive", "static: the same share in every round; adaptive: their convex program, solved anew each round."
+    )
+    contraction: Annotated[float, Field(gt=0, le=1)] = key(
+        0.99, "adaptive: κ = 1 − μ/L, by which a round shrinks the distance to the optimum; later rounds weigh more."
+    )
+
+
+class FullPower(Section):
+    """Everyone as loud as allowed."""
+
+    theorem: ClassVar[Theorem] = "none"
+
+    policy: Literal["full_power"] = key("full_power", "Everyone at full power, the phase alone corrected.")
+
+
+class TruncatedInversion(Section):
+    """Zhu, Wang, Huang, TWC 2020."""
+
+    theorem: ClassVar[Theorem] = "none"
+
+    policy: Literal["truncated_inversion"] = key(
+        "truncated_inversion", "Channel inversion above faults.fade_threshold, silence below."
+    )
+
+
+class Cotaf(Section):
+    """After Sery and Cohen, TSP 2020, with the bound τ in place of expected norms."""
+
+    theorem: ClassVar[Theorem] = "none"
+
+    policy: Literal["cotaf"] = key(
+        "cotaf", "The loudest common scale that the weakest client above faults.fade_threshold can follow."
+    )
+
+
+class MinimumMse(Section):
+    """Cao, Zhu, Xu, Huang, TWC 2020."""
+
+    theorem: ClassVar[Theorem] = "none"
+
+    policy: Literal["mmse"] = key("mmse", "The scale of least mean squared error, weak clients at full power.")
+
+
+class ExternalPowerControl(Section):
+    """A policy of the user's own."""
+
+    theorem: ClassVar[Theorem] = "none"
+
+    policy: Reference = key(..., "Importable power-control policy, as package.module:Class.")
+    options: Options = key({}, OPTIONS)
+
+
+PowerControl = Annotated[
+    CrossLayer
+    | LowerGain
+    | PrivacyForFree
+    | FullPower
+    | TruncatedInversion
+    | Cotaf
+    | MinimumMse
+    | ExternalPowerControl,
+    Family("policy", default="cross_layer"),
+]
