@@ -23,8 +23,8 @@ BASE: dict[str, Any] = {
     "clients": {"count": 6},
     "training": {"algorithm": {"name": "fedavg"}, "epochs": 1},
 }
-SLOW_ROUNDS = 400
-"""Rounds of a run that is still going on when a test interferes with it: about 5 s, and several per report."""
+SLOW_ROUNDS = 60
+"""Rounds of a run that is still going on when a test interferes with it: a second or more."""
 
 
 def write_study(folder: Path, name: str = "small-study", **keys: Any) -> Path:
@@ -79,3 +79,4 @@ class InlineWorkers:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._waiting.clear()
+        self._messages.clear()

@@ -32,7 +32,7 @@ class RunRecord:
         seed: Its seed.
         status: waiting, interrupted, failed or complete.
         error: Why it failed, in words.
-        summary: The numbers of its summary.json if it is complete.
+        summary: What its summary.json holds, if it is complete; infinity is the text inf there, NaN is None.
     """
 
     run: str
@@ -126,13 +126,16 @@ class Study:
 
 
 def study_of(design: StudyDesign, folder: StudyFolder, outcomes: Mapping[str, Outcome]) -> Study:
-    """The study as it stands: a run without an outcome is waiting, or interrupted if it has begun."""
+    """The study as it stands, by the outcomes that are known and, for other runs, by what is on disk."""
     records = []
     for run in design.runs:
-        began = "interrupted" if folder.trace(run.id).exists() else "waiting"
-        outcome = outcomes.get(run.id)
-        status, error, summary = (outcome.status, outcome.error, outcome.summary) if outcome else (began, None, None)
-        records.append(RunRecord(run.id, run.levels, run.scenario.seed, status, error, summary))
+        outcome = outcomes.get(run.id) or folder.finished(run.id)
+        if outcome is None:
+            status = "interrupted" if folder.trace(run.id).exists() else "waiting"
+            records.append(RunRecord(run.id, run.levels, run.scenario.seed, status))
+        else:
+            ended = (outcome.status, outcome.error, outcome.summary)
+            records.append(RunRecord(run.id, run.levels, run.scenario.seed, *ended))
     return Study(folder.path, design.name, design.factors, design.metrics, tuple(records))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import traceback
@@ -69,7 +70,7 @@ class Outcome:
         run: Its id.
         status: complete, failed, or interrupted (and to be continued).
         error: Why it failed, in words.
-        summary: The numbers of its summary.json if it is complete.
+        summary: What its summary.json holds, if it is complete.
     """
 
     run: str
@@ -95,6 +96,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
     """
     from wirelessfl.api import simulate
     from wirelessfl.scenario import parse_scenario
+    from wirelessfl.summary import to_json
 
     folder = Path(task.folder)
     try:
@@ -110,7 +112,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
         return Outcome(task.run, "failed", str(error))
     except Exception as error:
         return Outcome(task.run, "failed", _unexpected(error, folder))
-    return Outcome(task.run, "complete", summary=result.summary)
+    return Outcome(task.run, "complete", summary=json.loads(to_json(result.summary)))
 
 
 def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Callable[[Round], None]:
