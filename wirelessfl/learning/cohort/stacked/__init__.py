@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from wirelessfl.learning.cohort.stacked.compilation import compile_program
 from wirelessfl.learning.cohort.stacked.models import StackedModels
-from wirelessfl.learning.cohort.stacked.program import Program, compile_program
+from wirelessfl.learning.cohort.stacked.program import Program
 from wirelessfl.learning.cohort.stacked.sample_space import SampleSpace
 
 __all__ = ["Program", "SampleSpace", "StackedModels", "compile_program"]

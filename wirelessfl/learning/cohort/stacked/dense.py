@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from wirelessfl.learning.cohort.stacked.layer import Weights, add_product, add_to
+from wirelessfl.learning.cohort.stacked.layer import Weights, add_product, add_to, squared_norm
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class Linear:
         """See ``Layer.backward``."""
         return torch.bmm(delta, weights[0])
 
+    def weighted(self, delta: Tensor, weights: Tensor) -> Tensor:
+        """See ``TrainedLayer.weighted``."""
+        return delta * weights.unsqueeze(-1)
+
     def add_gradient(self, saved: Tensor, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
         """See ``TrainedLayer.add_gradient``."""
         add_product(into[0], deltas[0].transpose(1, 2), saved, decay)
@@ -45,12 +49,6 @@ class Linear:
         delta = delta[:, part]
         of_weight = delta[..., :, None] * saved[:, part, None, :]
         return [of_weight, delta] if self.has_bias else [of_weight]
-
-
-def squared_norm(rows: Tensor) -> Tensor:
-    """(k, B) squared norms of (k, B, n)."""
-    norms: Tensor = torch.linalg.vector_norm(rows, dim=-1)
-    return norms.square_()
 
 
 @dataclass(frozen=True)

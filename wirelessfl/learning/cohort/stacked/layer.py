@@ -17,15 +17,16 @@ _LOOPED_ELEMENTS = 4096
 class Layer(Protocol):
     """A layer without parameters, or the part of any layer that concerns its inputs.
 
-    Nothing is changed in place: a layer may keep its inputs or outputs for the backward pass.
+    Samples are stacked as (k, B, ...), or as images in the layout of ``spatial``. Nothing is changed in place: a
+    layer may keep its inputs or outputs for the backward pass.
     """
 
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Saved]:
-        """Outputs (k, B, ...) of inputs (k, B, ...)."""
+        """The outputs, and what the backward pass needs."""
         ...
 
     def backward(self, weights: Weights, saved: Saved, delta: Tensor) -> Tensor:
-        """The derivative by the inputs, from ``delta`` (k, B, ...), that by the outputs."""
+        """The derivative by the inputs, from ``delta``, that by the outputs."""
         ...
 
 
@@ -35,6 +36,10 @@ class TrainedLayer(Layer, Protocol):
     ``deltas`` holds one derivative by the outputs for each parameter. They are the same where samples are
     weighted alike in all parameters.
     """
+
+    def weighted(self, delta: Tensor, weights: Tensor) -> Tensor:
+        """A new ``delta`` with client i's sample b times ``weights[i, b]`` (k, B)."""
+        ...
 
     def add_gradient(self, saved: Saved, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
         """Sets into ← decay · into + Σ_b gradient of sample b, for each parameter."""
@@ -73,6 +78,7 @@ def add_to(into: Tensor, value: Tensor, decay: float) -> None:
         into.copy_(value)
 
 
-def per_client(images: Tensor, like: Tensor) -> Tensor:
-    """(k · B, ...) as (k, B, ...), for k and B of ``like``."""
-    return images.view(*like.shape[:2], *images.shape[1:])
+def squared_norm(rows: Tensor) -> Tensor:
+    """(k, B) squared norms of (k, B, n)."""
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=-1)
+    return norms.square_()

@@ -73,9 +73,9 @@ class StackedSampleGradients:
         column = 0
         for record, own in zip(self._records, self._own(total), strict=True):
             if weights.ndim == 2:
-                deltas = [_weighted(record.delta, weights)] * len(own)
+                deltas = [record.layer.weighted(record.delta, weights)] * len(own)
             else:
-                deltas = [_weighted(record.delta, weights[..., column + i]) for i in range(len(own))]
+                deltas = [record.layer.weighted(record.delta, weights[..., column + i]) for i in range(len(own))]
             record.layer.add_gradient(record.saved, deltas, own, decay)
             column += len(own)
         return total
@@ -96,8 +96,3 @@ class StackedSampleGradients:
                 for gradient in r.layer.sample_gradients(r.saved, r.delta, part)
             ]
             yield part, torch.cat(pieces, dim=2)
-
-
-def _weighted(delta: Tensor, weights: Tensor) -> Tensor:
-    """``delta`` (k, B, ...) times ``weights`` (k, B)."""
-    return delta * weights.view(*weights.shape, *(1,) * (delta.ndim - 2))

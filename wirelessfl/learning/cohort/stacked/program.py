@@ -1,20 +1,15 @@
-"""A module as a list of stacked layers, where all its layers are known."""
+"""A model as a list of stacked layers, and the passes through it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from wirelessfl.learning.cohort.stacked import dense, spatial
 from wirelessfl.learning.cohort.stacked.layer import Layer, Saved, TrainedLayer, Weights
-from wirelessfl.learning.flat import FlatModel
-from wirelessfl.learning.models import TemperedSigmoid
 from wirelessfl.learning.objective import losses_and_derivative
 
 
@@ -139,116 +134,3 @@ class Views:
             self._clients = clients
             self._latest = self._program.weights([matrix[:clients] for matrix in self._matrices])
         return self._latest
-
-
-@lru_cache(maxsize=8)
-def compile_program(model: FlatModel) -> Program | None:
-    """The program of a sequence of known layers; None where anything else occurs."""
-    steps = []
-    first = 0
-    for module in _sequence(model.module):
-        layer = _layer(module)
-        if layer is None:
-            return None
-        slots = []
-        for parameter in module.parameters():
-            slots.append(Slot(first, tuple(parameter.shape)))
-            first += parameter.numel()
-        steps.append(Step(layer, tuple(slots)))
-    program = Program(tuple(steps))
-    return program if first == model.dimension and _computes_the_same(program, model) else None
-
-
-def _computes_the_same(program: Program, model: FlatModel) -> bool:
-    """Whether the program gives the module's logits, on two random samples in double precision."""
-    generator = torch.Generator().manual_seed(0)
-    inputs = torch.rand(1, 2, *model.feature_shape, generator=generator, dtype=torch.float64)
-    parameters = model.initial(0).double()
-    try:
-        logits, _ = program.forward(program.weights([parameters[None]]), inputs)
-    except RuntimeError:  # shapes that a layer cannot take, such as features of two dimensions in a linear layer
-        return False
-    return torch.allclose(logits[0], model.logits(parameters, inputs[0]), rtol=1e-9, atol=1e-12)
-
-
-def _sequence(module: nn.Module) -> Iterator[nn.Module]:
-    if type(module) is nn.Sequential:
-        for part in module:
-            yield from _sequence(part)
-    elif type(module) is not nn.Identity:
-        yield module
-
-
-def _layer(module: nn.Module) -> Layer | TrainedLayer | None:
-    """The stacked layer for ``module``, matched by exact type: a subclass may compute anything."""
-    if module._forward_hooks or module._forward_pre_hooks:
-        return None
-    make = _MAKERS.get(type(module))
-    return None if make is None else make(module)
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else (value[0], value[1])
-
-
-def _flatten(module: nn.Flatten) -> dense.Flatten | None:
-    return dense.Flatten() if (module.start_dim, module.end_dim) == (1, -1) else None
-
-
-def _conv2d(module: nn.Conv2d) -> spatial.Conv2d | None:
-    if module.groups != 1 or module.padding_mode != "zeros" or isinstance(module.padding, str):
-        return None
-    return spatial.Conv2d(
-        _pair(module.kernel_size),
-        _pair(module.stride),
-        _pair(module.padding),
-        _pair(module.dilation),
-        module.bias is not None,
-    )
-
-
-def _max_pool(module: nn.MaxPool2d) -> spatial.MaxPool2d | None:
-    if module.return_indices:
-        return None
-    return spatial.MaxPool2d(
-        _pair(module.kernel_size),
-        _pair(module.stride),
-        _pair(module.padding),
-        _pair(module.dilation),
-        module.ceil_mode,
-    )
-
-
-def _avg_pool(module: nn.AvgPool2d) -> spatial.AvgPool2d | None:
-    if module.divisor_override is not None:
-        return None
-    return spatial.AvgPool2d(
-        _pair(module.kernel_size),
-        _pair(module.stride),
-        _pair(module.padding),
-        module.ceil_mode,
-        module.count_include_pad,
-    )
-
-
-def _adaptive_pool(module: nn.AdaptiveAvgPool2d) -> spatial.AdaptiveAvgPool2d | None:
-    size = _pair(module.output_size)
-    return None if None in size else spatial.AdaptiveAvgPool2d(size)
-
-
-def _group_norm(module: nn.GroupNorm) -> spatial.GroupNorm | None:
-    return spatial.GroupNorm(module.num_groups, module.eps) if module.affine else None
-
-
-_MAKERS: dict[type[nn.Module], Any] = {
-    nn.Linear: lambda module: dense.Linear(module.bias is not None),
-    nn.ReLU: lambda module: dense.Relu(),
-    nn.Tanh: lambda module: dense.Tanh(),
-    TemperedSigmoid: lambda module: dense.TemperedSigmoid(module.scale, module.temperature, module.offset),
-    nn.Flatten: _flatten,
-    nn.Conv2d: _conv2d,
-    nn.MaxPool2d: _max_pool,
-    nn.AvgPool2d: _avg_pool,
-    nn.AdaptiveAvgPool2d: _adaptive_pool,
-    nn.GroupNorm: _group_norm,
-}

@@ -1,101 +1,164 @@
-"""Layers on images: convolution, pooling, group norm.
+"""Layers on images: convolution and pooling.
 
-Pooling and normalisation know no clients; they see k · B images.
+Between them the images of all clients are one tensor (B, k · C, H, W) in channels-last memory: image b holds the
+b-th sample of every client, client after client along the channels. A convolution of k clients is then one grouped
+convolution, group norm has k times the groups, and pooling need not know of clients at all; in this memory format
+all of them are several times faster on a CPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from wirelessfl.learning.cohort.stacked.dense import squared_norm
-from wirelessfl.learning.cohort.stacked.layer import Weights, add_product, add_to, per_client
+from wirelessfl.learning.cohort.stacked.layer import Weights, add_to, squared_norm
 
 Pair = tuple[int, int]
+aten = torch.ops.aten
+
+
+def split_channels(images: Tensor, parts: int) -> Tensor:
+    """(B, n, H, W) as (B, parts, n / parts, H, W), a view."""
+    return images.view(len(images), parts, -1, *images.shape[2:])
+
+
+def weighted_images(delta: Tensor, weights: Tensor) -> Tensor:
+    """Derivatives ``delta`` (B, k · C, H, W) with client i's sample b times ``weights[i, b]``."""
+    by_client = split_channels(delta, len(weights))
+    return (by_client * weights.T[:, :, None, None, None]).flatten(1, 2)
 
 
 @dataclass(frozen=True)
-class SavedPatches:
-    """The patches (k, B, C · kernel, P) under the P positions of the kernel, and the images' size."""
+class ToImages:
+    """From samples (k, B, C, H, W) to images (B, k · C, H, W)."""
 
-    patches: Tensor
-    size: Pair
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, int]:
+        """See ``Layer.forward``; saves k."""
+        images = inputs.transpose(0, 1).flatten(1, 2)
+        return images.contiguous(memory_format=torch.channels_last), len(inputs)
+
+    def backward(self, weights: Weights, saved: int, delta: Tensor) -> Tensor:
+        """See ``Layer.backward``."""
+        return split_channels(delta, saved).transpose(0, 1)
+
+
+@dataclass(frozen=True)
+class FlattenImages:
+    """From images (B, k · C, H, W) to the samples' features (k, B, C · H · W), in the order of ``nn.Flatten``."""
+
+    channels: int
+
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, torch.Size]:
+        """See ``Layer.forward``."""
+        by_client = split_channels(inputs, inputs.shape[1] // self.channels)
+        return by_client.transpose(0, 1).flatten(2), inputs.shape
+
+    def backward(self, weights: Weights, saved: torch.Size, delta: Tensor) -> Tensor:
+        """See ``Layer.backward``."""
+        images = delta.transpose(0, 1).reshape(saved)
+        return images.contiguous(memory_format=torch.channels_last)
+
+
+class _SavedConvolution(NamedTuple):
+    """Images (B, k · C, H, W) and kernels (k · O, C, kh, kw) of one pass, with O and C."""
+
+    images: Tensor
+    kernels: Tensor
 
 
 @dataclass(frozen=True)
 class Conv2d:
-    """Convolution as one matrix product over the patches of a client's whole batch; weights (k, O, C, kh, kw)."""
+    """Convolution with kernels (k, O, C, kh, kw) and biases (k, O)."""
 
+    channels: int
+    filters: int
     kernel: Pair
     stride: Pair
     padding: Pair
     dilation: Pair
     has_bias: bool
 
-    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, SavedPatches]:
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _SavedConvolution]:
         """See ``Layer.forward``."""
-        size = (inputs.shape[3], inputs.shape[4])
-        flat = functional.unfold(inputs.flatten(0, 1), self.kernel, self.dilation, self.padding, self.stride)
-        patches = per_client(flat, inputs)
-        outputs = torch.matmul(weights[0].flatten(2)[:, None], patches)
-        if self.has_bias:
-            outputs += weights[1][:, None, :, None]
-        return outputs.view(*outputs.shape[:3], *self._positions(size)), SavedPatches(patches, size)
-
-    def _positions(self, size: Pair) -> Pair:
-        rows, columns = (
-            (side + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
-            for side, kernel, stride, padding, dilation in zip(
-                size, self.kernel, self.stride, self.padding, self.dilation, strict=True
-            )
+        kernels = weights[0].flatten(0, 1)
+        biases = weights[1].flatten() if self.has_bias else None
+        outputs = functional.conv2d(
+            inputs, kernels, biases, self.stride, self.padding, self.dilation, groups=len(weights[0])
         )
-        return rows, columns
+        return outputs, _SavedConvolution(inputs, kernels)
 
-    def backward(self, weights: Weights, saved: SavedPatches, delta: Tensor) -> Tensor:
+    def backward(self, weights: Weights, saved: _SavedConvolution, delta: Tensor) -> Tensor:
         """See ``Layer.backward``."""
-        patches = torch.matmul(weights[0].flatten(2).transpose(1, 2)[:, None], delta.flatten(3))
-        images = functional.fold(
-            patches.flatten(0, 1), saved.size, self.kernel, self.dilation, self.padding, self.stride
+        return self._derivative(saved, delta, 0)
+
+    def _derivative(self, saved: _SavedConvolution, delta: Tensor, by: int) -> Tensor:
+        """By the images (0) or the kernels (1)."""
+        images, kernels = (operand.to(delta.dtype) for operand in saved)
+        wanted = [by == 0, by == 1, False]
+        groups = len(kernels) // self.filters
+        results = aten.convolution_backward(
+            delta, images, kernels, None, self.stride, self.padding, self.dilation, False, (0, 0), groups, wanted
         )
-        return per_client(images, delta)
+        result: Tensor = results[by]
+        return result
 
-    def add_gradient(self, saved: SavedPatches, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
+    def weighted(self, delta: Tensor, weights: Tensor) -> Tensor:
+        """See ``TrainedLayer.weighted``."""
+        return weighted_images(delta, weights)
+
+    def add_gradient(self, saved: _SavedConvolution, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
         """See ``TrainedLayer.add_gradient``."""
-        left = deltas[0].flatten(3).transpose(1, 2).flatten(2)  # (k, O, B · P)
-        right = saved.patches.transpose(2, 3).flatten(1, 2)  # (k, B · P, C · kernel)
-        add_product(into[0].flatten(2), left, right, decay)
+        add_to(into[0], self._derivative(saved, deltas[0], 1).view(into[0].shape), decay)
         if self.has_bias:
-            add_to(into[1], deltas[1].sum((1, 3, 4)), decay)
+            add_to(into[1], deltas[1].sum((0, 2, 3)).view(into[1].shape), decay)
 
-    def squared_norms(self, saved: SavedPatches, delta: Tensor) -> list[Tensor]:
+    def squared_norms(self, saved: _SavedConvolution, delta: Tensor) -> list[Tensor]:
         """By forming each sample's gradient or, where that is cheaper, from the Gram matrices of the positions.
 
         ‖Σ_p δ_p ⊗ x_p‖² = Σ_{p,q} ⟨δ_p, δ_q⟩⟨x_p, x_q⟩ (Bu, Mao, Xu, "Scalable and efficient training of large
         convolutional neural networks with differential privacy", NeurIPS 2022).
         """
-        flat = delta.flatten(3)
-        outputs, positions = flat.shape[2:]
-        inputs = saved.patches.shape[2]
-        if positions * (outputs + inputs) < outputs * inputs:
-            of_weight = (_gram(flat) * _gram(saved.patches)).sum((2, 3))
+        outputs, patches = self._by_position(delta), self._patches(saved.images, delta)
+        positions, inputs = patches.shape[2:]
+        if positions * (self.filters + inputs) < self.filters * inputs:
+            of_kernel = (_gram(outputs) * _gram(patches)).sum((2, 3))
         else:
-            of_weight = squared_norm(torch.matmul(flat, saved.patches.transpose(2, 3)).flatten(2))
-        return [of_weight, squared_norm(flat.sum(3))] if self.has_bias else [of_weight]
+            of_kernel = squared_norm(torch.matmul(outputs.transpose(2, 3), patches).flatten(2))
+        return [of_kernel, squared_norm(outputs.sum(2))] if self.has_bias else [of_kernel]
 
-    def sample_gradients(self, saved: SavedPatches, delta: Tensor, part: slice) -> list[Tensor]:
+    def sample_gradients(self, saved: _SavedConvolution, delta: Tensor, part: slice) -> list[Tensor]:
         """See ``TrainedLayer.sample_gradients``."""
-        flat = delta[:, part].flatten(3)
-        of_weight = torch.matmul(flat, saved.patches[:, part].transpose(2, 3))
-        return [of_weight, flat.sum(3)] if self.has_bias else [of_weight]
+        outputs, patches = self._by_position(delta[part]), self._patches(saved.images[part], delta)
+        of_kernel = torch.matmul(outputs.transpose(2, 3), patches)
+        by_place = of_kernel.view(*of_kernel.shape[:3], *self.kernel, self.channels).permute(0, 1, 2, 5, 3, 4)
+        return [by_place, outputs.sum(2)] if self.has_bias else [by_place]
+
+    def _by_position(self, delta: Tensor) -> Tensor:
+        """(k, B, P, O) from (B, k · O, rows, columns)."""
+        by_client = split_channels(delta, delta.shape[1] // self.filters)
+        return by_client.permute(1, 0, 3, 4, 2).flatten(2, 3)
+
+    def _patches(self, images: Tensor, delta: Tensor) -> Tensor:
+        """(k, B, P, kh · kw · C) what lies under the kernel at each of the P positions of ``delta``."""
+        (rows, columns), (down, right) = self.padding, self.stride
+        padded = functional.pad(images, (columns, columns, rows, rows))
+        clients = images.shape[1] // self.channels
+        batch, client, channel, row, column = split_channels(padded, clients).stride()
+        windows = padded.as_strided(
+            (clients, len(images), *delta.shape[2:], *self.kernel, self.channels),
+            (client, batch, row * down, column * right, row * self.dilation[0], column * self.dilation[1], channel),
+        )
+        return windows.flatten(4).flatten(2, 3)
 
 
-def _gram(columns: Tensor) -> Tensor:
-    """(k, B, P, P) inner products of the columns of (k, B, n, P)."""
-    return torch.matmul(columns.transpose(2, 3), columns)
+def _gram(rows: Tensor) -> Tensor:
+    """(k, B, P, P) inner products of the rows of (k, B, P, n)."""
+    return torch.matmul(rows, rows.transpose(2, 3))
 
 
 @dataclass(frozen=True)
@@ -110,19 +173,18 @@ class MaxPool2d:
 
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """See ``Layer.forward``."""
-        images = inputs.flatten(0, 1)
         outputs, where = functional.max_pool2d_with_indices(
-            images, self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode
+            inputs, self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode
         )
-        return per_client(outputs, inputs), (images, where)
+        return outputs, (inputs, where)
 
     def backward(self, weights: Weights, saved: tuple[Tensor, Tensor], delta: Tensor) -> Tensor:
         """See ``Layer.backward``."""
         images, where = saved
-        result = torch.ops.aten.max_pool2d_with_indices_backward(
-            delta.flatten(0, 1), images, self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode, where
+        result: Tensor = aten.max_pool2d_with_indices_backward(
+            delta, images, self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode, where
         )
-        return per_client(result, delta)
+        return result
 
 
 @dataclass(frozen=True)
@@ -137,25 +199,17 @@ class AvgPool2d:
 
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """See ``Layer.forward``."""
-        images = inputs.flatten(0, 1)
         outputs = functional.avg_pool2d(
-            images, self.kernel, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+            inputs, self.kernel, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         )
-        return per_client(outputs, inputs), images
+        return outputs, inputs
 
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
         """See ``Layer.backward``."""
-        result = torch.ops.aten.avg_pool2d_backward(
-            delta.flatten(0, 1),
-            saved,
-            self.kernel,
-            self.stride,
-            self.padding,
-            self.ceil_mode,
-            self.count_include_pad,
-            None,
+        result: Tensor = aten.avg_pool2d_backward(
+            delta, saved, self.kernel, self.stride, self.padding, self.ceil_mode, self.count_include_pad, None
         )
-        return per_client(result, delta)
+        return result
 
 
 @dataclass(frozen=True)
@@ -166,60 +220,9 @@ class AdaptiveAvgPool2d:
 
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """See ``Layer.forward``."""
-        images = inputs.flatten(0, 1)
-        outputs = functional.adaptive_avg_pool2d(images, self.size)
-        return per_client(outputs, inputs), images
+        return functional.adaptive_avg_pool2d(inputs, self.size), inputs
 
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
         """See ``Layer.backward``."""
-        result = torch.ops.aten._adaptive_avg_pool2d_backward(delta.flatten(0, 1), saved)
-        return per_client(result, delta)
-
-
-@dataclass(frozen=True)
-class GroupNorm:
-    """y = γ x̂ + β per channel, x̂ normalised over groups of channels; ``saved`` is x̂ and 1/std (k, B, groups)."""
-
-    groups: int
-    eps: float
-
-    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """See ``Layer.forward``."""
-        grouped = inputs.reshape(*inputs.shape[:2], self.groups, -1)
-        variance, mean = torch.var_mean(grouped, dim=3, correction=0, keepdim=True)
-        scale = torch.rsqrt(variance + self.eps)
-        normal = ((grouped - mean) * scale).view(inputs.shape)
-        gamma, beta = (_per_channel(weight, inputs.ndim) for weight in weights)
-        return normal * gamma + beta, (normal, scale)
-
-    def backward(self, weights: Weights, saved: tuple[Tensor, Tensor], delta: Tensor) -> Tensor:
-        """x̂ loses its mean and its component along x̂: (δ̂ − mean δ̂ − x̂ mean(δ̂ x̂)) / std, δ̂ = γ δ."""
-        normal, scale = saved
-        scaled = (delta * _per_channel(weights[0], delta.ndim)).view(*scale.shape[:3], -1)
-        grouped = normal.view(scaled.shape)
-        along = (scaled * grouped).mean(3, keepdim=True)
-        result = (scaled - scaled.mean(3, keepdim=True) - grouped * along) * scale
-        return result.view(delta.shape)
-
-    def add_gradient(self, saved: tuple[Tensor, Tensor], deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
-        """See ``TrainedLayer.add_gradient``."""
-        add_to(into[0], _over_positions(deltas[0] * saved[0]).sum(1), decay)
-        add_to(into[1], _over_positions(deltas[1]).sum(1), decay)
-
-    def squared_norms(self, saved: tuple[Tensor, Tensor], delta: Tensor) -> list[Tensor]:
-        """See ``TrainedLayer.squared_norms``."""
-        return [squared_norm(_over_positions(delta * saved[0])), squared_norm(_over_positions(delta))]
-
-    def sample_gradients(self, saved: tuple[Tensor, Tensor], delta: Tensor, part: slice) -> list[Tensor]:
-        """See ``TrainedLayer.sample_gradients``."""
-        return [_over_positions(delta[:, part] * saved[0][:, part]), _over_positions(delta[:, part])]
-
-
-def _over_positions(images: Tensor) -> Tensor:
-    """(k, B, C) sums over the positions of (k, B, C, ...)."""
-    return images.flatten(3).sum(3) if images.ndim > 3 else images
-
-
-def _per_channel(weight: Tensor, ndim: int) -> Tensor:
-    """(k, C) as (k, 1, C, 1, ...) with ``ndim`` dimensions."""
-    return weight.view(len(weight), 1, -1, *(1,) * (ndim - 3))
+        result: Tensor = aten._adaptive_avg_pool2d_backward(delta, saved)
+        return result

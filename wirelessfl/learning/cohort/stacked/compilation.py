@@ -1,0 +1,156 @@
+"""From a module to a program, where all its layers are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import torch
+from torch import nn
+
+from wirelessfl.learning.cohort.stacked import dense, spatial
+from wirelessfl.learning.cohort.stacked.layer import Layer, TrainedLayer
+from wirelessfl.learning.cohort.stacked.norm import GroupNorm
+from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step
+from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.models import TemperedSigmoid
+
+
+@lru_cache(maxsize=8)
+def compile_program(model: FlatModel) -> Program | None:
+    """The program of a sequence of known layers; None where anything else occurs."""
+    steps: list[Step] = []
+    first = 0
+    sample = torch.zeros(1, *model.feature_shape)
+    as_images = False
+    for module in _sequence(model.module):
+        if type(module) in _SPATIAL and sample.ndim == 4 and not as_images:
+            steps.append(Step(spatial.ToImages(), ()))
+            as_images = True
+        layer = _layer(module, sample.shape[1], as_images)
+        if layer is None:
+            return None
+        as_images = as_images and type(module) is not nn.Flatten
+        slots = []
+        for parameter in module.parameters():
+            slots.append(Slot(first, tuple(parameter.shape)))
+            first += parameter.numel()
+        steps.append(Step(layer, tuple(slots)))
+        with torch.no_grad():
+            sample = module(sample)
+    program = Program(tuple(steps))
+    return program if first == model.dimension and _computes_the_same(program, model) else None
+
+
+def _computes_the_same(program: Program, model: FlatModel) -> bool:
+    """Whether the program gives the module's logits, on two random samples in double precision."""
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.rand(1, 2, *model.feature_shape, generator=generator, dtype=torch.float64)
+    parameters = model.initial(0).double()
+    try:
+        logits, _ = program.forward(program.weights([parameters[None]]), inputs)
+    except RuntimeError:  # shapes that a layer cannot take, such as features of two dimensions in a linear layer
+        return False
+    return torch.allclose(logits[0], model.logits(parameters, inputs[0]), rtol=1e-9, atol=1e-12)
+
+
+def _sequence(module: nn.Module) -> Iterator[nn.Module]:
+    if type(module) is nn.Sequential:
+        for part in module:
+            yield from _sequence(part)
+    elif type(module) is not nn.Identity:
+        yield module
+
+
+def _layer(module: nn.Module, channels: int, as_images: bool) -> Layer | TrainedLayer | None:
+    """The stacked layer for ``module``, matched by exact type: a subclass may compute anything.
+
+    Args:
+        module: Of the sequence.
+        channels: The first dimension of a sample that it receives.
+        as_images: Whether samples are in the layout of ``spatial``.
+    """
+    kind = type(module)
+    if module._forward_hooks or module._forward_pre_hooks:
+        return None
+    if kind is nn.Flatten:
+        return _flatten(module, channels if as_images else None)
+    if kind not in _ELEMENTWISE and (kind in _SPATIAL) != as_images:
+        return None
+    make = (_ELEMENTWISE | _SPATIAL | _DENSE).get(kind)
+    return None if make is None else make(module)
+
+
+def _flatten(module: Any, channels: int | None) -> Layer | None:
+    if module.start_dim != 1 or module.end_dim != -1:
+        return None
+    return dense.Flatten() if channels is None else spatial.FlattenImages(channels)
+
+
+def _pair(value: Any) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else (value[0], value[1])
+
+
+def _conv2d(module: nn.Conv2d) -> Layer | None:
+    if module.groups != 1 or module.padding_mode != "zeros" or isinstance(module.padding, str):
+        return None
+    return spatial.Conv2d(
+        module.in_channels,
+        module.out_channels,
+        _pair(module.kernel_size),
+        _pair(module.stride),
+        _pair(module.padding),
+        _pair(module.dilation),
+        module.bias is not None,
+    )
+
+
+def _max_pool(module: nn.MaxPool2d) -> Layer | None:
+    if module.return_indices:
+        return None
+    return spatial.MaxPool2d(
+        _pair(module.kernel_size),
+        _pair(module.stride),
+        _pair(module.padding),
+        _pair(module.dilation),
+        module.ceil_mode,
+    )
+
+
+def _avg_pool(module: nn.AvgPool2d) -> Layer | None:
+    if module.divisor_override is not None:
+        return None
+    return spatial.AvgPool2d(
+        _pair(module.kernel_size),
+        _pair(module.stride),
+        _pair(module.padding),
+        module.ceil_mode,
+        module.count_include_pad,
+    )
+
+
+def _adaptive_pool(module: nn.AdaptiveAvgPool2d) -> Layer | None:
+    size = _pair(module.output_size)
+    return None if None in size else spatial.AdaptiveAvgPool2d(size)
+
+
+def _group_norm(module: nn.GroupNorm) -> Layer | None:
+    return GroupNorm(module.num_groups, module.eps) if module.affine else None
+
+
+_Makers: TypeAlias = dict[type[nn.Module], Callable[[Any], Layer | None]]
+
+_ELEMENTWISE: _Makers = {
+    nn.ReLU: lambda module: dense.Relu(),
+    nn.Tanh: lambda module: dense.Tanh(),
+    TemperedSigmoid: lambda module: dense.TemperedSigmoid(module.scale, module.temperature, module.offset),
+}
+_DENSE: _Makers = {nn.Linear: lambda module: dense.Linear(module.bias is not None)}
+_SPATIAL: _Makers = {
+    nn.Conv2d: _conv2d,
+    nn.MaxPool2d: _max_pool,
+    nn.AvgPool2d: _avg_pool,
+    nn.AdaptiveAvgPool2d: _adaptive_pool,
+    nn.GroupNorm: _group_norm,
+}
