@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wirelessfl.simulation import Forecast, Round, Simulation
     from wirelessfl.trace import EventBatch, RunStatus
 
-__all__ = ["Plan", "Result", "load_scenario", "make_plan", "open_trace", "simulate"]
+__all__ = ["Plan", "Result", "load_scenario", "make_plan", "open_trace", "record_run", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,26 @@ def simulate(
         simulation = _prepare(scenario, folder, going_on, device, threads, interrupts)
         if not going_on:
             folder.clear()
-        folder.write_scenario(scenario)
-        with folder.open_writer(scenario, simulation) as writer:
-            _run(simulation, writer, folder, scenario, interrupts, on_round)
+        record_run(simulation, folder, scenario, interrupts, on_round)
     return _result(folder)
+
+
+def record_run(
+    simulation: Simulation,
+    folder: RunFolder,
+    scenario: Scenario,
+    interrupts: Interrupts,
+    on_round: Callable[[Round], None] | None = None,
+) -> None:
+    """Run a simulation that is ready from where its state stands to its end, and write its trace and scenario.
+
+    Raises:
+        OutputError: the folder cannot be written.
+        RunInterrupted: Ctrl-C or SIGTERM; the trace is intact.
+    """
+    folder.write_scenario(scenario)
+    with folder.open_writer(scenario, simulation) as writer:
+        _run(simulation, writer, folder, scenario, interrupts, on_round)
 
 
 def _prepare(

@@ -16,6 +16,7 @@ COMMANDS = {
     "simulate": "wirelessfl.cli.simulate",
     "validate": "wirelessfl.cli.validate",
     "study": "wirelessfl.cli.study",
+    "replay": "wirelessfl.cli.replay",
     "scenarios": "wirelessfl.cli.scenarios",
     "privacy": "wirelessfl.cli.privacy",
     "schema": "wirelessfl.cli.schema",

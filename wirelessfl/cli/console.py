@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
@@ -14,7 +16,7 @@ from rich.text import Text
 from wirelessfl.api import Result
 from wirelessfl.simulation import Round
 
-__all__ = ["print_result", "progress_line"]
+__all__ = ["print_result", "print_summary", "progress_line"]
 
 
 def epsilon_text(epsilon: float) -> str:
@@ -74,7 +76,11 @@ def progress_line(rounds: int, *, quiet: bool) -> Iterator[Callable[[Round], Non
 
 def print_result(result: Result) -> None:
     """The summary of a run as a table on stdout, and where its files lie."""
-    summary = result.summary
+    print_summary(result.summary, {"trace": result.trace, "picture": result.picture})
+
+
+def print_summary(summary: Mapping[str, Any], files: Mapping[str, Path]) -> None:
+    """The numbers of a ``summary.json`` as a table on stdout, and files by what they are."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
@@ -94,6 +100,6 @@ def print_result(result: Result) -> None:
     if not math.isnan(summary["energy"]):
         table.add_row("energy", f"{summary['energy']:.4g} J")
     table.add_row("real time", duration_text(summary["wall_time"]))
-    table.add_row("trace", Text(str(result.trace)))
-    table.add_row("picture", Text(str(result.picture)))
+    for name, path in files.items():
+        table.add_row(name, Text(str(path)))
     Console(soft_wrap=False).print(table)

@@ -1,0 +1,278 @@
+"""A recorded run under another policy: the same channels, availability and compute times, other decisions.
+
+What nature dealt comes from the recording. Where the changed policy asks for something that the recorded run never
+needed (the channel of a client that was late then and is in time now), the laws of the scenario answer, with the same
+seed; how often is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.analysis.replay import OnRound, Recording, open_recording, recorded_execution, run_rounds
+from wirelessfl.errors import OutputError, ScenarioError
+from wirelessfl.folder import RunFolder
+from wirelessfl.scenario import Resolved, Scenario, differing_keys, resolve_document
+from wirelessfl.scenario.overrides import read_overrides
+from wirelessfl.scenario.yamltree import parse_yaml
+from wirelessfl.simulation import Simulation, build_simulation
+from wirelessfl.simulation.faults import AvailabilityModel
+from wirelessfl.simulation.network import Channels, ChannelSource, JammerLink, Network
+from wirelessfl.simulation.propagation import Moment
+from wirelessfl.simulation.timing import Timing
+from wirelessfl.streams import Streams
+from wirelessfl.trace import Status
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+NATURE = (
+    "seed",
+    "data",
+    "clients.count",
+    "channel",
+    "faults.availability",
+    "timing.cycles_per_sample",
+    "timing.cpu_hz",
+    "timing.straggler_scale",
+)
+"""Keys of what the recording holds; a counterfactual changes none of them."""
+
+_WORK = ("training.epochs", "training.steps", "training.batch_size", "training.privacy")
+"""Keys on which depends how long a client works; where one changes, so do compute times, with the recorded luck."""
+
+
+@dataclass
+class Coverage:
+    """How much of what a counterfactual asked for was recorded.
+
+    Attributes:
+        asked: channels asked for, one a client and round.
+        drawn: those of them that were not recorded.
+    """
+
+    asked: int = 0
+    drawn: int = 0
+
+
+class SlotTable:
+    """Columns of a trace over rounds and slots, looked up by round and client."""
+
+    def __init__(self, trace: xr.Dataset, names: Sequence[str]) -> None:
+        """Some columns of all rounds of a trace."""
+        self._row_of = {int(label): row for row, label in enumerate(trace["round"].values)}
+        self._clients: NDArray[np.int64] = trace["client_id"].values
+        self._columns: dict[str, NDArray[Any]] = {name: trace[name].values for name in names}
+
+    def look_up(self, clients: NDArray[np.int64], round_index: int) -> tuple[NDArray[np.bool_], dict[str, Any]]:
+        """Which of (n,) clients were selected in a round, and their columns (n,); of the others anything."""
+        row = self._row_of.get(round_index)
+        if row is None:
+            return np.zeros(len(clients), dtype=np.bool_), {
+                name: np.zeros(len(clients), column.dtype) for name, column in self._columns.items()
+            }
+        selected = self._clients[row][self._clients[row] >= 0]
+        slots = np.minimum(np.searchsorted(selected, clients), max(len(selected) - 1, 0))
+        known = selected[slots] == clients if len(selected) else np.zeros(len(clients), dtype=np.bool_)
+        return known, {name: column[row][slots] for name, column in self._columns.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedSource(ChannelSource):
+    """Channels of the clients as recorded.
+
+    Attributes:
+        table: channel, estimate and path gain by round and client.
+        coverage: what was asked for so far.
+    """
+
+    table: SlotTable
+    coverage: Coverage
+
+    def channels(self, nodes: NDArray[np.int64], moment: Moment) -> Channels:
+        """The recorded channels; a client without one has what the scenario's laws deal it."""
+        drawn = super().channels(nodes, moment)
+        known, columns = self.table.look_up(nodes, moment.round_index)
+        known = known & ~np.isnan(columns["channel_re"])
+        self.coverage.asked += len(nodes)
+        self.coverage.drawn += int(np.count_nonzero(~known))
+        return Channels(
+            channel=np.where(known, columns["channel_re"] + 1j * columns["channel_im"], drawn.channel),
+            estimate=np.where(known, columns["csi_re"] + 1j * columns["csi_im"], drawn.estimate),
+            path_gain=np.where(known, columns["path_gain"], drawn.path_gain),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedNetwork(Network):
+    """The network whose external jammer has the recorded channel.
+
+    Attributes:
+        jammer_channel: h_CJ by round.
+    """
+
+    jammer_channel: Mapping[int, complex]
+
+    def jammer_link(self, moment: Moment) -> JammerLink:
+        """The recorded channel with the estimation error of the scenario's law; a trace does not hold the estimate."""
+        drawn = super().jammer_link(moment)
+        recorded = self.jammer_channel.get(moment.round_index, drawn.channel)
+        if recorded == drawn.channel:
+            return drawn
+        return JammerLink(recorded, recorded + (drawn.estimate - drawn.channel))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedTiming(Timing):
+    """Compute times as recorded.
+
+    Attributes:
+        table: compute time by round and client.
+    """
+
+    table: SlotTable
+
+    def compute_time(
+        self, processed: NDArray[np.int64], clients: NDArray[np.int64], round_index: int, streams: Streams
+    ) -> NDArray[np.float64]:
+        """(n,) seconds; a client without a recorded time has what the scenario's law deals it."""
+        drawn = super().compute_time(processed, clients, round_index, streams)
+        known, columns = self.table.look_up(clients, round_index)
+        return np.where(known & ~np.isnan(columns["compute_time"]), columns["compute_time"], drawn)
+
+
+@dataclass(frozen=True)
+class RecordedAvailability:
+    """Who could be reached, as recorded.
+
+    Attributes:
+        table: status by round and client.
+        law: answers for clients that were not asked then.
+    """
+
+    table: SlotTable
+    law: AvailabilityModel
+
+    def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
+        """(n,) True where the client could be reached."""
+        drawn = self.law.available(clients, round_index, streams)
+        known, columns = self.table.look_up(clients, round_index)
+        return np.where(known, columns["status"] != Status.UNAVAILABLE, drawn)
+
+
+def changed_scenario(recording: Recording, overrides: Sequence[str]) -> Resolved:
+    """The recorded scenario with another policy.
+
+    Raises:
+        ScenarioError: it is not valid, changes nothing, or changes what nature dealt.
+    """
+    origin = str(recording.path)
+    document = parse_yaml(recording.dataset.attrs["scenario"], lambda number: f"{origin}:{number}")
+    resolved = resolve_document(document, read_overrides(overrides), Path())
+    changes = differing_keys(recording.scenario, resolved.scenario)
+    if not changes:
+        raise ScenarioError("--set: found nothing that differs from the recorded scenario; allowed: another policy")
+    refused = [change for change in changes if _is_below(change.partition(":")[0], NATURE)]
+    if _transmits_in_watts(recording.scenario) != _transmits_in_watts(resolved.scenario):
+        refused.append("uplink.tx_power_dbm: recorded path gains are relative to another reference")
+    if refused:
+        raise ScenarioError(
+            "--set: a counterfactual keeps what nature dealt in the recorded run "
+            f"({', '.join(NATURE)}); for the rest use simulate. Found:\n  " + "\n  ".join(refused)
+        )
+    return resolved
+
+
+def _is_below(key: str, places: Sequence[str]) -> bool:
+    return any(key == place or key.startswith(f"{place}.") for place in places)
+
+
+def _transmits_in_watts(scenario: Scenario) -> bool:
+    return getattr(scenario.uplink, "tx_power_dbm", None) is not None
+
+
+def run_counterfactual(
+    recording: Recording, scenario: Scenario, out: Path, on_round: OnRound | None = None
+) -> Coverage:
+    """Run a changed scenario on the recorded conditions, for as many rounds as are looked at.
+
+    Args:
+        recording: what ran.
+        scenario: what is to run now, from ``changed_scenario``.
+        out: folder for its trace and scenario; a run that lies there is replaced, unless it is the recorded one.
+        on_round: called with each finished round.
+
+    Raises:
+        OutputError: the recorded run lies in the folder, or it cannot be written.
+        InfeasibleError: this machine cannot follow the recorded plan, or a privacy target cannot be met.
+    """
+    folder = RunFolder(out)
+    if folder.trace.resolve() == recording.path.resolve():
+        raise OutputError(f"{out}: the recorded run lies there; choose another folder with --out")
+    coverage = Coverage()
+    plan = recorded_execution(recording.path)
+    run_rounds(
+        lambda interrupts: under_recorded_conditions(
+            build_simulation(scenario, plan, None, interrupts.check), recording, scenario, coverage
+        ),
+        scenario,
+        recording.last,
+        folder,
+        on_round,
+    )
+    return coverage
+
+
+def under_recorded_conditions(
+    simulation: Simulation, recording: Recording, scenario: Scenario, coverage: Coverage
+) -> Simulation:
+    """A simulation in which nature deals what it dealt in the recorded run."""
+    trace = open_recording(recording.path).dataset
+    channels = SlotTable(trace, ("channel_re", "channel_im", "csi_re", "csi_im", "path_gain"))
+    parts = simulation.deployment
+    network = RecordedNetwork(
+        **{
+            **_fields(parts.network),
+            "clients": RecordedSource(**_fields(parts.network.clients), table=channels, coverage=coverage),
+        },
+        jammer_channel=_jammer_channel(recording.scenario, trace),
+    )
+    availability = RecordedAvailability(SlotTable(trace, ("status",)), parts.faults.availability)
+    timing = parts.timing
+    changes = [change.partition(":")[0] for change in differing_keys(recording.scenario, scenario)]
+    if not any(_is_below(key, _WORK) for key in changes):
+        timing = RecordedTiming(**_fields(timing), table=SlotTable(trace, ("compute_time",)))
+    simulation.deployment = replace(
+        parts,
+        network=network,
+        timing=timing,
+        faults=replace(parts.faults, availability=availability),
+        uplink=_on_network(parts.uplink, parts.network, network),
+    )
+    return simulation
+
+
+def _jammer_channel(scenario: Scenario, trace: xr.Dataset) -> dict[int, complex]:
+    """The channel of an external jammer by round; a client that jams has its own, which is recorded as that."""
+    jammer = getattr(scenario.uplink, "jammer", None)
+    if jammer is None or jammer.role != "external":
+        return {}
+    channel = trace["jammer_channel_re"].values + 1j * trace["jammer_channel_im"].values
+    known = ~np.isnan(channel)
+    return dict(zip(trace["round"].values[known].tolist(), channel[known].tolist(), strict=True))
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass, not copied."""
+    return {one.name: getattr(value, one.name) for one in fields(value)}
+
+
+def _on_network(uplink: Any, before: Network, after: Network) -> Any:
+    """An uplink, whatever its kind, with another network in place of the one it knows."""
+    return replace(uplink, **{name: after for name, part in _fields(uplink).items() if part is before})

@@ -1,0 +1,177 @@
+"""Two runs under the same conditions, round by round: what the changed policy made of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.summary.numbers import last_finite
+from wirelessfl.summary.picture import BLUE, GREY, VERMILION
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+Series = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What is compared.
+
+    Attributes:
+        name: variable of the trace over rounds, or over rounds and slots, where it is summed over the clients.
+        words: how it is called.
+        unit: "" where it has none.
+        total: one number from its rounds.
+    """
+
+    name: str
+    words: str
+    unit: str
+    total: Callable[[Series], float]
+
+
+def _sum(values: Series) -> float:
+    return math.nan if np.isnan(values).all() else float(np.nansum(values))
+
+
+def _mean(values: Series) -> float:
+    return math.nan if np.isnan(values).all() else float(np.nanmean(values))
+
+
+QUANTITIES = (
+    Quantity("test_accuracy", "test accuracy, last round", "", last_finite),
+    Quantity("test_loss", "test loss, last round", "nat", last_finite),
+    Quantity("train_loss", "training loss, last round", "nat", last_finite),
+    Quantity("epsilon_published", "ε published, last round", "", last_finite),
+    Quantity("epsilon_accounted", "ε accounted, last round", "", last_finite),
+    Quantity("participants", "clients heard, mean", "", _mean),
+    Quantity("effective_noise_std", "effective noise σ_m, mean", "", _mean),
+    Quantity("tx_energy", "energy of the clients", "normalised", _sum),
+    Quantity("jammer_energy", "energy of the jammer", "normalised", _sum),
+    Quantity("energy", "energy", "J", _sum),
+    Quantity("airtime", "airtime", "s", _sum),
+    Quantity("sim_time", "simulated time, last round", "s", last_finite),
+)
+
+
+@dataclass(frozen=True)
+class PairedRow:
+    """One quantity in both runs.
+
+    Attributes:
+        name: variable of the trace.
+        words: how it is called.
+        unit: "" where it has none.
+        recorded: in the recorded run.
+        changed: in the counterfactual.
+        difference: changed − recorded.
+        mean_round_difference: mean over the rounds of changed − recorded.
+    """
+
+    name: str
+    words: str
+    unit: str
+    recorded: float
+    changed: float
+    difference: float
+    mean_round_difference: float
+
+
+def series(trace: xr.Dataset, name: str) -> Series:
+    """(rounds,) a variable of the trace; over the clients the sum, NaN where no client has a value."""
+    values = np.asarray(trace[name].values, dtype=np.float64)
+    if values.ndim == 1:
+        return values
+    known = ~np.isnan(values)
+    return np.where(known.any(axis=1), np.where(known, values, 0.0).sum(axis=1), math.nan)
+
+
+def paired_rows(recorded: xr.Dataset, changed: xr.Dataset) -> list[PairedRow]:
+    """Both runs over the same rounds; quantities that neither run knows are left out.
+
+    Args:
+        recorded: rounds of the recorded run.
+        changed: the same rounds of the counterfactual.
+    """
+    rows = []
+    for quantity in QUANTITIES:
+        before, after = series(recorded, quantity.name), series(changed, quantity.name)
+        ours, theirs = quantity.total(before), quantity.total(after)
+        if math.isnan(ours) and math.isnan(theirs):
+            continue
+        by_round = _minus(after, before)
+        row = PairedRow(
+            quantity.name,
+            quantity.words,
+            quantity.unit,
+            ours,
+            theirs,
+            float(_minus(np.array([theirs]), np.array([ours]))[0]),
+            _mean(by_round),
+        )
+        rows.append(row)
+    return rows
+
+
+def _minus(after: Series, before: Series) -> Series:
+    """The difference; two infinite values have none."""
+    both = np.isinf(after) & np.isinf(before)
+    return np.where(both, math.nan, np.where(both, 0.0, after) - np.where(both, 0.0, before))
+
+
+def draw_paired(recorded: xr.Dataset, changed: xr.Dataset, path: Path, title: str) -> None:
+    """Draw accuracy, its difference, ε and energy of both runs over the rounds.
+
+    Args:
+        recorded: rounds of the recorded run.
+        changed: the same rounds of the counterfactual.
+        path: where the PNG goes.
+        title: what was changed.
+    """
+    # The object interface needs no display and leaves no global figure behind.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3.5, 7.0), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(4, 1, sharex=True)
+    rounds = recorded["round"].values
+    accuracy = [100 * series(run, "test_accuracy") for run in (recorded, changed)]
+    _both(panels[0], rounds, accuracy, "accuracy (%)")
+    difference = accuracy[1] - accuracy[0]
+    panels[1].axhline(0.0, color=GREY, linewidth=0.8)
+    panels[1].bar(rounds, difference, color=np.where(difference < 0, VERMILION, BLUE).tolist(), width=0.8)
+    panels[1].set_ylabel("difference\n(points)", fontsize=8)
+    _both(panels[2], rounds, [series(run, "epsilon_accounted") for run in (recorded, changed)], "ε accounted")
+    name, words = ("energy", "energy (J)") if np.isfinite(series(recorded, "energy")).any() else _NORMALISED
+    _both(panels[3], rounds, [series(run, name) for run in (recorded, changed)], words)
+    panels[0].legend(fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(-0.02, 0.98), ncols=2)
+    panels[-1].set_xlabel("round", fontsize=8)
+    for axes in panels:
+        axes.tick_params(labelsize=7)
+        axes.grid(alpha=0.25, linewidth=0.5)
+    figure.suptitle(title, fontsize=8, wrap=True)
+    figure.savefig(path, dpi=200)
+
+
+_NORMALISED = ("tx_energy", "energy of clients\n(noise = 1)")
+
+
+def _both(axes: Axes, rounds: NDArray[np.int64], values: list[Series], label: str) -> None:
+    marker = "." if len(rounds) < 3 else ""
+    for series_of_run, colour, line, words in zip(
+        values, (GREY, VERMILION), ("-", "--"), ("recorded", "changed"), strict=True
+    ):
+        known = np.isfinite(series_of_run)
+        axes.plot(
+            rounds[known], series_of_run[known], color=colour, linestyle=line, linewidth=1.3, label=words, marker=marker
+        )
+    axes.set_ylabel(label, fontsize=8)

@@ -1,0 +1,184 @@
+"""``wirelessfl replay``: look at a recorded run again, repeat it, or change its policy."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wirelessfl.cli.options import json_option
+
+if TYPE_CHECKING:
+    from wirelessfl.analysis.export import Format
+    from wirelessfl.analysis.paired import PairedRow
+    from wirelessfl.analysis.replay import LedgerRow, Recording
+
+
+@click.command()
+@click.argument("trace", type=click.Path(path_type=Path), metavar="TRACE")
+@click.option("--verify", is_flag=True, help="Run it again and compare every number bit for bit (wall time aside).")
+@click.option("--delta", "deltas", type=float, multiple=True, metavar="D", help="Both ε at another δ; repeatable.")
+@click.option("--accountant", type=click.Choice(["pld", "rdp", "gdp", "zcdp"]), help="Both ε by this accountant.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change the policy on the recorded channels, availability and compute times; repeatable.",
+)
+@click.option("--from", "first", type=int, metavar="ROUND", help="First round to look at [the first].")
+@click.option("--to", "last", type=int, metavar="ROUND", help="Last round to look at [the last].")
+@click.option("--export", "form", type=click.Choice(["parquet", "csv", "netcdf", "chrome"]), help="Write it so.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for what is written [replay, beside the trace].")
+@click.option("--quiet", is_flag=True, help="No progress and no table.")
+@json_option
+def command(
+    trace: Path,
+    verify: bool,
+    deltas: tuple[float, ...],
+    accountant: str | None,
+    overrides: tuple[str, ...],
+    first: int | None,
+    last: int | None,
+    form: Format | None,
+    out: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Analyse the recorded run in TRACE, a trace.h5.
+
+    Without options its table is printed. `--set` runs it again with what nature dealt as recorded and another policy,
+    and prints the paired difference. `--export chrome` writes a timeline for Perfetto or chrome://tracing.
+    """
+    from wirelessfl.analysis.export import export
+    from wirelessfl.analysis.replay import open_recording, recompute_privacy
+    from wirelessfl.summary import to_json
+
+    if verify and overrides:
+        raise click.UsageError("--verify repeats the recorded policy, --set changes it; use one of them")
+    recording = open_recording(trace, first, last)
+    folder = trace.parent / "replay" if out is None else out
+    answer = recording.summary()
+    shown = not (quiet or as_json)
+    if shown:
+        _print_recording(recording, answer)
+    if verify:
+        answer["verified_numbers"] = _verify(recording, out, quiet, shown)
+    if deltas or accountant:
+        rows = recompute_privacy(recording, deltas, accountant)
+        answer["ledgers"] = [asdict(row) for row in rows]
+        if shown:
+            _print_ledgers(rows)
+    if overrides:
+        answer["paired"] = _counterfactual(recording, overrides, folder, quiet, shown)
+    if form is not None:
+        files = export(recording, form, folder)
+        answer["files"] = [str(path) for path in files]
+        if shown:
+            click.echo("\n".join(f"written {path}" for path in files))
+    if as_json:
+        click.echo(to_json(answer), nl=False)
+
+
+def _print_recording(recording: Recording, summary: dict[str, Any]) -> None:
+    from wirelessfl.cli.console import print_summary
+
+    print_summary(summary, {"trace": recording.path})
+    if not recording.whole:
+        click.echo(f"of the rounds {recording.first} to {recording.last} of {recording.recorded}")
+
+
+def _verify(recording: Recording, out: Path | None, quiet: bool, shown: bool) -> int:
+    from wirelessfl.analysis.replay import verify
+    from wirelessfl.cli.console import progress_line
+
+    with progress_line(recording.last, quiet=quiet) as on_round:
+        comparison = verify(recording, out, on_round)
+    if shown:
+        rounds = f"rounds {recording.first} to {recording.last}"
+        click.echo(f"verified: {comparison.numbers:,} numbers of {rounds} are the same, bit for bit")
+    return comparison.numbers
+
+
+def _print_ledgers(rows: list[LedgerRow]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from wirelessfl.cli.console import epsilon_text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("δ", "accountant", "ε published", "ε accounted"):
+        table.add_column(name)
+    for row in rows:
+        numbers = (row.epsilon_published, row.epsilon_accounted)
+        table.add_row(f"{row.delta:g}", row.accountant, *(epsilon_text(number) for number in numbers))
+    Console().print(table)
+
+
+def _counterfactual(
+    recording: Recording, overrides: tuple[str, ...], folder: Path, quiet: bool, shown: bool
+) -> dict[str, Any]:
+    """Run the changed policy, compare, and say how much of what it needed was recorded."""
+    from wirelessfl.analysis.counterfactual import changed_scenario, run_counterfactual
+    from wirelessfl.analysis.paired import draw_paired, paired_rows
+    from wirelessfl.analysis.replay import open_recording
+    from wirelessfl.cli.console import progress_line
+
+    resolved = changed_scenario(recording, overrides)
+    for note in resolved.notes:
+        print(f"note: {note}", file=sys.stderr)
+    with progress_line(recording.last, quiet=quiet) as on_round:
+        coverage = run_counterfactual(recording, resolved.scenario, folder, on_round)
+    changed = open_recording(folder / "trace.h5")
+    last = min(recording.last, changed.last)
+    recorded, other = (part.dataset.sel(round=slice(recording.first, last)) for part in (recording, changed))
+    rows = paired_rows(recorded, other)
+    picture = folder / "paired.png"
+    draw_paired(recorded, other, picture, "changed: " + ", ".join(overrides))
+    if coverage.drawn:
+        print(
+            f"note: {coverage.drawn} of {coverage.asked} channels were not recorded and came from the scenario's law",
+            file=sys.stderr,
+        )
+    if shown:
+        _print_paired(rows, recording.first, last, picture)
+    return {
+        "rounds": [recording.first, last],
+        "channels_asked": coverage.asked,
+        "channels_drawn": coverage.drawn,
+        "rows": [asdict(row) for row in rows],
+        "picture": str(picture),
+        "trace": str(folder / "trace.h5"),
+    }
+
+
+def _print_paired(rows: list[PairedRow], first: int, last: int, picture: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("changed − recorded")
+    for name in ("recorded", "changed", "difference", "mean over rounds"):
+        table.add_column(name, justify="right")
+    for row in rows:
+        words = f"{row.words} ({row.unit})" if row.unit else row.words
+        numbers = (row.recorded, row.changed, row.difference, row.mean_round_difference)
+        table.add_row(words, *(_number_text(number, signed=at > 1) for at, number in enumerate(numbers)))
+    console = Console()
+    console.print(table)
+    console.print(Text(f"rounds {first} to {last}, on the recorded channels", style="dim"))
+    click.echo(f"picture  {picture}")
+
+
+def _number_text(value: float, *, signed: bool) -> str:
+    from math import isinf, isnan
+
+    if isnan(value):
+        return "–"
+    if isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:+.4g}" if signed else f"{value:.4g}"
