@@ -1,0 +1,270 @@
+"""The audit: what an adversary can really tell, played on the simulator's own chain, beside what the ledger says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from wirelessfl.analysis.audit_choice import Choice, choose_game
+from wirelessfl.analysis.audit_games import Observations
+from wirelessfl.analysis.audit_rehearsal import rehearse_for_audit
+from wirelessfl.analysis.audit_statistics import (
+    ShiftBound,
+    ThresholdBound,
+    plain_epsilon,
+    sampled_epsilon,
+    shift_bound,
+    threshold_bound,
+)
+from wirelessfl.privacy import Statement
+from wirelessfl.scenario import Scenario
+from wirelessfl.simulation import Simulation, build_simulation, choose_plan
+
+Values = NDArray[np.float64]
+
+FALSE_ALARM = 1e-3
+"""How often the audit of a mechanism that keeps its promise says that it does not."""
+FEWEST_TRIALS = 10
+_SECONDS = 10.0
+"""What the default number of trials is to take on a common processor."""
+_TRIALS = (40, 1000)
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What an audit found.
+
+    Attributes:
+        name: the scenario.
+        statement: for whom and against whom ε is stated.
+        client: whose canary it is, the one that the ledger charges most.
+        rounds: rounds in which that client is heard.
+        trials: games played in either world.
+        canary: what the two worlds differ in.
+        view: what the adversary sees.
+        epsilon_published: after all rounds, worst client.
+        epsilon_accounted: after all rounds, worst client.
+        why_different: the ledger's reasons.
+        mu_published: √(2ρ) of a published zCDP theorem; NaN where there is none.
+        mu_accounted: the μ behind the accounted ε; NaN where not all noise is plain Gaussian.
+        evidence: what the games showed.
+    """
+
+    name: str
+    statement: Statement
+    client: int
+    rounds: int
+    trials: int
+    canary: str
+    view: str
+    epsilon_published: float
+    epsilon_accounted: float
+    why_different: list[str]
+    mu_published: float
+    mu_accounted: float
+    evidence: Evidence
+
+    @property
+    def epsilon_empirical(self) -> float:
+        """The lower bound on ε."""
+        return max(self.evidence.epsilon_gaussian, self.evidence.threshold.epsilon)
+
+    @property
+    def contradicts_ledger(self) -> bool:
+        """Whether more was told apart than the accounted ε allows."""
+        return self.epsilon_empirical > self.epsilon_accounted
+
+    @property
+    def refutes_published(self) -> bool:
+        """Whether more was told apart than the published ε allows."""
+        return self.epsilon_empirical > self.epsilon_published
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Flat, for JSON."""
+        gaussian, threshold = self.evidence.gaussian, self.evidence.threshold
+        plain = gaussian is not None and self.evidence.plain
+        return {
+            "name": self.name,
+            "delta": self.statement.delta,
+            "unit": self.statement.unit,
+            "adjacency": self.statement.adjacency,
+            "adversary": self.statement.adversary,
+            "canary": self.canary,
+            "view": self.view,
+            "client": self.client,
+            "rounds": self.rounds,
+            "trials": self.trials,
+            "confidence": 1 - self.evidence.false_alarm,
+            "epsilon_published": self.epsilon_published,
+            "epsilon_accounted": self.epsilon_accounted,
+            "epsilon_empirical": self.epsilon_empirical,
+            "epsilon_gaussian": self.evidence.epsilon_gaussian if gaussian is not None else None,
+            "epsilon_clopper_pearson": threshold.epsilon,
+            "false_positive_rate_upper": threshold.false_positives,
+            "false_negative_rate_upper": threshold.false_negatives,
+            "mu_estimate": gaussian.estimate if gaussian is not None and plain else None,
+            "mu_lower": gaussian.lower if gaussian is not None and plain else None,
+            "mu_published": self.mu_published,
+            "mu_accounted": self.mu_accounted,
+            "refutes_published": self.refutes_published,
+            "contradicts_ledger": self.contradicts_ledger,
+            "why_different": self.why_different,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What observations show of ε.
+
+    Attributes:
+        false_alarm: the probability that one of the bounds exceeds the true ε, half of it for either.
+        plain: whether the adversary knows which events the canary is in; its statistic is then in units of the noise.
+        gaussian: how far the canary moves the matched filter (plain), or by which factor it moves an event more than
+            nominal (else); None where the noise is not Gaussian or depends on data.
+        epsilon_gaussian: the ε that follows, 0 where there is none.
+        threshold: the bound that assumes nothing.
+        with_canary: (n,) the statistic in the world with the canary.
+        without: (n,) in the other.
+    """
+
+    false_alarm: float
+    plain: bool
+    gaussian: ShiftBound | None
+    epsilon_gaussian: float
+    threshold: ThresholdBound
+    with_canary: Values
+    without: Values
+
+
+def audit_scenario(
+    scenario: Scenario, trials: int | None = None, on_progress: Callable[[float], None] = lambda part: None
+) -> Audit:
+    """Audit a scenario.
+
+    Args:
+        scenario: what to audit.
+        trials: games in either world; by default as many as some ten seconds allow.
+        on_progress: told which part of the games has been played since it was last told.
+
+    Raises:
+        InputError: the data cannot be used.
+        InfeasibleError: a privacy target that cannot be met, or nobody is heard.
+    """
+    simulation = build_simulation(scenario, choose_plan(scenario.compute, "cpu", None))
+    return audit_simulation(simulation, scenario.name, trials, FALSE_ALARM, on_progress)
+
+
+def audit_simulation(
+    simulation: Simulation,
+    name: str,
+    trials: int | None = None,
+    false_alarm: float = FALSE_ALARM,
+    on_progress: Callable[[float], None] = lambda part: None,
+) -> Audit:
+    """Audit a simulation as it was built; it is used up by that.
+
+    Args:
+        simulation: what to audit, mechanisms and all.
+        name: for the report.
+        trials: games in either world, at least ``FEWEST_TRIALS``.
+        false_alarm: the probability that the empirical bound may exceed the true ε.
+        on_progress: told which part of the games has been played since it was last told.
+
+    Raises:
+        ValueError: too few trials.
+        InfeasibleError: nobody is heard in any round.
+    """
+    if trials is not None and trials < FEWEST_TRIALS:
+        raise ValueError(f"an audit takes at least {FEWEST_TRIALS} trials, found {trials}")
+    rehearsal = rehearse_for_audit(simulation)
+    choice = choose_game(rehearsal)
+    count = _affordable(choice) if trials is None else trials
+    observations = choice.game.play(count, on_progress)
+    ledger = rehearsal.ledger
+    return Audit(
+        name=name,
+        statement=ledger.statement,
+        client=rehearsal.client,
+        rounds=len(rehearsal.rounds),
+        trials=count,
+        canary=choice.canary,
+        view=choice.view,
+        epsilon_published=ledger.epsilon_published(),
+        epsilon_accounted=ledger.epsilon_accounted(),
+        why_different=ledger.why_different(),
+        mu_published=rehearsal.published_mu(),
+        mu_accounted=rehearsal.accounted_mu(),
+        evidence=weigh(observations, ledger.statement.delta, false_alarm),
+    )
+
+
+def _affordable(choice: Choice) -> int:
+    fewest, most = _TRIALS
+    return int(np.clip(_SECONDS / max(choice.cost, 1e-9), fewest, most))
+
+
+def weigh(observations: Observations, delta: float, false_alarm: float) -> Evidence:
+    """Both bounds on ε that observations give, each wrong with at most half of ``false_alarm``."""
+    plain = observations.sample_rate >= 1
+    with_canary, without = _matched_filter(observations) if plain else _likelihood_ratio(observations)
+    gaussian, epsilon = None, 0.0
+    if observations.gaussian and plain:
+        values = np.concatenate([with_canary, without])
+        group = np.repeat(np.array([1, -1], dtype=np.int8), len(with_canary))
+        gaussian = shift_bound(values, np.ones(len(values)), group, false_alarm / 2)
+        epsilon = plain_epsilon(gaussian.lower, delta)
+    elif observations.gaussian:
+        gaussian, epsilon = _sampled_bound(observations, delta, false_alarm / 2)
+    threshold = threshold_bound(with_canary, without, delta, false_alarm / 2)
+    return Evidence(false_alarm, plain, gaussian, epsilon, threshold, with_canary, without)
+
+
+def _matched_filter(observations: Observations) -> tuple[Values, Values]:
+    """T = Σ x_e a_e, in units of the nominal noise."""
+    size = float(np.linalg.norm(observations.shift))
+    weights = observations.shift / size if size > 0 else observations.shift
+    return observations.plus @ weights, observations.minus @ weights
+
+
+def _sampled_bound(observations: Observations, delta: float, alpha: float) -> tuple[ShiftBound, float]:
+    """The Gaussian noise and the sampling rate measured one by one, and composed.
+
+    How far the canary moves an event that it is in is measured on those events (which the auditor knows, unlike the
+    adversary), and how often it is in one is counted.
+    """
+    seen = np.stack([observations.plus, observations.minus])
+    group = np.where(observations.included, 1, 0).astype(np.int8)
+    group[1] = -group[1] if observations.exchange else -1
+    if not observations.exchange:
+        group[0][~observations.included[0]] = -1
+    amplitude = np.broadcast_to(observations.shift, seen.shape)
+    bound = shift_bound(seen.ravel(), amplitude.ravel(), group.ravel(), alpha / 2)
+    hits, events = int(observations.included.sum()), observations.included.size
+    rate = float(stats.beta.ppf(alpha / 2, hits, events - hits + 1)) if hits else 0.0
+    if rate == 0:
+        return bound, 0.0
+    return bound, sampled_epsilon(bound.lower * observations.shift, rate, delta, observations.exchange)
+
+
+def _likelihood_ratio(observations: Observations) -> tuple[Values, Values]:
+    """The log-likelihood ratio of the two worlds, the size of the noise being that of the first half of the trials."""
+    half = len(observations.plus) // 2
+    noise_alone = [observations.plus[:half][~observations.included[0, :half]]]
+    noise_alone.append(observations.minus[:half][~observations.included[1, :half] | (not observations.exchange)])
+    size = float(np.std(np.concatenate(noise_alone)))
+    size = size if size > 0 else float(np.max(observations.shift, initial=1.0))
+    shift, rate = observations.shift / size, observations.sample_rate
+    first, second = (shift / 2, -shift / 2) if observations.exchange else (shift, np.zeros_like(shift))
+
+    def log_ratio(seen: Values) -> Values:
+        def log_density(mean: Values) -> Values:
+            return np.asarray(np.logaddexp(np.log1p(-rate), np.log(rate) + mean * seen - mean**2 / 2))
+
+        return np.asarray((log_density(first) - log_density(second)).sum(axis=1))
+
+    return log_ratio(observations.plus / size), log_ratio(observations.minus / size)

@@ -1,0 +1,223 @@
+"""Canaries: worst-case contributions that go through the simulator's own local training.
+
+A canary's gradient (or its whole update) is far outside every clip and points where the noise hides it least. What
+becomes of it is left to the code that every run uses: the clipping rule, the noise mechanism, the optimizer, the clip
+of the update. All other samples contribute nothing, which the adversary is taken to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wirelessfl.learning import CohortBlock, LocalTraining
+from wirelessfl.learning.batches import Batches, local_steps, plan_batches
+from wirelessfl.learning.cohort import GradientTransform, PrivateSum, SampleGradients, StepContext, TransformState
+from wirelessfl.learning.cohort.block import Batch, BlockData
+from wirelessfl.learning.cohort.run import LocalRun
+from wirelessfl.privacy.mechanisms import padded_length
+from wirelessfl.streams import Streams
+
+REACH = 1e6
+"""Norm of a canary before any clip."""
+
+
+def canary_direction(dimension: int, haar_noise: bool) -> Tensor:
+    """The unit vector (d,) that noise hides least.
+
+    White noise hides all directions alike, and the constant vector reaches every layer. Haar noise hides means over
+    long blocks least: those over the first half of the m padded elements, which always fit into d, are made of the last
+    mean and the coarsest detail alone, both of weight m, so that the worst cases m/σ (coefficients), √m/σ (gradient)
+    and 1/σ (weighted) are met exactly.
+    """
+    direction = torch.zeros(dimension)
+    direction[: max(1, padded_length(dimension) // 2) if haar_noise else dimension] = 1.0
+    return direction.div_(torch.linalg.vector_norm(direction))
+
+
+class CanaryGradients:
+    """``SampleGradients`` of batches that hold one canary or none; samples without gradient are left out of them."""
+
+    def __init__(self, canary: Tensor, parts: list[int], present: Tensor) -> None:
+        """Gradients of one step.
+
+        Args:
+            canary: (d,) the canary's gradient.
+            parts: sizes of the parameters, in flat order.
+            present: (k,) bool, in whose batch it is.
+        """
+        self.present = present[:, None]
+        self.losses = torch.zeros_like(self.present, dtype=canary.dtype)
+        self._canary, self._parts = canary, parts
+
+    def squared_norms(self) -> Tensor:
+        """See ``SampleGradients.squared_norms``."""
+        norms = torch.stack([part.square().sum() for part in torch.split(self._canary, self._parts)])
+        return norms.expand(len(self.present), 1, -1)
+
+    def weighted_sum(self, weights: Tensor, onto: Tensor | None = None) -> Tensor:
+        """See ``SampleGradients.weighted_sum``."""
+        if weights.ndim == 3:
+            per_element = torch.repeat_interleave(weights[:, 0], torch.tensor(self._parts), dim=1)
+        else:
+            per_element = weights
+        total = per_element.where(self.present, 0.0) * self._canary
+        return total if onto is None else onto.add_(total)
+
+    def formed(self) -> Iterator[tuple[slice, Tensor]]:
+        """See ``SampleGradients.formed``."""
+        yield slice(0, 1), self._canary.expand(len(self.present), 1, -1).clone()
+
+
+class CanaryModels:
+    """k local models (``LocalModels``) whose changes are the rows of one matrix."""
+
+    def __init__(self, changes: Tensor) -> None:
+        """Models that have changed by ``changes`` (k, d) so far."""
+        self.trained = [changes]
+        self.accumulated = [torch.zeros_like(changes)]
+        self.anchors = [changes.new_zeros(())]
+
+    def add_gradient(self, batch: Batch, decay: float) -> Tensor:
+        """Canaries have per-sample gradients only."""
+        raise NotImplementedError
+
+    def updates(self) -> Tensor:
+        """See ``LocalModels.updates``."""
+        return self.trained[0]
+
+
+class Overheard(NamedTuple):
+    """What an adversary reads off one noised sum, and what scales it.
+
+    Attributes:
+        projection: (k,) on the direction of the clipped canary.
+        size: (k,) root mean square of the elements.
+        clip_norm: (k,) the sensitivity that the noise was scaled to.
+        noise_multiplier: (k,) as the mechanism claims it.
+    """
+
+    projection: NDArray[np.float64]
+    size: NDArray[np.float64]
+    clip_norm: NDArray[np.float64]
+    noise_multiplier: NDArray[np.float64]
+
+
+class Eavesdropper:
+    """A gradient transform that changes nothing and keeps what it hears of every step."""
+
+    def __init__(self, transform: GradientTransform, direction: Tensor) -> None:
+        self.steps: list[Overheard] = []
+        self._transform, self._direction = transform, direction
+
+    def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
+        """See ``GradientTransform.start``."""
+        return self._transform.start(clients, like)
+
+    def __call__(self, gradients: SampleGradients, state: TransformState, context: StepContext) -> PrivateSum:
+        """See ``GradientTransform.__call__``."""
+        out = self._transform(gradients, state, context)
+        heard = (out.total @ self._direction, out.total.square().mean(1).sqrt())
+        claimed = (out.statistics["clip_norm"], out.statistics["noise_multiplier"])
+        self.steps.append(Overheard(*(values.double().numpy() for values in (*heard, *claimed))))
+        return out
+
+
+@dataclass(frozen=True)
+class CanaryBatches:
+    """The batches of one round, as far as they concern the canary.
+
+    Attributes:
+        included: (S, k) bool, whether it is in the batch of a step.
+        divisor: (S, k) by which the sum over the batch is divided.
+    """
+
+    included: NDArray[np.bool_]
+    divisor: NDArray[np.float64]
+
+    def repeated(self, count: int) -> CanaryBatches:
+        """The batches of one client for ``count`` rows."""
+        steps = len(self.included)
+        return CanaryBatches(
+            np.broadcast_to(self.included, (steps, count)), np.broadcast_to(self.divisor, (steps, count))
+        )
+
+
+def draw_batches(
+    training: LocalTraining, streams: Streams, round_index: int, nodes: NDArray[np.int64], samples: int, canary: int
+) -> CanaryBatches:
+    """The batches that the engine draws for ``nodes`` (k,) with ``samples`` each, of which number ``canary`` is it."""
+    batches, present = _engine_batches(training, streams, round_index, nodes, samples)
+    return CanaryBatches(((batches.index == canary) & present).any(axis=2), batches.divisor)
+
+
+def clearest_sample(training: LocalTraining, streams: Streams, rounds: list[int], client: int, samples: int) -> int:
+    """The sample of a client that is in the smallest batches over all rounds: a mean over few moves furthest."""
+    clearness = np.zeros(samples)
+    for round_index in rounds:
+        batches, present = _engine_batches(training, streams, round_index, np.array([client]), samples)
+        each = np.broadcast_to(batches.divisor[:, :, None] ** -2.0, present.shape)
+        np.add.at(clearness, batches.index[present], each[present])
+    return int(np.argmax(clearness))
+
+
+def _engine_batches(
+    training: LocalTraining, streams: Streams, round_index: int, nodes: NDArray[np.int64], samples: int
+) -> tuple[Batches, NDArray[np.bool_]]:
+    """The batches, and (S, k, B) which of their places are no padding."""
+    sizes = np.full(len(nodes), samples, dtype=np.int64)
+    steps = local_steps(sizes, training.batch_size, training.epochs, training.steps)
+    stream = streams.nodes("batch_order", round_index, nodes)
+    batches = plan_batches(training.sampling, stream, sizes, steps, training.batch_size)
+    return batches, np.arange(batches.index.shape[2]) < batches.counts[:, :, None]
+
+
+def whole_update(training: LocalTraining, update: Tensor) -> CohortBlock:
+    """The upload of a client whose local training ended with ``update`` (d,), after the engine's own clip."""
+    run = LocalRun(CanaryModels(update[None].clone()), training, _block_data([], 1))
+    return run.finish(np.zeros(1, dtype=np.int64))
+
+
+def train_on_canary(
+    training: LocalTraining,
+    transform: GradientTransform,
+    state: TransformState,
+    context: StepContext,
+    gradient: Tensor,
+    parts: list[int],
+    batches: CanaryBatches,
+) -> CohortBlock:
+    """Local training of k clients whose only gradient that is not zero is the canary's.
+
+    Args:
+        training: the clients' training, at the learning rate of the round.
+        transform: clipping and noise.
+        state: its rows (k, ...), changed in place.
+        context: of the first step; its clients (k,) name the random streams.
+        gradient: (d,) the canary's, before clipping.
+        parts: sizes of the parameters, in flat order.
+        batches: (S, k).
+    """
+    count = len(context.clients)
+    present = torch.from_numpy(batches.included.copy())
+    divisor = torch.from_numpy(batches.divisor.copy()).to(gradient)
+    nothing = torch.zeros(count, 1, dtype=torch.int64)
+    steps = [
+        Batch(nothing, nothing, nothing, here[:, None], here[:, None] / by[:, None], by)
+        for here, by in zip(present, divisor, strict=True)
+    ]
+    run = LocalRun(CanaryModels(gradient.new_zeros(count, len(gradient))), training, _block_data(steps, count))
+    run.train_privately(lambda batch: CanaryGradients(gradient, parts, batch.present[:, 0]), transform, state, context)
+    return run.finish(np.arange(count, dtype=np.int64))
+
+
+def _block_data(batches: list[Batch], count: int) -> BlockData:
+    """The data of ``count`` clients as the training loop needs them; canaries have no inputs."""
+    nothing = torch.zeros(count, 1, dtype=torch.int64)
+    return BlockData(torch.zeros(1), nothing[0], nothing, batches, torch.ones(count, dtype=torch.int64))

@@ -1,0 +1,248 @@
+"""The distinguishing game: two worlds that differ in one canary, played many times on the simulator's own chain.
+
+What the adversary is taken to know is fixed once, from the scenario's own streams: channels, who takes part, and
+batches for whose secrecy the ledger gives no credit. What protects (noise, and sampling that the ledger counts) is
+drawn anew in every trial. Each event, a slot or a local step, gives one number: the projection of what is seen on the
+direction in which the canary moves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.selection import Selection
+from wirelessfl.simulation.uplinks import OverTheAir, SlotPlan, SlotUplink, TrustedServer
+from wirelessfl.streams import Streams
+
+Values = NDArray[np.float64]
+Advance = Callable[[float], None]
+"""Told which part of the game has been played since it was last told."""
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """What the adversary sees of n trials of either world, E events each.
+
+    Attributes:
+        plus: (n, E) projections with the canary.
+        minus: (n, E) with its opposite, or without it.
+        shift: (E,) by how much the canary moves an event that it is in, relative to the noise there, up to a factor.
+        exchange: whether ``minus`` holds the opposite canary.
+        sample_rate: with which probability the canary is in an event; 1 where the adversary knows in which events it
+            is, and only these are listed.
+        included: (2, n, E) in which events it is (or would be).
+        gaussian: whether the noise is Gaussian and independent of the canary.
+    """
+
+    plus: Values
+    minus: Values
+    shift: Values
+    exchange: bool
+    sample_rate: float
+    included: NDArray[np.bool_]
+    gaussian: bool
+
+
+class Uploads(Protocol):
+    """What the canary's client uploads."""
+
+    def of(self, round_index: int, sign: int, trials: int) -> CohortBlock:
+        """One row for each of the trials, or one for all; sign 1 is the canary, −1 its opposite, 0 nothing.
+
+        Rounds come in order, as training may remember earlier ones.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class FixedUpload:
+    """The same upload in every round.
+
+    Attributes:
+        blocks: the block of one row for each sign.
+    """
+
+    blocks: dict[int, CohortBlock]
+
+    def of(self, round_index: int, sign: int, trials: int) -> CohortBlock:
+        """See ``Uploads.of``."""
+        return self.blocks[sign]
+
+
+class Slot(NamedTuple):
+    """One reception: the round, the plan of the slot, and the canary's client among its senders; None if it is not."""
+
+    this: Round
+    plan: SlotPlan
+    position: int | None
+
+
+class Slots(Protocol):
+    """The slots of a run."""
+
+    @property
+    def rounds(self) -> list[int]:
+        """Those in which the canary's client may be heard."""
+        ...
+
+    def with_canary(self, round_index: int) -> Slot:
+        """A slot of the round in which it is."""
+        ...
+
+    def drawn(self, round_index: int, streams: Streams) -> Slot:
+        """The slot of a trial."""
+        ...
+
+
+@dataclass(frozen=True)
+class KnownSlots:
+    """Slots as the rehearsal of the scenario planned them; the adversary knows who is in them."""
+
+    slots: dict[int, Slot]
+
+    @property
+    def rounds(self) -> list[int]:
+        """See ``Slots.rounds``."""
+        return list(self.slots)
+
+    def with_canary(self, round_index: int) -> Slot:
+        """See ``Slots.with_canary``."""
+        return self.slots[round_index]
+
+    def drawn(self, round_index: int, streams: Streams) -> Slot:
+        """The same in every trial."""
+        return self.slots[round_index]
+
+
+@dataclass(frozen=True)
+class SecretSlots:
+    """Slots whose senders are drawn anew in every trial, for an adversary who does not see them.
+
+    Attributes:
+        uplink: plans the slots.
+        selection: draws the clients.
+        registered: K.
+        client: whose upload is the canary.
+        rounds: all rounds of the run.
+    """
+
+    uplink: SlotUplink
+    selection: Selection
+    registered: int
+    client: int
+    rounds: list[int]
+
+    def with_canary(self, round_index: int) -> Slot:
+        """Everybody is selected."""
+        return self._slot(round_index, np.arange(self.registered, dtype=np.int64))
+
+    def drawn(self, round_index: int, streams: Streams) -> Slot:
+        """Whom the server selects."""
+        return self._slot(round_index, self.selection.select(self.registered, round_index, streams))
+
+    def _slot(self, round_index: int, clients: NDArray[np.int64]) -> Slot:
+        this = Round(round_index, clients)
+        place = np.flatnonzero(clients == self.client)
+        plan = self.uplink.plan(this, np.arange(len(clients), dtype=np.int64), None)
+        return Slot(this, plan, int(place[0]) if len(place) else None)
+
+
+@dataclass(frozen=True)
+class SlotGame:
+    """The canary's upload goes through the uplink, round after round.
+
+    Attributes:
+        uplink: the uplink of the scenario.
+        slots: what is heard when.
+        uploads: what the canary's client sends.
+        probe: uploads of one row whose signal shows in which direction a canary moves a reception.
+        exchange: whether the other world holds the opposite canary.
+        sample_rate: with which probability the client is in a slot.
+        gaussian: whether the uploads themselves are fixed, so that all noise is the uplink's.
+        streams: randomness of the audit.
+    """
+
+    uplink: SlotUplink
+    slots: Slots
+    uploads: Uploads
+    probe: FixedUpload
+    exchange: bool
+    sample_rate: float
+    gaussian: bool
+    streams: Streams
+
+    def play(self, trials: int, advance: Advance) -> Observations:
+        """Both worlds, ``trials`` times."""
+        worlds = [
+            [Streams(self.streams.torch_seed(f"trial/{world}", 0, trial)) for trial in range(trials)]
+            for world in (0, 1)
+        ]
+        receivers = [[receiver(self.uplink, streams) for streams in world] for world in worlds]
+        rounds = self.slots.rounds
+        seen = np.zeros((2, trials, len(rounds)))
+        there = np.zeros((2, trials, len(rounds)), dtype=np.bool_)
+        shift = np.zeros(len(rounds))
+        for event, round_index in enumerate(rounds):
+            direction, shift[event] = self._signal(round_index)
+            for world, sign in enumerate(self._signs()):
+                block = self.uploads.of(round_index, sign, trials)
+                for trial in range(trials):
+                    slot = self.slots.drawn(round_index, worlds[world][trial])
+                    heard = receive(receivers[world][trial], slot, block, trial)
+                    seen[world, trial, event] = direction @ heard
+                    there[world, trial, event] = slot.position is not None
+            advance(1 / len(rounds))
+        return Observations(seen[0], seen[1], shift, self.exchange, self.sample_rate, there, self.gaussian)
+
+    def _signs(self) -> tuple[int, int]:
+        return 1, -1 if self.exchange else 0
+
+    def _signal(self, round_index: int) -> tuple[Values, float]:
+        """What to project a reception on, so that the noise has size 1, and by how much the canary moves it then.
+
+        Two receptions under the same noise differ in the signal alone. They are no part of the trials.
+        """
+        slot = self.slots.with_canary(round_index)
+        there = receiver(self.uplink, Streams(self.streams.torch_seed("pilot")))
+        plus, minus = (receive(there, slot, self.probe.of(round_index, sign, 1), 0) for sign in self._signs())
+        signal = plus - minus
+        size = float(np.linalg.norm(signal))
+        noise = float(np.sqrt(np.mean((minus + self.exchange * signal / 2) ** 2)))
+        if size == 0:
+            return signal, 0.0
+        if noise == 0:
+            return signal / size**2, 1.0
+        return signal / (size * noise), size / noise
+
+
+def receiver(uplink: SlotUplink, streams: Streams) -> SlotUplink:
+    """The same uplink with other noise."""
+    match uplink:
+        case OverTheAir():
+            return replace(uplink, network=replace(uplink.network, streams=streams))
+        case TrustedServer():
+            return replace(uplink, streams=streams)
+        case _:
+            raise TypeError(f"an uplink whose noise cannot be drawn anew: {type(uplink).__name__}")
+
+
+def receive(uplink: SlotUplink, slot: Slot, block: CohortBlock, row: int) -> Values:
+    """(d,) what the uplink makes of one row of a block, or of its only one; everybody else sends zeros."""
+    if slot.position is None:
+        return uplink.receive(slot.this, slot.plan, []).aggregate
+    part = slice(0, 1) if len(block.positions) == 1 else slice(row, row + 1)
+    alone = CohortBlock(
+        positions=np.array([slot.position]),
+        updates=block.updates[part],
+        norm_raw=block.norm_raw[part],
+        norm=block.norm[part],
+        train_loss=block.train_loss[part],
+    )
+    return uplink.receive(slot.this, slot.plan, [alone]).aggregate

@@ -1,0 +1,135 @@
+"""The scenario played through without training: what will be heard when, what the ledger says of it, and of whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.errors import InfeasibleError
+from wirelessfl.learning import CohortBlock
+from wirelessfl.privacy import Ledger, Release
+from wirelessfl.simulation import Simulation
+from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.rehearsal import Rehearser
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.selection import Selection
+from wirelessfl.simulation.state import SimulationState
+from wirelessfl.simulation.uplinks import Reception, SlotPlan, SlotUplink, Uplink
+
+
+@dataclass(frozen=True)
+class SlotTap(SlotUplink):
+    """An uplink that keeps the plan of every slot that is heard."""
+
+    inner: SlotUplink
+    slots: list[tuple[Round, SlotPlan]]
+    rotating_jammer: bool
+
+    @property
+    def jams(self) -> bool:
+        """As the uplink."""
+        return self.inner.jams
+
+    def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
+        """As the uplink."""
+        return self.inner.plan(this, ready, jammer)
+
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+        """As the uplink, and keep the plan."""
+        self.slots.append((this, plan))
+        return self.inner.receive(this, plan, blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class Rehearsal:
+    """A scenario without its training.
+
+    Attributes:
+        learner: as it was built.
+        uplink: as it was built.
+        selection: as it was built.
+        ledger: after all rounds.
+        state: after all rounds.
+        slots: what was heard when, of uplinks that have slots.
+        num_rounds: rounds played.
+        client: the client that the ledger charges most; of several, the one with the largest weight.
+        releases: all that releases something of this client, in order.
+    """
+
+    learner: Learner
+    uplink: Uplink
+    selection: Selection
+    ledger: Ledger
+    state: SimulationState
+    slots: list[tuple[Round, SlotPlan]]
+    num_rounds: int
+    client: int
+    releases: list[Release]
+
+    @property
+    def rounds(self) -> list[int]:
+        """Those that release something of the client."""
+        return list(dict.fromkeys(release.round_index for release in self.releases))
+
+    def place_in(self, release: Release) -> int:
+        """Where the client stands in a release."""
+        return int(np.flatnonzero(release.clients == self.client)[0])
+
+    def published_mu(self) -> float:
+        """√(2ρ) of a published zCDP theorem for the client; NaN where none is published."""
+        total = 0.0
+        for release in self.releases:
+            claim = release.published(self.ledger.facts)
+            total += float(claim.mu_squared[self.place_in(release)]) if claim.conversion == "zcdp" else math.nan
+        return math.sqrt(total)
+
+    def accounted_mu(self) -> float:
+        """The μ from which the client's accounted ε follows, where all its noise is plain Gaussian; else NaN."""
+        total = 0.0
+        for release in self.releases:
+            truth = release.accounted(self.ledger.facts, self.ledger.statement)
+            plain = truth.sampled is None and truth.passes is None and not truth.everyone
+            total += float(truth.mu_squared[self.place_in(release)]) if plain else math.nan
+        one_route = len({release.route for release in self.releases}) == 1
+        return math.sqrt(total) if one_route else math.nan
+
+
+def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
+    """Play all rounds without training; the simulation is used up by it.
+
+    Raises:
+        InfeasibleError: nobody is heard in any round.
+    """
+    parts, ledger = simulation.deployment, simulation.ledger
+    learner, uplink = parts.learner, parts.uplink
+    if not isinstance(learner, Learner):
+        raise TypeError("an audit needs the simulation as it was built")
+    rounds: list[Round] = []
+    slots: list[tuple[Round, SlotPlan]] = []
+    tapped = SlotTap(uplink, slots, uplink.rotating_jammer) if isinstance(uplink, SlotUplink) else uplink
+    simulation.deployment = replace(parts, learner=Rehearser(learner), uplink=tapped)
+    simulation.run(lambda this, _: rounds.append(this))
+    client = _worst_client(ledger)
+    releases = [release for this in rounds for release in this.releases if client in release.clients]
+    if not releases:
+        raise InfeasibleError("nobody is heard in any round: there is nothing to audit")
+    return Rehearsal(
+        learner=learner,
+        uplink=uplink,
+        selection=parts.selection,
+        ledger=ledger,
+        state=simulation.state,
+        slots=slots,
+        num_rounds=len(rounds),
+        client=client,
+        releases=releases,
+    )
+
+
+def _worst_client(ledger: Ledger) -> int:
+    published, accounted = ledger.client_epsilons()
+    return int(np.lexsort((published, ledger.facts.weights, accounted))[-1])
