@@ -108,8 +108,30 @@ def seconds(work: Callable[[], object]) -> tuple[float, float]:
     return time.process_time() - cpu, time.perf_counter() - wall
 
 
-def measure(case: Case, repeats: int) -> str:
-    """One line of the table."""
+@dataclass(frozen=True)
+class Comparison:
+    """The floor and the round of one case, the fastest of each.
+
+    Attributes:
+        agreements: how many the round needs.
+        expansions: how many masks.
+        floor: CPU and wall seconds of the cryptography alone.
+        round: of the whole round.
+    """
+
+    agreements: int
+    expansions: int
+    floor: tuple[float, float]
+    round: tuple[float, float]
+
+    @property
+    def cpu_ratio(self) -> float:
+        """CPU time of the round over that of the floor."""
+        return self.round[0] / self.floor[0]
+
+
+def compare(case: Case, repeats: int) -> Comparison:
+    """Measure floor and round in turn."""
     generator = np.random.default_rng(SEED)
     inputs: dict[int, RingVector] = {
         client: generator.integers(0, 2**32, case.dimension, dtype=np.uint32) for client in range(case.num_clients)
@@ -128,12 +150,19 @@ def measure(case: Case, repeats: int) -> str:
         floors.append(seconds(lambda: floor(agreements, expansions, case.dimension * RING.dtype.itemsize)))
         rounds.append(seconds(one_round))
     (floor_cpu, floor_wall), (round_cpu, round_wall) = (tuple(map(min, zip(*x, strict=True))) for x in (floors, rounds))
+    return Comparison(agreements, expansions, (floor_cpu, floor_wall), (round_cpu, round_wall))
+
+
+def measure(case: Case, repeats: int) -> str:
+    """One line of the table."""
+    found = compare(case, repeats)
+    (floor_cpu, floor_wall), (round_cpu, round_wall) = found.floor, found.round
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    degree, threshold = parameters.neighbourhood.num_neighbours, parameters.neighbourhood.threshold
+    neighbourhood = case.parameters().neighbourhood
     return (
-        f"{case.num_clients:6d} {case.dimension:8d} {degree:4d} {threshold:4d} {agreements:8d} {expansions:8d} "
-        f"{floor_cpu:8.2f} {round_cpu:8.2f} {round_cpu / floor_cpu:6.2f} {floor_wall:9.2f} {round_wall:9.2f} "
-        f"{round_wall / floor_wall:6.2f} {memory:8.2f}"
+        f"{case.num_clients:6d} {case.dimension:8d} {neighbourhood.num_neighbours:4d} {neighbourhood.threshold:4d} "
+        f"{found.agreements:8d} {found.expansions:8d} {floor_cpu:8.2f} {round_cpu:8.2f} {found.cpu_ratio:6.2f} "
+        f"{floor_wall:9.2f} {round_wall:9.2f} {round_wall / floor_wall:6.2f} {memory:8.2f}"
     )
 
 

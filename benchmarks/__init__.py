@@ -1,0 +1,1 @@
+"""How fast the simulator is, beside what a researcher writes by hand and beside what the machine can do."""

@@ -1,0 +1,121 @@
+"""Run the benchmarks: ``python -m benchmarks``."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from benchmarks import air, dp, machine, scaling, secagg, shell, trace_writer, workloads
+from benchmarks.measurement import Case, Row, Runner, Sample, in_fresh_process, in_this_process, measure_in_turn
+from benchmarks.peers import peer_cases
+from benchmarks.report import draw, merge, read_csv, to_records, to_table, write_csv
+
+SECAGG = "secagg"
+WIDTH = 120  # a table that is broken to the 80 columns of a file is of no use to anybody
+GROUPS = ("W1", "W2", "W3", dp.GROUP, air.GROUP, SECAGG, shell.GROUP, trace_writer.GROUP, *scaling.CURVES)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--quick", is_flag=True, help="Tiny settings in this process: shows that everything works, not how fast.")
+@click.option("--only", multiple=True, type=click.Choice(GROUPS), help="Measure this group; may be repeated.")
+@click.option("--runs", type=click.IntRange(min=1), help="Samples of each case. Default: 5, with --quick 1.")
+@click.option("--threads", type=click.IntRange(min=1), default=os.cpu_count() or 1, show_default=True)
+@click.option(
+    "--peers",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    is_flag=False,
+    flag_value="../shared/peers",
+    help="Run the peers' scripts of this folder in the same turns; without a folder, ../shared/peers.",
+)
+@click.option(
+    "--environments",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("~/.venv-peers").expanduser(),
+    show_default=True,
+    help="Where the virtual environments of the peers lie.",
+)
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), default="results/benchmarks", show_default=True
+)
+def main(
+    quick: bool,
+    only: tuple[str, ...],
+    runs: int | None,
+    threads: int,
+    peers: Path | None,
+    environments: Path,
+    out: Path,
+) -> None:
+    """Measure the simulator beside a plain loop and the machine's peaks, and write a table and a picture.
+
+    Groups that are not measured keep their lines of an earlier run.
+    """
+    console = Console()
+    console.width = max(console.width, WIDTH)
+    runs = runs or (1 if quick else 5)
+    cases = collect_cases(threads, quick=quick)
+    if peers is not None:
+        cases += peer_cases(peers, environments, threads)
+    machine_cases = machine.machine_cases(threads, quick=quick)
+    records = []
+    peaks: list[Row] = []
+    with console.status("") as status:
+
+        def announce(row: Row) -> None:
+            status.update(f"{row.case.group}: {row.case.name}, {len(row.samples)} of {min(runs, row.case.most)}")
+
+        for group in only or GROUPS:
+            # The peaks are taken again before every group: they change with the load.
+            peaks = measure_in_turn(machine_cases, 1, announce)
+            rows = measure_in_turn([case for case in cases if case.group == group], runs, announce)
+            records += to_records(rows, peaks)
+    records += to_records(peaks, peaks)
+    out.mkdir(parents=True, exist_ok=True)
+    everything = merge(read_csv(out / "benchmarks.csv"), records)
+    write_csv(everything, out / "benchmarks.csv")
+    draw(everything, out / "benchmarks.png")
+    console.print(to_table(records))
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    console.print(f"{threads} threads on {os.cpu_count()} cores; load averages {load}; written to {out}")
+
+
+def collect_cases(threads: int, *, quick: bool) -> list[Case]:
+    """All cases but the machine's and the peers'."""
+    runner: Runner = in_this_process if quick else in_fresh_process
+    return [
+        *workloads.workload_cases(threads, runner, quick=quick),
+        *dp.mechanism_cases(threads, runner, quick=quick),
+        *dp.noise_cases(quick=quick),
+        *air.air_cases(threads, quick=quick),
+        *secagg_cases(quick=quick),
+        *shell.shell_cases(threads, runner, quick=quick),
+        *trace_writer.trace_cases(quick=quick),
+        *scaling.scaling_cases(threads, runner, quick=quick),
+    ]
+
+
+def secagg_cases(*, quick: bool) -> list[Case]:
+    """Rounds of secure aggregation against their cryptography alone."""
+    chosen = (secagg.Case(30, 1_000, 2, 2),) if quick else secagg.CASES
+
+    def measure(case: secagg.Case) -> Sample:
+        return Sample(secagg.compare(case, repeats=1).cpu_ratio)
+
+    return [
+        Case(
+            SECAGG,
+            f"n = {case.num_clients:,}, d = {case.dimension:,}, {case.colluding} colluding",
+            "× floor, CPU",
+            partial(measure, case),
+            most=2,
+        )
+        for case in chosen
+    ]
+
+
+if __name__ == "__main__":
+    main()

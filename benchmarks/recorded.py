@@ -1,0 +1,102 @@
+"""Runs of the simulator with everything on disk, and what their rounds took."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from wirelessfl.api import record_run
+from wirelessfl.folder import RunFolder
+from wirelessfl.interrupts import catch_interrupts
+from wirelessfl.learning import CohortBlock
+from wirelessfl.scenario import Scenario
+from wirelessfl.simulation import Round, Simulation, SimulationState, build_simulation, choose_plan
+from wirelessfl.simulation.learner import Learner
+
+
+@dataclass(frozen=True)
+class RoundTimes:
+    """What the rounds of a run took.
+
+    Attributes:
+        seconds: of each round, from the end of the one before, trace and checkpoint on disk.
+        loss: of the final model on all training samples; NaN where nothing is trained.
+        clients: active in a round.
+        trace_bytes: size of the trace.
+    """
+
+    seconds: list[float]
+    loss: float = math.nan
+    clients: int = 0
+    trace_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class IdleLearner(Learner):
+    """Hands out updates that nobody trained and keeps the model: what remains of a round is shell, air and trace."""
+
+    @cached_property
+    def _zeros(self) -> torch.Tensor:
+        return torch.zeros(self.plan.chunk, self.dimension)
+
+    def train(self, state: SimulationState, clients: NDArray[np.int64], round_index: int) -> Iterator[CohortBlock]:
+        """Blocks of zeros, as large as those of a real cohort."""
+        updates = self._zeros
+        for first in range(0, len(clients), len(updates)):
+            positions = np.arange(first, min(first + len(updates), len(clients)))
+            k = len(positions)
+            numbers = np.zeros(k)
+            yield CohortBlock(positions, updates[:k], numbers, numbers, numbers)
+
+    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
+        """Nothing is tested."""
+        return math.nan, math.nan
+
+
+def prepare(scenario: Scenario, threads: int) -> Simulation:
+    """A simulation on the CPU that is ready to run."""
+    return build_simulation(scenario, choose_plan(scenario.compute, "cpu", threads))
+
+
+def with_idle_learner(simulation: Simulation) -> Simulation:
+    """The same simulation, in which nobody trains."""
+    learner = simulation.deployment.learner
+    idle = IdleLearner(**{item.name: getattr(learner, item.name) for item in fields(Learner)})
+    return replace(simulation, deployment=replace(simulation.deployment, learner=idle))
+
+
+def time_scenario(scenario: Scenario, threads: int) -> RoundTimes:
+    """A whole run."""
+    return time_simulation(prepare(scenario, threads), scenario)
+
+
+def time_shell(scenario: Scenario, threads: int) -> RoundTimes:
+    """A whole run in which nobody trains."""
+    return time_simulation(with_idle_learner(prepare(scenario, threads)), scenario)
+
+
+def time_simulation(simulation: Simulation, scenario: Scenario) -> RoundTimes:
+    """Run, with scenario, trace and checkpoint in a folder that is thrown away."""
+    ends: list[float] = []
+    rounds: list[Round] = []
+
+    def note(this: Round) -> None:
+        ends.append(time.perf_counter())
+        rounds[:] = [this]
+
+    with tempfile.TemporaryDirectory(prefix="wirelessfl-bench-") as place, catch_interrupts() as interrupts:
+        folder = RunFolder(Path(place))
+        started = time.perf_counter()
+        record_run(simulation, folder, scenario, interrupts, note)
+        trace_bytes = folder.trace.stat().st_size
+    seconds = np.diff([started, *ends]).tolist()
+    return RoundTimes(seconds, rounds[0].values["test_loss"], len(rounds[0].clients), trace_bytes)

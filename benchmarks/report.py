@@ -1,0 +1,210 @@
+"""The results: a table for people, a CSV file for machines, and a picture."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from benchmarks.machine import COPY, GEMM
+from benchmarks.measurement import PLAIN_LOOP, Resource, Row
+from benchmarks.scaling import CURVES
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import SubFigure
+
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#7F7F7F"
+"""Of Okabe and Ito's palette, which colour-blind readers can tell apart."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of the results; NaN where something does not apply.
+
+    Attributes:
+        group: cases of a group are compared with each other.
+        case: what was measured.
+        unit: of median, low and high.
+        median: over the runs.
+        low: the smallest.
+        high: the largest.
+        runs: number of samples.
+        to_plain_loop: median over the runs of the ratio to the plain loop.
+        share_of_peak: of the machine's matrix products or copying, as measured in the same run.
+        loss: of the trained model on all training samples.
+        memory_mib: largest memory of the process.
+        load: load average of the machine, one minute, at the end of the run.
+        date: of the run.
+    """
+
+    group: str
+    case: str
+    unit: str
+    median: float
+    low: float
+    high: float
+    runs: int
+    to_plain_loop: float
+    share_of_peak: float
+    loss: float
+    memory_mib: float
+    load: float
+    date: str
+
+
+def to_records(rows: Sequence[Row], machine: Sequence[Row]) -> list[Record]:
+    """The lines of some groups of cases.
+
+    Args:
+        rows: cases that were measured in turn.
+        machine: the machine's peaks, measured in the same run.
+    """
+    peaks: dict[str, float] = {row.case.name: max(row.values) for row in machine}
+    peak_of: dict[Resource, float] = {"gemm": peaks[GEMM], "copy": peaks[COPY]}
+    plain = {row.case.group: row for row in rows if row.case.name == PLAIN_LOOP}
+    load, date = os.getloadavg()[0], datetime.now(UTC).isoformat(timespec="minutes")
+    records = []
+    for row in (row for row in rows if not math.isnan(row.median)):
+        case, other = row.case, plain.get(row.case.group)
+        records.append(
+            Record(
+                group=case.group,
+                case=case.name,
+                unit=case.unit,
+                median=row.median,
+                low=min(row.values),
+                high=max(row.values),
+                runs=len(row.samples),
+                to_plain_loop=row.ratio_to(other) if other is not None and case.is_rate else math.nan,
+                share_of_peak=row.median * case.work.amount / peak_of[case.work.resource] if case.work else math.nan,
+                loss=row.loss,
+                memory_mib=row.memory_mib,
+                load=load,
+                date=date,
+            )
+        )
+    return records
+
+
+def merge(old: Iterable[Record], new: Sequence[Record]) -> list[Record]:
+    """Groups that were measured again replace the older ones; the others are kept, with their date and load."""
+    measured = {record.group for record in new}
+    return [record for record in old if record.group not in measured] + list(new)
+
+
+def read_csv(path: Path) -> list[Record]:
+    """The lines of an earlier run; none where there was no run."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [_parse(line) for line in csv.DictReader(file)]
+
+
+def _parse(line: dict[str, str]) -> Record:
+    values: dict[str, Any] = dict(line)
+    for item in fields(Record):
+        if item.type in ("float", "int"):
+            values[item.name] = float(line[item.name]) if item.type == "float" else int(line[item.name])
+    return Record(**values)
+
+
+def write_csv(records: Sequence[Record], path: Path) -> None:
+    """All lines, four digits each."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(item.name for item in fields(Record))
+        for record in records:
+            writer.writerow(f"{x:.4g}" if isinstance(x, float) else x for x in asdict(record).values())
+
+
+def to_table(records: Sequence[Record]) -> Table:
+    """The lines for a terminal."""
+    table = Table(title="wirelessfl benchmarks", title_style="bold")
+    table.add_column("group")
+    table.add_column("case", overflow="fold")
+    table.add_column("median", justify="right")
+    table.add_column("low – high", justify="right")
+    table.add_column("unit")
+    for heading in ("× plain", "of peak", "loss", "MiB", "runs"):
+        table.add_column(heading, justify="right")
+    for before, record in zip([None, *records], records, strict=False):
+        if before is not None and before.group != record.group:
+            table.add_section()
+        table.add_row(
+            record.group if before is None or before.group != record.group else "",
+            record.case,
+            number(record.median),
+            f"{number(record.low)} – {number(record.high)}" if record.runs > 1 else "",
+            record.unit,
+            number(record.to_plain_loop),
+            "" if math.isnan(record.share_of_peak) else f"{record.share_of_peak:.0%}",
+            number(record.loss),
+            "" if math.isnan(record.memory_mib) else f"{record.memory_mib:.0f}",
+            str(record.runs),
+        )
+    return table
+
+
+def number(value: float) -> str:
+    """Three digits for people; nothing for NaN."""
+    if math.isnan(value):
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def draw(records: Sequence[Record], path: Path) -> None:
+    """Ratios to the plain loop, and the scaling curves; panels without data are left out."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    compared = [record for record in records if not math.isnan(record.to_plain_loop) and record.case != PLAIN_LOOP]
+    curves = {name: [record for record in records if record.group == name] for name in CURVES}
+    drawn = {name: points for name, points in curves.items() if points}
+    if not compared and not drawn:
+        return
+    heights = [0.6 + 0.22 * len(compared)] * bool(compared) + [2.6] * bool(drawn)
+    figure = Figure(figsize=(7.2, sum(heights)), layout="constrained")
+    FigureCanvasAgg(figure)
+    parts = list(figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0])
+    if compared:
+        _draw_ratios(parts[0], compared)
+    if drawn:
+        panels = parts[-1].subplots(1, len(drawn), sharey=True, squeeze=False)[0]
+        for axes, (name, points) in zip(panels, drawn.items(), strict=True):
+            _draw_curve(axes, name, points)
+        panels[0].set_ylabel("seconds a round", fontsize=8)
+    figure.savefig(path, dpi=200)
+
+
+def _draw_ratios(part: SubFigure, records: Sequence[Record]) -> None:
+    axes = part.subplots()
+    colours = [GREY if record.case.startswith("peer") else BLUE for record in records]
+    positions = range(len(records), 0, -1)
+    bars = axes.barh(positions, [record.to_plain_loop for record in records], color=colours, height=0.7)
+    axes.bar_label(bars, [f" {number(record.to_plain_loop)}" for record in records], fontsize=7)
+    axes.set_yticks(positions, [f"{record.group}  {record.case}" for record in records], fontsize=7)
+    axes.axvline(1.0, color=ORANGE, linewidth=1.0)
+    axes.set_xscale("log")
+    axes.margins(x=0.1)
+    axes.set_xlabel("rounds a second, as a multiple of the plain loop in the same run", fontsize=8)
+    axes.tick_params(axis="x", labelsize=7)
+
+
+def _draw_curve(axes: Axes, name: str, points: Sequence[Record]) -> None:
+    at = [float(point.case) for point in points]
+    median = [point.median for point in points]
+    axes.plot(at, median, marker="o", markersize=3, color=BLUE, linewidth=1.2)
+    axes.fill_between(at, [p.low for p in points], [p.high for p in points], color=BLUE, alpha=0.2, linewidth=0)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(name, fontsize=8)
+    axes.tick_params(labelsize=7)
+    axes.grid(alpha=0.25, linewidth=0.5)

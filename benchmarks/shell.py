@@ -1,0 +1,90 @@
+"""The event shell: what a round costs beside training, with a learner that hands out zeros.
+
+Everything else happens as in any run: selection, SimPy events, channels, power control, superposition, ledger, trace
+and checkpoint. Also how long ``wirelessfl --help`` takes, which imports no more than it must.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from functools import partial
+from typing import Any
+
+from benchmarks.measurement import Case, Runner, Sample
+from benchmarks.recorded import RoundTimes, time_scenario, time_shell
+from benchmarks.workloads import WORKLOADS, Workload
+from wirelessfl.scenario import Scenario
+
+GROUP = "shell"
+SAMPLES = 20  # of each client
+
+
+def on_demand(clients: int, rounds: int, /, **sections: Any) -> Scenario:
+    """Logistic regression on synthetic data that is made for the clients of a round only.
+
+    Args:
+        clients: K, all active unless ``sections`` say otherwise.
+        rounds: of the run.
+        sections: further sections of the scenario, in place of these.
+    """
+    sizes = {"min_samples": SAMPLES, "max_samples": SAMPLES}
+    return Scenario.model_validate(
+        {
+            "name": "on-demand",
+            "rounds": rounds,
+            "data": {"dataset": {"name": "synthetic", **sizes}, "partition": {"scheme": "natural"}},
+            "model": {"name": "logistic"},
+            "clients": {"count": clients},
+            "training": {"algorithm": {"name": "fedavg"}, "epochs": 1, "batch_size": SAMPLES},
+            "uplink": {"kind": "over_the_air"},
+            "evaluate": {"every": rounds},
+            **sections,
+        }
+    )
+
+
+def shell_cases(threads: int, runner: Runner, *, quick: bool) -> list[Case]:
+    """Microseconds of shell a client and round, the shell's share of W1, and start-up."""
+    active, many, rounds = (20, 50, 2) if quick else (1_000, 100_000, 6)
+    scenarios = {
+        f"{active:,} active, over the air": on_demand(active, rounds),
+        f"{active:,} active, over the air, no event log": on_demand(active, rounds, trace={"events": False}),
+        f"{active:,} active, ideal uplink": on_demand(active, rounds, uplink={"kind": "ideal"}),
+    }
+    crowd, workload = on_demand(many, 2), WORKLOADS[0].smaller() if quick else WORKLOADS[0]
+    unit = "µs/client/round"
+    return [
+        *(
+            Case(GROUP, name, unit, partial(_per_client, runner, scenario, threads))
+            for name, scenario in scenarios.items()
+        ),
+        Case(GROUP, f"{many:,} active, over the air", unit, partial(_per_client, runner, crowd, threads), most=1),
+        Case(GROUP, "share of W1, over the air", "%", partial(_share, runner, workload, threads)),
+        Case(GROUP, "wirelessfl --help", "s", _start_up),
+    ]
+
+
+def _per_client(runner: Runner, scenario: Scenario, threads: int) -> Sample:
+    times, memory_mib = runner(partial(time_shell, scenario, threads))
+    return Sample(1e6 * _steady_seconds(times) / times.clients, memory_mib=memory_mib)
+
+
+def _share(runner: Runner, workload: Workload, threads: int) -> Sample:
+    """Percent of a round of the workload that remain when nobody trains."""
+    scenario = workload.scenario("over_the_air")
+    whole, _ = runner(partial(time_scenario, scenario, threads))
+    shell, _ = runner(partial(time_shell, scenario, threads))
+    return Sample(100 * _steady_seconds(shell) / _steady_seconds(whole))
+
+
+def _steady_seconds(times: RoundTimes) -> float:
+    return statistics.median(times.seconds[1:] or times.seconds)
+
+
+def _start_up() -> Sample:
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "wirelessfl", "--help"], check=True, stdout=subprocess.DEVNULL)
+    return Sample(time.perf_counter() - started)

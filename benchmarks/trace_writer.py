@@ -1,0 +1,93 @@
+"""The trace and the checkpoint alone: how long a round takes to be safe on disk, and how large it is there."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.measurement import Case, Sample
+from benchmarks.recorded import prepare, with_idle_learner
+from benchmarks.shell import on_demand
+from wirelessfl.simulation import Round, SimulationState, round_record, trace_header
+from wirelessfl.trace import EventBatch, RoundRecord, TraceHeader, TraceWriter, save_checkpoint
+
+GROUP = "trace"
+
+
+def real_record(clients: int) -> tuple[TraceHeader, RoundRecord]:
+    """A header, and the record of a round over the air with all its columns and events."""
+    scenario = on_demand(clients, 1)
+    simulation = with_idle_learner(prepare(scenario, 1))
+    records = []
+
+    def keep(this: Round, events: EventBatch) -> None:
+        records.append(round_record(this, events, None, {}))
+
+    simulation.run(keep)
+    return trace_header(scenario, simulation), records[0]
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="wirelessfl-bench-") as place:
+        yield Path(place)
+
+
+def append_seconds(clients: int, rounds: int) -> Sample:
+    """Milliseconds of one append, on disk when it returns."""
+    with _folder() as folder:
+        seconds, _ = _write(folder / "trace.h5", clients, rounds)
+    return Sample(1e3 * statistics.median(seconds))
+
+
+def bytes_on_disk(clients: int, rounds: int) -> Sample:
+    """Bytes a client and round in the file."""
+    with _folder() as folder:
+        _, size = _write(folder / "trace.h5", clients, rounds)
+    return Sample(size / clients / rounds)
+
+
+def _write(path: Path, clients: int, rounds: int) -> tuple[list[float], int]:
+    """Write a trace; seconds of each append, and the size of the file."""
+    header, record = real_record(clients)
+    seconds = []
+    with TraceWriter.create(path, header, clients) as writer:
+        for index in range(1, rounds + 1):
+            started = time.perf_counter()
+            writer.append(replace(record, round_index=index))
+            seconds.append(time.perf_counter() - started)
+    return seconds, path.stat().st_size
+
+
+def checkpoint_seconds(dimension: int, times: int) -> Sample:
+    """Milliseconds of one checkpoint of a model, on disk when it returns."""
+    state = SimulationState(np.zeros(dimension, dtype=np.float32)).as_mapping()
+    with _folder() as folder:
+        return Sample(1e3 * _median_seconds(lambda: save_checkpoint(folder / "checkpoint.bin", state), times))
+
+
+def _median_seconds(work: Callable[[], object], times: int) -> float:
+    seconds = []
+    for _ in range(times):
+        started = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds)
+
+
+def trace_cases(*, quick: bool) -> list[Case]:
+    """Append, size and checkpoint."""
+    clients, dimension, rounds = (20, 1_000, 2) if quick else (1_000, 155_820, 20)
+    return [
+        Case(GROUP, f"append, {clients:,} active", "ms/round", partial(append_seconds, clients, rounds)),
+        Case(GROUP, f"size, {clients:,} active", "bytes/client/round", partial(bytes_on_disk, clients, rounds), most=1),
+        Case(GROUP, f"checkpoint, d = {dimension:,}", "ms/round", partial(checkpoint_seconds, dimension, rounds)),
+    ]

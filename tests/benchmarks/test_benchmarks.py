@@ -1,0 +1,171 @@
+"""The benchmarks work and measure what they say; how fast anything is, is not tested."""
+
+from __future__ import annotations
+
+import csv
+import math
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from benchmarks.__main__ import GROUPS, main
+from benchmarks.machine import COPY, GEMM
+from benchmarks.measurement import Case, Row, Sample, measure_in_turn, steady_rate
+from benchmarks.peers import peer_cases
+from benchmarks.plain_loop import _train_privately, train_plainly
+from benchmarks.recorded import RoundTimes, prepare, time_scenario, time_shell
+from benchmarks.report import Record, merge, read_csv, to_records, write_csv
+from benchmarks.scaling import DIMENSION, Curve, with_dimension
+from benchmarks.shell import on_demand
+from benchmarks.workloads import WORKLOADS, Workload, draw_prototypes
+
+
+def test_quick_run_of_everything(tmp_path: Path) -> None:
+    done = CliRunner().invoke(main, ["--quick", "--threads", "1", "--out", str(tmp_path)], catch_exceptions=False)
+    assert done.exit_code == 0
+    with (tmp_path / "benchmarks.csv").open(encoding="utf-8") as file:
+        groups = {line["group"] for line in csv.DictReader(file)}
+    assert groups == {*GROUPS, "machine"}
+    assert (tmp_path / "benchmarks.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_only_the_groups_asked_for(tmp_path: Path) -> None:
+    arguments = ["--quick", "--only", "noise", "--out", str(tmp_path)]
+    assert CliRunner().invoke(main, arguments, catch_exceptions=False).exit_code == 0
+    assert {record.group for record in read_csv(tmp_path / "benchmarks.csv")} == {"noise", "machine"}
+
+
+def test_floating_point_work_of_the_workloads() -> None:
+    # Figures of the measured peers: 626,416 FLOP a sample and step of the perceptron.
+    by_name = {workload.name: workload.gflop for workload in WORKLOADS}
+    assert by_name["W1"] == pytest.approx(626_416 * 50 * 100 * 5 * 1e-9)
+    assert by_name["W2"] == pytest.approx(by_name["W1"] / 5)
+    assert by_name["W3"] == pytest.approx(4 * 7840 * 1000 * 20 * 1e-9)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)
+def test_simulator_and_plain_loop_have_the_same_task(workload: Workload) -> None:
+    learner = prepare(workload.scenario("ideal"), 1).deployment.learner
+    task = workload.plain_task()
+    assert learner.dimension == sum(parameter.numel() for parameter in task.module().parameters())
+    assert task.inputs.shape == (workload.clients, workload.samples, 784)
+
+
+def test_simulator_and_plain_loop_learn_alike() -> None:
+    workload = Workload("W3", hidden=False, clients=20, samples=100, epochs=5, rounds=4)
+    simulated = time_scenario(workload.scenario("ideal"), 1).loss
+    written = train_plainly(workload.plain_task(), workload.rounds, 1).loss
+    untrained = train_plainly(workload.plain_task(), 0, 1).loss
+    # They begin at different parameters and take batches in different orders.
+    assert abs(simulated - written) < 0.1 * (untrained - written)
+
+
+def test_private_plain_loop_clips_and_adds_noise() -> None:
+    workload = next(each for each in WORKLOADS if each.private).smaller()
+    task = workload.plain_task()
+    start = torch.nn.utils.parameters_to_vector(task.module().parameters())
+    end = torch.nn.utils.parameters_to_vector(_train_privately(task.module(), task, 0).parameters())
+    moved = float((end - start).detach().norm()) / task.learning_rate
+    # One step on a batch of 20: noise N(0, (C/20)²) on d coordinates, and a mean gradient of norm at most C. The norm
+    # of the noise is within 6 standard deviations, 6/√2 · C/20, of √d · C/20.
+    batch, dimension = task.batch, len(start)
+    assert abs(moved - math.sqrt(dimension) / batch) < 6 / math.sqrt(2) / batch + 1
+
+
+def test_prototypes_are_those_of_the_peers() -> None:
+    inputs, targets = draw_prototypes(3, 7)
+    generator = torch.Generator().manual_seed(0)
+    prototypes = torch.rand(10, 784, generator=generator)
+    labels = torch.randint(0, 10, (3, 7), generator=generator)
+    noise = torch.randn(3, 7, 784, generator=generator)
+    assert torch.equal(targets, labels)
+    assert torch.equal(inputs, (prototypes[labels] + 0.5 * noise).clamp(0, 1))
+
+
+def test_idle_learner_leaves_a_whole_round_but_training() -> None:
+    times = time_shell(on_demand(30, 2), 1)
+    assert times.clients == 30
+    assert len(times.seconds) == 2
+    assert times.trace_bytes > 0
+    assert math.isnan(times.loss)
+
+
+def test_cases_are_measured_in_turn() -> None:
+    calls: list[str] = []
+
+    def measure(name: str) -> Sample:
+        calls.append(name)
+        return Sample(float(len(calls)))
+
+    cases = [Case("g", name, "rounds/s", partial(measure, name), most=most) for name, most in (("a", 9), ("b", 1))]
+    rows = measure_in_turn(cases, 3, lambda row: None)
+    assert calls == ["a", "b", "a", "a"]
+    assert rows[0].median == 3.0
+
+
+def test_ratio_is_taken_pair_by_pair() -> None:
+    ours, other = (Row(Case("g", name, "rounds/s", lambda: Sample(0.0))) for name in "ab")
+    ours.samples = [Sample(value) for value in (2.0, 30.0, 4.0)]
+    other.samples = [Sample(value) for value in (1.0, 10.0, 4.0)]
+    assert ours.ratio_to(other) == 2.0  # not 4/4, the ratio of the medians
+
+
+def test_steady_rate_leaves_the_first_round_out() -> None:
+    assert steady_rate([9.0, 0.5, 0.25, 1.0]) == 2.0
+    assert steady_rate([4.0]) == 0.25
+
+
+def test_a_curve_ends_where_it_gets_long() -> None:
+    asked: list[int] = []
+
+    def runner(work: object) -> tuple[object, float]:
+        return RoundTimes([0.0, 100.0]), math.nan
+
+    def scenario_at(point: int) -> object:
+        asked.append(point)
+        return with_dimension(100)
+
+    curve = Curve(scenario_at, 1, runner)  # type: ignore[arg-type]
+    assert curve.measure(10).value == 100.0
+    assert math.isnan(curve.measure(100).value)
+    assert asked == [10]
+
+
+def test_dimension_of_the_curve() -> None:
+    for wanted in (1_000, 1_000_000):
+        learner = prepare(with_dimension(wanted, active=1), 1).deployment.learner
+        assert abs(learner.dimension - wanted) <= 71  # one hidden unit
+
+
+def test_results_survive_their_file_and_are_merged_by_group(tmp_path: Path) -> None:
+    row = Row(Case(DIMENSION, "1000", "s", lambda: Sample(0.0)), [Sample(0.5, memory_mib=12.0)])
+    peaks = [Row(Case("machine", name, "", lambda: Sample(0.0)), [Sample(1.0)]) for name in (GEMM, COPY)]
+    records = to_records([row], peaks)
+    write_csv(records, tmp_path / "x.csv")
+    (again,) = read_csv(tmp_path / "x.csv")
+    assert (again.group, again.case, again.median, again.runs) == (DIMENSION, "1000", 0.5, 1)
+    assert math.isnan(again.to_plain_loop)
+    other = Record("W1", "c", "s", 1, 1, 1, 1, 1, 1, 1, 1, 1, "")
+    assert merge([again, other], records) == [other, *records]
+
+
+def test_a_peer_without_environment_is_left_out(tmp_path: Path) -> None:
+    names = {case.name for case in peer_cases(tmp_path, tmp_path / "nowhere", 1)}
+    assert "peer: plain loop" in names
+    assert not any("pfl" in name or "Opacus" in name for name in names)
+
+
+def test_a_peer_that_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "plain_loop.py").write_text("raise SystemExit('no data')")
+    case = next(iter(peer_cases(tmp_path, tmp_path, 1)))
+    with pytest.raises(RuntimeError, match="no data"):
+        case.measure()
+
+
+def test_a_peer_that_answers(tmp_path: Path) -> None:
+    (tmp_path / "plain_loop.py").write_text("""print('{"peer": "x", "steady_rounds_per_s": 2.5, "loss": 0.1}')""")
+    sample = next(iter(peer_cases(tmp_path, tmp_path, 1))).measure()
+    assert (sample.value, sample.loss) == (2.5, 0.1)
