@@ -62,7 +62,7 @@ class Relu:
 
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
         """See ``Layer.backward``."""
-        result: Tensor = torch.ops.aten.threshold_backward(delta, saved, 0)
+        result: Tensor = torch.ops.aten.threshold_backward(delta, saved, 0, grad_input=delta)
         return result
 
 

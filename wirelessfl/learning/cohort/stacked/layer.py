@@ -26,7 +26,10 @@ class Layer(Protocol):
         ...
 
     def backward(self, weights: Weights, saved: Saved, delta: Tensor) -> Tensor:
-        """The derivative by the inputs, from ``delta``, that by the outputs."""
+        """The derivative by the inputs, from ``delta``, that by the outputs.
+
+        A layer without parameters may overwrite ``delta``: nobody else holds it.
+        """
         ...
 
 
