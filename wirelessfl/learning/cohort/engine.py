@@ -81,6 +81,8 @@ def train_cohort(
                 run.train_privately(models.samples, transform, state, context)
             return run.finish(positions)
 
+    # Before the workers: compiling runs the module and swaps its parameters meanwhile, which no two threads may do.
+    compile_program(model)
     blocks = [order[first : first + plan.chunk] for first in range(0, len(order), plan.chunk)]
     if torch.device(plan.device).type == "cpu":
         yield from map_in_order(train_block, blocks, plan.threads)
