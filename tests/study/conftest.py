@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.study.studies import InlineWorkers, design
@@ -20,10 +17,10 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> InlineWorkers:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Study]:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Study:
     """A study of four points and two seeds, run to its end."""
     folder = tmp_path_factory.mktemp("finished")
     plan = design(folder, grid={"uplink.snr_db": [0, 10], "clients.count": [3, 6]}, seeds=2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "_workers", lambda *_: InlineWorkers())
-        yield run_study(plan, folder / "out", threads=1)
+        return run_study(plan, folder / "out", threads=1)

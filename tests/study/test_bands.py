@@ -14,7 +14,7 @@ from wirelessfl.study.bands import band
 @pytest.mark.parametrize("seeds", [2, 3, 10, 50])
 def test_the_interval_is_student_s(seeds: int) -> None:
     values = np.random.default_rng(seeds).normal(0.8, 0.1, (seeds, 4))
-    result = band(values)
+    result = band(list(values))
     for at in range(4):
         sample = values[:, at]
         low, high = stats.t.interval(0.95, seeds - 1, loc=sample.mean(), scale=stats.sem(sample))
@@ -26,7 +26,7 @@ def test_the_interval_is_student_s(seeds: int) -> None:
 def test_it_covers_the_truth_as_often_as_it_says() -> None:
     # 20,000 samples of 4: covered 95 % of the time. The normal quantile in place of Student's would cover 85.4 %.
     trials, alarm = 20_000, 1e-6
-    result = band(np.random.default_rng(3).normal(size=(4, trials)))
+    result = band(list(np.random.default_rng(3).normal(size=(4, trials))))
     covered = int(np.sum(np.abs(result.mean) <= result.half_width))
     assert stats.binom.cdf(covered, trials, 0.95) > alarm / 2
     assert stats.binom.sf(covered - 1, trials, 0.95) > alarm / 2

@@ -94,7 +94,7 @@ def test_the_base_can_be_replaced(tmp_path: Path) -> None:
     assert plan.runs[0].scenario == load_scenario("fedavg-ideal", {"rounds": 2, "clients.count": 3})
 
 
-BASE_LINE = "base: quickstart\n"
+LINE_1 = "base: quickstart\n"
 
 
 @pytest.mark.parametrize(
@@ -106,38 +106,38 @@ BASE_LINE = "base: quickstart\n"
         ("grid: {rounds: [1]}\n", "s.yaml:1: base: found nothing"),
         ("base: nowhere\ngrid: {rounds: [1]}\n", "s.yaml:1: base: nowhere: found no such file or shipped name"),
         ("base: 3\ngrid: {rounds: [1]}\n", "s.yaml:1: base: found 3; allowed: a scenario file"),
-        (BASE_LINE, "s.yaml:1: grid: found nothing that varies"),
-        (f"{BASE_LINE}grid: {{}}\n", "s.yaml:2: grid: found {}; allowed: a mapping from at least one key"),
-        (f"{BASE_LINE}grid: {{}}\nseeds: 3\n", "s.yaml:2: grid: found {}"),
-        (f"{BASE_LINE}grid:\n", "s.yaml:2: grid: found null"),
-        (f"{BASE_LINE}grid:\n  rounds: []\n", "s.yaml:3: grid.rounds: found []; allowed: a list of at least one value"),
-        (f"{BASE_LINE}grid:\n  uplink.snr_db: 3\n", "s.yaml:3: grid.uplink.snr_db: found 3; allowed: a list"),
-        (f"{BASE_LINE}grid:\n  uplink: {{snr_db: [3]}}\n", "s.yaml:3: grid.uplink: found {snr_db: [3]}; allowed: a list"),
-        (f"{BASE_LINE}grid:\n  uplink..snr_db: [3]\n", "s.yaml:3: grid.uplink..snr_db: found the key path"),
-        (f"{BASE_LINE}grid:\n  seed: [3]\n", "s.yaml:3: grid.seed: found the seed as an axis; allowed: seeds beside"),
-        (f"{BASE_LINE}grid:\n  uplink.snr_bd: [1, 2]\n", "s.yaml:3: uplink.snr_bd: found an unknown key"),
-        (f"{BASE_LINE}grid:\n  nowhere.x: [1]\n", "s.yaml:3: nowhere: found an unknown key"),
-        (f"{BASE_LINE}grid:\n  rounds: [1, many]\n", "s.yaml:3: rounds: found many; allowed: a whole number"),
-        (f"{BASE_LINE}grid:\n  rounds: [1, 1]\n", "s.yaml:2: grid: found the same scenario at two points"),
-        (f"{BASE_LINE}grid:\n  uplink.snr_db: [1, 1.0]\n", "(at uplink.snr_db=1.0 and uplink.snr_db=1)"),
-        (f"{BASE_LINE}zip: {{rounds: [1], seeds: [1, 2]}}\n", "s.yaml:2: zip: found lists of unequal length (1 for"),
-        (f"{BASE_LINE}grid: {{rounds: [1]}}\nzip: {{rounds: [2]}}\n", "s.yaml:3: zip.rounds: found the key a second time"),
+        (LINE_1, "s.yaml:1: grid: found nothing that varies"),
+        (f"{LINE_1}grid: {{}}\n", "s.yaml:2: grid: found {}; allowed: a mapping from at least one key"),
+        (f"{LINE_1}grid: {{}}\nseeds: 3\n", "s.yaml:2: grid: found {}"),
+        (f"{LINE_1}grid:\n", "s.yaml:2: grid: found null"),
+        (f"{LINE_1}grid:\n  rounds: []\n", "s.yaml:3: grid.rounds: found []; allowed: a list of at least one value"),
+        (f"{LINE_1}grid:\n  uplink.snr_db: 3\n", "s.yaml:3: grid.uplink.snr_db: found 3; allowed: a list"),
+        (f"{LINE_1}grid:\n  uplink: {{snr_db: [3]}}\n", "s.yaml:3: grid.uplink: found {snr_db: [3]}; allowed: a list"),
+        (f"{LINE_1}grid:\n  uplink..snr_db: [3]\n", "s.yaml:3: grid.uplink..snr_db: found the key path"),
+        (f"{LINE_1}grid:\n  seed: [3]\n", "s.yaml:3: grid.seed: found the seed as an axis; allowed: seeds beside"),
+        (f"{LINE_1}grid:\n  uplink.snr_bd: [1, 2]\n", "s.yaml:3: uplink.snr_bd: found an unknown key"),
+        (f"{LINE_1}grid:\n  nowhere.x: [1]\n", "s.yaml:3: nowhere: found an unknown key"),
+        (f"{LINE_1}grid:\n  rounds: [1, many]\n", "s.yaml:3: rounds: found many; allowed: a whole number"),
+        (f"{LINE_1}grid:\n  rounds: [1, 1]\n", "s.yaml:2: grid: found the same scenario at two points"),
+        (f"{LINE_1}grid:\n  uplink.snr_db: [1, 1.0]\n", "(at uplink.snr_db=1.0 and uplink.snr_db=1)"),
+        (f"{LINE_1}zip: {{rounds: [1], seeds: [1, 2]}}\n", "s.yaml:2: zip: found lists of unequal length (1 for"),
+        (f"{LINE_1}grid: {{rounds: [1]}}\nzip: {{rounds: [2]}}\n", "s.yaml:3: zip.rounds: found the key a second"),
         (
-            f"{BASE_LINE}grid: {{uplink: [{{kind: ideal}}], uplink.clip: [2]}}\n",
+            f"{LINE_1}grid: {{uplink: [{{kind: ideal}}], uplink.clip: [2]}}\n",
             "s.yaml:2: grid.uplink.clip: found a key that overlaps with uplink",
         ),
-        (f"{BASE_LINE}seeds: 0\n", "s.yaml:2: seeds: found 0; allowed: a number of seeds from 1"),
-        (f"{BASE_LINE}seeds: true\n", "s.yaml:2: seeds: found true"),
-        (f"{BASE_LINE}seeds: 1.5\n", "s.yaml:2: seeds: found 1.5"),
-        (f"{BASE_LINE}seeds: []\n", "s.yaml:2: seeds: found []"),
-        (f"{BASE_LINE}seeds: [1, 1]\n", "s.yaml:2: seeds: found [1, 1]; allowed: a number of seeds"),
-        (f"{BASE_LINE}seeds: [-1]\n", "s.yaml:2: seeds: found [-1]"),
-        (f"{BASE_LINE}seeds: 2\nmetrics: [accuracy]\n", "s.yaml:3: metrics: found [accuracy]; allowed: a list of at least"),
-        (f"{BASE_LINE}seeds: 2\nmetrics: []\n", "s.yaml:3: metrics: found []"),
-        (f"{BASE_LINE}seeds: 2\nname: a/b\n", "s.yaml:3: name: found a/b"),
-        (f"{BASE_LINE}seeds: 2\nsedes: 2\n", "s.yaml:3: sedes: found an unknown key (with the value 2); allowed: name"),
-        (f"{BASE_LINE}seeds: 2\nrounds: 2\n", "s.yaml:3: rounds: found an unknown key"),
-        (f"{BASE_LINE}seeds: 101\ngrid: {{rounds: [{', '.join(map(str, range(1, 101)))}]}}\n", "found 10,100 runs; allowed"),
+        (f"{LINE_1}seeds: 0\n", "s.yaml:2: seeds: found 0; allowed: a number of seeds from 1"),
+        (f"{LINE_1}seeds: true\n", "s.yaml:2: seeds: found true"),
+        (f"{LINE_1}seeds: 1.5\n", "s.yaml:2: seeds: found 1.5"),
+        (f"{LINE_1}seeds: []\n", "s.yaml:2: seeds: found []"),
+        (f"{LINE_1}seeds: [1, 1]\n", "s.yaml:2: seeds: found [1, 1]; allowed: a number of seeds"),
+        (f"{LINE_1}seeds: [-1]\n", "s.yaml:2: seeds: found [-1]"),
+        (f"{LINE_1}seeds: 2\nmetrics: [accuracy]\n", "s.yaml:3: metrics: found [accuracy]; allowed: a list of"),
+        (f"{LINE_1}seeds: 2\nmetrics: []\n", "s.yaml:3: metrics: found []"),
+        (f"{LINE_1}seeds: 2\nname: a/b\n", "s.yaml:3: name: found a/b"),
+        (f"{LINE_1}seeds: 2\nsedes: 2\n", "s.yaml:3: sedes: found an unknown key (with the value 2); allowed: name"),
+        (f"{LINE_1}seeds: 2\nrounds: 2\n", "s.yaml:3: rounds: found an unknown key"),
+        (f"{LINE_1}seeds: 101\ngrid: {{rounds: [{', '.join(map(str, range(1, 101)))}]}}\n", "found 10,100 runs"),
         ("base: {name: x, rounds: {a: 1}}\nseeds: 2\n", "s.yaml:1: rounds: found {a: 1}; allowed: a whole number"),
         ("base:\n  name: x\n  round: 3\nseeds: 2\n", "s.yaml:3: round: found an unknown key"),
         (f"base: {{name: x, seed: {2**63 - 1}}}\nseeds: 2\n", "s.yaml:2: seeds: found 2 seeds from the base's"),
@@ -160,12 +160,12 @@ def test_refusals_say_where_what_and_what_is_allowed(tmp_path: Path, text: str, 
     ],
 )
 def test_overrides_are_refused_like_files(tmp_path: Path, override: str, words: str) -> None:
-    assert words in refusal(tmp_path, f"{BASE_LINE}seeds: 2\n", [override])
+    assert words in refusal(tmp_path, f"{LINE_1}seeds: 2\n", [override])
 
 
 def test_all_errors_are_listed_before_anything_runs(tmp_path: Path) -> None:
     text = (
-        f"{BASE_LINE}grid:\n"
+        f"{LINE_1}grid:\n"
         "  uplink.snr_bd: [0, 1]\n"  # unknown
         "  clients.count: [5, many]\n"  # one bad value
         "  clients.selection: [{scheme: all}, {scheme: uniform, count: 30}]\n"  # a contradiction at some points
@@ -182,7 +182,7 @@ def test_all_errors_are_listed_before_anything_runs(tmp_path: Path) -> None:
 
 def test_a_flood_of_errors_is_cut(tmp_path: Path) -> None:
     values = ", ".join(f"x{number}" for number in range(100))
-    lines = refusal(tmp_path, f"{BASE_LINE}grid: {{rounds: [{values}]}}\n").splitlines()
+    lines = refusal(tmp_path, f"{LINE_1}grid: {{rounds: [{values}]}}\n").splitlines()
     assert len(lines) == 31
     assert lines[-1] == "and more"
 

@@ -148,7 +148,9 @@ def test_workers_of_a_killed_study_stop_and_it_resumes(tmp_path: Path) -> None:
     command = [sys.executable, str(script), str(tmp_path / "small-study.yaml"), str(tmp_path / "out")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stdout.readline() == "going\n"
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True, check=True
+    )
     workers = [int(text) for text in listed.stdout.split()]
     assert len(workers) == 2
     process.kill()

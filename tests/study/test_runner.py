@@ -121,7 +121,9 @@ def test_a_study_of_failures_alone_has_an_empty_table(tmp_path: Path, inline: In
 def test_an_unexpected_error_keeps_its_traceback(
     tmp_path: Path, inline: InlineWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "broken_fading.py").write_text("class Broken:\n    def __init__(self):\n        raise KeyError('oops')\n")
+    (tmp_path / "broken_fading.py").write_text(
+        "class Broken:\n    def __init__(self):\n        raise KeyError('oops')\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     plan = design(tmp_path, grid={"channel.fading.model": ["broken_fading:Broken", "rayleigh"]})
     study = run_study(plan, tmp_path / "out")

@@ -45,9 +45,7 @@ class ClusterWorkers:
             InputError: neither an address nor slurm.
         """
         if scheduler != SLURM and not re.fullmatch(r"(tcp|tls)://\S+:\d{1,5}", scheduler):
-            raise InputError(
-                f"--scheduler: found {scheduler!r}; allowed: tcp://HOST:PORT, tls://HOST:PORT or {SLURM}"
-            )
+            raise InputError(f"--scheduler: found {scheduler!r}; allowed: tcp://HOST:PORT, tls://HOST:PORT or {SLURM}")
         self._scheduler = scheduler
         self._jobs = jobs
         self._resources = ExitStack()
@@ -159,12 +157,13 @@ def _slurm_cluster(jobs: int) -> Any:
         InfeasibleError: dask-jobqueue is not installed, or not configured.
     """
     jobqueue = _require("dask_jobqueue", "dask-jobqueue")
-    try:
-        cluster = jobqueue.SLURMCluster()
-    except ValueError as error:
+    config = importlib.import_module("dask").config
+    missing = [name for name in ("cores", "memory") if config.get(f"jobqueue.slurm.{name}", None) is None]
+    if missing:
         raise InfeasibleError(
-            f"--scheduler slurm: {error}; say cores, memory, processes and walltime of a job under jobqueue.slurm in "
-            "~/.config/dask/jobqueue.yaml"
-        ) from error
+            f"--scheduler slurm: what a job is made of is not said ({' and '.join(missing)} missing); set cores, "
+            "memory, processes and walltime under jobqueue.slurm in ~/.config/dask/jobqueue.yaml"
+        )
+    cluster = jobqueue.SLURMCluster()
     cluster.scale(jobs)
     return cluster

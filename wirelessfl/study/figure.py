@@ -16,12 +16,14 @@ import numpy as np
 
 from wirelessfl.study.bands import Band, band
 from wirelessfl.study.factors import Factor
+from wirelessfl.summary.numbers import last_finite
 from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION
 from wirelessfl.trace.schema import ROOT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
+    from matplotlib.transforms import Transform
 
     from wirelessfl.study.result import Study
 
@@ -34,6 +36,7 @@ MOST_COLUMNS, MOST_ROWS = 6, 12
 """More panels than these nobody reads; evenly spaced levels stand for the others, and the table has all."""
 
 _WIDE_RANGE = 20.0
+_BESIDE_PT = 2.5
 _UNITS = {variable.name: variable.units for variable in ROOT.variables}
 _NOWHERE = Factor((), ((),))
 
@@ -123,16 +126,23 @@ def draw_study(study: Study, path: Path) -> None:
     figure.savefig(path, dpi=200)
 
 
-def _curves(study: Study) -> dict[str, dict[Levels, Band]]:
-    """For each metric, the band of every point."""
+@dataclass(frozen=True)
+class _Curve:
+    """One metric at one point: round by round, and what each run ended with (runs may end at different rounds)."""
+
+    rounds: Band
+    last: Band
+
+
+def _curves(study: Study) -> dict[str, dict[Levels, _Curve]]:
+    """For each metric, the curve of every point."""
     runs = dict(list(study.to_dataframe().groupby("run", sort=False)))
-    return {
-        metric: {
-            levels: band([_scale(metric) * runs[record.run][metric].to_numpy() for record in records])
-            for levels, records in study.points().items()
-        }
-        for metric in study.metrics
-    }
+    points = study.points().items()
+    curves: dict[str, dict[Levels, _Curve]] = {metric: {} for metric in study.metrics}
+    for metric, (levels, records) in itertools.product(study.metrics, points):
+        series = [_scale(metric) * runs[record.run][metric].to_numpy() for record in records]
+        curves[metric][levels] = _Curve(band(series), band([[last_finite(one)] for one in series]))
+    return curves
 
 
 def _scale(metric: str) -> float:
@@ -158,20 +168,23 @@ def _draw_row(
     metric: str,
     row: Levels,
     columns: Sequence[int],
-    curves: Mapping[Levels, Band],
+    curves: Mapping[Levels, _Curve],
 ) -> None:
     """One metric: its curves in every column, then the last round."""
+    from matplotlib.ticker import MaxNLocator
+
     for axes, column in zip(panels, columns, strict=False):
         for colour in range(len(layout.factor(layout.colours).levels)):
-            _draw_curve(axes, curves[layout.point(row, column, colour)], layout, colour)
+            _draw_curve(axes, curves[layout.point(row, column, colour)].rounds, layout, colour)
     if len(panels) > len(columns):
         _draw_last(panels[-1], layout, row, curves)
     for axes in panels:
         axes.tick_params(labelsize=7)
         axes.grid(alpha=0.25, linewidth=0.5)
-    if metric.startswith("epsilon") and any(
-        np.any(one.mean > 0) and np.isfinite(one.mean).any() for one in curves.values()
-    ):
+    for axes in panels[: len(columns)]:
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    means = np.concatenate([one.rounds.mean for one in curves.values()])
+    if metric.startswith("epsilon") and np.any(np.isfinite(means) & (means > 0)):
         panels[0].set_yscale("log")
     panels[0].set_ylabel("\n".join(filter(None, (_axis_text(metric), layout.row_text(row)))), fontsize=8)
 
@@ -195,18 +208,21 @@ def _draw_curve(axes: Axes, curve: Band, layout: _Layout, colour: int) -> None:
     axes.fill_between(rounds[banded], low[banded], high[banded], alpha=0.2, linewidth=0, **style)
 
 
-def _draw_last(axes: Axes, layout: _Layout, row: Levels, curves: Mapping[Levels, Band]) -> None:
+def _draw_last(axes: Axes, layout: _Layout, row: Levels, curves: Mapping[Levels, _Curve]) -> None:
     """The last round against the first factor, one line a colour; against the only factor where there is one."""
     alone = layout.columns is None
     along = layout.factor(layout.colours if alone else layout.columns)
     places = _place(axes, along)
-    for colour in range(1 if alone else len(layout.factor(layout.colours).levels)):
+    colours = 1 if alone else len(layout.factor(layout.colours).levels)
+    for colour in range(colours):
         points = [layout.point(row, level, level if alone else colour) for level in range(len(along.levels))]
-        last = [_last(curves[point]) for point in points]
+        last = [curves[point].last for point in points]
+        half_widths = [float(one.half_width[0]) for one in last]
         axes.errorbar(
             places,
-            [mean for mean, _ in last],
-            yerr=[half for _, half in last],
+            [float(one.mean[0]) for one in last],
+            yerr=half_widths if np.isfinite(half_widths).any() else None,
+            transform=_beside(axes, colour, colours),
             color=GREY if alone else COLOURS[colour % len(COLOURS)],
             linestyle=LINES[colour // len(COLOURS) % len(LINES)],
             linewidth=1.0,
@@ -218,29 +234,31 @@ def _draw_last(axes: Axes, layout: _Layout, row: Levels, curves: Mapping[Levels,
     axes.set_xlabel(along.name, fontsize=8)
 
 
-def _last(curve: Band) -> tuple[float, float]:
-    """The last known mean, and half the width of its interval where there is one."""
-    known = np.flatnonzero(np.isfinite(curve.mean))
-    if len(known) == 0:
-        return np.nan, 0.0
-    half = float(curve.half_width[known[-1]])
-    return float(curve.mean[known[-1]]), half if np.isfinite(half) else 0.0
+def _beside(axes: Axes, position: int, count: int) -> Transform:
+    """The axes' coordinates moved a little to the side, so that error bars at one place do not hide each other."""
+    from matplotlib.transforms import ScaledTranslation
+
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    points = _BESIDE_PT * (position - (count - 1) / 2)
+    return axes.transData + ScaledTranslation(points / 72, 0, figure.dpi_scale_trans)
 
 
 def _place(axes: Axes, factor: Factor) -> list[float]:
     """Where the levels lie on the horizontal axis: at their numbers, or side by side."""
+    axes.margins(x=0.12)
+    labels = [factor.label(level) for level in range(len(factor.levels))]
     if factor.is_numeric:
         places = [float(level[0]) for level in factor.levels]
-        if min(places) > 0 and max(places) >= _WIDE_RANGE * min(places):
-            axes.set_xscale("log")
-            axes.set_xticks(places, [factor.label(level) for level in range(len(places))])
+        wide = min(places) > 0 and max(places) >= _WIDE_RANGE * min(places)
+        axes.set_xscale("log" if wide else "linear")
+        if wide or len(places) <= MOST_COLUMNS:
+            axes.set_xticks(places, labels)
             axes.minorticks_off()
         return places
-    places = [float(position) for position in range(len(factor.levels))]
-    labels = [factor.label(level) for level in range(len(places))]
     crowded = sum(map(len, labels)) > 24
+    places = [float(position) for position in range(len(labels))]
     axes.set_xticks(places, labels, rotation=30 if crowded else 0, ha="right" if crowded else "center")
-    axes.margins(x=0.15)
     return places
 
 

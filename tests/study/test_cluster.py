@@ -1,0 +1,190 @@
+"""Dask: a real cluster in this process, a scheduler and workers as processes, and everything that can go away."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.study.studies import SLOW_ROUNDS, design, same_numbers
+from wirelessfl.errors import InfeasibleError, InputError
+from wirelessfl.study import Message, Outcome, Progress, Study, cluster, open_study, run_study
+from wirelessfl.study.cluster import ClusterWorkers
+
+distributed = pytest.importorskip("distributed")
+
+GRID = {"uplink.snr_db": [0, 10], "clients.count": [3, 6]}
+PATIENCE_S = 120.0
+
+
+@contextmanager
+def scheduler(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """A scheduler and workers as processes on the loopback: its address, then all processes, it first."""
+    file = folder / "scheduler.json"
+    python = [sys.executable, "-m"]
+    at = ["--scheduler-file", str(file), "--host", "127.0.0.1"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, map(os.path.abspath, sys.path)))}
+
+    def start(*arguments: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*python, *arguments, *at, "--no-dashboard"], env=environment, **quiet)  # type: ignore[call-overload, no-any-return]
+
+    processes = [start("distributed.cli.dask_scheduler", "--port", "0")]
+    try:
+        for _ in range(workers):
+            processes.append(start("distributed.cli.dask_worker", "--nthreads", "1", "--no-nanny"))
+        deadline = time.monotonic() + PATIENCE_S
+        while not file.exists() or not file.read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield json.loads(file.read_text())["address"], processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def test_a_local_cluster_computes_what_is_computed_here(tmp_path: Path, finished: Study) -> None:
+    plan = design(tmp_path, grid={"uplink.snr_db": [0, 10], "clients.count": [3]})
+    messages: list[Message] = []
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=tmp_path
+    ) as local:
+        study = run_study(plan, tmp_path / "out", scheduler=local.scheduler_address, on_message=messages.append)
+    here = finished.to_dataframe().query("seed == 11 and `clients.count` == 3").reset_index(drop=True)
+    assert same_numbers(study.to_dataframe(), here)
+    assert {message.run for message in messages if isinstance(message, Progress)} == {run.id for run in plan.runs}
+
+
+@pytest.mark.slow
+def test_a_killed_worker_loses_nothing_and_nothing_is_done_twice(tmp_path: Path) -> None:
+    plan = design(tmp_path, {"base.rounds": SLOW_ROUNDS}, grid=GRID)
+    undisturbed = run_study(plan, tmp_path / "undisturbed", workers=2, threads=1)
+    messages: list[Message] = []
+    with scheduler(tmp_path, workers=2) as (address, processes):
+
+        def kill_once(message: Message) -> None:
+            running = {one.run for one in messages if isinstance(one, Progress)}
+            if len(running) < 2 and len({*running, message.run}) == 2:
+                processes[1].send_signal(signal.SIGKILL)
+            messages.append(message)
+
+        study = run_study(plan, tmp_path / "out", scheduler=address, on_message=kill_once)
+    assert same_numbers(study.to_dataframe(), undisturbed.to_dataframe())
+    ended = [message.run for message in messages if isinstance(message, Outcome)]
+    assert sorted(ended) == sorted(run.id for run in plan.runs)
+    firsts = [message.run for message in messages if isinstance(message, Progress) and message.round == 1]
+    assert len(firsts) == len(set(firsts))  # nobody began again at the first round
+    assert processes[1].returncode == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_a_lost_scheduler_ends_the_study_and_it_resumes(tmp_path: Path) -> None:
+    plan = design(tmp_path, {"base.rounds": SLOW_ROUNDS}, grid=GRID)
+    with scheduler(tmp_path, workers=1) as (address, processes):
+
+        def kill(message: Message) -> None:
+            processes[0].kill()
+
+        with pytest.raises(InfeasibleError, match="the Dask scheduler is gone"):
+            run_study(plan, tmp_path / "out", scheduler=address, on_message=kill)
+    statuses = {record.status for record in open_study(tmp_path / "out").records}
+    assert statuses <= {"complete", "interrupted", "waiting"} and statuses != {"complete"}
+    study = run_study(plan, tmp_path / "out", resume=True, workers=2, threads=1)
+    undisturbed = run_study(plan, tmp_path / "undisturbed", workers=2, threads=1)
+    assert same_numbers(study.to_dataframe(), undisturbed.to_dataframe())
+
+
+@pytest.mark.slow
+def test_a_run_fails_on_the_cluster_as_it_does_here(tmp_path: Path) -> None:
+    plan = design(tmp_path, grid={"uplink.jammer": [{"epsilon": 2.0, "power_db": -20}, None]})
+    with scheduler(tmp_path, workers=1) as (address, _):
+        study = run_study(plan, tmp_path / "out", scheduler=address)
+    assert [record.status for record in study.records] == ["failed", "complete"]
+    assert "uplink.jammer.power_db" in (study.failures[0].error or "")
+
+
+def test_a_scheduler_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_TIMEOUT_S", 0.5)
+    began = time.monotonic()
+    with pytest.raises(InfeasibleError, match=r"no Dask scheduler answered at tcp://127\.0\.0\.1:9 within 0\.5 s"):
+        run_study(design(tmp_path, seeds=1), tmp_path / "out", scheduler="tcp://127.0.0.1:9")
+    assert time.monotonic() - began < 30
+    assert not (tmp_path / "out" / "study.json").exists()  # nothing began: no --resume is needed for the next try
+
+
+def test_a_scheduler_without_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "WORKER_PATIENCE_S", 0.5)
+    monkeypatch.setattr(cluster, "_LOOK_INTERVAL_S", 0.1)
+    with (
+        scheduler(tmp_path, workers=0) as (address, _),
+        pytest.raises(InfeasibleError, match=r"has had no workers for 0\.5 s; start some with: dask worker"),
+    ):
+        run_study(design(tmp_path, seeds=1), tmp_path / "out", scheduler=address)
+
+
+@pytest.mark.parametrize("address", ["", "somewhere", "slum", "127.0.0.1:8786", "tcp://", "tcp://host", "foo://host:1"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(InputError, match=r"--scheduler: found .*; allowed: tcp://HOST:PORT, tls://HOST:PORT or slurm"):
+        ClusterWorkers(address, 1)
+
+
+def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InfeasibleError, match=r"pip install 'wirelessfl\[cluster\]'"):
+        run_study(design(tmp_path, seeds=1), tmp_path / "out", scheduler="tcp://127.0.0.1:9")
+
+
+FAKE_SBATCH = """#!/bin/sh
+# Runs a job at once, as Slurm would on a free node.
+sh "$1" >"{folder}/job.log" 2>&1 &
+echo $! >>"{folder}/pids"
+echo "Submitted batch job $!"
+"""
+FAKE_SCANCEL = '#!/bin/sh\nkill "$@" 2>/dev/null\ntrue\n'
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Slurm's two commands, which run jobs on this machine."""
+    pytest.importorskip("dask_jobqueue")
+    import dask
+
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name, text in (("sbatch", FAKE_SBATCH.format(folder=tmp_path)), ("scancel", FAKE_SCANCEL)):
+        (tools / name).write_text(text)
+        (tools / name).chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, map(os.path.abspath, sys.path))))
+    job = {"cores": 1, "memory": "2GB", "processes": 1, "interface": "lo", "local-directory": str(tmp_path)}
+    with dask.config.set({"jobqueue.slurm": {**dask.config.get("jobqueue.slurm"), **job}}):
+        yield tmp_path
+
+
+@pytest.mark.slow
+def test_slurm_starts_the_workers(slurm: Path) -> None:
+    plan = design(slurm, grid={"uplink.snr_db": [0, 10]})
+    study = run_study(plan, slurm / "out", scheduler="slurm", workers=2)
+    assert [record.status for record in study.records] == ["complete", "complete"]
+    jobs = (slurm / "pids").read_text().split()
+    assert len(jobs) == 2
+    assert same_numbers(study.to_dataframe(), run_study(plan, slurm / "here", workers=1, threads=1).to_dataframe())
+
+
+def test_slurm_must_be_configured(tmp_path: Path) -> None:
+    pytest.importorskip("dask_jobqueue")
+    with pytest.raises(
+        InfeasibleError,
+        match=r"cores and memory missing\); set cores, memory, processes and walltime under jobqueue\.slurm",
+    ):
+        run_study(design(tmp_path, seeds=1), tmp_path / "out", scheduler="slurm")

@@ -1,0 +1,88 @@
+"""The table of a study."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+import wirelessfl as wfl
+from tests.study.studies import InlineWorkers, design
+from wirelessfl.study import Study, collect, run_study
+from wirelessfl.study.collect import write_table
+from wirelessfl.study.file import METRICS
+
+
+def test_one_row_a_run_and_round(finished: Study) -> None:
+    table = finished.to_dataframe()
+    assert list(table) == ["run", "uplink.snr_db", "clients.count", "seed", "round", *METRICS]
+    assert len(table) == 8 * 3
+    assert not table.duplicated(["run", "round"]).any()
+    assert not table.duplicated(["uplink.snr_db", "clients.count", "seed", "round"]).any()
+    assert table["round"].tolist() == [1, 2, 3] * 8
+    assert table["run"].unique().tolist() == [record.run for record in finished.records]
+
+
+def test_the_values_are_those_of_the_traces(finished: Study) -> None:
+    table = finished.to_dataframe()
+    for record in finished.records:
+        rows = table[table["run"] == record.run]
+        assert rows[["uplink.snr_db", "clients.count"]].drop_duplicates().to_numpy().tolist() == [
+            list(finished.values(record.levels).values())
+        ]
+        assert rows["seed"].unique().tolist() == [record.seed]
+        with wfl.open_trace(finished.folder.trace(record.run)) as trace:
+            for name in METRICS:
+                assert np.array_equal(rows[name], trace[name].values, equal_nan=True), name
+
+
+def test_many_rows_are_written_in_parts(finished: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    whole = finished.to_dataframe()
+    monkeypatch.setattr(collect, "_ROWS_AT_ONCE", 5)
+    elsewhere = tmp_path / "out"
+    elsewhere.mkdir()
+    (elsewhere / "runs").symlink_to(finished.folder.path.resolve() / "runs")
+    parts = replace(finished, path=elsewhere)
+    write_table(parts)
+    assert pq.ParquetFile(parts.folder.table).num_row_groups == 4
+    assert parts.to_dataframe().equals(whole)
+
+
+def test_columns_have_the_types_of_their_values(tmp_path: Path, inline: InlineWorkers) -> None:
+    keys = {
+        "timing.deadline_s": [None, 0.5],
+        "uplink": [{"kind": "ideal"}, {"kind": "over_the_air", "snr_db": 3}],
+        "trace.events": [True, False],
+        "privacy.adversary": ["server", "observer"],
+        "training.epochs": [1, 2],
+        "privacy.delta": [1e-5, 1],
+    }
+    plan = design(tmp_path, {"base.rounds": 1}, zip={**keys, "privacy.delta": [1e-5, 1e-4]})
+    table = run_study(plan, tmp_path / "out").to_dataframe()
+    assert table["timing.deadline_s"].dtype == np.float64 and np.isnan(table["timing.deadline_s"][0])
+    assert table["uplink"].tolist() == ["{kind: ideal}", "{kind: over_the_air, snr_db: 3}"]
+    assert table["trace.events"].dtype == bool
+    assert table["privacy.adversary"].tolist() == ["server", "observer"]
+    assert table["training.epochs"].dtype == np.int64
+    assert table["privacy.delta"].tolist() == [1e-5, 1e-4]
+    assert isinstance(table, pd.DataFrame)
+
+
+def test_a_notebook_sees_means_with_intervals(finished: Study) -> None:
+    page = finished._repr_html_()
+    assert "<caption>small-study: 8 of 8 runs</caption>" in page
+    assert "<td>uplink.snr_db=0, clients.count=3</td><td>2</td>" in page
+    mean = finished.to_dataframe().query("`uplink.snr_db` == 0 and `clients.count` == 3 and round == 3")
+    assert f"<td>{100 * mean['test_accuracy'].mean():.1f} ± " in page
+
+
+def test_final_numbers(finished: Study) -> None:
+    last = finished.to_dataframe().query("round == 3").groupby(["uplink.snr_db", "clients.count"])
+    for name in ("test_accuracy", "epsilon_accounted", "sim_time"):
+        expected = last[name].mean().to_numpy()
+        found = [float(band.mean[0]) for band in finished.final(name).values()]
+        assert found == pytest.approx(expected.tolist())

@@ -1,0 +1,40 @@
+"""The studies that come with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wirelessfl.scenario import copy_shipped, list_shipped
+from wirelessfl.study import load_study
+
+STUDIES = {shipped.name: shipped for shipped in list_shipped("studies")}
+
+
+def test_the_shelf() -> None:
+    assert set(STUDIES) >= {"snr-clients", "privacy-accuracy", "deadline"}
+
+
+def test_no_name_means_both_a_study_and_a_scenario() -> None:
+    scenarios = {shipped.name for shipped in list_shipped()}
+    assert not scenarios & set(STUDIES)
+    assert not any("studies" in name for name in scenarios)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_they_are_what_they_say(name: str, tmp_path: Path) -> None:
+    plan = load_study(name)
+    assert plan.name == name
+    assert len(plan.seeds) >= 5
+    assert len(plan.factors) == 2
+    text = STUDIES[name].path.read_text(encoding="utf-8")
+    assert 20 <= len(STUDIES[name].description) <= 120
+    assert "What to look at" in text
+    assert load_study(copy_shipped(name, tmp_path, "studies")).runs == plan.runs
+
+
+def test_the_study_of_snr_and_clients() -> None:
+    plan = load_study("snr-clients", ["base.rounds=10"])
+    assert [factor.name for factor in plan.factors] == ["uplink.snr_db", "clients.count"]
+    assert {run.scenario.rounds for run in plan.runs} == {10}
