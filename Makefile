@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-all lint bench clean
+.PHONY: setup demo test test-all lint docs bench clean
 
 setup: $(STAMP)
 
@@ -23,15 +23,19 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The site lies in site/; it needs no network, neither to be built nor to be read.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict --quiet
+
 # One torch thread a worker: OpenMP barriers suffer when workers share the cores.
-test: lint
+test: lint docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow'
 
-test-all: lint
+test-all: lint docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 bench: setup
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,258 @@
+"""What the documentation site makes by itself: reference pages, one picture, and formulas as MathML.
+
+MkDocs calls the functions named ``on_…`` when it builds the site. Nothing here is written into the repository.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from latex2mathml.converter import convert
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from pydantic import BaseModel
+
+import wirelessfl as wfl
+from wirelessfl.cli import main
+from wirelessfl.scenario import Scenario, all_keys, list_shipped
+from wirelessfl.scenario.base import Section
+from wirelessfl.scenario.yamltree import inline_yaml
+from wirelessfl.study.file import StudyFile
+from wirelessfl.trace import reference_markdown
+
+FIRST_RUN_ROUNDS = 10
+"""As in docs/tutorials/first-run.md, whose command makes the picture."""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the generated pages and the picture of the first run."""
+    pages = {
+        "reference/scenario.md": scenario_page(),
+        "reference/study.md": study_page(),
+        "reference/shipped.md": shipped_page(),
+        "reference/commands.md": commands_page(),
+        "reference/trace.md": reference_markdown(),
+        "tutorials/first-look.md": notebook_page(Path(config.docs_dir) / "notebooks" / "first_look.ipynb"),
+    }
+    for path, text in pages.items():
+        files.append(File.generated(config, path, content=text))
+    files.append(File.generated(config, "tutorials/first-run.png", content=first_run_picture()))
+    return files
+
+
+def first_run_picture() -> bytes:
+    """summary.png of the run in the first tutorial."""
+    scenario = wfl.load_scenario("quickstart", overrides={"rounds": FIRST_RUN_ROUNDS})
+    with tempfile.TemporaryDirectory() as folder:
+        return wfl.simulate(scenario, folder, device="cpu").picture.read_bytes()
+
+
+# --- reference pages ---------------------------------------------------------------------------------------------
+
+
+def scenario_page() -> str:
+    """Every key of the scenario format, by section."""
+    lines = [
+        "# Scenario keys",
+        "",
+        "Every key has a default except `name`. Where a key belongs to some variants only, they are named below it.",
+        "`wirelessfl schema` prints the same as JSON Schema for your editor, and `--set` takes the dotted paths.",
+        "",
+    ]
+    top: dict[str, list[str]] = {}
+    for row in _key_rows(Scenario):
+        top.setdefault(row[0].partition(".")[0], []).append(row[1])
+    plain = [row for name, rows in top.items() if len(rows) == 1 for row in rows]
+    lines += ["## The run", "", *_key_table(plain)]
+    for name, rows in top.items():
+        if len(rows) > 1:
+            lines += [f"## `{name}`", "", *_key_table(rows)]
+    return "\n".join(lines)
+
+
+def study_page() -> str:
+    """Every key of the study format."""
+    lines = [
+        "# Study keys",
+        "",
+        "A study varies one scenario. Keys below `base`, `grid` and `zip` are those of [a scenario](scenario.md);",
+        "`wirelessfl schema --study` prints the JSON Schema.",
+        "",
+    ]
+    return "\n".join([*lines, *_key_table([row for _, row in _key_rows(StudyFile)])])
+
+
+def _key_rows(section: type[Section]) -> Iterator[tuple[str, str]]:
+    """Key path and table row of each key; what several variants have in common is one row."""
+    variants: dict[tuple[str, ...], list[str]] = {}
+    for key in all_keys(section):
+        tag = f"{key.path.rpartition('.')[2]}: "
+        default = "**required**" if key.required else _default(key.default)
+        said = f'{_cell(key.description)}<br><span class="allowed">{_cell(key.allowed)}</span>'
+        *_, innermost = key.variant.split(", ")
+        if innermost.startswith(tag):  # the key that names the variant: its value is all there is to say
+            outer = key.variant.removesuffix(innermost).removesuffix(", ")
+            variants[f"{key.path}: {innermost.removeprefix(tag)}", "", _cell(key.description)] = [outer]
+        else:
+            variants.setdefault((key.path, default, said), []).append(key.variant)
+    for (path, default, said), where in variants.items():
+        yield path, f"| `{path}`{_under(where)} | {default} | {said} |"
+
+
+def _under(variants: list[str]) -> str:
+    """The variants that a key belongs to, those of one family together."""
+    families: dict[str, list[str]] = {}
+    for variant in filter(None, variants):
+        family, _, tag = variant.rpartition(": ")
+        families.setdefault(family, []).append(tag)
+    under = " or ".join(f"`{family}: {' | '.join(tags)}`" for family, tags in families.items())
+    return f"<br>with {_bar(under)}" if under else ""
+
+
+def _key_table(rows: list[str]) -> list[str]:
+    return ["| key | default | meaning, and what is allowed |", "| --- | --- | --- |", *rows, ""]
+
+
+def _default(value: Any) -> str:
+    """A default in YAML; of a variant with many keys only the one that names it."""
+    if isinstance(value, BaseModel):
+        plain = value.model_dump(mode="json", by_alias=True)
+        tag = next((name for name in ("kind", "model", "policy", "name", "scheme", "mechanism") if name in plain), None)
+        if tag is None:
+            return "see below"
+        value = {tag: plain[tag]}
+    elif not isinstance(value, str | int | float | bool | list | tuple | dict | None):
+        value = value.mapping()  # Steps
+    return f"`{_bar(inline_yaml(list(value) if isinstance(value, tuple) else value))}`"
+
+
+def _cell(text: str) -> str:
+    """Text that a Markdown table takes as it is."""
+    return re.sub(r"([|*\[\]])", r"\\\1", text).replace("<", "&lt;")
+
+
+def shipped_page() -> str:
+    """Every shipped scenario and study, as it is written."""
+    lines = [
+        "# Shipped scenarios and studies",
+        "",
+        "`wirelessfl simulate NAME` runs one, `wirelessfl scenarios copy NAME` gives you a file of your own.",
+        "",
+    ]
+    for title, shelf in (("Scenarios", "scenarios"), ("Studies", "studies")):
+        lines += [f"## {title}", ""]
+        for shipped in list_shipped("studies" if shelf == "studies" else "scenarios"):
+            lines += [f"### {shipped.name}", "", f"{shipped.description}", ""]
+            text = shipped.path.read_text(encoding="utf-8")
+            lines += [f'??? note "{shipped.name}.yaml"', "", "    ```yaml", *_indented(text), "    ```", ""]
+    return "\n".join(lines)
+
+
+def _indented(text: str) -> list[str]:
+    return [f"    {line}" for line in text.rstrip().splitlines()]
+
+
+def commands_page() -> str:
+    """Every command with its options, from the command line itself."""
+    lines = [
+        "# Commands",
+        "",
+        "`wirelessfl` is the same as `python -m wirelessfl`, and from a checkout `python cli.py`.",
+        "Results go to stdout, progress and notes to stderr.",
+        "",
+        "| exit code | means |",
+        "| --- | --- |",
+        "| 0 | done |",
+        "| 2 | the input is wrong: file, line, key, what was found, what is allowed |",
+        "| 3 | the request cannot be met, such as a privacy target that no allowed jammer power reaches |",
+        "| 4 | a check failed |",
+        "| 130 | interrupted; the trace is intact and resumable |",
+        "",
+    ]
+    return "\n".join([*lines, *_command_lines(main, click.Context(main, info_name="wirelessfl"), 2)])
+
+
+def _command_lines(command: click.Command, context: click.Context, level: int) -> Iterator[str]:
+    if isinstance(command, click.Group):
+        if context.parent is not None:
+            yield from _one_command(command, context, level)
+            level += 1
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None, name
+            yield from _command_lines(inner, click.Context(inner, info_name=name, parent=context), level)
+    else:
+        yield from _one_command(command, context, level)
+
+
+def _one_command(command: click.Command, context: click.Context, level: int) -> Iterator[str]:
+    usage = " ".join(command.collect_usage_pieces(context))
+    yield from (f"{'#' * level} `{context.command_path}`", "")
+    yield from ("```text", f"{context.command_path} {usage}", "```", "")
+    yield from (_paragraphs(command.help or ""), "")
+    records = [record for option in command.get_params(context) if (record := option.get_help_record(context))]
+    records = [record for record in records if "--help" not in record[0]]
+    if records:
+        yield from ("| option | means |", "| --- | --- |")
+        yield from (f"| `{_bar(name)}` | {_cell(meaning)} |" for name, meaning in records)
+        yield ""
+
+
+def _paragraphs(text: str) -> str:
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+def _bar(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def notebook_page(path: Path) -> str:
+    """A notebook's cells as a page; the numbers come when you run it."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    parts = []
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+    title, *rest = parts
+    where = f"This page is a notebook: [{path.name}](../notebooks/{path.name}). `jupyter lab` shows its figures."
+    return "\n\n".join([title, where, *rest])
+
+
+# --- formulas ----------------------------------------------------------------------------------------------------
+
+_CODE = re.compile(r"^ *(```|~~~).*?^ *\1\s*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+_FORMULA = re.compile(r"\$\$(?P<block>.+?)\$\$|(?<![\\$\w])\$(?P<inline>[^$\n]+?)\$(?![\w$])", re.DOTALL)
+_PLACE = "formula{}place"
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Takes the formulas out, so that Markdown does not touch them; code is left alone."""
+    page.formulas = []
+
+    def take(match: re.Match[str]) -> str:
+        page.formulas.append(match)
+        return _PLACE.format(len(page.formulas) - 1)
+
+    pieces, last = [], 0
+    for code in _CODE.finditer(markdown):
+        pieces += [_FORMULA.sub(take, markdown[last : code.start()]), code.group()]
+        last = code.end()
+    return "".join([*pieces, _FORMULA.sub(take, markdown[last:])])
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Puts the formulas back as MathML, which browsers draw without any script."""
+    for number, match in reversed(list(enumerate(page.formulas))):
+        block = match["block"]
+        mathml = convert((block or match["inline"]).strip(), display="block" if block else "inline")
+        place = _PLACE.format(number)
+        if block:
+            html = html.replace(f"<p>{place}</p>", f'<div class="formula">{mathml}</div>')
+        html = html.replace(place, mathml)
+    return html

@@ -1,0 +1,1 @@
+"""The documentation is carried out: every command, every snippet, the notebook."""

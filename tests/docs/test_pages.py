@@ -1,0 +1,78 @@
+"""Every command and snippet of the documentation, carried out."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import Block, PageRun, blocks, commands, differs
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+WITHOUT_SNIPPETS = {"reference/python.md"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    text = (DOCS / page).read_text(encoding="utf-8").replace("18786", str(_free_port()))
+    run, before = PageRun(), None
+    try:
+        for block in blocks(text):
+            run.carry_out(block, before)
+            before = block
+    finally:
+        run.close()
+    assert (before is None) == (page in WITHOUT_SNIPPETS)
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def test_blocks_are_found_with_language_title_and_place() -> None:
+    text = 'a\n\n```yaml title="b.yaml"\nc: 1\n```\n\n- d\n\n    ```python\n    if e:\n        f()\n    ```\n'
+    assert list(blocks(text)) == [
+        Block("yaml", "b.yaml", "c: 1\n", 3),
+        Block("python", None, "if e:\n    f()\n", 9),
+    ]
+
+
+def test_commands_come_with_what_they_print() -> None:
+    text = "$ one --set \\\n    a=1\nx\ny\n$ two\n"
+    assert list(commands(text)) == [("one --set a=1", "x\ny\n"), ("two", "")]
+
+
+@pytest.mark.parametrize(
+    ("said", "printed"),
+    [
+        ("accuracy 84.7%, loss 1.05", "accuracy  85.0%,\n  loss 1.06\n"),
+        ("... ε 2 ...", "one two\nε 2 three"),
+        ("a ... d", "a b c d"),
+        ("1,438 samples", "1,438 samples"),
+    ],
+)
+def test_what_is_said_and_what_is_printed_agree(said: str, printed: str) -> None:
+    assert differs(said, printed) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "printed"),
+    [
+        ("accuracy 84.7%", "accuracy 80.0%"),
+        ("ε 2", "ε ∞"),
+        ("a ... d", "a b c"),
+        ("a", "a b"),
+        ("a b", "a"),
+        ("b ...", "a b"),
+        ("[3 3 3]", "[3 4 3]"),
+    ],
+)
+def test_what_is_said_and_what_is_printed_differ(said: str, printed: str) -> None:
+    assert differs(said, printed) is not None
