@@ -37,6 +37,7 @@ MOST_COLUMNS, MOST_ROWS = 6, 12
 
 _WIDE_RANGE = 20.0
 _BESIDE_PT = 2.5
+_MARGIN = 0.12
 _UNITS = {variable.name: variable.units for variable in ROOT.variables}
 _NOWHERE = Factor((), ((),))
 
@@ -115,10 +116,7 @@ def draw_study(study: Study, path: Path) -> None:
         curves = _curves(study)
         for (metric, row), axes in zip(rows, panels, strict=True):
             _draw_row(axes, layout, metric, row, columns, curves[metric])
-        for column, axes in zip(columns, panels[0], strict=False):
-            _title(axes, layout, column)
-        for axes in panels[-1][: len(columns)]:
-            axes.set_xlabel("round", fontsize=8)
+        _name_columns(panels[0], panels[-1], layout, columns)
         _legend(figure, panels[0][0], layout)
     else:
         figure.text(0.5, 0.4, "no run has ended well", ha="center", fontsize=9, color=GREY)
@@ -179,7 +177,7 @@ def _draw_row(
     if len(panels) > len(columns):
         _draw_last(panels[-1], layout, row, curves)
     for axes in panels:
-        axes.tick_params(labelsize=7)
+        axes.tick_params(labelsize=7, which="both")
         axes.grid(alpha=0.25, linewidth=0.5)
     for axes in panels[: len(columns)]:
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
@@ -230,8 +228,6 @@ def _draw_last(axes: Axes, layout: _Layout, row: Levels, curves: Mapping[Levels,
             markersize=3,
             capsize=2,
         )
-    axes.set_title("after the last round", fontsize=8)
-    axes.set_xlabel(along.name, fontsize=8)
 
 
 def _beside(axes: Axes, position: int, count: int) -> Transform:
@@ -246,26 +242,38 @@ def _beside(axes: Axes, position: int, count: int) -> Transform:
 
 def _place(axes: Axes, factor: Factor) -> list[float]:
     """Where the levels lie on the horizontal axis: at their numbers, or side by side."""
-    axes.margins(x=0.12)
     labels = [factor.label(level) for level in range(len(factor.levels))]
-    if factor.is_numeric:
-        places = [float(level[0]) for level in factor.levels]
-        wide = min(places) > 0 and max(places) >= _WIDE_RANGE * min(places)
-        axes.set_xscale("log" if wide else "linear")
-        if wide or len(places) <= MOST_COLUMNS:
-            axes.set_xticks(places, labels)
-            axes.minorticks_off()
+    if not factor.is_numeric:
+        crowded = sum(map(len, labels)) > 24
+        places = [float(position) for position in range(len(labels))]
+        axes.set_xticks(places, labels, rotation=30 if crowded else 0, ha="right" if crowded else "center")
+        axes.set_xlim(-0.5, len(labels) - 0.5)
         return places
-    crowded = sum(map(len, labels)) > 24
-    places = [float(position) for position in range(len(labels))]
-    axes.set_xticks(places, labels, rotation=30 if crowded else 0, ha="right" if crowded else "center")
+    places = [float(level[0]) for level in factor.levels]
+    low, high = min(places), max(places)
+    if low > 0 and high >= _WIDE_RANGE * low:
+        axes.set_xscale("log")
+        axes.set_xticks(places, labels)
+        axes.minorticks_off()
+        axes.set_xlim(low * (low / high) ** _MARGIN, high * (high / low) ** _MARGIN)
+    else:
+        if len(places) <= MOST_COLUMNS:
+            axes.set_xticks(places, labels)
+        axes.set_xlim(low - _MARGIN * (high - low), high + _MARGIN * (high - low))
     return places
 
 
-def _title(axes: Axes, layout: _Layout, column: int) -> None:
-    if layout.columns is not None:
-        factor = layout.factor(layout.columns)
-        axes.set_title(f"{factor.name} = {factor.label(column)}", fontsize=8)
+def _name_columns(top: Sequence[Axes], bottom: Sequence[Axes], layout: _Layout, columns: Sequence[int]) -> None:
+    """What a column shows, above its first panel; what lies along its axis, below its last one."""
+    factor = layout.factor(layout.columns)
+    for column, first, last in zip(columns, top, bottom, strict=False):
+        if layout.columns is not None:
+            first.set_title(f"{factor.name} = {factor.label(column)}", fontsize=8)
+        last.set_xlabel("round", fontsize=8)
+    if layout.colours is not None:
+        top[-1].set_title("after the last round", fontsize=8)
+        along = layout.factor(layout.colours) if layout.columns is None else factor
+        bottom[-1].set_xlabel(along.name, fontsize=8)
 
 
 def _legend(figure: Figure | SubFigure, axes: Axes, layout: _Layout) -> None:
