@@ -89,7 +89,13 @@ def test_families_with_an_outside_variant() -> None:
         for section, key, tp in sections()
         if (f := family_at(tp)) and "" in f[0].variants(f[1])
     }
-    assert outside == {"Scenario.model", "Data.dataset", "Channel.fading", "OverTheAir.power_control"}
+    assert outside == {
+        "Scenario.model",
+        "Data.dataset",
+        "Channel.fading",
+        "OverTheAir.power_control",
+        "Faults.availability",
+    }
 
 
 def test_outside_variant_keeps_its_options() -> None:
@@ -173,6 +179,7 @@ def test_reference_lists_every_key_once_for_each_variant() -> None:
         "model.name",
         "channel.fading.model",
         "uplink.power_control.policy",
+        "faults.availability.model",
     ]
 
 

@@ -27,6 +27,7 @@ STATEFUL: dict[str, Scenario] = {
     "clarke on the move": small(
         channel__placement=MOVING, channel__pathloss=URBAN, channel__correlation={"model": "clarke"}
     ),
+    "gilbert_elliott": small(faults__availability={"model": "gilbert_elliott", "p_leave": 0.05, "p_return": 0.05}),
     "privacy_for_free": small(uplink__power_control={"policy": "privacy_for_free"}, uplink__snr_db=20.0),
 }
 SCENARIOS = {
@@ -89,4 +90,5 @@ def test_what_is_remembered_is_used_and_grows_with_the_active_only(name: str) ->
     forgetful = SimulationState.from_mapping({**state.as_mapping(), "memories": {}})
     _, forgotten, _ = play(SCENARIOS[name], None, forgetful)
     _, kept, _ = play(SCENARIOS[name])
-    assert bits(forgotten[-1].slots) != bits(kept[-1].slots), "a state without memories gives the same run"
+    later = [[(bits(this.slots), bits(this.status)) for this in rounds] for rounds in (forgotten, kept[2:])]
+    assert later[0] != later[1], "a state without memories gives the same run"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.statistics import assert_follows
-from wirelessfl.simulation.faults import BernoulliAvailability, Faults
+from wirelessfl.simulation.availability import BernoulliAvailability
+from wirelessfl.simulation.faults import Faults
 from wirelessfl.simulation.timing import Timing
 from wirelessfl.streams import Streams
 

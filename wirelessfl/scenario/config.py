@@ -36,7 +36,15 @@ from wirelessfl.scenario.data import (
     SizesPartition,
     Synthetic,
 )
-from wirelessfl.scenario.faults import Availability, BernoulliAvailability, Faults
+from wirelessfl.scenario.faults import (
+    Availability,
+    BernoulliAvailability,
+    ExternalAvailability,
+    Faults,
+    GilbertElliottAvailability,
+    RecordedAvailability,
+    ServerRestart,
+)
 from wirelessfl.scenario.geography import (
     FreeSpacePathLoss,
     GivenPlacement,
@@ -89,7 +97,7 @@ from wirelessfl.scenario.power_control import (
     TruncatedInversion,
 )
 from wirelessfl.scenario.statement import PrivacyStatement
-from wirelessfl.scenario.timing import Quorum, Timing
+from wirelessfl.scenario.timing import Ofdm, Quorum, Timing
 from wirelessfl.scenario.training import (
     AdaGrad,
     Adam,
@@ -147,8 +155,9 @@ __all__ = [
     "EmnistByClass",
     "EmnistLetters",
     "Evaluate",
-    "ExternalFading",
+    "ExternalAvailability",
     "ExternalDataset",
+    "ExternalFading",
     "ExternalModel",
     "ExternalPowerControl",
     "Fading",
@@ -163,6 +172,7 @@ __all__ = [
     "FullPower",
     "GaussMarkovFading",
     "GaussianNoise",
+    "GilbertElliottAvailability",
     "GivenPlacement",
     "GradientNoise",
     "HexagonalPlacement",
@@ -183,6 +193,7 @@ __all__ = [
     "NaturalPartition",
     "NoMechanism",
     "NoPathLoss",
+    "Ofdm",
     "Optimizer",
     "OverTheAir",
     "Partition",
@@ -196,6 +207,7 @@ __all__ = [
     "Quorum",
     "RandomWaypointPlacement",
     "Rate",
+    "RecordedAvailability",
     "RecordedFading",
     "Relu",
     "ResNet18",
@@ -204,6 +216,7 @@ __all__ = [
     "SelectPoisson",
     "SelectUniform",
     "Selection",
+    "ServerRestart",
     "Sgd",
     "SizesPartition",
     "StageDropout",

@@ -1,10 +1,20 @@
-"""What goes wrong: absence, crashes, deep fades, empty batteries."""
+"""What goes wrong: absence, crashes, deep fades, empty batteries, a jammer that fails, a server that restarts."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from wirelessfl.scenario.base import Family, NonNegative, Positive, Probability, Section, key
+from wirelessfl.scenario.base import (
+    OPTIONS,
+    Family,
+    NonNegative,
+    Options,
+    Positive,
+    Probability,
+    Reference,
+    Section,
+    key,
+)
 
 
 class BernoulliAvailability(Section):
@@ -14,7 +24,43 @@ class BernoulliAvailability(Section):
     p: Probability = key(1.0, "Probability that a selected client is available in a round.")
 
 
-Availability = Annotated[BernoulliAvailability, Family("model", default="bernoulli")]
+class GilbertElliottAvailability(Section):
+    """Absences that last."""
+
+    model: Literal["gilbert_elliott"] = key(
+        "gilbert_elliott", "A chain of two states for each client, there or gone: absences last for some rounds."
+    )
+    p_leave: Probability = key(0.1, "Probability, from one round to the next, that a client leaves.")
+    p_return: Probability = key(0.4, "Probability, from one round to the next, that a client comes back.")
+
+
+class RecordedAvailability(Section):
+    """Presence from a file."""
+
+    model: Literal["recorded"] = key("recorded", "Who is there in which round, from a file.")
+    file: str | None = key(None, "A trace, or CSV with round, client and available (0 or 1); others are there.")
+
+
+class ExternalAvailability(Section):
+    """A model of the user's own."""
+
+    model: Reference = key(..., "Importable availability model, as package.module:Class.")
+    options: Options = key({}, OPTIONS)
+
+
+Availability = Annotated[
+    BernoulliAvailability | GilbertElliottAvailability | RecordedAvailability | ExternalAvailability,
+    Family("model", default="bernoulli"),
+]
+
+
+class ServerRestart(Section):
+    """The server goes down with what it has just received."""
+
+    p: Probability = key(
+        0.0, "Probability, in a round, that the server loses the updates it has received; the model stays."
+    )
+    downtime_s: NonNegative = key(30.0, "Time until it is back [s].")
 
 
 class Faults(Section):
@@ -24,3 +70,7 @@ class Faults(Section):
     crash_rate_per_s: NonNegative = key(0.0, "Hazard of a crash while a client computes [1/s].")
     fade_threshold: NonNegative = key(0.0, "A client stays silent while |ĥ|²/E|ĥ|² is below this.")
     battery_j: Positive | None = key(None, "Energy that a client can spend in the run [J]. null: no limit.")
+    jammer_failure: Probability = key(
+        0.0, "Probability, in a round, that the jammer does not jam; nobody notices, and the ledger has less noise."
+    )
+    server_restart: ServerRestart = key(ServerRestart(), "A server that loses what it has received.")

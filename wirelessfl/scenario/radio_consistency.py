@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from wirelessfl.scenario.channel import IndependentFading, RayleighFading, RecordedFading, RicianFading
+from wirelessfl.scenario.faults import RecordedAvailability
 from wirelessfl.scenario.geography import GivenPlacement, NoPathLoss
 from wirelessfl.scenario.power_control import LowerGain, PrivacyForFree, TruncatedInversion
 from wirelessfl.scenario.uplink import OverTheAir
@@ -22,6 +23,7 @@ def find_radio_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     yield from _fading(scenario)
     yield from _placement(scenario)
     yield from _power_control(scenario)
+    yield from _faults(scenario)
 
 
 def _fading(scenario: Scenario) -> Iterator[Contradiction]:
@@ -78,3 +80,11 @@ def _power_control(scenario: Scenario) -> Iterator[Contradiction]:
             f"{control.contraction} over {scenario.rounds} rounds, which leaves nothing to the first of them",
             "closer to 1",
         )
+
+
+def _faults(scenario: Scenario) -> Iterator[Contradiction]:
+    faults, uplink = scenario.faults, scenario.uplink
+    if isinstance(faults.availability, RecordedAvailability) and faults.availability.file is None:
+        yield "faults.availability.file", "null with the model recorded", "the file that says who is there"
+    if faults.jammer_failure > 0 and not (isinstance(uplink, OverTheAir) and uplink.jammer is not None):
+        yield "faults.jammer_failure", f"{faults.jammer_failure} without a jammer", "0, or uplink.jammer beside it"

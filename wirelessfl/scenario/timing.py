@@ -33,10 +33,19 @@ class Quorum(Section):
         return self
 
 
+class Ofdm(Section):
+    """Parallel subcarriers with a cyclic prefix."""
+
+    subcarrier_spacing_hz: Positive = key(1.5e4, "Distance of subcarriers; a symbol lasts its inverse [Hz].")
+    cyclic_prefix_s: NonNegative = key(4.7e-6, "Guard time before every symbol; costs time and energy [s].")
+    subcarriers: Count | None = key(None, "Subcarriers that carry data. null: as many as fit into bandwidth_hz.")
+
+
 class Timing(Section):
     """The clock of a round."""
 
     bandwidth_hz: Positive = key(1.0e6, "Uplink bandwidth B [Hz]: d real symbols take d/B seconds.")
+    ofdm: Ofdm | None = key(None, "Over the air: symbols on an OFDM grid. null: one after the other at rate B.")
     downlink_bps: Positive = key(1.0e7, "Rate of the broadcast of 32 d bits [bit/s].")
     cycles_per_sample: NonNegative = key(1.0e6, "Processor cycles for one sample, forward and backward.")
     cpu_hz: Annotated[tuple[Positive, Positive], Field(strict=False)] = key(
@@ -44,6 +53,9 @@ class Timing(Section):
     )
     straggler_scale: NonNegative = key(
         0.2, "Mean of the exponential delay on top of the compute time, in units of that time."
+    )
+    switched_capacitance: NonNegative = key(
+        0.0, "κ of a client's processor: a cycle at f Hz costs κ f² [J s²], such as 1e-28. 0: computing costs nothing."
     )
     deadline_s: Positive | None = key(
         None, "The server waits no longer than this after the broadcast [s]. null: no limit."
@@ -56,4 +68,9 @@ class Timing(Section):
     def _check(self) -> Timing:
         if self.cpu_hz[0] > self.cpu_hz[1]:
             raise contradiction("cpu_hz", str(list(self.cpu_hz)), "the slower speed first")
+        if self.ofdm is not None:
+            used = (self.ofdm.subcarriers or 1) * self.ofdm.subcarrier_spacing_hz
+            if used > self.bandwidth_hz:
+                allowed = f"subcarriers that fit into bandwidth_hz, {self.bandwidth_hz:g} Hz"
+                raise contradiction("ofdm", f"{used:g} Hz of subcarriers", allowed)
         return self

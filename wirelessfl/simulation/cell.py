@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.simulation.client import Job
-from wirelessfl.simulation.clock import ticks
+from wirelessfl.simulation.clock import TICKS_PER_SECOND, ticks
 from wirelessfl.simulation.faults import Faults
 from wirelessfl.simulation.learner import Training
 from wirelessfl.simulation.medium import Medium
@@ -59,7 +59,7 @@ class Cell:
         this.put("compute_time", active, compute_time)
         crashes = crash_after < compute_time
         return [
-            Job(position, node, ticks(duration), ticks(survival) if crash else None, model_arrives)
+            Job(position, node, ticks(duration), ticks(survival) if crash else None, model_arrives, this.worked)
             for position, node, duration, survival, crash in zip(
                 active.tolist(), clients.tolist(), compute_time.tolist(), crash_after.tolist(), crashes, strict=True
             )
@@ -68,6 +68,22 @@ class Cell:
     def train(self, this: Round, positions: NDArray[np.int64]) -> Iterator[CohortBlock]:
         """The local training of the clients at ``positions``, computed now, in fixed blocks."""
         return self.learner.train(self.state, this.clients[positions], this.index)
+
+    def charge_for_computing(self, this: Round) -> None:
+        """Write what training cost in joules, also that of clients which did not make it, and drain their batteries.
+
+        Nothing of it depends on private data: cycles, speeds and delays are public or random.
+        """
+        if self.timing.switched_capacitance == 0.0:
+            return
+        worked = np.flatnonzero(this.worked)
+        clients = this.clients[worked]
+        samples = self.learner.samples_processed(self.network.registry.samples[clients])
+        share = this.worked[worked] / TICKS_PER_SECOND / this.slots["compute_time"][worked]
+        joules = self.timing.compute_energy(samples, clients, self.network.streams) * np.minimum(share, 1.0)
+        this.put("compute_energy_j", worked, joules)
+        this.values["energy"] = this.values.get("energy", 0.0) + float(joules.sum())
+        self.drain(clients, joules)
 
     def drain(self, clients: NDArray[np.int64], joules: NDArray[np.float64]) -> None:
         """Take (n,) joules from the batteries of (n,) clients, where there are batteries."""

@@ -6,7 +6,9 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.medium import Medium
@@ -31,6 +33,7 @@ class Job:
         compute_ticks: how long local training takes.
         crash_ticks: when training crashes, counted from its start, or None.
         model_arrives: fires when the broadcast is over.
+        worked: (n,) over the clients selected, in which it notes the ticks for which it trains.
     """
 
     position: int
@@ -38,6 +41,7 @@ class Job:
     compute_ticks: int
     crash_ticks: int | None
     model_arrives: simpy.Event
+    worked: NDArray[np.int64]
 
 
 def train(medium: Medium, job: Job) -> Generator[simpy.Event, Any, bool]:
@@ -53,12 +57,15 @@ def train(medium: Medium, job: Job) -> Generator[simpy.Event, Any, bool]:
         simpy.Interrupt: the server has stopped waiting.
     """
     yield job.model_arrives
+    begin = medium.now
+    try:
+        yield medium.env.timeout(job.compute_ticks if job.crash_ticks is None else job.crash_ticks)
+    finally:
+        job.worked[job.position] = medium.now - begin
     if job.crash_ticks is not None:
-        yield medium.env.timeout(job.crash_ticks)
         medium.note(EventKind.CRASH, job.node)
         medium.send(Crashed(job.position))
         return False
-    yield medium.env.timeout(job.compute_ticks)
     medium.note(EventKind.COMPUTE_END, job.node)
     return True
 

@@ -1,33 +1,16 @@
-"""What goes wrong with clients: not there, crashed in training, battery empty."""
+"""What goes wrong: clients that crash or run out of energy, a jammer that fails, a server that restarts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.simulation.availability import AvailabilityModel
 from wirelessfl.streams import Streams
 
-
-class AvailabilityModel(Protocol):
-    """Extension point: which of the selected clients can be reached in a round."""
-
-    def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
-        """(n,) True where the client can be reached."""
-        ...
-
-
-@dataclass(frozen=True)
-class BernoulliAvailability:
-    """Each client is there with probability ``p``, independently of rounds and of the others."""
-
-    p: float
-
-    def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
-        """(n,) True with probability p."""
-        return streams.nodes("availability", round_index, clients).uniform()[:, 0] < self.p
+_ONE = np.zeros(1, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -38,14 +21,23 @@ class Faults:
         availability: who can be reached.
         crash_rate_per_s: hazard rate of a crash while training.
         battery_j: joules of a full battery, or None for mains power.
+        restart_probability: how often in a round the server goes down with what it has just received.
+        downtime_s: seconds until it is back.
     """
 
     availability: AvailabilityModel
     crash_rate_per_s: float
     battery_j: float | None
+    restart_probability: float = 0.0
+    downtime_s: float = 0.0
 
     def crash_after(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.float64]:
         """(n,) seconds of training after which a client crashes; infinite without a hazard."""
         if self.crash_rate_per_s == 0.0:
             return np.full(len(clients), np.inf)
         return streams.nodes("crash", round_index, clients).exponential()[:, 0] / self.crash_rate_per_s
+
+    def server_restarts(self, round_index: int, streams: Streams) -> bool:
+        """Whether the server goes down in a round."""
+        drawn = streams.nodes("server_restart", round_index, _ONE).uniform()[0, 0]
+        return bool(drawn < self.restart_probability)

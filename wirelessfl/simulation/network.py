@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.radio import Links, estimate_channel, mean_estimate_power, phase_errors, timing_offsets
 from wirelessfl.radio.csi import Estimator
-from wirelessfl.simulation.propagation import Draws, Fading, LargeScale, Memory, Moment
+from wirelessfl.simulation.propagation import Draws, Fading, LargeScale, Memory, Moment, memories_among
 from wirelessfl.streams import Streams
 
 _JAMMER = np.zeros(1, dtype=np.int64)
@@ -43,10 +43,11 @@ class Registry:
 
 @dataclass(frozen=True)
 class JammerLink:
-    """The jammer's channel in one round: h_CJ, and the estimate by which it turns its phase."""
+    """The jammer's channel in one round: h_CJ, the estimate by which it turns its phase, and the path gain β_CJ."""
 
     channel: complex
     estimate: complex
+    path_gain: float
 
     @property
     def phase_error(self) -> float:
@@ -109,12 +110,9 @@ class ChannelSource:
 
     def memories(self) -> dict[str, Memory]:
         """The parts that remember, by name."""
-        parts = {
-            "placement": getattr(self.large_scale, "placement", None),
-            "large_scale": self.large_scale,
-            "fading": self.fading,
-        }
-        return {f"{self.draws.kind}{name}": part for name, part in parts.items() if isinstance(part, Memory)}
+        placement = getattr(self.large_scale, "placement", None)
+        parts = memories_among(placement=placement, large_scale=self.large_scale, fading=self.fading)
+        return {f"{self.draws.kind}{name}": part for name, part in parts.items()}
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,7 @@ class Network:
     def jammer_link(self, moment: Moment) -> JammerLink:
         """The link of an external jammer."""
         found = self.jammer.channels(_JAMMER, moment)
-        return JammerLink(complex(found.channel[0]), complex(found.estimate[0]))
+        return JammerLink(complex(found.channel[0]), complex(found.estimate[0]), float(found.path_gain[0]))
 
     def timing_offsets(self, clients: NDArray[np.int64], round_index: int) -> NDArray[np.float64] | None:
         """(n,) parts of a symbol by which clients arrive late; None where all keep time."""

@@ -26,6 +26,7 @@ class Round:
         index: the round, from 1.
         clients: (n,) ascending client numbers; position i of every array belongs to ``clients[i]``.
         status: (n,) what became of each client.
+        worked: (n,) ticks for which each client has trained.
         slot_opens: simulated seconds at which the uplink begins; with digital uplinks, the round.
         train_loss: (n,) mean local training loss.
         slots: per-client columns of the trace, each (n,), NaN where there is no value.
@@ -39,6 +40,7 @@ class Round:
     clients: NDArray[np.int64]
     status: NDArray[np.uint8] = field(init=False)
     train_loss: NDArray[np.float64] = field(init=False)
+    worked: NDArray[np.int64] = field(init=False)
     slot_opens: float = 0.0
     slots: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
@@ -49,6 +51,7 @@ class Round:
     def __post_init__(self) -> None:
         self.status = np.full(len(self.clients), Status.PARTICIPATED, dtype=np.uint8)
         self.train_loss = np.full(len(self.clients), math.nan)
+        self.worked = np.zeros(len(self.clients), dtype=np.int64)
 
     @property
     def moment(self) -> Moment:

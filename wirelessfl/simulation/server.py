@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,9 @@ class ParameterServer:
         self._call_the_roll(this)
         collected = yield from self._parts.uplink.collect(self._cell, this)
         self._charge(this, collected)
+        self._cell.charge_for_computing(this)
+        if self._parts.faults.server_restarts(this.index, self._parts.network.streams):
+            collected = yield from self._restart(this, collected)
         if collected.aggregate is not None:
             weight = self._parts.network.registry.weight(this.clients[collected.heard])
             this.values["train_loss"] = float(np.average(this.train_loss[collected.heard], weights=weight))
@@ -93,6 +96,13 @@ class ParameterServer:
         this.values["airtime"] = collected.airtime
         this.values.setdefault("energy", 0.0)
         self._close_the_books(this)
+
+    def _restart(self, this: Round, collected: Collected) -> Generator[simpy.Event, Any, Collected]:
+        """The server goes down with what it has received: the model stays, and privacy is spent all the same."""
+        this.status[collected.heard] = Status.LOST
+        self._medium.note(EventKind.SERVER_RESTART, SERVER_NODE)
+        yield self._medium.occupy(self._parts.faults.downtime_s)
+        return replace(collected, heard=collected.heard[:0], aggregate=None)
 
     def _call_the_roll(self, this: Round) -> None:
         """Who of the selected can take part at all."""

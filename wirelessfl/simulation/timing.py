@@ -23,6 +23,7 @@ class Timing:
         cycles_per_sample: processor cycles for one sample's forward and backward pass.
         cpu_hz: lowest and highest processor speed; a client's own is drawn once, uniformly between them.
         straggler_scale: mean of the exponential slow-down, as a share of the nominal compute time.
+        switched_capacitance: κ, a cycle at f Hz costs κ f² joules; 0 where computing is not counted.
     """
 
     bandwidth_hz: float
@@ -30,6 +31,7 @@ class Timing:
     cycles_per_sample: float
     cpu_hz: tuple[float, float]
     straggler_scale: float
+    switched_capacitance: float = 0.0
 
     def compute_time(
         self, processed: NDArray[np.int64], clients: NDArray[np.int64], round_index: int, streams: Streams
@@ -42,10 +44,21 @@ class Timing:
             round_index: the round, from 1.
             streams: randomness of the run.
         """
-        low, high = self.cpu_hz
-        speed = low + (high - low) * streams.nodes("cpu_speed", 0, clients).uniform()[:, 0]
+        speed = self._speed(clients, streams)
         slowdown = 1.0 + self.straggler_scale * streams.nodes("straggler", round_index, clients).exponential()[:, 0]
         return self.cycles_per_sample * processed / speed * slowdown
+
+    def compute_energy(
+        self, processed: NDArray[np.int64], clients: NDArray[np.int64], streams: Streams
+    ) -> NDArray[np.float64]:
+        """(n,) joules of a whole local training: κ f_i² for each of its cycles; delays cost nothing."""
+        speed = self._speed(clients, streams)
+        return self.switched_capacitance * speed**2 * self.cycles_per_sample * processed
+
+    def _speed(self, clients: NDArray[np.int64], streams: Streams) -> NDArray[np.float64]:
+        """(n,) cycles a second of the clients' processors."""
+        low, high = self.cpu_hz
+        return low + (high - low) * streams.nodes("cpu_speed", 0, clients).uniform()[:, 0]
 
     def downlink_time(self, dimension: int) -> float:
         """Seconds to broadcast a model of ``dimension`` 32-bit parameters."""

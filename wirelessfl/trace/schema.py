@@ -41,6 +41,7 @@ class Status(IntEnum):
     JAMMING = 6
     BATTERY_EMPTY = 7
     ABORTED = 8
+    LOST = 9
 
 
 class EventKind(IntEnum):
@@ -69,6 +70,8 @@ class EventKind(IntEnum):
     REFUSE = 21
     TIME_OUT = 22
     ABORT = 23
+    JAMMER_FAILURE = 24
+    SERVER_RESTART = 25
 
 
 class SecAggStage(IntEnum):
@@ -199,6 +202,7 @@ ROOT = Group(
         ),
         _per_round("jammer_channel_re", "1", "channel of the jammer h_CJ, real part"),
         _per_round("jammer_channel_im", "1", "channel of the jammer h_CJ, imaginary part"),
+        _per_round("jammer_path_gain", "1", "mean channel power of the jammer β_CJ"),
         _per_round("jammer_energy", "normalised", "energy sent by the jammer: 2 d α_CJ² (circular) or d α_CJ² (real)"),
         _per_round("airtime", "s", "time the radio channel was occupied in the round"),
         _per_round("energy", "J", "energy spent in the round by clients and jammer; NaN where watts are unknown"),
@@ -227,6 +231,7 @@ ROOT = Group(
         _per_slot("clipped_share", "1", "share of per-sample gradients that were clipped, mean over the local steps"),
         _per_slot("noise_multiplier", "1", "noise std over clip_norm, mean over the local steps"),
         _per_slot("compute_time", "s", "simulated time of local training"),
+        _per_slot("compute_energy_j", "J", "energy of local training, as far as it came; NaN where not counted"),
         Variable("status", _SLOT, "u1", "1", "what became of the client", flags=Status, required=True),
         Variable("samples", _CLIENT, "i8", "1", "training samples n_i", required=True),
         _per_client("weight", "1", "aggregation weight p_i = n_i / |D|"),

@@ -11,6 +11,7 @@ from wirelessfl.radio import (
     AirInterface,
     Calibration,
     Jamming,
+    OfdmNumerology,
     jammer_gain_limit,
 )
 from wirelessfl.radio.units import (
@@ -40,7 +41,26 @@ def airtime(scenario: Scenario, dimension: int) -> float:
     uplink, timing = scenario.uplink, scenario.timing
     if not isinstance(uplink, config.OverTheAir):
         return 0.0
+    grid = build_numerology(timing)
+    if grid is not None:
+        return grid.slot_duration(num_symbols(dimension, uplink.iq_packing))
     return slot_duration(dimension, timing.bandwidth_hz, uplink.iq_packing)
+
+
+def build_numerology(timing: config.Timing) -> OfdmNumerology | None:
+    """The OFDM grid, or None for symbols one after the other."""
+    if timing.ofdm is None:
+        return None
+    spacing = timing.ofdm.subcarrier_spacing_hz
+    return OfdmNumerology(
+        timing.ofdm.subcarriers or int(timing.bandwidth_hz / spacing), spacing, timing.ofdm.cyclic_prefix_s
+    )
+
+
+def _useful_share(timing: config.Timing) -> float:
+    """The part of a slot's time and energy that is no cyclic prefix."""
+    grid = build_numerology(timing)
+    return 1.0 if grid is None else 1.0 / (grid.subcarrier_spacing_hz * grid.symbol_duration)
 
 
 def power_budget(scenario: Scenario, dimension: int) -> float:
@@ -52,15 +72,16 @@ def power_budget(scenario: Scenario, dimension: int) -> float:
         assert uplink.snr_db is not None, "the scenario names exactly one of the two"
         return power_budget_from_snr(db_to_linear(uplink.snr_db), dimension, CHANNEL_NOISE_STD)
     density = thermal_noise_density(scenario.channel.noise_figure_db)
-    return power_budget_from_watts(dbm_to_watts(uplink.tx_power_dbm), airtime(scenario, dimension), density)
+    useful = airtime(scenario, dimension) * _useful_share(scenario.timing)
+    return power_budget_from_watts(dbm_to_watts(uplink.tx_power_dbm), useful, density)
 
 
 def joules_per_unit(scenario: Scenario) -> float:
-    """Joules of one unit of normalised energy, N0/2; NaN where the scenario knows no watts."""
+    """Joules of one unit of normalised energy, N0/2 and its cyclic prefix; NaN where the scenario knows no watts."""
     uplink = scenario.uplink
     if not isinstance(uplink, config.OverTheAir) or uplink.tx_power_dbm is None:
         return math.nan
-    return thermal_noise_density(scenario.channel.noise_figure_db) / 2
+    return thermal_noise_density(scenario.channel.noise_figure_db) / 2 / _useful_share(scenario.timing)
 
 
 def build_uplink(scenario: Scenario, network: Network, dimension: int, statement: Statement) -> Uplink:
@@ -82,6 +103,7 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 airtime=airtime(scenario, dimension),
                 num_symbols=num_symbols(dimension, uplink.iq_packing),
                 joules_per_unit=joules_per_unit(scenario),
+                jammer_failure=scenario.faults.jammer_failure,
                 gradient_step=_gradient_step(scenario, uplink.clip),
                 theorem=uplink.power_control.theorem,
             )

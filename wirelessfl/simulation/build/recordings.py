@@ -103,7 +103,7 @@ def _gains_of_hdf5(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.compl
 
 
 def _gains_of_trace(file: h5py.File) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-    """h/√β; only the jammer's own path gain is not in a trace, so that its channel stands as it is."""
+    """h/√β, also of the jammer."""
     rounds = np.asarray(file["round"])
     ids = np.asarray(file["client_id"])[: len(rounds)]
     channel = np.asarray(file["channel_re"]) + 1j * np.asarray(file["channel_im"])
@@ -113,7 +113,7 @@ def _gains_of_trace(file: h5py.File) -> tuple[NDArray[np.complex128], NDArray[np
     gains[rounds[row], ids[row, slot]] = small_scale[row, slot]
     jammer = np.full(len(gains), np.nan, dtype=np.complex128)
     recorded = np.asarray(file["jammer_channel_re"]) + 1j * np.asarray(file["jammer_channel_im"])
-    jammer[rounds] = recorded[: len(rounds)]
+    jammer[rounds] = (recorded / np.sqrt(np.asarray(file["jammer_path_gain"])))[: len(rounds)]
     return gains, jammer
 
 

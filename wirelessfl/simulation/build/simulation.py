@@ -8,6 +8,7 @@ from typing import assert_never
 from wirelessfl.learning import ExecutionPlan, FlatModel, Population
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
 from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.build.faults import build_faults
 from wirelessfl.simulation.build.learning import (
     as_schedule,
     build_model,
@@ -20,10 +21,9 @@ from wirelessfl.simulation.build.mechanism import build_central_noise, build_loc
 from wirelessfl.simulation.build.network import Pace, build_network
 from wirelessfl.simulation.build.radio import airtime, build_uplink, power_budget
 from wirelessfl.simulation.build.shortfall import check_jammer_power
-from wirelessfl.simulation.faults import AvailabilityModel, BernoulliAvailability, Faults
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.network import Registry
-from wirelessfl.simulation.propagation import Memory
+from wirelessfl.simulation.propagation import memories_among
 from wirelessfl.simulation.run import Simulation, StopRules
 from wirelessfl.simulation.selection import SelectAll, Selection, SelectPoisson, SelectUniform
 from wirelessfl.simulation.server import Deployment
@@ -76,15 +76,16 @@ def build_simulation(
     jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
     if jammer is not None and isinstance(uplink, OverTheAir):
         check_jammer_power(jammer, uplink, selection)
+    faults = build_faults(scenario)
     deployment = Deployment(
         network=network,
         selection=selection,
         timing=build_timing(scenario.timing),
         wait_for=build_wait_for(scenario.timing),
-        faults=build_faults(scenario.faults),
+        faults=faults,
         learner=learner,
         uplink=uplink,
-        memories={**network.memories(), **_uplink_memory(uplink)},
+        memories={**network.memories(), **memories_among(availability=faults.availability, power_control=uplink)},
     )
     for name, memory in deployment.memories.items():
         if name in state.memories:
@@ -127,10 +128,6 @@ def _learner(
     )
 
 
-def _uplink_memory(uplink: Uplink) -> dict[str, Memory]:
-    return {"power_control": uplink} if isinstance(uplink, OverTheAir) else {}
-
-
 def build_pace(scenario: Scenario, dimension: int, processed: float) -> Pace:
     """How fast rounds follow each other, by nominal figures.
 
@@ -168,7 +165,12 @@ def build_selection(selection: config.Selection) -> Selection:
 def build_timing(timing: config.Timing) -> Timing:
     """The clock constants."""
     return Timing(
-        timing.bandwidth_hz, timing.downlink_bps, timing.cycles_per_sample, timing.cpu_hz, timing.straggler_scale
+        timing.bandwidth_hz,
+        timing.downlink_bps,
+        timing.cycles_per_sample,
+        timing.cpu_hz,
+        timing.straggler_scale,
+        timing.switched_capacitance,
     )
 
 
@@ -178,17 +180,3 @@ def build_wait_for(timing: config.Timing) -> WaitFor:
         return WaitFor(deadline_s=timing.deadline_s)
     fraction, count = timing.wait_for.fraction, timing.wait_for.count
     return WaitFor(1.0 if fraction is None else fraction, count, timing.deadline_s)
-
-
-def build_faults(faults: config.Faults) -> Faults:
-    """What goes wrong."""
-    return Faults(build_availability(faults.availability), faults.crash_rate_per_s, faults.battery_j)
-
-
-def build_availability(availability: config.Availability) -> AvailabilityModel:
-    """Who can be reached."""
-    match availability:
-        case config.BernoulliAvailability():
-            return BernoulliAvailability(availability.p)
-        case _:
-            assert_never(availability)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from wirelessfl.simulation.propagation.draws import Draws, Moment
 from wirelessfl.simulation.propagation.fading import BlockFading, ClarkeFading, DirectRay, Fading, GaussMarkovFading
 from wirelessfl.simulation.propagation.large_scale import DistanceGain, LargeScale, LargeScaleGains, UnitGain
-from wirelessfl.simulation.propagation.memory import Memory, NodeMemory, forgotten
+from wirelessfl.simulation.propagation.memory import Memory, NodeMemory, forgotten, memories_among
 from wirelessfl.simulation.propagation.placement import Placement, Standing, Walking
 
 __all__ = [
@@ -31,4 +31,5 @@ __all__ = [
     "UnitGain",
     "Walking",
     "forgotten",
+    "memories_among",
 ]

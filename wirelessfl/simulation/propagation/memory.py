@@ -23,6 +23,11 @@ class Memory(Protocol):
         ...
 
 
+def memories_among(**parts: object) -> dict[str, Memory]:
+    """Those of the named parts that remember."""
+    return {name: part for name, part in parts.items() if isinstance(part, Memory)}
+
+
 @contextmanager
 def forgotten(memories: Mapping[str, Memory]) -> Iterator[None]:
     """Whatever happens inside leaves no trace in the memories."""

@@ -66,6 +66,7 @@ class OverTheAir(SlotUplink):
         theorem: whose published privacy applies to the power control.
         gradient_step: samples in the batch of a client whose update is one step on per-sample-clipped gradients with
             τ = η·clip, so that one sample reaches no further than its share; None for any other local training.
+        jammer_failure: how often in a round the jammer does not jam, which nobody notices.
     """
 
     network: Network
@@ -80,6 +81,7 @@ class OverTheAir(SlotUplink):
     joules_per_unit: float
     theorem: AirTheorem
     gradient_step: int | None = None
+    jammer_failure: float = 0.0
 
     @property
     def jams(self) -> bool:
@@ -98,11 +100,13 @@ class OverTheAir(SlotUplink):
         gain = 0.0
         if self.jamming is not None and jammer_link is not None and len(heard):
             transmit, gain = self.jamming.agree(self.policy, transmit, heard, self.air, jammer_link.estimate)
+        failed = gain > 0 and self._jammer_fails(this.index)
         return AirPlan(
             senders=ready[sending],
             silent=np.delete(ready, sending),
             airtime=self.airtime,
-            jammer_gain=gain,
+            jammer_gain=0.0 if failed else gain,
+            jammer_failed=failed,
             links=heard,
             transmit=transmit,
             jammer=jammer_link,
@@ -156,7 +160,11 @@ class OverTheAir(SlotUplink):
         position = np.array([jammer])
         link = self.network.links(this.clients[position], this.moment)
         this.note_links(position, link)
-        return JammerLink(complex(link.channel[0]), complex(link.estimate[0]))
+        return JammerLink(complex(link.channel[0]), complex(link.estimate[0]), float(link.path_gain[0]))
+
+    def _jammer_fails(self, round_index: int) -> bool:
+        drawn = self.network.streams.nodes("jammer_failure", round_index, np.zeros(1, dtype=np.int64)).uniform()[0, 0]
+        return bool(drawn < self.jammer_failure)
 
     def _noise(self, round_index: int, plan: AirPlan) -> NDArray[np.float64]:
         """(d,) receiver noise and jamming as they add to the coordinates of the sum."""
@@ -194,6 +202,7 @@ class OverTheAir(SlotUplink):
             jammer_gain=plan.jammer_gain,
             jammer_channel_re=jammer_channel.real,
             jammer_channel_im=jammer_channel.imag,
+            jammer_path_gain=plan.jammer.path_gain if plan.jammer is not None else np.nan,
             jammer_energy=energy,
             energy=(transmitted + energy) * self.joules_per_unit,
         )

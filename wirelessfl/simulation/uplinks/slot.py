@@ -33,12 +33,14 @@ class SlotPlan:
         silent: (s,) positions of those who reported and stay silent in a deep fade.
         airtime: seconds of the slot.
         jammer_gain: α_CJ, 0 without jamming.
+        jammer_failed: whether jamming was agreed on and does not come.
     """
 
     senders: NDArray[np.int64]
     silent: NDArray[np.int64]
     airtime: float
     jammer_gain: float = 0.0
+    jammer_failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ class SlotUplink(ABC):
         this.status[plan.silent] = Status.DEEP_FADE
         silent = np.zeros(len(this.clients), dtype=np.bool_)
         silent[plan.silent] = True
+        if plan.jammer_failed:
+            cell.medium.note(EventKind.JAMMER_FAILURE, JAMMER_NODE if jamming is None else this.clients[[jamming]])
         slot_opens.succeed(SlotGrant(silent, plan.jammer_gain))
         if not len(plan.senders):
             return Collected(plan.senders, plan.senders, None, (), 0.0)
@@ -136,5 +140,6 @@ def _wait_for_reports(cell: Cell, this: Round, slot_opens: simpy.Event) -> Gener
     late, crashed = sorted(window.outstanding), sorted(window.crashed)
     for position in late:
         processes[position].interrupt()
+    yield medium.occupy(0.0)  # those who were interrupted stop working
     this.status[late] = Status.LATE
     this.status[crashed] = Status.CRASHED

@@ -1,0 +1,99 @@
+"""Who of the selected clients can be reached in a round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.simulation.propagation import NodeMemory
+from wirelessfl.streams import Streams
+
+
+@runtime_checkable
+class AvailabilityModel(Protocol):
+    """Extension point: which of the selected clients can be reached in a round.
+
+    A model takes its randomness from the streams alone, so that a client's presence does not depend on who else is
+    selected, and must not look at private data. One that remembers also has ``state()`` and ``restore(state)``.
+    """
+
+    def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
+        """(n,) True where the client can be reached."""
+        ...
+
+
+@dataclass(frozen=True)
+class BernoulliAvailability:
+    """Each client is there with probability ``p``, independently of rounds and of the others."""
+
+    p: float
+
+    def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
+        """(n,) True with probability p."""
+        return streams.nodes("availability", round_index, clients).uniform()[:, 0] < self.p
+
+
+def _never_asked() -> NodeMemory:
+    return NodeMemory(there=False, round=0)
+
+
+@dataclass
+class GilbertElliott:
+    """A chain of two states for each client: there or gone, with some persistence (Gilbert 1960, Elliott 1963).
+
+    A client that was not selected for k rounds is carried over them in one step: its distance from the stationary
+    probability shrinks by (1 − p_leave − p_return)^k.
+
+    Attributes:
+        p_leave: probability to be gone in the next round, of a client that is there.
+        p_return: probability to be there in the next round, of a client that is gone.
+        last: state of each client in the round it was last selected in.
+    """
+
+    p_leave: float
+    p_return: float
+    last: NodeMemory = field(default_factory=_never_asked)
+
+    @property
+    def stationary(self) -> float:
+        """Share of the time that a client is there; all of it where nobody ever leaves or returns."""
+        moves = self.p_leave + self.p_return
+        return self.p_return / moves if moves > 0 else 1.0
+
+    def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
+        """(n,) the clients' states, at first drawn from the stationary law."""
+        known, last = self.last.recall(clients)
+        rounds_since = round_index - last["round"]
+        memory = np.where(known, (1.0 - self.p_leave - self.p_return) ** rounds_since, 0.0)
+        probability = self.stationary + memory * (last["there"] - self.stationary)
+        there = streams.nodes("availability", round_index, clients).uniform()[:, 0] < probability
+        self.last.write(clients, there=there, round=np.full(len(clients), round_index))
+        return there
+
+    def state(self) -> dict[str, Any]:
+        """The clients' states."""
+        return self.last.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.last.restore(state)
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedAvailability:
+    """Presence recorded beforehand.
+
+    Attributes:
+        presence: (M + 1, K); row m is round m.
+    """
+
+    presence: NDArray[np.bool_]
+
+    def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
+        """(n,) as recorded."""
+        present: NDArray[np.bool_] = self.presence[round_index, clients]
+        return present
