@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,17 @@ _BARS = {
 }
 """Events that begin something, with its name; the others are instants."""
 
-_Begun = dict[tuple[EventKind, int], tuple[float, float]]
-"""What goes on: the event that began it and its node, with its time and bits."""
+
+class _Moment(NamedTuple):
+    """When an event was: simulated seconds and round; and the size of its message."""
+
+    time: float
+    round_index: int
+    bits: float
+
+
+_Begun = dict[tuple[EventKind, int], _Moment]
+"""What goes on: the kind of event that began it, and its node."""
 
 
 def tables(recording: Recording) -> dict[str, pd.DataFrame]:
@@ -102,24 +111,22 @@ def _lane_name(node: int) -> dict[str, Any]:
 
 
 def _bars_and_instants(events: xr.Dataset) -> Iterator[dict[str, Any]]:
-    """Bars where an event begins something that ends in the same round, instants for all others."""
+    """Bars where an event begins something that ends, instants for all others."""
     columns = [events[name].values.tolist() for name in ("time", "node", "kind", "round", "bits")]
     going_on: _Begun = {}
-    current = -1
     for time, node, code, round_index, bits in zip(*columns, strict=True):
         kind = EventKind(code)
-        if round_index != current:
-            yield from _never_ended(going_on, current)
-            going_on, current = {}, round_index
         for begun in _ended_by(kind, node, going_on):
-            start, size = going_on.pop(begun)
-            row = _row(_BARS[begun[0]], start, begun[1], round_index, size)
-            yield {**row, "ph": "X", "dur": (time - start) * _MICROSECONDS}
+            row = _row(_BARS[begun[0]], begun[1], going_on.pop(begun))
+            yield {**row, "ph": "X", "dur": time * _MICROSECONDS - row["ts"]}
+        moment = _Moment(time, round_index, bits)
         if kind in _BARS:
-            going_on[kind, node] = (time, bits)
+            if (kind, node) in going_on:
+                yield _instant(kind, node, going_on.pop((kind, node)))
+            going_on[kind, node] = moment
         elif kind is not EventKind.COMPUTE_END:
-            yield _instant(kind, time, node, round_index, bits)
-    yield from _never_ended(going_on, current)
+            yield _instant(kind, node, moment)
+    yield from (_instant(kind, node, moment) for (kind, node), moment in going_on.items())
 
 
 def _ended_by(kind: EventKind, node: int, going_on: _Begun) -> list[tuple[EventKind, int]]:
@@ -136,18 +143,14 @@ def _ended_by(kind: EventKind, node: int, going_on: _Begun) -> list[tuple[EventK
     return [begun for begun in ended if begun in going_on]
 
 
-def _never_ended(going_on: _Begun, round_index: int) -> Iterator[dict[str, Any]]:
-    for (kind, node), (time, bits) in going_on.items():
-        yield _instant(kind, time, node, round_index, bits)
+def _row(name: str, node: int, moment: _Moment) -> dict[str, Any]:
+    arguments = {"round": moment.round_index} | ({} if math.isnan(moment.bits) else {"bits": moment.bits})
+    place = {"ts": moment.time * _MICROSECONDS, "pid": 1, "tid": _lane(node)}
+    return {"name": name, "cat": "node", **place, "args": arguments}
 
 
-def _row(name: str, time: float, node: int, round_index: int, bits: float) -> dict[str, Any]:
-    arguments = {"round": round_index} | ({} if math.isnan(bits) else {"bits": bits})
-    return {"name": name, "cat": "node", "ts": time * _MICROSECONDS, "pid": 1, "tid": _lane(node), "args": arguments}
-
-
-def _instant(kind: EventKind, time: float, node: int, round_index: int, bits: float) -> dict[str, Any]:
-    return {**_row(kind.name.lower().replace("_", " "), time, node, round_index, bits), "ph": "i", "s": "t"}
+def _instant(kind: EventKind, node: int, moment: _Moment) -> dict[str, Any]:
+    return {**_row(kind.name.lower().replace("_", " "), node, moment), "ph": "i", "s": "t"}
 
 
 def _counters(recording: Recording) -> Iterator[dict[str, Any]]:

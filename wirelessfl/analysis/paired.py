@@ -56,7 +56,7 @@ QUANTITIES = (
     Quantity("effective_noise_std", "effective noise σ_m, mean", "", _mean),
     Quantity("tx_energy", "energy of the clients", "normalised", _sum),
     Quantity("jammer_energy", "energy of the jammer", "normalised", _sum),
-    Quantity("energy", "energy", "J", _sum),
+    Quantity("energy", "energy", "J", lambda values: float(values.sum())),
     Quantity("airtime", "airtime", "s", _sum),
     Quantity("sim_time", "simulated time, last round", "s", last_finite),
 )
@@ -151,7 +151,7 @@ def draw_paired(recorded: xr.Dataset, changed: xr.Dataset, path: Path, title: st
     panels[1].bar(rounds, difference, color=np.where(difference < 0, VERMILION, BLUE).tolist(), width=0.8)
     panels[1].set_ylabel("difference\n(points)", fontsize=8)
     _both(panels[2], rounds, [series(run, "epsilon_accounted") for run in (recorded, changed)], "ε accounted")
-    name, words = ("energy", "energy (J)") if np.isfinite(series(recorded, "energy")).any() else _NORMALISED
+    name, words = ("energy", "energy (J)") if np.isfinite(series(recorded, "energy")).all() else _NORMALISED
     _both(panels[3], rounds, [series(run, name) for run in (recorded, changed)], words)
     panels[0].legend(fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(-0.02, 0.98), ncols=2)
     panels[-1].set_xlabel("round", fontsize=8)

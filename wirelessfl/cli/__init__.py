@@ -17,8 +17,10 @@ COMMANDS = {
     "validate": "wirelessfl.cli.validate",
     "study": "wirelessfl.cli.study",
     "replay": "wirelessfl.cli.replay",
+    "report": "wirelessfl.cli.report",
     "scenarios": "wirelessfl.cli.scenarios",
     "privacy": "wirelessfl.cli.privacy",
+    "audit": "wirelessfl.cli.audit",
     "schema": "wirelessfl.cli.schema",
 }
 """Each command lives in a module of its own, imported when it is asked for, so that start-up stays quick."""

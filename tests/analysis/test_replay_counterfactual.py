@@ -1,0 +1,158 @@
+"""Counterfactuals run on what was recorded, and on nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import wirelessfl as wfl
+from tests.simulation.scenarios import small
+from wirelessfl.analysis.compare import compare_traces
+from wirelessfl.analysis.counterfactual import changed_scenario, run_counterfactual
+from wirelessfl.analysis.paired import draw_paired, paired_rows
+from wirelessfl.analysis.replay import open_recording
+from wirelessfl.errors import OutputError, ScenarioError
+from wirelessfl.scenario import Scenario
+
+CASES: dict[str, dict[str, Any]] = {
+    "jammed, imperfect csi": {"uplink__jammer": {"epsilon": 1.0}, "channel__csi": {"error_std": 0.2}},
+    "rotating jammer": {"uplink__jammer": {"epsilon": 1.0, "role": "rotating"}},
+    "some absent, late and crashed": {
+        "faults": {"availability": {"model": "bernoulli", "p": 0.7}, "crash_rate_per_s": 20.0},
+        "timing__deadline_s": 0.016,
+    },
+    "correlated": {"channel__correlation": {"model": "gauss_markov", "doppler_hz": 1.0}},
+    "some selected": {"clients": {"count": 6, "selection": {"scheme": "uniform", "count": 3}}},
+}
+
+
+def recorded_run(scenario: Scenario, folder: Path) -> Path:
+    return wfl.simulate(scenario, folder, device="cpu", threads=1).trace
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_policy_gives_the_same_bits(name: str, tmp_path: Path) -> None:
+    recording = open_recording(recorded_run(small(**CASES[name]), tmp_path / "x"))
+    coverage = run_counterfactual(recording, recording.scenario, tmp_path / "again")
+    assert coverage.asked > 0 and coverage.drawn == 0
+    comparison = compare_traces(recording.path, tmp_path / "again" / "trace.h5", 1, 3)
+    assert comparison.difference is None
+
+
+@pytest.fixture
+def doctored(tmp_path: Path) -> Path:
+    """A trace whose nature no seed would deal."""
+    source = recorded_run(small(uplink__jammer={"epsilon": 1.0}), tmp_path / "x")
+    path = Path(shutil.copy(source, tmp_path / "doctored.h5"))
+    with h5py.File(path, "r+") as file:
+        shape = file["channel_re"].shape
+        file["channel_re"][...] = np.arange(1, 19).reshape(shape)
+        file["channel_im"][...] = 0.5
+        file["csi_re"][...] = np.arange(1, 19).reshape(shape) + 0.25
+        file["csi_im"][...] = -0.5
+        file["path_gain"][...] = 2.0
+        file["compute_time"][...] = np.arange(18).reshape(shape)[::-1] + 1.0
+        status = file["status"][()]
+        status[1, 2] = 2
+        file["status"][...] = status
+        file["jammer_channel_re"][...] = [3.0, 4.0, 5.0]
+        file["jammer_channel_im"][...] = -1.0
+    return path
+
+
+def test_what_nature_dealt_comes_from_the_recording(doctored: Path, tmp_path: Path) -> None:
+    recording = open_recording(doctored)
+    resolved = changed_scenario(recording, ["uplink.power_control.policy=full_power"])
+    coverage = run_counterfactual(recording, resolved.scenario, tmp_path / "changed")
+    assert coverage.drawn == 0
+    with wfl.open_trace(tmp_path / "changed" / "trace.h5") as changed:
+        absent = changed["status"].values == 2
+        assert np.argwhere(absent).tolist() == [[1, 2]]
+        for name in ("channel_re", "channel_im", "csi_re", "csi_im", "path_gain", "compute_time"):
+            expected = np.where(absent, np.nan, recording.dataset[name].values)
+            np.testing.assert_array_equal(changed[name].values, expected, err_msg=name)
+        for name in ("jammer_channel_re", "jammer_channel_im"):
+            np.testing.assert_array_equal(changed[name].values, recording.dataset[name].values)
+        # The slot opens when the slowest of those present has trained.
+        slowest = np.nanmax(changed["compute_time"].values, axis=1)
+        took = np.diff(changed["sim_time"].values, prepend=0.0) - changed["airtime"].values
+        np.testing.assert_allclose(took - slowest, (took - slowest)[0], atol=1e-9)
+
+
+def test_what_was_not_recorded_is_drawn_by_the_same_laws(tmp_path: Path) -> None:
+    hurried = small(timing__deadline_s=0.016)
+    recording = open_recording(recorded_run(hurried, tmp_path / "x"))
+    heard = int(recording.dataset["participants"].sum())
+    assert heard < 18
+    resolved = changed_scenario(recording, ["timing.deadline_s=null"])
+    coverage = run_counterfactual(recording, resolved.scenario, tmp_path / "patient")
+    assert (coverage.asked, coverage.drawn) == (18, 18 - heard)
+    plain = recorded_run(resolved.scenario, tmp_path / "plain")
+    assert compare_traces(plain, tmp_path / "patient" / "trace.h5", 1, 3).difference is None
+
+
+def test_more_work_takes_longer_with_the_recorded_luck(tmp_path: Path) -> None:
+    recording = open_recording(recorded_run(small(), tmp_path / "x"))
+    resolved = changed_scenario(recording, ["training.epochs=3"])
+    run_counterfactual(recording, resolved.scenario, tmp_path / "longer")
+    with wfl.open_trace(tmp_path / "longer" / "trace.h5") as longer:
+        np.testing.assert_allclose(longer["compute_time"], 3 * recording.dataset["compute_time"], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("seed=3", "seed: 11 -> 3"),
+        ("channel.csi.error_std=0.1", "channel.csi.error_std"),
+        ("channel.fading.model=static", "channel.fading.model"),
+        ("clients.count=5", "clients.count"),
+        ("data.limit=100", "data.limit"),
+        ("faults.availability.p=0.5", "faults.availability.p"),
+        ("timing.straggler_scale=1", "timing.straggler_scale"),
+        ("uplink.snr_db=1", "nothing that differs"),
+        ("uplink.snr_bd=1", "did you mean snr_db"),
+        ("uplink.tx_power_dbm=10", "another reference"),
+    ],
+)
+def test_nature_stays_as_it_was(change: str, words: str, tmp_path: Path) -> None:
+    recording = open_recording(recorded_run(small(rounds=1), tmp_path / "x"))
+    with pytest.raises(ScenarioError, match=words):
+        changed_scenario(recording, [change])
+
+
+def test_the_recorded_run_is_not_overwritten(tmp_path: Path) -> None:
+    recording = open_recording(recorded_run(small(rounds=1), tmp_path / "x"))
+    resolved = changed_scenario(recording, ["uplink.snr_db=20"])
+    with pytest.raises(OutputError, match="the recorded run lies there"):
+        run_counterfactual(recording, resolved.scenario, tmp_path / "x")
+    assert open_recording(recording.path).summary() is not None
+
+
+def test_paired_rows_are_differences_round_by_round(tmp_path: Path) -> None:
+    recording = open_recording(recorded_run(small(uplink__jammer={"epsilon": 1.0}), tmp_path / "x"))
+    resolved = changed_scenario(recording, ["uplink.jammer=null"])
+    run_counterfactual(recording, resolved.scenario, tmp_path / "quiet")
+    changed = open_recording(tmp_path / "quiet" / "trace.h5")
+    rows = {row.name: row for row in paired_rows(recording.dataset, changed.dataset)}
+    before, after = recording.dataset["test_loss"].values, changed.dataset["test_loss"].values
+    assert rows["test_loss"].difference == after[-1] - before[-1]
+    assert rows["test_loss"].mean_round_difference == pytest.approx((after - before).mean())
+    assert rows["jammer_energy"].changed == 0 and rows["jammer_energy"].recorded > 0
+    energy = np.nansum(recording.dataset["tx_energy"].values)
+    assert rows["tx_energy"].recorded == pytest.approx(energy)
+    assert "energy" not in rows  # watts are unknown here
+    draw_paired(recording.dataset, changed.dataset, tmp_path / "paired.png", "no jammer")
+    assert (tmp_path / "paired.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_two_infinite_epsilons_have_no_difference(tmp_path: Path) -> None:
+    recording = open_recording(recorded_run(small(uplink={"kind": "ideal"}), tmp_path / "x"))
+    rows = {row.name: row for row in paired_rows(recording.dataset, recording.dataset)}
+    assert np.isinf(rows["epsilon_accounted"].recorded)
+    assert np.isnan(rows["epsilon_accounted"].difference)
+    assert rows["test_accuracy"].difference == 0

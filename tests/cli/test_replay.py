@@ -1,0 +1,112 @@
+"""``wirelessfl replay``: what it prints and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import h5py
+import pytest
+from click.testing import CliRunner, Result
+
+import wirelessfl as wfl
+from tests.simulation.scenarios import small
+from wirelessfl.cli import main
+
+
+def replay(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["replay", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    scenario = small(uplink__jammer={"epsilon": 1.0})
+    return wfl.simulate(scenario, tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1).trace
+
+
+def test_the_table_again(trace: Path) -> None:
+    result = replay(trace)
+    assert result.exit_code == 0, result.stderr
+    for words in ("test accuracy", "ε published", "ε accounted", "small, seed 11"):
+        assert words in result.stdout
+
+
+def test_json_is_the_summary(trace: Path) -> None:
+    on_disk = json.loads((trace.parent / "summary.json").read_text(encoding="utf-8"))
+    assert json.loads(replay(trace, "--json").stdout) == on_disk
+
+
+def test_verified(trace: Path) -> None:
+    result = replay(trace, "--verify")
+    assert result.exit_code == 0, result.stderr
+    assert "bit for bit" in result.stdout
+    assert json.loads(replay(trace, "--verify", "--json", "--to", "2").stdout)["verified_numbers"] > 100
+
+
+def test_a_changed_number_is_exit_4(trace: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copy(trace, tmp_path / "copy.h5"))
+    with h5py.File(copy, "r+") as file:
+        file["test_accuracy"][1] = 0.5
+    result = replay(copy, "--verify")
+    assert result.exit_code == 4
+    assert "test_accuracy in round 2: found 0.5" in result.stderr
+
+
+def test_a_plan_of_another_machine_is_exit_3(trace: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copy(trace, tmp_path / "copy.h5"))
+    with h5py.File(copy, "r+") as file:
+        file.attrs.modify("plan", '{"device": "cpu", "lanes": 2}')
+    assert replay(copy, "--verify").exit_code == 3
+
+
+def test_ledgers(trace: Path) -> None:
+    result = replay(trace, "--delta", "1e-4", "--delta", "1e-6", "--accountant", "zcdp")
+    assert result.exit_code == 0, result.stderr
+    assert "0.0001" in result.stdout and "1e-06" in result.stdout and "zcdp" in result.stdout
+    rows = json.loads(replay(trace, "--delta", "1e-4", "--json").stdout)["ledgers"]
+    assert [row["delta"] for row in rows] == [1e-4]
+
+
+def test_a_counterfactual(trace: Path, tmp_path: Path) -> None:
+    result = replay(trace, "--set", "uplink.jammer=null", "--out", tmp_path / "cf", "--from", "2")
+    assert result.exit_code == 0, result.stderr
+    assert "changed − recorded" in result.stdout and "rounds 2 to 3" in result.stdout
+    assert (tmp_path / "cf" / "paired.png").exists() and (tmp_path / "cf" / "trace.h5").exists()
+    paired = json.loads(replay(trace, "--set", "uplink.jammer=null", "--out", tmp_path / "cf", "--json").stdout)[
+        "paired"
+    ]
+    assert paired["channels_drawn"] == 0
+    assert {row["name"] for row in paired["rows"]} >= {"test_accuracy", "epsilon_accounted"}
+
+
+def test_exports(trace: Path, tmp_path: Path) -> None:
+    for form, count in (("parquet", 4), ("csv", 4), ("netcdf", 1), ("chrome", 1)):
+        files = json.loads(replay(trace, "--export", form, "--out", tmp_path, "--json").stdout)["files"]
+        assert len(files) == count and all(Path(file).exists() for file in files)
+    assert replay(trace, "--export", "csv", "--quiet").stdout == ""
+    assert (trace.parent / "replay" / "rounds.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--from", "3", "--to", "2"), "empty range"),
+        (("--to", "9"), "beyond the recording"),
+        (("--delta", "2"), "between 0 and 1"),
+        (("--set", "seed=3"), "keeps what nature dealt"),
+        (("--set", "uplink.jammer=null", "--verify"), "use one of them"),
+        (("--export", "pdf"), "pdf"),
+    ],
+)
+def test_wrong_input_is_exit_2(trace: Path, arguments: tuple[str, ...], words: str) -> None:
+    result = replay(trace, *arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr and "Traceback" not in result.stderr
+
+
+def test_no_trace(tmp_path: Path) -> None:
+    (tmp_path / "x.h5").write_text("nothing")
+    for path in (tmp_path / "x.h5", tmp_path / "y.h5", tmp_path):
+        result = replay(path)
+        assert result.exit_code == 2 and result.stdout == ""

@@ -1,0 +1,216 @@
+"""A study for its report, from the files in its folder alone: curves with bands, and what cannot be improved upon."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from wirelessfl.analysis.report_figures import Drawing
+from wirelessfl.analysis.report_svg import CYCLE, draw_svg, log_scale, whole_numbers
+from wirelessfl.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CONFIDENCE = 0.95
+MOST_CURVES = 7
+_LINES = ("-", "--", ":", "-.")
+
+
+@dataclass(frozen=True, eq=False)
+class StudyData:
+    """What a study left behind.
+
+    Attributes:
+        path: its folder.
+        name: how it is called.
+        keys: keys of the scenario that vary.
+        rows: one row a run and round.
+        failures: the errors of runs that failed.
+        unfinished: runs that are neither complete nor failed.
+    """
+
+    path: Path
+    name: str
+    keys: tuple[str, ...]
+    rows: pd.DataFrame
+    failures: tuple[str, ...]
+    unfinished: int
+
+
+def open_study_data(path: Path) -> StudyData:
+    """Read study.parquet and study.json of a folder.
+
+    Raises:
+        InputError: one of them is missing or cannot be read.
+    """
+    import pandas as pd
+
+    try:
+        rows = pd.read_parquet(path / "study.parquet")
+        record = json.loads((path / "study.json").read_text(encoding="utf-8"))
+        columns = list(rows.columns)
+        keys = tuple(columns[columns.index("run") + 1 : columns.index("seed")])
+        runs: list[dict[str, Any]] = record["runs"]
+        return StudyData(
+            path=path,
+            name=str(record["name"]),
+            keys=keys,
+            rows=rows,
+            failures=tuple(f"{run['run']}: {run['error']}" for run in runs if run["status"] == "failed"),
+            unfinished=sum(run["status"] not in ("complete", "failed") for run in runs),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: no readable study ({error}); run it again with --resume") from error
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """One point of a study: the mean over its seeds.
+
+    Attributes:
+        label: what it sets.
+        runs: how many seeds.
+        rounds: (m,) rounds that all seeds reached.
+        accuracy: (m,) mean.
+        half_width: (m,) of its 95 % confidence interval; NaN with one seed.
+        last: means of the last rounds' values, by name; of the run's total for airtime and energies.
+    """
+
+    label: str
+    runs: int
+    rounds: NDArray[np.int64]
+    accuracy: NDArray[np.float64]
+    half_width: NDArray[np.float64]
+    last: dict[str, float]
+
+
+LAST = ("test_accuracy", "test_loss", "epsilon_published", "epsilon_accounted", "sim_time")
+TOTAL = ("airtime", "energy", "jammer_energy")
+
+
+def study_points(study: StudyData) -> list[Point]:
+    """The points of a study, in the order of its table."""
+    grouped = study.rows.groupby(list(study.keys), sort=False, dropna=False) if study.keys else [((), study.rows)]
+    return [_point(study.keys, values, rows) for values, rows in grouped]
+
+
+def _point(keys: tuple[str, ...], values: Any, rows: pd.DataFrame) -> Point:
+    label = ", ".join(
+        f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
+        for key, value in zip(keys, values, strict=True)
+    )
+    by_run = [run.sort_values("round") for _, run in rows.groupby("run", sort=False)]
+    length = min(len(run) for run in by_run)
+    accuracy = np.stack([run["test_accuracy"].to_numpy(dtype=np.float64)[:length] for run in by_run])
+    last = {name: float(np.mean([run[name].iloc[-1] for run in by_run])) for name in LAST}
+    last |= {name: float(np.mean([run[name].sum(skipna=False) for run in by_run])) for name in TOTAL}
+    return Point(
+        label=label or "the base",
+        runs=len(by_run),
+        rounds=by_run[0]["round"].to_numpy()[:length],
+        accuracy=accuracy.mean(axis=0),
+        half_width=half_width(accuracy),
+        last=last,
+    )
+
+
+def half_width(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Half the 95 % confidence interval of the mean over axis 0, by Student's t: t(n−1) s/√n; NaN for one row."""
+    count = len(values)
+    if count < 2:
+        return np.full(values.shape[1:], np.nan)
+    quantile = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
+    return np.asarray(quantile * values.std(axis=0, ddof=1) / np.sqrt(count))
+
+
+def pareto_front(cost: NDArray[np.float64], gain: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Positions of the points that no other beats: none has more gain at no more cost, or less cost at no less gain.
+
+    Points that are not finite are on no front. The result is in order of cost.
+    """
+    known = np.flatnonzero(np.isfinite(cost) & np.isfinite(gain))
+    order = known[np.lexsort((-gain[known], cost[known]))]
+    best = -np.inf
+    front: list[int] = []
+    for position in order.tolist():
+        if gain[position] > best or (front and cost[position] == cost[front[-1]] and gain[position] == best):
+            front.append(position)
+            best = gain[position]
+    return np.array(front, dtype=np.int64)
+
+
+def study_figures(prefix: str, points: list[Point]) -> list[Drawing]:
+    """Curves with bands, and accuracy against accounted ε and energy."""
+    figures = [_curves(prefix, points)]
+    for name, words, unit in (
+        ("epsilon_accounted", "Accuracy against accounted ε", "ε accounted"),
+        ("energy", "Accuracy against energy", "energy of a run (J)"),
+        ("jammer_energy", "Accuracy against jamming", "energy of the jammer (noise = 1)"),
+    ):
+        cost = np.array([point.last[name] for point in points])
+        if np.any(np.isfinite(cost) & (cost > 0)):
+            figures.append(_against(f"{prefix}-{name.replace('_', '-')}", words, unit, cost, points))
+    return figures
+
+
+def _curves(prefix: str, points: list[Point]) -> Drawing:
+    shown = [
+        points[at]
+        for at in np.unique(np.linspace(0, len(points) - 1, min(len(points), MOST_CURVES)).round().astype(int))
+    ]
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for at, point in enumerate(shown):
+            colour, line = CYCLE[at % len(CYCLE)], _LINES[at % len(_LINES)]
+            marker = "o" if len(point.rounds) < 3 else ""
+            axes.plot(
+                point.rounds, 100 * point.accuracy, color=colour, linestyle=line, label=point.label, marker=marker
+            )
+            low, high = 100 * (point.accuracy - point.half_width), 100 * (point.accuracy + point.half_width)
+            axes.fill_between(point.rounds, low, high, color=colour, alpha=0.15, linewidth=0)
+        axes.set(xlabel="round", ylabel="test accuracy (%)")
+        whole_numbers(axes.xaxis)
+        figure.legend(loc="outside lower center", ncols=1)
+
+    more = f" {len(shown)} of {len(points)} points, evenly spaced." if len(shown) < len(points) else ""
+    caption = f"Mean over the seeds with its 95 % confidence interval.{more}"
+    return Drawing("Curves", draw_svg(f"{prefix}-curves", caption, draw, (5.0, 3.0 + 0.2 * len(shown))), caption)
+
+
+def _against(name: str, title: str, label: str, cost: NDArray[np.float64], points: list[Point]) -> Drawing:
+    accuracy = np.array([point.last["test_accuracy"] for point in points])
+    width = np.array([point.half_width[-1] for point in points])
+    positive = np.where(cost > 0, cost, np.nan)
+    front = pareto_front(positive, accuracy)
+
+    def draw(figure: Figure) -> None:
+        axes: Axes = figure.subplots()
+        axes.errorbar(
+            positive,
+            100 * accuracy,
+            yerr=100 * np.nan_to_num(width),
+            fmt="o",
+            color=CYCLE[0],
+            markersize=5,
+            elinewidth=0.8,
+        )
+        axes.step(positive[front], 100 * accuracy[front], where="post", color=CYCLE[1], label="Pareto front")
+        log_scale(axes.xaxis)
+        axes.set(xlabel=label, ylabel="test accuracy (%)")
+        axes.legend()
+
+    left_out = int(np.count_nonzero(~np.isfinite(positive)))
+    caption = "After the last round, mean over the seeds; no point lies above and left of the front."
+    caption += f" {left_out} points without a finite positive value are left out." if left_out else ""
+    best = "; ".join(f"{points[at].label}: {accuracy[at]:.1%} at {positive[at]:.3g}" for at in front.tolist())
+    return Drawing(title, draw_svg(name, caption, draw), f"{caption} On the front: {best}.")

@@ -1,0 +1,107 @@
+"""Figures as inline SVG that takes its colours from the page, so that it is right by day, by night and in print."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+INK = "#010203"
+"""Text, axes and ticks; becomes the page's own text colour."""
+FAINT = "#040506"
+"""Grid and reference lines."""
+COLOURS = {
+    "#0072b2": "blue",
+    "#d55e00": "vermilion",
+    "#009e73": "green",
+    "#e69f00": "orange",
+    "#56b4e9": "sky",
+    "#cc79a7": "pink",
+    "#7f7f7f": "grey",
+}
+"""Okabe and Ito's palette, told apart by colour-blind readers; each is a variable of the page's style."""
+CYCLE = tuple(COLOURS)
+
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
+    "svg.hashsalt": "wirelessfl",
+    "svg.image_inline": True,
+    "text.parse_math": False,
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "axes.titlesize": 10,
+    "lines.linewidth": 1.5,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
+}
+
+
+def draw_svg(name: str, caption: str, draw: Callable[[Figure], None], size: tuple[float, float] = (5.0, 3.0)) -> Markup:
+    """Draw a figure and return it as an SVG element for a page of HTML.
+
+    Args:
+        name: distinguishes its ids from those of the other figures of the page.
+        caption: what it shows, for those who cannot see it.
+        draw: fills the figure.
+        size: inches; on the page it is as wide as there is room.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasSVG(figure)
+        draw(figure)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    return _inline(buffer.getvalue(), name, caption)
+
+
+def log_scale(axis: Axis) -> None:
+    """A logarithmic axis whose labels are plain numbers; SVG text has no mathematics."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis._set_axes_scale("log")  # type: ignore[attr-defined]
+    low, high = axis.get_data_interval()
+    short = low > 0 and high < 30 * low
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def whole_numbers(axis: Axis) -> None:
+    """Ticks at whole numbers: there is no round 2.5."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=True))
+
+
+def _inline(svg: str, name: str, caption: str) -> Markup:
+    """The SVG element alone: ids of its own, colours of the page, no style that would reach beyond it."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
+    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
+    svg = svg.replace(INK, "currentColor").replace(FAINT, "var(--faint)")
+    for colour, variable in COLOURS.items():
+        svg = svg.replace(colour, f"var(--{variable})")
+    return Markup(svg)  # drawn here; the backend has escaped the texts in it

@@ -1,0 +1,22 @@
+"""``wirelessfl report``: one self-contained page over runs and studies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE.html", help="The page [report.html, beside PATH]."
+)
+def command(paths: tuple[Path, ...], out: Path | None) -> None:
+    """Write one HTML page over each PATH: a trace, the folder of a run, or the folder of a study.
+
+    The page holds everything itself: figures, tables that sort, no network. It can be mailed and printed.
+    """
+    from wirelessfl.analysis.report import write_report
+
+    click.echo(f"report  {write_report(paths, out)}")
