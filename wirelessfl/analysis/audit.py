@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from wirelessfl.analysis.audit_choice import Choice, choose_game
+from wirelessfl.analysis.audit_choice import UPLOADS, Choice, choose_game
 from wirelessfl.analysis.audit_games import Observations
-from wirelessfl.analysis.audit_rehearsal import rehearse_for_audit
+from wirelessfl.analysis.audit_rehearsal import Rehearsal, rehearse_for_audit
 from wirelessfl.analysis.audit_statistics import (
     ShiftBound,
     ThresholdBound,
+    epsilon_shown_without_error,
     plain_epsilon,
     sampled_epsilon,
     shift_bound,
@@ -30,7 +32,7 @@ Values = NDArray[np.float64]
 FALSE_ALARM = 1e-3
 """How often the audit of a mechanism that keeps its promise says that it does not."""
 FEWEST_TRIALS = 10
-_SECONDS = 10.0
+_SECONDS = 12.0
 """What the default number of trials is to take on a common processor."""
 _TRIALS = (40, 1000)
 
@@ -47,6 +49,7 @@ class Audit:
         trials: games played in either world.
         canary: what the two worlds differ in.
         view: what the adversary sees.
+        relation: what the published ε compares; the empty string where it does not speak of what the game plays.
         epsilon_published: after all rounds, worst client.
         epsilon_accounted: after all rounds, worst client.
         why_different: the ledger's reasons.
@@ -62,6 +65,7 @@ class Audit:
     trials: int
     canary: str
     view: str
+    relation: str
     epsilon_published: float
     epsilon_accounted: float
     why_different: list[str]
@@ -75,14 +79,37 @@ class Audit:
         return max(self.evidence.epsilon_gaussian, self.evidence.threshold.epsilon)
 
     @property
+    def confidence(self) -> float:
+        """That the empirical bound is below the true ε."""
+        return 1 - self.evidence.false_alarm
+
+    @property
     def contradicts_ledger(self) -> bool:
         """Whether more was told apart than the accounted ε allows."""
         return self.epsilon_empirical > self.epsilon_accounted
 
     @property
     def refutes_published(self) -> bool:
-        """Whether more was told apart than the published ε allows."""
-        return self.epsilon_empirical > self.epsilon_published
+        """Whether more was told apart than the published ε allows, where that speaks of what the game plays."""
+        return bool(self.relation) and self.epsilon_empirical > self.epsilon_published
+
+    def findings(self) -> list[str]:
+        """The audit in plain sentences."""
+        return list(self._findings())
+
+    def _findings(self) -> Iterator[str]:
+        if self.contradicts_ledger:
+            yield "THE ACCOUNTED ε DOES NOT HOLD: a mechanism does not do what its record states."
+        elif math.isinf(self.epsilon_accounted):
+            yield "The accounted ε is infinite: nothing is proven, so nothing can be contradicted."
+        else:
+            yield "The accounted ε stands: nothing was told apart that it rules out."
+        if self.refutes_published:
+            yield "The published ε does not hold for what runs."
+            yield from self.why_different
+        elif not self.relation:
+            yield "The published ε speaks of other units, neighbours or adversaries than the game."
+        yield from self.evidence.words(self.mu_published, self.mu_accounted)
 
     def as_mapping(self) -> dict[str, Any]:
         """Flat, for JSON."""
@@ -99,7 +126,7 @@ class Audit:
             "client": self.client,
             "rounds": self.rounds,
             "trials": self.trials,
-            "confidence": 1 - self.evidence.false_alarm,
+            "confidence": self.confidence,
             "epsilon_published": self.epsilon_published,
             "epsilon_accounted": self.epsilon_accounted,
             "epsilon_empirical": self.epsilon_empirical,
@@ -130,6 +157,8 @@ class Evidence:
         threshold: the bound that assumes nothing.
         with_canary: (n,) the statistic in the world with the canary.
         without: (n,) in the other.
+        exchange: whether the other world holds the opposite canary.
+        statistic: its name.
     """
 
     false_alarm: float
@@ -139,6 +168,21 @@ class Evidence:
     threshold: ThresholdBound
     with_canary: Values
     without: Values
+    exchange: bool
+    statistic: str
+
+    def words(self, mu_published: float, mu_accounted: float) -> Iterator[str]:
+        """What was measured, beside what theorem and ledger say."""
+        if self.gaussian is not None and self.plain:
+            beside = [f"√(2ρ) of the theorem is {mu_published:.3g}"] if not math.isnan(mu_published) else []
+            beside += [f"the ledger counts {mu_accounted:.3g}"] if not math.isnan(mu_accounted) else []
+            told = f"The outputs are at least μ = {self.gaussian.lower:.3g} standard deviations apart"
+            yield "; ".join([told, *beside]) + "."
+        most = epsilon_shown_without_error(len(self.without), self.false_alarm / 2)
+        yield (
+            f"Whatever the law of the noise, a threshold shows ε ≥ {self.threshold.epsilon:.3g} (Clopper and Pearson); "
+            f"so many games cannot show more than {most:.3g} in this way."
+        )
 
 
 def audit_scenario(
@@ -148,7 +192,7 @@ def audit_scenario(
 
     Args:
         scenario: what to audit.
-        trials: games in either world; by default as many as some ten seconds allow.
+        trials: games in either world; by default as many as some twelve seconds allow.
         on_progress: told which part of the games has been played since it was last told.
 
     Raises:
@@ -194,6 +238,7 @@ def audit_simulation(
         trials=count,
         canary=choice.canary,
         view=choice.view,
+        relation=_relation(rehearsal, choice),
         epsilon_published=ledger.epsilon_published(),
         epsilon_accounted=ledger.epsilon_accounted(),
         why_different=ledger.why_different(),
@@ -201,6 +246,15 @@ def audit_simulation(
         mu_accounted=rehearsal.accounted_mu(),
         evidence=weigh(observations, ledger.statement.delta, false_alarm),
     )
+
+
+def _relation(rehearsal: Rehearsal, choice: Choice) -> str:
+    """Which runs the published ε compares, or nothing where the game plays others or sees more."""
+    relations = {release.relation for release in rehearsal.releases}
+    statement = rehearsal.ledger.statement
+    same_unit = all(relation.startswith(f"one {statement.unit}") for relation in relations)
+    covers = statement.adjacency == "add_remove" or all("exchanged" in relation for relation in relations)
+    return "; ".join(sorted(relations)) if same_unit and covers and choice.view != UPLOADS else ""
 
 
 def _affordable(choice: Choice) -> int:
@@ -214,14 +268,23 @@ def weigh(observations: Observations, delta: float, false_alarm: float) -> Evide
     with_canary, without = _matched_filter(observations) if plain else _likelihood_ratio(observations)
     gaussian, epsilon = None, 0.0
     if observations.gaussian and plain:
-        values = np.concatenate([with_canary, without])
-        group = np.repeat(np.array([1, -1], dtype=np.int8), len(with_canary))
-        gaussian = shift_bound(values, np.ones(len(values)), group, false_alarm / 2)
+        same = np.ones(len(with_canary))
+        gaussian = shift_bound(with_canary, without, same, same > 0, false_alarm / 2)
         epsilon = plain_epsilon(gaussian.lower, delta)
     elif observations.gaussian:
         gaussian, epsilon = _sampled_bound(observations, delta, false_alarm / 2)
     threshold = threshold_bound(with_canary, without, delta, false_alarm / 2)
-    return Evidence(false_alarm, plain, gaussian, epsilon, threshold, with_canary, without)
+    return Evidence(
+        false_alarm=false_alarm,
+        plain=plain,
+        gaussian=gaussian,
+        epsilon_gaussian=epsilon,
+        threshold=threshold,
+        with_canary=with_canary,
+        without=without,
+        exchange=observations.exchange,
+        statistic=observations.statistic if plain else "log-likelihood ratio",
+    )
 
 
 def _matched_filter(observations: Observations) -> tuple[Values, Values]:
@@ -237,26 +300,21 @@ def _sampled_bound(observations: Observations, delta: float, alpha: float) -> tu
     How far the canary moves an event that it is in is measured on those events (which the auditor knows, unlike the
     adversary), and how often it is in one is counted.
     """
-    seen = np.stack([observations.plus, observations.minus])
-    group = np.where(observations.included, 1, 0).astype(np.int8)
-    group[1] = -group[1] if observations.exchange else -1
-    if not observations.exchange:
-        group[0][~observations.included[0]] = -1
-    amplitude = np.broadcast_to(observations.shift, seen.shape)
-    bound = shift_bound(seen.ravel(), amplitude.ravel(), group.ravel(), alpha / 2)
-    hits, events = int(observations.included.sum()), observations.included.size
-    rate = float(stats.beta.ppf(alpha / 2, hits, events - hits + 1)) if hits else 0.0
-    if rate == 0:
-        return bound, 0.0
+    included = observations.included
+    hits, events = int(included.sum()), included.size
+    if hits < 2:
+        return ShiftBound(0.0, 0.0), 0.0
+    amplitude = np.broadcast_to(observations.shift, included.shape)
+    plus, minus = observations.plus.ravel(), observations.minus.ravel()
+    bound = shift_bound(plus, minus, amplitude.ravel(), included.ravel(), alpha / 2)
+    rate = float(stats.beta.ppf(alpha / 2, hits, events - hits + 1))
     return bound, sampled_epsilon(bound.lower * observations.shift, rate, delta, observations.exchange)
 
 
 def _likelihood_ratio(observations: Observations) -> tuple[Values, Values]:
     """The log-likelihood ratio of the two worlds, the size of the noise being that of the first half of the trials."""
     half = len(observations.plus) // 2
-    noise_alone = [observations.plus[:half][~observations.included[0, :half]]]
-    noise_alone.append(observations.minus[:half][~observations.included[1, :half] | (not observations.exchange)])
-    size = float(np.std(np.concatenate(noise_alone)))
+    size = float(np.std(observations.minus[:half][~observations.included[:half] | (not observations.exchange)]))
     size = size if size > 0 else float(np.max(observations.shift, initial=1.0))
     shift, rate = observations.shift / size, observations.sample_rate
     first, second = (shift / 2, -shift / 2) if observations.exchange else (shift, np.zeros_like(shift))

@@ -2,8 +2,9 @@
 
 What the adversary is taken to know is fixed once, from the scenario's own streams: channels, who takes part, and
 batches for whose secrecy the ledger gives no credit. What protects (noise, and sampling that the ledger counts) is
-drawn anew in every trial. Each event, a slot or a local step, gives one number: the projection of what is seen on the
-direction in which the canary moves it.
+drawn anew in every trial, and is the same in both worlds of a trial, so that they differ in the canary alone. Each
+event, a slot or a local step, gives one number: the projection of what is seen on the direction in which the canary
+moves it.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class Observations:
         exchange: whether ``minus`` holds the opposite canary.
         sample_rate: with which probability the canary is in an event; 1 where the adversary knows in which events it
             is, and only these are listed.
-        included: (2, n, E) in which events it is (or would be).
+        included: (n, E) in which events it is (or would be), the same in both worlds.
         gaussian: whether the noise is Gaussian and independent of the canary.
+        statistic: what tells the worlds apart, in words.
     """
 
     plus: Values
@@ -48,6 +50,7 @@ class Observations:
     sample_rate: float
     included: NDArray[np.bool_]
     gaussian: bool
+    statistic: str = "matched filter, in standard deviations of the noise"
 
 
 class Uploads(Protocol):
@@ -180,24 +183,20 @@ class SlotGame:
 
     def play(self, trials: int, advance: Advance) -> Observations:
         """Both worlds, ``trials`` times."""
-        worlds = [
-            [Streams(self.streams.torch_seed(f"trial/{world}", 0, trial)) for trial in range(trials)]
-            for world in (0, 1)
-        ]
-        receivers = [[receiver(self.uplink, streams) for streams in world] for world in worlds]
+        secrets = [Streams(self.streams.torch_seed("trial", 0, trial)) for trial in range(trials)]
+        receivers = [receiver(self.uplink, streams) for streams in secrets]
         rounds = self.slots.rounds
         seen = np.zeros((2, trials, len(rounds)))
-        there = np.zeros((2, trials, len(rounds)), dtype=np.bool_)
+        there = np.zeros((trials, len(rounds)), dtype=np.bool_)
         shift = np.zeros(len(rounds))
         for event, round_index in enumerate(rounds):
             direction, shift[event] = self._signal(round_index)
             for world, sign in enumerate(self._signs()):
                 block = self.uploads.of(round_index, sign, trials)
                 for trial in range(trials):
-                    slot = self.slots.drawn(round_index, worlds[world][trial])
-                    heard = receive(receivers[world][trial], slot, block, trial)
-                    seen[world, trial, event] = direction @ heard
-                    there[world, trial, event] = slot.position is not None
+                    slot = self.slots.drawn(round_index, secrets[trial])
+                    seen[world, trial, event] = direction @ receive(receivers[trial], slot, block, trial)
+                    there[trial, event] = slot.position is not None
             advance(1 / len(rounds))
         return Observations(seen[0], seen[1], shift, self.exchange, self.sample_rate, there, self.gaussian)
 

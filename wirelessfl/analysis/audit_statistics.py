@@ -41,43 +41,44 @@ class ShiftBound:
     lower: float
 
 
-def shift_bound(values: Values, amplitude: Values, group: NDArray[np.int8], alpha: float) -> ShiftBound:
-    """Lower confidence bound for f/σ, where values are N(f a/2 · group, σ²) up to an offset common to all groups.
+def shift_bound(
+    plus: Values, minus: Values, amplitude: Values, included: NDArray[np.bool_], alpha: float
+) -> ShiftBound:
+    """Lower confidence bound for f/σ, where outputs have variance σ² and the canary moves their mean by a f.
 
-    With probability 1 − α/2 the standard deviation is below σ_hi = s √(ν/χ²_{α/2}(ν)), and with probability 1 − α/2 the
-    estimated distance exceeds the true one by at most z_{1−α/2} standard errors; both hold at 1 − α, and then
-    f/σ >= f̂/σ_hi − z √(1/A₊ + 1/A₋), A the sums of squared amplitudes. With amplitude 1 and n values on either side
-    this is PRIVACY.md's μ̂ − z √(2/n) with the variance estimated as well.
+    Outputs come in pairs from the two worlds, each normal and independent of other pairs. Within a pair they may depend
+    on each other: under the same noise their difference is exact, and the error of its mean is that of what is left to
+    vary, where independent worlds would have √(2/n). With probability 1 − α/2 the mean difference exceeds the true one
+    by at most t_{1−α/2} standard errors, and with probability 1 − α/2 the standard deviation is below
+    s √(ν/χ²_{α/2}(ν)); both hold at 1 − α.
 
     Args:
-        values: (N,) outputs.
+        plus: (N,) outputs in the world with the canary.
+        minus: (N,) their partners in the world with its opposite, or without it.
         amplitude: (N,) a, by how much more or less than others each is moved.
-        group: (N,) 1 and −1 for the two worlds; 0 for values that are noise alone and only tell its size.
+        included: (N,) which of them it moves; the others tell the size of the noise alone.
         alpha: the probability to be wrong.
 
     Raises:
-        ValueError: if one of the worlds has no value, or there are too few to estimate a variance.
+        ValueError: if it moves fewer than two.
     """
-    total_square, degrees = 0.0, len(values)
-    means, sums = {}, {}
-    for name in (1, -1, 0):
-        here = group == name
-        if not here.any():
-            continue
-        sums[name] = float(np.sum(amplitude[here] ** 2))
-        means[name] = float(np.sum(amplitude[here] * values[here])) / sums[name]
-        total_square += float(np.sum((values[here] - means[name] * amplitude[here]) ** 2))
-        degrees -= 1
-    if 1 not in means or -1 not in means or degrees < 1:
-        raise ValueError(f"found {len(values)} values, too few to compare the two worlds")
-    distance = means[1] - means[-1]
-    deviation = math.sqrt(total_square / degrees)
+    if np.count_nonzero(included) < 2:
+        raise ValueError(f"the canary is in {np.count_nonzero(included)} events; to measure it takes at least 2")
+    moved = np.where(included, amplitude, 0.0)
+    power, degrees = float(moved @ moved), len(plus) - 1
+    if power == 0:
+        return ShiftBound(0.0, 0.0)
+    # What a regression on the amplitude leaves is noise; the larger of both worlds' is taken.
+    left = [world - moved * (moved @ world) / power for world in (plus, minus)]
+    deviation = math.sqrt(max(float(noise @ noise) for noise in left) / degrees)
+    distance = float(moved @ (plus - minus)) / power
     if deviation <= ROUNDING * abs(distance):
         certain = math.inf if distance > 0 else 0.0
         return ShiftBound(certain, certain)
+    pairs = (left[0] - left[1])[included]
+    error = math.sqrt(float(pairs @ pairs) / (len(pairs) - 1) / power) * float(stats.t.isf(alpha / 2, len(pairs) - 1))
     largest = deviation * math.sqrt(degrees / float(stats.chi2.ppf(alpha / 2, degrees)))
-    error = float(stats.norm.isf(alpha / 2)) * math.sqrt(1 / sums[1] + 1 / sums[-1])
-    return ShiftBound(distance / deviation, max(0.0, distance / largest - error))
+    return ShiftBound(distance / deviation, max(0.0, (distance - error) / largest))
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,12 @@ def threshold_bound(with_canary: Values, without: Values, delta: float, alpha: f
     threshold = candidates[best[len(best) // 2]]
     judged = bound_at(np.array([threshold]), with_canary[half:], without[half:])
     return ThresholdBound(float(threshold), *(float(value[0]) for value in judged))
+
+
+def epsilon_shown_without_error(trials: int, alpha: float) -> float:
+    """What ``threshold_bound`` would show of so many trials, half of them judged, if no guess were wrong."""
+    rate = clopper_pearson_upper(np.zeros(1, dtype=np.int64), trials - trials // 2, alpha / 2)
+    return float(epsilon_of_errors(rate, rate, 0.0)[0])
 
 
 def plain_epsilon(gdp_mu: float, delta: float) -> float:

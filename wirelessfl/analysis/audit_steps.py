@@ -160,7 +160,7 @@ class TrainedUploads:
     Attributes:
         client: the client.
         random: whether its training is random, so that every trial needs one of its own.
-        memory: what clipping remembers from round to round, for each sign.
+        memory: what clipping remembers from round to round, for each sign and first row.
     """
 
     client: CanaryClient
@@ -171,10 +171,9 @@ class TrainedUploads:
         """See ``Uploads.of``."""
         blocks = []
         for rows in _chunks(trials if self.random else 1, self.client.dimension):
-            names = 2 * rows + (sign == 1)
             memory = self.memory.setdefault((sign, int(rows[0])), {})
-            batches = self.client.batches(round_index, names)
-            blocks.append(self.client.train(round_index, names, batches, sign, memory)[0])
+            batches = self.client.batches(round_index, rows)
+            blocks.append(self.client.train(round_index, rows, batches, sign, memory)[0])
         return CohortBlock(
             positions=np.arange(sum(len(block.positions) for block in blocks), dtype=np.int64),
             updates=torch.cat([block.updates for block in blocks]),
@@ -210,19 +209,20 @@ class StepGame:
                 worlds[-1].append(self._hear(rows, sign, direction))
                 advance(len(rows) / (2 * trials))
         seen = np.stack([np.concatenate([heard.seen for heard in world]) for world in worlds])
-        included = np.stack([np.concatenate([heard.included for heard in world]) for world in worlds])
+        included = np.concatenate([heard.included for heard in worlds[0]])
         shift = size * worlds[0][0].clearness
         if self.unproven:
-            seen, included = np.abs(seen - seen[:, :, :1]).max(axis=2, keepdims=True), included[:, :, :1]
-            return Observations(seen[0], seen[1], np.ones(1), self.exchange, 1.0, included, gaussian=False)
+            seen, included = np.abs(seen - seen[:, :, :1]).max(axis=2, keepdims=True), included[:, :1]
+            words = "largest change in the size of the noise, as a logarithm"
+            return Observations(seen[0], seen[1], np.ones(1), self.exchange, 1.0, included, False, words)
         if not self.client.secret_batches:
-            taken = included[0, 0]
-            seen, shift, included = seen[:, :, taken], shift[taken], included[:, :, taken]
+            taken = included[0]
+            seen, shift, included = seen[:, :, taken], shift[taken], included[:, taken]
         return Observations(seen[0], seen[1], shift, self.exchange, self.client.sample_rate, included, gaussian=True)
 
     def _hear(self, trials: NDArray[np.int64], sign: int, direction: Tensor) -> _Heard:
         """All steps of all rounds; the first row of each crowd holds the canary."""
-        rows = 2 * (trials[:, None] * self.crowd + np.arange(self.crowd)).ravel() + (sign == 1)
+        rows = (trials[:, None] * self.crowd + np.arange(self.crowd)).ravel()
         holds = np.arange(len(rows)) % self.crowd == 0
         memory: TransformState = {}
         seen, included, clearness = [], [], []
