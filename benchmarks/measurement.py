@@ -24,11 +24,13 @@ class Sample:
 
     Attributes:
         value: in the unit of the case.
+        cpu_seconds: of the processor for one round, all threads together; NaN where it was not measured.
         loss: of the trained model on all training samples; NaN where nothing is trained.
         memory_mib: largest resident memory of the process; NaN where it had no process of its own.
     """
 
     value: float
+    cpu_seconds: float = math.nan
     loss: float = math.nan
     memory_mib: float = math.nan
 
@@ -100,8 +102,13 @@ class Row:
         return max(sample.memory_mib for sample in self.samples)
 
     def ratio_to(self, other: Row) -> float:
-        """Median of the ratios run by run: both values of a pair were taken one after the other."""
+        """How often faster than the other: the median run by run, as a pair was taken one after the other."""
         return statistics.median(a / b for a, b in zip(self.values, other.values, strict=False))
+
+    def cpu_ratio_to(self, other: Row) -> float:
+        """The same by processor time, which counts neither the neighbours' work nor waiting for a disk."""
+        pairs = zip(self.samples, other.samples, strict=False)
+        return statistics.median(theirs.cpu_seconds / own.cpu_seconds for own, theirs in pairs)
 
 
 class Runner(Protocol):
@@ -156,7 +163,7 @@ def measure_in_turn(cases: Sequence[Case], runs: int, announce: Callable[[Row], 
     return rows
 
 
-def steady_rate(seconds: Iterable[float]) -> float:
-    """Rounds a second: the median round without the first, which warms caches up."""
+def steady(seconds: Iterable[float]) -> float:
+    """The median round without the first, which warms caches up."""
     first, *others = seconds
-    return 1.0 / statistics.median(others or [first])
+    return statistics.median(others or [first])

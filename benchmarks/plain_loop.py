@@ -7,7 +7,6 @@ clip norm, Gaussian noise on their sum, one client after the other. No part of t
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from benchmarks.recorded import RoundTimes
+from benchmarks.recorded import Clock, RoundTimes
 
 
 @dataclass(frozen=True)
@@ -65,18 +64,17 @@ def train_plainly(task: PlainTask, rounds: int, threads: int) -> RoundTimes:
     torch.set_num_threads(threads)
     model, clients = task.module(), len(task.inputs)
     train_client = _train if task.clip is None else _train_privately
-    seconds = []
+    clock = Clock()
     for _ in range(rounds):
-        started = time.perf_counter()
         total = {name: torch.zeros_like(value) for name, value in model.state_dict().items()}
         for client in range(clients):
             for name, value in train_client(model, task, client).state_dict().items():
                 total[name] += value
         model.load_state_dict({name: value / clients for name, value in total.items()})
-        seconds.append(time.perf_counter() - started)
+        clock.lap()
     with torch.no_grad():
         loss = nn.functional.cross_entropy(model(task.inputs.flatten(0, 1)), task.targets.flatten())
-    return RoundTimes(seconds, float(loss))
+    return clock.times(float(loss))
 
 
 def _train(model: nn.Module, task: PlainTask, client: int) -> nn.Module:

@@ -29,15 +29,40 @@ class RoundTimes:
 
     Attributes:
         seconds: of each round, from the end of the one before, trace and checkpoint on disk.
+        cpu_seconds: the same, of the processor, all threads together.
         loss: of the final model on all training samples; NaN where nothing is trained.
         clients: active in a round.
         trace_bytes: size of the trace.
     """
 
     seconds: list[float]
+    cpu_seconds: list[float]
     loss: float = math.nan
     clients: int = 0
     trace_bytes: int = 0
+
+
+class Clock:
+    """Wall and processor time between laps."""
+
+    def __init__(self) -> None:
+        """Begins now."""
+        self._readings: list[tuple[float, float]] = []
+        self.start()
+
+    def start(self) -> None:
+        """Forget everything and begin now."""
+        self._readings = []
+        self.lap()
+
+    def lap(self) -> None:
+        """A round is over."""
+        self._readings.append((time.perf_counter(), time.process_time()))
+
+    def times(self, loss: float = math.nan, clients: int = 0, trace_bytes: int = 0) -> RoundTimes:
+        """The laps as rounds."""
+        wall, cpu = np.diff(np.array(self._readings), axis=0).T.tolist() if len(self._readings) > 1 else ([], [])
+        return RoundTimes(wall, cpu, loss, clients, trace_bytes)
 
 
 @dataclass(frozen=True)
@@ -86,17 +111,16 @@ def time_shell(scenario: Scenario, threads: int) -> RoundTimes:
 
 def time_simulation(simulation: Simulation, scenario: Scenario) -> RoundTimes:
     """Run, with scenario, trace and checkpoint in a folder that is thrown away."""
-    ends: list[float] = []
+    clock = Clock()
     rounds: list[Round] = []
 
     def note(this: Round) -> None:
-        ends.append(time.perf_counter())
+        clock.lap()
         rounds[:] = [this]
 
     with tempfile.TemporaryDirectory(prefix="wirelessfl-bench-") as place, catch_interrupts() as interrupts:
         folder = RunFolder(Path(place))
-        started = time.perf_counter()
+        clock.start()
         record_run(simulation, folder, scenario, interrupts, note)
         trace_bytes = folder.trace.stat().st_size
-    seconds = np.diff([started, *ends]).tolist()
-    return RoundTimes(seconds, rounds[0].values["test_loss"], len(rounds[0].clients), trace_bytes)
+    return clock.times(rounds[0].values["test_loss"], len(rounds[0].clients), trace_bytes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -38,6 +39,8 @@ class Record:
         high: the largest.
         runs: number of samples.
         to_plain_loop: median over the runs of the ratio to the plain loop.
+        to_plain_loop_cpu: the same by processor time, for a machine that is shared.
+        cpu_seconds: of the processor for one round, all threads together, median.
         share_of_peak: of the machine's matrix products or copying, as measured in the same run.
         loss: of the trained model on all training samples.
         memory_mib: largest memory of the process.
@@ -53,6 +56,8 @@ class Record:
     high: float
     runs: int
     to_plain_loop: float
+    to_plain_loop_cpu: float
+    cpu_seconds: float
     share_of_peak: float
     loss: float
     memory_mib: float
@@ -84,6 +89,8 @@ def to_records(rows: Sequence[Row], machine: Sequence[Row]) -> list[Record]:
                 high=max(row.values),
                 runs=len(row.samples),
                 to_plain_loop=row.ratio_to(other) if other is not None and case.is_rate else math.nan,
+                to_plain_loop_cpu=row.cpu_ratio_to(other) if other is not None and case.is_rate else math.nan,
+                cpu_seconds=statistics.median(sample.cpu_seconds for sample in row.samples),
                 share_of_peak=row.median * case.work.amount / peak_of[case.work.resource] if case.work else math.nan,
                 loss=row.loss,
                 memory_mib=row.memory_mib,
@@ -133,7 +140,7 @@ def to_table(records: Sequence[Record]) -> Table:
     table.add_column("median", justify="right")
     table.add_column("low – high", justify="right")
     table.add_column("unit")
-    for heading in ("× plain", "of peak", "loss", "MiB", "runs"):
+    for heading in ("× plain", "CPU", "CPU s", "of peak", "loss", "MiB", "runs"):
         table.add_column(heading, justify="right")
     for before, record in zip([None, *records], records, strict=False):
         if before is not None and before.group != record.group:
@@ -145,6 +152,8 @@ def to_table(records: Sequence[Record]) -> Table:
             f"{number(record.low)} – {number(record.high)}" if record.runs > 1 else "",
             record.unit,
             number(record.to_plain_loop),
+            number(record.to_plain_loop_cpu),
+            number(record.cpu_seconds),
             "" if math.isnan(record.share_of_peak) else f"{record.share_of_peak:.0%}",
             number(record.loss),
             "" if math.isnan(record.memory_mib) else f"{record.memory_mib:.0f}",

@@ -7,12 +7,11 @@ trace and checkpoint. A curve ends where a round takes longer than ``LONGEST_ROU
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks.measurement import Case, Runner, Sample
+from benchmarks.measurement import Case, Runner, Sample, steady
 from benchmarks.recorded import time_scenario
 from benchmarks.shell import on_demand
 from wirelessfl.scenario import Scenario
@@ -64,10 +63,10 @@ class Curve:
         if point >= self.ends_before:
             return Sample(math.nan)
         times, memory_mib = self.runner(partial(time_scenario, self.scenario_at(point), self.threads))
-        seconds = statistics.median(times.seconds[1:])
+        seconds = steady(times.seconds)
         if seconds > LONGEST_ROUND_S:
             self.ends_before = point + 1
-        return Sample(seconds, memory_mib=memory_mib)
+        return Sample(seconds, steady(times.cpu_seconds), memory_mib=memory_mib)
 
 
 def scaling_cases(threads: int, runner: Runner, *, quick: bool) -> list[Case]:

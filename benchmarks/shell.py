@@ -6,15 +6,14 @@ and checkpoint. Also how long ``wirelessfl --help`` takes, which imports no more
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
 import time
 from functools import partial
 from typing import Any
 
-from benchmarks.measurement import Case, Runner, Sample
-from benchmarks.recorded import RoundTimes, time_scenario, time_shell
+from benchmarks.measurement import Case, Runner, Sample, steady
+from benchmarks.recorded import time_scenario, time_shell
 from benchmarks.workloads import WORKLOADS, Workload
 from wirelessfl.scenario import Scenario
 
@@ -69,7 +68,7 @@ def shell_cases(threads: int, runner: Runner, *, quick: bool) -> list[Case]:
 
 def _per_client(runner: Runner, scenario: Scenario, threads: int) -> Sample:
     times, memory_mib = runner(partial(time_shell, scenario, threads))
-    return Sample(1e6 * _steady_seconds(times) / times.clients, memory_mib=memory_mib)
+    return Sample(1e6 * steady(times.seconds) / times.clients, steady(times.cpu_seconds), memory_mib=memory_mib)
 
 
 def _share(runner: Runner, workload: Workload, threads: int) -> Sample:
@@ -77,11 +76,7 @@ def _share(runner: Runner, workload: Workload, threads: int) -> Sample:
     scenario = workload.scenario("over_the_air")
     whole, _ = runner(partial(time_scenario, scenario, threads))
     shell, _ = runner(partial(time_shell, scenario, threads))
-    return Sample(100 * _steady_seconds(shell) / _steady_seconds(whole))
-
-
-def _steady_seconds(times: RoundTimes) -> float:
-    return statistics.median(times.seconds[1:] or times.seconds)
+    return Sample(100 * steady(shell.seconds) / steady(whole.seconds), steady(shell.cpu_seconds))
 
 
 def _start_up() -> Sample:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import torch
 
-from benchmarks.measurement import PLAIN_LOOP, Case, Runner, Sample, Work, steady_rate
+from benchmarks.measurement import PLAIN_LOOP, Case, Runner, Sample, Work, steady
 from benchmarks.plain_loop import PlainTask, train_plainly
 from benchmarks.recorded import RoundTimes, time_scenario
 from wirelessfl.learning import Dataset, Examples
@@ -156,7 +156,7 @@ def run_plainly(workload: Workload, threads: int) -> RoundTimes:
 def rate(measured: tuple[RoundTimes, float]) -> Sample:
     """Rounds a second of what a runner gave."""
     times, memory_mib = measured
-    return Sample(steady_rate(times.seconds), times.loss, memory_mib)
+    return Sample(1.0 / steady(times.seconds), steady(times.cpu_seconds), times.loss, memory_mib)
 
 
 def workload_cases(threads: int, runner: Runner, *, quick: bool) -> list[Case]:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.machine import COPY, GEMM
-from benchmarks.measurement import Case, Row, Sample, measure_in_turn, steady_rate
+from benchmarks.measurement import Case, Row, Sample, measure_in_turn, steady
 from benchmarks.peers import peer_cases
 from benchmarks.plain_loop import _train_privately, train_plainly
 from benchmarks.recorded import RoundTimes, prepare, time_scenario, time_shell
@@ -113,16 +113,16 @@ def test_ratio_is_taken_pair_by_pair() -> None:
     assert ours.ratio_to(other) == 2.0  # not 4/4, the ratio of the medians
 
 
-def test_steady_rate_leaves_the_first_round_out() -> None:
-    assert steady_rate([9.0, 0.5, 0.25, 1.0]) == 2.0
-    assert steady_rate([4.0]) == 0.25
+def test_steady_leaves_the_first_round_out() -> None:
+    assert steady([9.0, 0.5, 0.25, 1.0]) == 0.5
+    assert steady([4.0]) == 4.0
 
 
 def test_a_curve_ends_where_it_gets_long() -> None:
     asked: list[int] = []
 
     def runner(work: object) -> tuple[object, float]:
-        return RoundTimes([0.0, 100.0]), math.nan
+        return RoundTimes([0.0, 100.0], [0.0, 1.0]), math.nan
 
     def scenario_at(point: int) -> object:
         asked.append(point)
@@ -148,7 +148,7 @@ def test_results_survive_their_file_and_are_merged_by_group(tmp_path: Path) -> N
     (again,) = read_csv(tmp_path / "x.csv")
     assert (again.group, again.case, again.median, again.runs) == (DIMENSION, "1000", 0.5, 1)
     assert math.isnan(again.to_plain_loop)
-    other = Record("W1", "c", "s", 1, 1, 1, 1, 1, 1, 1, 1, 1, "")
+    other = Record("W1", "c", "s", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "")
     assert merge([again, other], records) == [other, *records]
 
 

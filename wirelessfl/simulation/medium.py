@@ -19,26 +19,41 @@ from wirelessfl.trace import EventBatch, EventKind
 
 
 class EventLog:
-    """The events since the last drain; one call adds one row or many, at any one instant."""
+    """The events since the last drain, in plain lists: most come one at a time, for which arrays are slow."""
 
     def __init__(self) -> None:
         """An empty log."""
-        self._rows: list[tuple[int, EventKind, NDArray[np.int64], float]] = []
+        self._ticks: list[int] = []
+        self._nodes: list[int] = []
+        self._kinds: list[int] = []
+        self._bits: list[float] = []
 
-    def add(self, now: int, kind: EventKind, nodes: NDArray[np.int64], bits: float) -> None:
-        """Log ``kind`` at ``now`` ticks for an array of nodes."""
-        self._rows.append((now, kind, nodes, bits))
+    def add(self, now: int, kind: EventKind, node: int, bits: float) -> None:
+        """Log ``kind`` at ``now`` ticks for a node."""
+        self._ticks.append(now)
+        self._nodes.append(node)
+        self._kinds.append(kind)
+        self._bits.append(bits)
+
+    def add_all(self, now: int, kind: EventKind, nodes: NDArray[np.int64], bits: float) -> None:
+        """Log ``kind`` at ``now`` ticks for (n,) nodes, in their order."""
+        count = len(nodes)
+        self._ticks += [now] * count
+        self._nodes += nodes.tolist()
+        self._kinds += [kind] * count
+        self._bits += [bits] * count
 
     def drain(self) -> EventBatch:
         """All rows since the last drain, as columns."""
-        rows, self._rows = self._rows, []
-        lengths = [len(nodes) for _, _, nodes, _ in rows]
-        return EventBatch(
-            time=np.repeat([seconds(now) for now, _, _, _ in rows], lengths),
-            node=np.concatenate([nodes for _, _, nodes, _ in rows] or [np.zeros(0, dtype=np.int64)]),
-            kind=np.repeat(np.array([int(kind) for _, kind, _, _ in rows], dtype=np.uint8), lengths),
-            bits=np.repeat(np.array([bits for _, _, _, bits in rows], dtype=np.float64), lengths),
+        batch = EventBatch(
+            time=np.array([seconds(now) for now in self._ticks], dtype=np.float64),
+            node=np.array(self._nodes, dtype=np.int64),
+            kind=np.array(self._kinds, dtype=np.uint8),
+            bits=np.array(self._bits, dtype=np.float64),
         )
+        for column in (self._ticks, self._nodes, self._kinds, self._bits):
+            column.clear()
+        return batch
 
 
 class Medium:
@@ -58,8 +73,12 @@ class Medium:
 
     def note(self, kind: EventKind, nodes: int | NDArray[np.int64], bits: float = math.nan) -> None:
         """Write what happens now at a node, or at each of several, to the log."""
-        if self._log_events:
-            self.log.add(self.now, kind, np.atleast_1d(np.asarray(nodes, dtype=np.int64)), bits)
+        if not self._log_events:
+            return
+        if isinstance(nodes, np.ndarray):
+            self.log.add_all(self.now, kind, nodes, bits)
+        else:
+            self.log.add(self.now, kind, nodes, bits)
 
     def listen(self, deliver: Callable[[Message], None]) -> None:
         """Name the server's inbox."""
