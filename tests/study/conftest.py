@@ -5,14 +5,21 @@ from __future__ import annotations
 import pytest
 
 from tests.study.studies import InlineWorkers, design
+from wirelessfl import api
 from wirelessfl.study import Study, run_study, runner
+
+
+def work_inline(patch: pytest.MonkeyPatch, workers: InlineWorkers) -> None:
+    """Have studies computed in this process, without the picture of each run, which takes longer than these runs."""
+    patch.setattr(runner, "_workers", lambda *_: workers)
+    patch.setattr(api, "draw_summary", lambda *_: None)
 
 
 @pytest.fixture
 def inline(monkeypatch: pytest.MonkeyPatch) -> InlineWorkers:
     """Workers inside this process, for everything that is not about processes."""
     workers = InlineWorkers()
-    monkeypatch.setattr(runner, "_workers", lambda *_: workers)
+    work_inline(monkeypatch, workers)
     return workers
 
 
@@ -22,5 +29,5 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Study:
     folder = tmp_path_factory.mktemp("finished")
     plan = design(folder, grid={"uplink.snr_db": [0, 10], "clients.count": [3, 6]}, seeds=2)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "_workers", lambda *_: InlineWorkers())
+        work_inline(patch, InlineWorkers())
         return run_study(plan, folder / "out", threads=1)
