@@ -86,6 +86,17 @@ def test_the_trace_opens_in_xarray(finished: wfl.Result) -> None:
         assert list(file["model/round"][()]) == [2, 4, 4] or list(file["model/round"][()]) == [2, 4]
 
 
+def test_a_result_as_a_table_and_in_a_notebook(finished: wfl.Result) -> None:
+    table = finished.to_dataframe()
+    assert table.index.name == "round" and table.index.tolist() == [1, 2, 3, 4]
+    assert table["test_accuracy"].iloc[-1] == finished.summary["test_accuracy"]
+    assert "channel_re" not in table and "jammer_gain" in table
+    shown = finished._repr_html_()
+    assert f"{finished.summary['test_accuracy']:.1%}" in shown and "data:image/png;base64," in shown
+    named = wfl.Result(finished.folder, {**finished.summary, "name": "<b>"})
+    assert "&lt;b&gt;" in named._repr_html_() and "<b>" not in named._repr_html_()
+
+
 def test_the_recorded_plan_repeats_bit_for_bit(finished: wfl.Result, tmp_path: Path) -> None:
     again = wfl.simulate(JAMMED, tmp_path / "again", device="cpu", threads=1)
     assert_same_trace(finished.trace, again.trace)

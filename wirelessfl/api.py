@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +21,7 @@ from wirelessfl.trace import TraceWriter, open_trace
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
     import xarray as xr
     from numpy.typing import NDArray
 
@@ -54,6 +57,32 @@ class Result:
     def dataset(self) -> xr.Dataset:
         """The trace, opened."""
         return open_trace(self.trace)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """One row a round, indexed by ``round``: every variable of the trace that has one value a round."""
+        with open_trace(self.trace) as trace:
+            names = [name for name, variable in trace.data_vars.items() if variable.dims == ("round",)]
+            return trace[names].to_dataframe()
+
+    def _repr_html_(self) -> str:
+        """The numbers that count and the picture, for notebooks."""
+        summary = self.summary
+        at = f"at δ = {summary['delta']:g}"
+        rows = {
+            "rounds": f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard",
+            "test accuracy": f"{summary['test_accuracy']:.1%}, loss {summary['test_loss']:.4g}",
+            "ε published": f"{summary['epsilon_published']:.4g} {at}",
+            "ε accounted": f"{summary['epsilon_accounted']:.4g} {at}",
+            "simulated time": f"{summary['sim_time']:.4g} s, on the air {summary['airtime']:.4g} s",
+            "trace": str(self.trace),
+        }
+        body = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items())
+        caption = html.escape(f"{summary['name']}, seed {summary['seed']} ({summary['status']})")
+        table = f"<table><caption>{caption}</caption><tbody>{body}</tbody></table>"
+        if not self.picture.exists():
+            return table
+        picture = base64.b64encode(self.picture.read_bytes()).decode()
+        return f'{table}<img alt="{caption}" width="400" src="data:image/png;base64,{picture}">'
 
 
 def simulate(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.trace import Variable, open_trace, read_group
-from wirelessfl.trace.schema import EVENTS, MODEL, PRIVACY, ROOT, Group
+from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, ROOT, Group
 from wirelessfl.trace.storage import trace_errors
 
 if TYPE_CHECKING:
@@ -86,7 +86,9 @@ def compare_traces(found: Path, expected: Path, first: int, last: int) -> Compar
     if theirs.sizes["round"] == 0 or theirs["round"].values[-1] < last:
         return Comparison(1, Difference("number of rounds", "", ours.sizes["round"], theirs.sizes["round"]))
     columns = _per_round(ROOT, ours, theirs, first, last)
-    columns += _per_round(PRIVACY, read_group(found, "privacy"), read_group(expected, "privacy"), first, last)
+    for group in GROUPS:
+        if group not in (ROOT, EVENTS, MODEL):
+            columns += _per_round(group, read_group(found, group.path), read_group(expected, group.path), first, last)
     columns += _events(found, expected, ours, theirs, first, last)
     columns += _models(found, expected, first, last)
     numbers = sum(column.found.size for column in columns)
@@ -137,21 +139,21 @@ def _differing(found: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]
 
 
 def _per_round(group: Group, ours: xr.Dataset, theirs: xr.Dataset, first: int, last: int) -> list[_Column]:
-    """Every variable over rounds, or over rounds and slots, of one group."""
+    """Every variable of one group that has a row a round; wall time is left out."""
     rounds = np.arange(first, last + 1)
     ours, theirs = ours.sel(round=rounds), theirs.sel(round=rounds)
     width = max(ours.sizes.get("slot", 0), theirs.sizes.get("slot", 0))
-    clients = None
-    if "client_id" in ours:
-        clients = _widened(ours["client_id"].values, width, -1)
-    columns = [
-        _Column(_named(group, variable), rounds, ours[variable.name].values, theirs[variable.name].values)
-        for variable in group.of("round")
-        if variable.name != OF_THE_CLOCK
-    ]
-    for variable in group.of("round", "slot"):
-        found, expected = (_widened(side[variable.name].values, width, variable.fill) for side in (ours, theirs))
-        columns.append(_Column(_named(group, variable), rounds, found, expected, clients))
+    clients = _widened(ours["client_id"].values, width, -1) if "client_id" in ours else None
+    columns = []
+    for variable in group.variables:
+        if variable.dims[0] != "round" or variable.name == OF_THE_CLOCK:
+            continue
+        found, expected = ours[variable.name].values, theirs[variable.name].values
+        if variable.dims == ("round", "slot"):
+            pair = [_widened(values, width, variable.fill) for values in (found, expected)]
+            columns.append(_Column(_named(group, variable), rounds, pair[0], pair[1], clients))
+        else:
+            columns.append(_Column(_named(group, variable), rounds, found, expected))
     return columns
 
 

@@ -22,7 +22,7 @@ from wirelessfl.scenario import Resolved, Scenario, differing_keys, resolve_docu
 from wirelessfl.scenario.overrides import read_overrides
 from wirelessfl.scenario.yamltree import parse_yaml
 from wirelessfl.simulation import Simulation, build_simulation
-from wirelessfl.simulation.faults import AvailabilityModel
+from wirelessfl.simulation.availability import AvailabilityModel
 from wirelessfl.simulation.network import Channels, ChannelSource, JammerLink, Network
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.timing import Timing
@@ -114,18 +114,18 @@ class RecordedNetwork(Network):
     """The network whose external jammer has the recorded channel.
 
     Attributes:
-        jammer_channel: h_CJ by round.
+        jammer_links: channel h_CJ and path gain β_CJ by round.
     """
 
-    jammer_channel: Mapping[int, complex]
+    jammer_links: Mapping[int, tuple[complex, float]]
 
     def jammer_link(self, moment: Moment) -> JammerLink:
         """The recorded channel with the estimation error of the scenario's law; a trace does not hold the estimate."""
         drawn = super().jammer_link(moment)
-        recorded = self.jammer_channel.get(moment.round_index, drawn.channel)
-        if recorded == drawn.channel:
-            return drawn
-        return JammerLink(recorded, recorded + (drawn.estimate - drawn.channel))
+        channel, path_gain = self.jammer_links.get(moment.round_index, (drawn.channel, drawn.path_gain))
+        if channel == drawn.channel:
+            return replace(drawn, path_gain=path_gain)
+        return JammerLink(channel, channel + (drawn.estimate - drawn.channel), path_gain)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,7 +241,7 @@ def under_recorded_conditions(
             **_fields(parts.network),
             "clients": RecordedSource(**_fields(parts.network.clients), table=channels, coverage=coverage),
         },
-        jammer_channel=_jammer_channel(recording.scenario, trace),
+        jammer_links=_jammer_links(recording.scenario, trace),
     )
     availability = RecordedAvailability(SlotTable(trace, ("status",)), parts.faults.availability)
     timing = parts.timing
@@ -258,14 +258,16 @@ def under_recorded_conditions(
     return simulation
 
 
-def _jammer_channel(scenario: Scenario, trace: xr.Dataset) -> dict[int, complex]:
-    """The channel of an external jammer by round; a client that jams has its own, which is recorded as that."""
+def _jammer_links(scenario: Scenario, trace: xr.Dataset) -> dict[int, tuple[complex, float]]:
+    """The links of an external jammer by round; a client that jams has its own, which is recorded as that."""
     jammer = getattr(scenario.uplink, "jammer", None)
     if jammer is None or jammer.role != "external":
         return {}
     channel = trace["jammer_channel_re"].values + 1j * trace["jammer_channel_im"].values
-    known = ~np.isnan(channel)
-    return dict(zip(trace["round"].values[known].tolist(), channel[known].tolist(), strict=True))
+    path_gain = trace["jammer_path_gain"].values
+    known = np.isfinite(channel) & np.isfinite(path_gain)
+    links = zip(channel[known].tolist(), path_gain[known].tolist(), strict=True)
+    return dict(zip(trace["round"].values[known].tolist(), links, strict=True))
 
 
 def _fields(value: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from wirelessfl.scenario.geography import Tr38901PathLoss
 if TYPE_CHECKING:
     import xarray as xr
 
-KOLMOGOROV_1_PERCENT = 1.628
+KOLMOGOROV_1_PERCENT = 1.6276
 """Kolmogorov's distance times √n exceeds it in one of a hundred samples of the law (n large)."""
 
 

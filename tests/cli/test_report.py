@@ -1,0 +1,32 @@
+"""``wirelessfl report``: what it prints and its exit codes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from click.testing import CliRunner
+
+import wirelessfl as wfl
+from tests.simulation.scenarios import small
+from wirelessfl.cli import main
+
+
+def test_a_page_over_a_run(tmp_path: Path) -> None:
+    trace = wfl.simulate(small(rounds=1), tmp_path / "x", device="cpu", threads=1).trace
+    page = tmp_path / "page.html"
+    result = CliRunner().invoke(main, ["report", str(trace), "--out", str(page)])
+    assert result.exit_code == 0, result.stderr
+    assert str(page) in result.stdout
+    assert "small, seed 11" in page.read_text(encoding="utf-8")
+
+
+def test_refusals_are_one_message(tmp_path: Path) -> None:
+    trace = wfl.simulate(small(rounds=1), tmp_path / "x", device="cpu", threads=1).trace
+    for arguments, words in (
+        ([str(trace), "--out", str(tmp_path / "nowhere" / "page.html")], "does not exist"),
+        ([str(tmp_path / "nothing")], "not found"),
+        ([], "PATH"),
+    ):
+        result = CliRunner().invoke(main, ["report", *arguments])
+        assert result.exit_code == 2 and result.stdout == ""
+        assert words in result.stderr and "Traceback" not in result.stderr
