@@ -265,6 +265,14 @@ def test_sample_space_is_another_form_of_the_same(sampling: Sampling, hidden: in
     np.testing.assert_allclose(found[1].train_loss, found[0].train_loss, rtol=1e-10)
 
 
+def test_own_inputs_are_gathered_or_seen_in_place() -> None:
+    training = LocalTraining(SGD(), 0.1, batch_size=8, epochs=1)
+    for sizes, in_place in (([4, 4, 4], True), ([4, 3, 2], False)):
+        data = block_data(RandomPopulation(np.array(sizes), (2, 3), CLASSES), training)
+        assert torch.equal(data.own_inputs(), data.inputs[data.own_rows])
+        assert (data.own_inputs().data_ptr() == data.inputs.data_ptr()) == in_place
+
+
 def test_sample_space_fits_linear_first_layers_only_and_is_chosen_where_samples_are_few() -> None:
     assert SampleSpace.fits(program_of(make(lambda: mlp((40,), CLASSES), (40,))))
     assert not SampleSpace.fits(program_of(make(*LAYERS["pools"])))

@@ -76,6 +76,14 @@ class BlockData:
         """The number of clients k."""
         return len(self.own_rows)
 
+    def own_inputs(self) -> Tensor:
+        """(k, n_max, *feature) the samples of each client; a view where they lie in memory one after the other."""
+        rows = self.own_rows.flatten()
+        first = int(rows[0])
+        if not torch.equal(rows, torch.arange(first, first + len(rows), device=rows.device)):
+            return self.inputs_at(self.own_rows)
+        return self.inputs[first : first + len(rows)].view(*self.own_rows.shape, *self.inputs.shape[1:])
+
     def inputs_at(self, rows: Tensor) -> Tensor:
         """(a, b, *feature) the samples in ``rows`` (a, b)."""
         flat = self.inputs.index_select(0, rows.flatten())

@@ -105,7 +105,7 @@ class SampleSpace:
         """The local models of a block at the global model ``start`` (d,)."""
         outputs, features = self.weight.shape
         first_weight, rest = start[: self.weight.size], start[self.weight.size :]
-        inputs = data.inputs_at(data.own_rows).flatten(2)
+        inputs = data.own_inputs().flatten(2)
         base = inputs.flatten(0, 1) @ first_weight.view(outputs, features).T
         gram = torch.bmm(inputs, inputs.transpose(1, 2)).flatten(0, 1) if len(data.batches) > 1 else None
         coefficients = Slot(0, (inputs.shape[1], outputs), matrix=0)
