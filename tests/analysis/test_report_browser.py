@@ -52,10 +52,10 @@ def test_nothing_is_loaded(browser: Any) -> None:
 def test_every_figure_is_seen(browser: Any) -> None:
     boxes = browser.execute_script(
         "return [...document.querySelectorAll('figure svg')].map((svg) => { const box = svg.getBoundingClientRect();"
-        " return [box.width, box.height, svg.querySelectorAll('path').length] })"
+        " return [box.width, box.height, svg.querySelectorAll('path, use, image, text').length] })"
     )
     assert len(boxes) == 6
-    assert all(width > 300 and height > 100 and paths > 10 for width, height, paths in boxes)
+    assert all(width > 300 and height > 100 and marks > 20 for width, height, marks in boxes)
 
 
 def column(browser: Any, number: int) -> list[float]:
