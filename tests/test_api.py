@@ -56,10 +56,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> wfl.Result:
 
 def test_the_files_of_a_run(finished: wfl.Result) -> None:
     names = {path.name for path in finished.folder.iterdir()}
-    assert names == {"trace.h5", "checkpoint.bin", "scenario.yaml", "summary.json", "summary.png"}
+    assert names == {"trace.h5", "checkpoint.bin", "scenario.yaml", "summary.json", "summary.png", "timeline.png"}
     assert (finished.folder / "scenario.yaml").read_text(encoding="utf-8") == dump_scenario(JAMMED)
     assert wfl.load_scenario(finished.folder / "scenario.yaml") == JAMMED
     assert finished.picture.read_bytes().startswith(b"\x89PNG")
+    assert finished.timeline.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_summary_says_what_the_trace_says(finished: wfl.Result) -> None:

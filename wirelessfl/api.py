@@ -16,8 +16,8 @@ from wirelessfl.errors import RunInterrupted
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, load_scenario
-from wirelessfl.summary import draw_summary, summarise
-from wirelessfl.trace import TraceWriter, open_trace
+from wirelessfl.summary import draw_summary, draw_timeline, summarise
+from wirelessfl.trace import TraceWriter, open_trace, read_group
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,6 +52,11 @@ class Result:
     def picture(self) -> Path:
         """The summary figure."""
         return self.folder / "summary.png"
+
+    @property
+    def timeline(self) -> Path:
+        """The figure of who did what, over simulated time."""
+        return self.folder / "timeline.png"
 
     @cached_property
     def dataset(self) -> xr.Dataset:
@@ -95,7 +100,7 @@ def simulate(
     overwrite: bool = False,
     on_round: Callable[[Round], None] | None = None,
 ) -> Result:
-    """Run a scenario and write its trace, resolved scenario, summary and picture.
+    """Run a scenario and write its trace, resolved scenario, summary and pictures.
 
     Args:
         scenario: what to simulate.
@@ -199,11 +204,12 @@ def _run(
 
 
 def _result(folder: RunFolder) -> Result:
-    """The numbers and the picture of a finished run, from its trace alone."""
+    """The numbers and the pictures of a finished run, from its trace alone."""
     with open_trace(folder.trace) as trace:
         summary = summarise(trace, json.loads(trace.attrs["why_different"]))
         folder.write_summary(summary)
         draw_summary(trace, folder.picture)
+        draw_timeline(trace, read_group(folder.trace, "events"), folder.timeline)
     return Result(folder.path, summary)
 
 

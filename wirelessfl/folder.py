@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RunFolder:
-    """trace.h5, checkpoint.bin, scenario.yaml, summary.json and summary.png of one run."""
+    """trace.h5, checkpoint.bin, scenario.yaml, summary.json, summary.png and timeline.png of one run."""
 
     def __init__(self, path: Path) -> None:
         """The folder at ``path``, which need not exist yet."""
@@ -26,6 +26,7 @@ class RunFolder:
         self.scenario = path / "scenario.yaml"
         self.summary = path / "summary.json"
         self.picture = path / "summary.png"
+        self.timeline = path / "timeline.png"
 
     def holds_trace(self) -> bool:
         """Whether a run lies here already."""
@@ -51,7 +52,7 @@ class RunFolder:
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            for file in (self.trace, self.checkpoint, self.scenario, self.summary, self.picture):
+            for file in (self.trace, self.checkpoint, self.scenario, self.summary, self.picture, self.timeline):
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error

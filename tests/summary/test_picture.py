@@ -20,6 +20,19 @@ CASES: dict[str, dict[str, Any]] = {
     "watts": {"uplink": {"kind": "over_the_air", "tx_power_dbm": 10.0}},
     "nobody": {"faults__availability": {"p": 0.0}},
     "one round": {"rounds": 1},
+    "no events": {"trace__events": False},
+    "many clients": {"clients__count": 210, "data__limit": 240},
+    "everything goes wrong": {
+        "faults": {
+            "availability": {"model": "gilbert_elliott"},
+            "crash_rate_per_s": 20.0,
+            "fade_threshold": 0.3,
+            "jammer_failure": 0.5,
+            "server_restart": {"p": 0.3, "downtime_s": 0.01},
+        },
+        "timing__deadline_s": 0.016,
+        "uplink__jammer": {"epsilon": 1.0},
+    },
     "seldom evaluated": {"evaluate__every": 3},
     "static": {"channel__fading": {"model": "static"}},
 }
@@ -29,6 +42,7 @@ CASES: dict[str, dict[str, Any]] = {
 def test_every_kind_of_run_has_a_picture(name: str, tmp_path: Path) -> None:
     result = wfl.simulate(small(**CASES[name]), tmp_path / "run", device="cpu")
     assert result.picture.stat().st_size > 20_000
+    assert result.timeline.stat().st_size > 20_000
 
 
 def test_last_finite() -> None:

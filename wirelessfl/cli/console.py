@@ -76,7 +76,7 @@ def progress_line(rounds: int, *, quiet: bool) -> Iterator[Callable[[Round], Non
 
 def print_result(result: Result) -> None:
     """The summary of a run as a table on stdout, and where its files lie."""
-    print_summary(result.summary, {"trace": result.trace, "picture": result.picture})
+    print_summary(result.summary, {"trace": result.trace, "picture": result.picture, "timeline": result.timeline})
 
 
 def print_summary(summary: Mapping[str, Any], files: Mapping[str, Path]) -> None:

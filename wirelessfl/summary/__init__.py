@@ -1,8 +1,9 @@
-"""What a finished (or interrupted) run has to say: numbers and a picture, read from its trace alone."""
+"""What a finished (or interrupted) run has to say: numbers and pictures, read from its trace alone."""
 
 from __future__ import annotations
 
 from wirelessfl.summary.numbers import summarise, to_json
 from wirelessfl.summary.picture import draw_summary
+from wirelessfl.summary.timeline import draw_timeline
 
-__all__ = ["draw_summary", "summarise", "to_json"]
+__all__ = ["draw_summary", "draw_timeline", "summarise", "to_json"]

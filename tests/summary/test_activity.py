@@ -1,0 +1,93 @@
+"""What nodes did from when to when, from hand-written events and from runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from tests.simulation.scenarios import run, small
+from wirelessfl.summary.activity import Mark, Stretch, activities
+from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventBatch, EventKind, Status
+
+E = EventKind
+
+
+def table(*rows: tuple[float, int, EventKind]) -> xr.Dataset:
+    time, node, kind = zip(*rows, strict=True)
+    return xr.Dataset(
+        {name: ("event", list(values)) for name, values in (("time", time), ("node", node), ("kind", kind))}
+    )
+
+
+def of(batch: EventBatch) -> xr.Dataset:
+    return xr.Dataset({name: ("event", np.asarray(getattr(batch, name))) for name in ("time", "node", "kind")})
+
+
+def test_a_round_over_the_air_by_hand() -> None:
+    events = table(
+        (0.0, 4, E.UNAVAILABLE),
+        (0.0, SERVER_NODE, E.BROADCAST),
+        (1.0, 0, E.COMPUTE_START),
+        (1.0, 1, E.COMPUTE_START),
+        (1.0, 2, E.COMPUTE_START),
+        (1.0, 3, E.COMPUTE_START),
+        (2.0, 0, E.COMPUTE_END),
+        (2.5, 1, E.CRASH),
+        (3.0, 3, E.COMPUTE_END),
+        (4.0, 2, E.LATE),
+        (4.0, 0, E.TRANSMIT),
+        (4.0, 3, E.DEEP_FADE),
+        (4.0, JAMMER_NODE, E.JAM),
+        (5.0, SERVER_NODE, E.SUPERPOSE),
+        (5.0, SERVER_NODE, E.AGGREGATE),
+        (5.0, SERVER_NODE, E.EVALUATE),
+    )
+    stretches, marks = activities(events)
+    assert set(stretches) == {
+        Stretch(SERVER_NODE, "broadcasts", 0.0, 1.0),
+        Stretch(0, "trains", 1.0, 2.0),
+        Stretch(0, "waits", 2.0, 4.0),
+        Stretch(0, "sends", 4.0, 5.0),
+        Stretch(1, "trains", 1.0, 2.5),
+        Stretch(2, "trains", 1.0, 4.0),
+        Stretch(3, "trains", 1.0, 3.0),
+        Stretch(3, "waits", 3.0, 4.0),
+        Stretch(JAMMER_NODE, "jams", 4.0, 5.0),
+    }
+    assert marks == [
+        Mark(4, E.UNAVAILABLE, 0.0),
+        Mark(1, E.CRASH, 2.5),
+        Mark(2, E.LATE, 4.0),
+        Mark(3, E.DEEP_FADE, 4.0),
+    ]
+
+
+@pytest.mark.parametrize("uplink", ["over_the_air", "ideal", "digital", "secure_aggregation"])
+def test_training_lasts_as_long_as_the_trace_says(uplink: str) -> None:
+    scenario = small(uplink={"kind": uplink}, timing__deadline_s=5.0, rounds=2)
+    _, rounds, events = run(scenario)
+    for this, batch in zip(rounds, events, strict=True):
+        stretches, _ = activities(of(batch))
+        trained = {s.node: s.end - s.begin for s in stretches if s.doing == "trains"}
+        done = this.with_status(Status.PARTICIPATED)
+        for position in done.tolist():
+            assert trained[position] == pytest.approx(this.slots["compute_time"][position], abs=2e-12)
+
+
+def test_sending_over_the_air_lasts_as_long_as_the_slot() -> None:
+    _, rounds, events = run(small(uplink__jammer={"epsilon": 1.0}))
+    for this, batch in zip(rounds, events, strict=True):
+        stretches, _ = activities(of(batch))
+        for doing, count in (("sends", 6), ("jams", 1)):
+            lengths = [s.end - s.begin for s in stretches if s.doing == doing]
+            assert lengths == [pytest.approx(this.values["airtime"], abs=2e-12)] * count
+
+
+def test_digital_sending_lasts_as_long_as_the_upload() -> None:
+    _, rounds, events = run(small(uplink={"kind": "digital"}, rounds=1))
+    stretches, _ = activities(of(events[0]))
+    sent = {s.node: s.end - s.begin for s in stretches if s.doing == "sends"}
+    for node, length in sent.items():
+        assert length == pytest.approx(rounds[0].slots["tx_time"][node], abs=2e-12)
+    assert len(sent) > 0

@@ -1,0 +1,175 @@
+"""``timeline.png``: who trained, transmitted, was late or faded, over simulated time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.summary.activity import Doing, Mark, Stretch, activities
+from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+WIDTH_IN = 7.2
+MOST_CLIENTS = 200
+"""Distinct clients above which the overview shows slots instead of clients."""
+ZOOM_ROUNDS, ZOOM_CLIENTS = 3, 40
+"""Rounds and clients whose every step is shown."""
+
+# Okabe and Ito's palette: told apart by colour-blind readers and in grey print.
+STATUS_COLOURS = {
+    Status.EMPTY_SLOT: "#FFFFFF",
+    Status.PARTICIPATED: "#009E73",
+    Status.UNAVAILABLE: "#D9D9D9",
+    Status.CRASHED: "#D55E00",
+    Status.LATE: "#E69F00",
+    Status.DEEP_FADE: "#CC79A7",
+    Status.JAMMING: "#F0E442",
+    Status.BATTERY_EMPTY: "#000000",
+    Status.ABORTED: "#7F7F7F",
+    Status.LOST: "#0072B2",
+}
+DOING_COLOURS: dict[Doing, str] = {
+    "broadcasts": "#7F7F7F",
+    "trains": "#56B4E9",
+    "waits": "#DCE9F2",
+    "sends": "#009E73",
+    "jams": "#F0E442",
+}
+MARKS = {
+    EventKind.UNAVAILABLE: ("unavailable", "_", "#7F7F7F"),
+    EventKind.BATTERY_EMPTY: ("battery empty", "s", "#000000"),
+    EventKind.CRASH: ("crashed", "x", "#D55E00"),
+    EventKind.LATE: ("late", ">", "#E69F00"),
+    EventKind.DEEP_FADE: ("deep fade", "v", "#CC79A7"),
+    EventKind.VANISH: ("vanished", "X", "#D55E00"),
+    EventKind.REFUSE: ("refused", "P", "#D55E00"),
+    EventKind.TIME_OUT: ("time-out", "d", "#E69F00"),
+    EventKind.ABORT: ("aborted", "D", "#7F7F7F"),
+    EventKind.JAMMER_FAILURE: ("jammer failed", "x", "#000000"),
+    EventKind.SERVER_RESTART: ("server restarts", "*", "#0072B2"),
+}
+
+
+def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path) -> None:
+    """Draw what became of every client in every round, and the first rounds step by step where events were kept.
+
+    Args:
+        trace: the opened trace.
+        events: its ``/events``; may be empty.
+        path: where the PNG goes.
+    """
+    # The object interface needs no display and leaves no global figure behind.
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    first = trace["round"].to_numpy()[:ZOOM_ROUNDS]
+    zoom = events.isel(event=np.isin(events["round"].to_numpy(), first))
+    rows = _zoom_rows(zoom)
+    heights = [2.2, 0.6 + 0.11 * len(rows)] if rows else [2.2]
+    figure = Figure(figsize=(WIDTH_IN, 0.5 + sum(heights)), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+    _overview(panels[0], trace)
+    if rows:
+        _steps(panels[1], *activities(zoom), rows)
+        panels[1].set_title(f"the first {len(first)} rounds step by step" if len(first) > 1 else "round 1", fontsize=8)
+    for axes in panels:
+        axes.tick_params(labelsize=7)
+        axes.set_xlabel("simulated time (s)", fontsize=8)
+    name, seed, status = trace.attrs["name"], trace.attrs["seed"], trace.attrs["status"]
+    figure.suptitle(f"{name}, seed {seed}" + ("" if status == "complete" else f" ({status})"), fontsize=9)
+    figure.savefig(path, dpi=200)
+
+
+def _overview(axes: Axes, trace: xr.Dataset) -> None:
+    """One coloured cell a client and round."""
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+
+    cells, label = _status_cells(trace)
+    ends = trace["sim_time"].to_numpy()
+    if len(ends):
+        colours = ListedColormap([STATUS_COLOURS[status] for status in Status])
+        edges = np.concatenate([[0.0], ends])
+        rows = np.arange(cells.shape[1] + 1) - 0.5
+        axes.pcolormesh(edges, rows, cells.T, cmap=colours, vmin=-0.5, vmax=len(Status) - 0.5, rasterized=True)
+        axes.set_xlim(0.0, edges[-1])
+    axes.set_ylabel(label, fontsize=8)
+    axes.set_title("what became of every client, round by round", fontsize=8)
+    seen = [status for status in Status if status and np.any(cells == status)]
+    patches = [
+        Patch(facecolor=STATUS_COLOURS[status], label=status.name.lower().replace("_", " "), edgecolor="#7F7F7F")
+        for status in seen
+    ]
+    _legend(axes, patches)
+
+
+def _status_cells(trace: xr.Dataset) -> tuple[NDArray[np.uint8], str]:
+    """(rounds, rows) statuses, a row for each client, or for each slot where there are very many clients."""
+    ids, status = trace["client_id"].to_numpy(), trace["status"].to_numpy()
+    clients = np.unique(ids[ids >= 0])
+    if len(clients) > MOST_CLIENTS:
+        return status, "slot"
+    cells = np.zeros((len(ids), len(clients)), dtype=np.uint8)
+    rounds, slots = np.nonzero(ids >= 0)
+    cells[rounds, np.searchsorted(clients, ids[rounds, slots])] = status[rounds, slots]
+    return cells, "client" if np.array_equal(clients, np.arange(len(clients))) else "client (rank)"
+
+
+def _zoom_rows(events: xr.Dataset) -> dict[int, int]:
+    """The row of each node that is shown step by step: server on top, then jammer and clients."""
+    nodes = np.unique(events["node"].to_numpy())
+    clients = nodes[nodes >= 0][:ZOOM_CLIENTS].tolist()
+    others = [node for node in (JAMMER_NODE, SERVER_NODE) if node in nodes]
+    return {int(node): row for row, node in enumerate([*clients, *others])}
+
+
+def _steps(axes: Axes, stretches: list[Stretch], marks: list[Mark], rows: dict[int, int]) -> None:
+    """Bars for what takes time, marks for what goes wrong."""
+    handles: list[Any] = []
+    for doing, colour in DOING_COLOURS.items():
+        shown = [stretch for stretch in stretches if stretch.doing == doing and stretch.node in rows]
+        if shown:
+            begin = np.array([stretch.begin for stretch in shown])
+            width = np.array([stretch.end for stretch in shown]) - begin
+            handles.append(
+                axes.barh(
+                    [rows[stretch.node] for stretch in shown],
+                    width,
+                    left=begin,
+                    height=0.75,
+                    color=colour,
+                    # An edge keeps a slot visible that is much shorter than the training before it.
+                    edgecolor=colour,
+                    linewidth=0.0 if doing == "waits" else 0.6,
+                    label=doing,
+                    zorder=1 if doing == "waits" else 2,
+                )
+            )
+    for kind, (label, marker, colour) in MARKS.items():
+        hit = [mark for mark in marks if mark.kind == kind and mark.node in rows]
+        if hit:
+            times, at = [mark.time for mark in hit], [rows[mark.node] for mark in hit]
+            handles.append(
+                axes.scatter(times, at, marker=marker, s=12, color=colour, label=label, zorder=3, clip_on=False)
+            )
+    names = {SERVER_NODE: "server", JAMMER_NODE: "jammer"}
+    axes.set_yticks(list(rows.values()), [names.get(node, str(node)) for node in rows], fontsize=5)
+    axes.set_ylim(-0.7, len(rows) - 0.3)
+    axes.set_xlim(left=0.0)
+    axes.set_ylabel("client", fontsize=8)
+    _legend(axes, handles)
+
+
+def _legend(axes: Axes, handles: list[Any]) -> None:
+    """Right of the panel, where it covers nothing."""
+    if handles:
+        axes.legend(
+            handles=handles, fontsize=6.5, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1.2
+        )
