@@ -37,7 +37,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/study.md": study_page(),
         "reference/shipped.md": shipped_page(),
         "reference/commands.md": commands_page(),
-        "reference/trace.md": reference_markdown(),
+        "reference/trace.md": trace_page(),
         "tutorials/first-look.md": notebook_page(Path(config.docs_dir) / "notebooks" / "first_look.ipynb"),
     }
     for path, text in pages.items():
@@ -66,13 +66,13 @@ def scenario_page() -> str:
         "",
     ]
     top: dict[str, list[str]] = {}
-    for row in _key_rows(Scenario):
-        top.setdefault(row[0].partition(".")[0], []).append(row[1])
-    plain = [row for name, rows in top.items() if len(rows) == 1 for row in rows]
-    lines += ["## The run", "", *_key_table(plain)]
-    for name, rows in top.items():
-        if len(rows) > 1:
-            lines += [f"## `{name}`", "", *_key_table(rows)]
+    for path, entry in _key_entries(Scenario):
+        top.setdefault(path.partition(".")[0], []).append(entry)
+    plain = [entry for entries in top.values() if len(entries) == 1 for entry in entries]
+    lines += ["## The run", "", *plain]
+    for name, entries in top.items():
+        if len(entries) > 1:
+            lines += [f"## `{name}`", "", *entries]
     return "\n".join(lines)
 
 
@@ -85,24 +85,26 @@ def study_page() -> str:
         "`wirelessfl schema --study` prints the JSON Schema.",
         "",
     ]
-    return "\n".join([*lines, *_key_table([row for _, row in _key_rows(StudyFile)])])
+    return "\n".join([*lines, *(entry for _, entry in _key_entries(StudyFile))])
 
 
-def _key_rows(section: type[Section]) -> Iterator[tuple[str, str]]:
-    """Key path and table row of each key; what several variants have in common is one row."""
+def _key_entries(section: type[Section]) -> Iterator[tuple[str, str]]:
+    """Key path and entry of each key; what several variants have in common is one entry."""
     variants: dict[tuple[str, ...], list[str]] = {}
     for key in all_keys(section):
         tag = f"{key.path.rpartition('.')[2]}: "
-        default = "**required**" if key.required else _default(key.default)
-        said = f'{_cell(key.description)}<br><span class="allowed">{_cell(key.allowed)}</span>'
         *_, innermost = key.variant.split(", ")
         if innermost.startswith(tag):  # the key that names the variant: its value is all there is to say
             outer = key.variant.removesuffix(innermost).removesuffix(", ")
-            variants[f"{key.path}: {innermost.removeprefix(tag)}", "", _cell(key.description)] = [outer]
+            variants[f"{key.path}: {innermost.removeprefix(tag)}", "", key.description, ""] = [outer]
         else:
-            variants.setdefault((key.path, default, said), []).append(key.variant)
-    for (path, default, said), where in variants.items():
-        yield path, f"| `{path}`{_under(where)} | {default} | {said} |"
+            default = "required" if key.required else _default(key.default)
+            variants.setdefault((key.path, default, key.description, key.allowed), []).append(key.variant)
+    for (path, default, description, allowed), where in variants.items():
+        head = f"`{path}`" + (f' <span class="aside">{default}</span>' if default else "")
+        notes = [_under(where), _text(allowed)]
+        asides = "".join(f'<br><span class="aside">{note}</span>' for note in notes if note)
+        yield path, f"{head}\n:   {_text(description)}{asides}\n"
 
 
 def _under(variants: list[str]) -> str:
@@ -111,12 +113,8 @@ def _under(variants: list[str]) -> str:
     for variant in filter(None, variants):
         family, _, tag = variant.rpartition(": ")
         families.setdefault(family, []).append(tag)
-    under = " or ".join(f"`{family}: {' | '.join(tags)}`" for family, tags in families.items())
-    return f"<br>with {_bar(under)}" if under else ""
-
-
-def _key_table(rows: list[str]) -> list[str]:
-    return ["| key | default | meaning, and what is allowed |", "| --- | --- | --- |", *rows, ""]
+    under = "; or ".join(f"{family}: {' or '.join(tags)}" for family, tags in families.items())
+    return f"with {_text(under)}" if under else ""
 
 
 def _default(value: Any) -> str:
@@ -125,15 +123,15 @@ def _default(value: Any) -> str:
         plain = value.model_dump(mode="json", by_alias=True)
         tag = next((name for name in ("kind", "model", "policy", "name", "scheme", "mechanism") if name in plain), None)
         if tag is None:
-            return "see below"
+            return ""
         value = {tag: plain[tag]}
     elif not isinstance(value, str | int | float | bool | list | tuple | dict | None):
         value = value.mapping()  # Steps
-    return f"`{_bar(inline_yaml(list(value) if isinstance(value, tuple) else value))}`"
+    return f"default `{inline_yaml(list(value) if isinstance(value, tuple) else value)}`"
 
 
-def _cell(text: str) -> str:
-    """Text that a Markdown table takes as it is."""
+def _text(text: str) -> str:
+    """Plain text that Markdown takes as it is, also in a table."""
     return re.sub(r"([|*\[\]])", r"\\\1", text).replace("<", "&lt;")
 
 
@@ -197,10 +195,10 @@ def _one_command(command: click.Command, context: click.Context, level: int) -> 
     yield from ("```text", f"{context.command_path} {usage}", "```", "")
     yield from (_paragraphs(command.help or ""), "")
     records = [record for option in command.get_params(context) if (record := option.get_help_record(context))]
-    records = [record for record in records if "--help" not in record[0]]
+    records = [(name, meaning) for name, meaning in records if meaning and "--help" not in name]
     if records:
         yield from ("| option | means |", "| --- | --- |")
-        yield from (f"| `{_bar(name)}` | {_cell(meaning)} |" for name, meaning in records)
+        yield from (f"| <code>{name.replace('|', '&#124;')}</code> | {_text(meaning)} |" for name, meaning in records)
         yield ""
 
 
@@ -208,8 +206,17 @@ def _paragraphs(text: str) -> str:
     return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
 
 
-def _bar(text: str) -> str:
-    return text.replace("|", "\\|")
+def trace_page() -> str:
+    """Every variable of the trace, from its schema."""
+    _, _, tables = reference_markdown().partition("\n")
+    lines = [
+        "# Trace variables",
+        "",
+        "A trace is one HDF5 file. `wfl.open_trace` gives its root group as an xarray dataset,",
+        "`wirelessfl.trace.read_group` the others; `wfl.by_client` turns slots into clients.",
+        "What is absent is NaN, never 0.",
+    ]
+    return "\n".join([*lines, tables])
 
 
 def notebook_page(path: Path) -> str:

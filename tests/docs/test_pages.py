@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -18,6 +19,7 @@ WITHOUT_SNIPPETS = {"reference/python.md"}
 def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # one torch thread, for the tests share the cores
     text = (DOCS / page).read_text(encoding="utf-8").replace("18786", str(_free_port()))
     run, before = PageRun(), None
     try:
