@@ -49,6 +49,8 @@ def draw_audit(audit: Audit, path: Path) -> None:
 
 
 def _outputs(axes: Axes, audit: Audit) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     evidence = audit.evidence
     both = np.concatenate([evidence.with_canary, evidence.without])
     low, high = float(both.min()), float(both.max())
@@ -64,7 +66,7 @@ def _outputs(axes: Axes, audit: Audit) -> None:
     axes.axvline(evidence.threshold.threshold, color=GREY, linewidth=1, linestyle="--", label="threshold")
     axes.set_xlabel(evidence.statistic, fontsize=8)
     axes.set_ylabel("trials", fontsize=8)
-    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.legend(
         fontsize=6.5,
         frameon=False,

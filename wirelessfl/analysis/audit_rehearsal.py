@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import CohortBlock
-from wirelessfl.privacy import Ledger, Release
+from wirelessfl.privacy import Ledger, Release, Spending
 from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.rehearsal import Rehearser
@@ -57,7 +57,7 @@ class Rehearsal:
         slots: what was heard when, of uplinks that have slots.
         num_rounds: rounds played.
         client: the client that the ledger charges most; of several, the one with the largest weight.
-        releases: all that releases something of this client, in order.
+        releases: all that the ledger charges this client for, in order.
     """
 
     learner: Learner
@@ -72,30 +72,32 @@ class Rehearsal:
 
     @property
     def rounds(self) -> list[int]:
-        """Those that release something of the client."""
+        """Those that the ledger charges the client for."""
         return list(dict.fromkeys(release.round_index for release in self.releases))
+
+    def published_mu(self) -> float:
+        """√(2ρ) of a published zCDP theorem for the client; NaN where none is published."""
+        claims = [release.published(self.ledger.facts) for release in self.releases]
+        proven = all(claim.conversion == "zcdp" for claim in claims)
+        return math.sqrt(self._total(claims)) if proven else math.nan
+
+    def accounted_mu(self) -> float:
+        """The μ from which the client's accounted ε follows, where all its noise is plain Gaussian; else NaN."""
+        truths = [release.accounted(self.ledger.facts, self.ledger.statement) for release in self.releases]
+        plain = all(truth.sampled is None and truth.passes is None for truth in truths)
+        one_route = len({release.route for release in self.releases}) == 1
+        return math.sqrt(self._total(truths)) if plain and one_route else math.nan
+
+    def _total(self, spendings: list[Spending]) -> float:
+        """Σ μ² of the client."""
+        return sum(
+            float(spending.mu_squared[0 if spending.everyone else self.place_in(release)])
+            for spending, release in zip(spendings, self.releases, strict=True)
+        )
 
     def place_in(self, release: Release) -> int:
         """Where the client stands in a release."""
         return int(np.flatnonzero(release.clients == self.client)[0])
-
-    def published_mu(self) -> float:
-        """√(2ρ) of a published zCDP theorem for the client; NaN where none is published."""
-        total = 0.0
-        for release in self.releases:
-            claim = release.published(self.ledger.facts)
-            total += float(claim.mu_squared[self.place_in(release)]) if claim.conversion == "zcdp" else math.nan
-        return math.sqrt(total)
-
-    def accounted_mu(self) -> float:
-        """The μ from which the client's accounted ε follows, where all its noise is plain Gaussian; else NaN."""
-        total = 0.0
-        for release in self.releases:
-            truth = release.accounted(self.ledger.facts, self.ledger.statement)
-            plain = truth.sampled is None and truth.passes is None and not truth.everyone
-            total += float(truth.mu_squared[self.place_in(release)]) if plain else math.nan
-        one_route = len({release.route for release in self.releases}) == 1
-        return math.sqrt(total) if one_route else math.nan
 
 
 def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
@@ -114,7 +116,12 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
     simulation.deployment = replace(parts, learner=Rehearser(learner), uplink=tapped)
     simulation.run(lambda this, _: rounds.append(this))
     client = _worst_client(ledger)
-    releases = [release for this in rounds for release in this.releases if client in release.clients]
+    releases = [
+        release
+        for this in rounds
+        for release in this.releases
+        if client in release.clients or release.published(ledger.facts).everyone
+    ]
     if not releases:
         raise InfeasibleError("nobody is heard in any round: there is nothing to audit")
     return Rehearsal(

@@ -1,0 +1,133 @@
+"""Right mechanisms stand, wrong ones are caught: exit code 4 rests on this.
+
+At the false-alarm rate of 1e-6 a failure of a right mechanism is a defect. That a wrong one is caught is no matter of
+luck either: what it promises is far below what it does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+from scipy import stats
+
+from tests.analysis import audit_examples as examples
+from tests.analysis.audit_examples import (
+    FALSE_ALARM,
+    audited,
+    gradient_step,
+    local,
+    trusted,
+    with_gradients,
+    with_private,
+    with_server,
+    with_training,
+    with_uplink,
+)
+from wirelessfl.simulation import Simulation
+from wirelessfl.simulation.learner import Learner
+
+RIGHT = {
+    "over the air": examples.whole_update,
+    "over the air, jammed": examples.jammed,
+    "over the air, a client": examples.client_zeroed,
+    "over the air, a client exchanged": lambda: examples.built(privacy={"unit": "client", "adjacency": "replace"}),
+    "over the air, two coordinates a symbol, imperfect CSI": lambda: examples.built(
+        uplink__iq_packing=True, channel__csi={"error_std": 0.3}
+    ),
+    "over the air, one gradient step": gradient_step,
+    "over the air, one gradient step, exchanged": lambda: gradient_step(privacy__adjacency="replace"),
+    "over the air, one gradient step on a mini-batch": lambda: gradient_step(training__batch_size=5),
+    "DP-SGD": local,
+    "DP-SGD, exchanged": lambda: local(privacy__adjacency="replace"),
+    "DP-SGD, shuffled": lambda: local(privacy={"sampling": "shuffle"}),
+    "DP-SGD by layer": lambda: local(privacy={"clipping": {"name": "per_layer"}}),
+    "DP-SGD, quantile": lambda: local(privacy={"clipping": {"name": "quantile"}}),
+    "DP-SGD, dynamic": lambda: local(
+        privacy={"clipping": {"name": "dynamic", "clip_ratio": 0.5, "multiplier_ratio": 2.0}}
+    ),
+    "DP-SGD, MOO": lambda: local(privacy={"clipping": {"name": "moo", "feedback": "private"}}),
+    "DP-Adam": lambda: local(training__optimizer={"name": "adam", "lr": 0.01}),
+    "wavelet": lambda: local("wavelet"),
+    "zCDP": lambda: local("zcdp"),
+    "DP-FedAvg": trusted,
+    "DP-FedAvg, wavelet": lambda: trusted(
+        training__privacy__mechanism="wavelet", training__privacy__clip_domain="weighted"
+    ),
+    "DP-FedAvg, Poisson": lambda: trusted(clients__selection={"scheme": "poisson", "rate": 0.3}),
+    "DP-FedAvg, uniform": lambda: trusted(clients__selection={"scheme": "uniform", "count": 2}),
+}
+
+
+@pytest.mark.parametrize("build", RIGHT.values(), ids=RIGHT.keys())
+def test_right_mechanisms_stand(build: Callable[[], Simulation]) -> None:
+    audit = audited(build())
+    assert math.isfinite(audit.epsilon_accounted)
+    assert not audit.contradicts_ledger
+    # The canary is a worst case: most of what the ledger counts is really there.
+    assert audit.epsilon_empirical > 0.15 * audit.epsilon_accounted
+
+
+def mislabelled() -> Simulation:
+    simulation = local(rounds=10)
+    learner = simulation.deployment.learner
+    assert isinstance(learner, Learner) and learner.private is not None
+    return with_private(simulation, examples.as_other(learner.private, examples.RarerThanItSays))
+
+
+WRONG = {
+    "over the air, noise forgotten": lambda: with_uplink(examples.whole_update(), examples.Noiseless),
+    "over the air, noise halved": lambda: with_uplink(examples.whole_update(), examples.HalfTheNoise),
+    "over the air, clip forgotten": lambda: with_training(examples.whole_update(), clip=None),
+    "over the air, clip doubled": lambda: with_training(examples.whole_update(), clip=2.0),
+    "over the air, jammer forgotten": lambda: with_uplink(examples.jammed(), examples.JammerAsleep),
+    "over the air, a client, noise halved": lambda: with_uplink(examples.client_zeroed(), examples.HalfTheNoise),
+    "over the air, one gradient step, clip forgotten": lambda: with_gradients(gradient_step(), examples.ForgottenClip),
+    "over the air, one gradient step, noise halved": lambda: with_uplink(gradient_step(), examples.HalfTheNoise),
+    "DP-SGD, noise forgotten": lambda: with_gradients(local(), noise=examples.ForgottenNoise),
+    "DP-SGD, clip forgotten": lambda: with_gradients(local(), examples.ForgottenClip),
+    "DP-SGD, multiplier halved": lambda: with_gradients(local(), noise=examples.HalvedNoise),
+    "DP-SGD, twice as many samples as recorded": mislabelled,
+    "wavelet, multiplier halved": lambda: with_gradients(local("wavelet"), noise=examples.HalvedHaarNoise),
+    "wavelet, the wrong norm": lambda: with_gradients(local("wavelet"), noise=examples.UnweightedHaarNorm),
+    "zCDP, noise on the sum": lambda: with_gradients(local("zcdp"), noise=examples.NoiseOnTheSum),
+    "zCDP, clip forgotten": lambda: with_gradients(local("zcdp"), examples.ForgottenClip),
+    "DP-FedAvg, noise forgotten": lambda: with_server(trusted(), examples.SilentServer),
+    "DP-FedAvg, noise halved": lambda: with_server(trusted(), examples.QuietServer),
+    "DP-FedAvg, clip forgotten": lambda: with_server(trusted(), examples.UnclippingServer),
+}
+
+
+@pytest.mark.parametrize("build", WRONG.values(), ids=WRONG.keys())
+def test_wrong_mechanisms_are_caught(build: Callable[[], Simulation]) -> None:
+    audit = audited(build())
+    assert math.isfinite(audit.epsilon_accounted)
+    assert audit.contradicts_ledger
+
+
+PLAIN = {
+    name: RIGHT[name]
+    for name in (
+        "over the air",
+        "over the air, jammed",
+        "over the air, a client",
+        "over the air, a client exchanged",
+        "over the air, one gradient step",
+        "over the air, one gradient step, exchanged",
+        "DP-SGD, shuffled",
+        "zCDP",
+        "DP-FedAvg",
+    )
+}
+
+
+@pytest.mark.parametrize("build", PLAIN.values(), ids=PLAIN.keys())
+def test_canaries_are_worst_cases(build: Callable[[], Simulation]) -> None:
+    # Of worst cases whose place in the batches is as bad as the ledger assumes. The signal is exact under the same
+    # noise, and so is the accounted μ: what varies is the measured deviation, s² = σ² χ²_ν/ν.
+    audit = audited(build(), trials=200)
+    assert audit.evidence.gaussian is not None
+    scaled = 199 * (audit.mu_accounted / audit.evidence.gaussian.estimate) ** 2
+    low, high = stats.chi2.ppf(FALSE_ALARM / 2, 199), stats.chi2.isf(FALSE_ALARM / 2, 199)
+    assert low <= scaled <= high
