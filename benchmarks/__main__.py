@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from rich.console import Console
 from benchmarks import air, dp, machine, scaling, secagg, shell, trace_writer, workloads
 from benchmarks.measurement import Case, Row, Runner, Sample, in_fresh_process, in_this_process, measure_in_turn
 from benchmarks.peers import peer_cases
-from benchmarks.report import draw, merge, read_csv, to_records, to_table, write_csv
+from benchmarks.report import Record, draw, merge, read_csv, to_records, to_table, write_csv
 
 SECAGG = "secagg"
 WIDTH = 120  # a table that is broken to the 80 columns of a file is of no use to anybody
@@ -23,6 +25,7 @@ GROUPS = ("W1", "W2", "W3", dp.GROUP, air.GROUP, SECAGG, shell.GROUP, trace_writ
 @click.option("--quick", is_flag=True, help="Tiny settings in this process: shows that everything works, not how fast.")
 @click.option("--only", multiple=True, type=click.Choice(GROUPS), help="Measure this group; may be repeated.")
 @click.option("--runs", type=click.IntRange(min=1), help="Samples of each case. Default: 5, with --quick 1.")
+@click.option("--rounds", type=click.IntRange(min=2), help="Rounds of W1, W2 and W3 instead of 10, 5 and 5.")
 @click.option("--threads", type=click.IntRange(min=1), default=os.cpu_count() or 1, show_default=True)
 @click.option(
     "--peers",
@@ -45,6 +48,7 @@ def main(
     quick: bool,
     only: tuple[str, ...],
     runs: int | None,
+    rounds: int | None,
     threads: int,
     peers: Path | None,
     environments: Path,
@@ -57,12 +61,11 @@ def main(
     console = Console()
     console.width = max(console.width, WIDTH)
     runs = runs or (1 if quick else 5)
-    cases = collect_cases(threads, quick=quick)
+    cases = collect_cases(threads, rounds, quick=quick)
     if peers is not None:
         cases += peer_cases(peers, environments, threads)
     machine_cases = machine.machine_cases(threads, quick=quick)
-    records = []
-    peaks: list[Row] = []
+    records: list[Record] = []
     with console.status("") as status:
 
         def announce(row: Row) -> None:
@@ -72,27 +75,35 @@ def main(
             # The peaks are taken again before every group: they change with the load.
             peaks = measure_in_turn(machine_cases, 1, announce)
             rows = measure_in_turn([case for case in cases if case.group == group], runs, announce)
-            records += to_records(rows, peaks)
-    records += to_records(peaks, peaks)
-    out.mkdir(parents=True, exist_ok=True)
-    everything = merge(read_csv(out / "benchmarks.csv"), records)
-    write_csv(everything, out / "benchmarks.csv")
-    draw(everything, out / "benchmarks.png")
+            records = merge(records, [*to_records(rows, peaks), *to_records(peaks, peaks)])
+            save(records, out)
     console.print(to_table(records))
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     console.print(f"{threads} threads on {os.cpu_count()} cores; load averages {load}; written to {out}")
 
 
-def collect_cases(threads: int, *, quick: bool) -> list[Case]:
-    """All cases but the machine's and the peers'."""
+def save(records: Sequence[Record], out: Path) -> None:
+    """Write what there is so far, beside the groups of earlier runs."""
+    out.mkdir(parents=True, exist_ok=True)
+    everything = merge(read_csv(out / "benchmarks.csv"), records)
+    write_csv(everything, out / "benchmarks.csv")
+    draw(everything, out / "benchmarks.png")
+
+
+def collect_cases(threads: int, rounds: int | None, *, quick: bool) -> list[Case]:
+    """All cases but the machine's and the peers'; ``rounds`` shortens the workloads."""
+    chosen = [each.smaller() if quick else each for each in workloads.WORKLOADS]
+    if rounds is not None:
+        chosen = [replace(each, rounds=rounds) for each in chosen]
+    fedavg, private, _ = chosen
     runner: Runner = in_this_process if quick else in_fresh_process
     return [
-        *workloads.workload_cases(threads, runner, quick=quick),
-        *dp.mechanism_cases(threads, runner, quick=quick),
+        *workloads.workload_cases(chosen, threads, runner),
+        *dp.mechanism_cases(private, threads, runner),
         *dp.noise_cases(quick=quick),
         *air.air_cases(threads, quick=quick),
         *secagg_cases(quick=quick),
-        *shell.shell_cases(threads, runner, quick=quick),
+        *shell.shell_cases(fedavg, threads, runner, quick=quick),
         *trace_writer.trace_cases(quick=quick),
         *scaling.scaling_cases(threads, runner, quick=quick),
     ]

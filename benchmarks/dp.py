@@ -15,8 +15,8 @@ import torch
 from benchmarks.machine import best_seconds
 from benchmarks.measurement import Case, Runner, Sample, Work
 from benchmarks.recorded import time_scenario
-from benchmarks.workloads import WORKLOADS, dp_sgd, rate
-from wirelessfl.learning import add_normal
+from benchmarks.workloads import Workload, dp_sgd, rate
+from wirelessfl.privacy.mechanisms.normals import add_normal
 from wirelessfl.streams import Streams
 
 GROUP = "noise"
@@ -28,10 +28,8 @@ MECHANISMS: dict[str, dict[str, Any]] = {
 }
 
 
-def mechanism_cases(threads: int, runner: Runner, *, quick: bool) -> list[Case]:
+def mechanism_cases(workload: Workload, threads: int, runner: Runner) -> list[Case]:
     """W2 with other mechanisms."""
-    workload = next(each for each in WORKLOADS if each.private)
-    workload = workload.smaller() if quick else workload
 
     def measure(privacy: dict[str, Any]) -> Sample:
         return rate(runner(partial(time_scenario, workload.scenario("ideal", privacy), threads)))

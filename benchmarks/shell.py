@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.measurement import Case, Runner, Sample, steady
 from benchmarks.recorded import time_scenario, time_shell
-from benchmarks.workloads import WORKLOADS, Workload
+from benchmarks.workloads import Workload
 from wirelessfl.scenario import Scenario
 
 GROUP = "shell"
@@ -45,15 +45,15 @@ def on_demand(clients: int, rounds: int, /, **sections: Any) -> Scenario:
     )
 
 
-def shell_cases(threads: int, runner: Runner, *, quick: bool) -> list[Case]:
-    """Microseconds of shell a client and round, the shell's share of W1, and start-up."""
+def shell_cases(workload: Workload, threads: int, runner: Runner, *, quick: bool) -> list[Case]:
+    """Microseconds of shell a client and round, the shell's share of a workload, and start-up."""
     active, many, rounds = (20, 50, 2) if quick else (1_000, 100_000, 6)
     scenarios = {
         f"{active:,} active, over the air": on_demand(active, rounds),
         f"{active:,} active, over the air, no event log": on_demand(active, rounds, trace={"events": False}),
         f"{active:,} active, ideal uplink": on_demand(active, rounds, uplink={"kind": "ideal"}),
     }
-    crowd, workload = on_demand(many, 2), WORKLOADS[0].smaller() if quick else WORKLOADS[0]
+    crowd = on_demand(many, 2)
     unit = "µs/client/round"
     return [
         *(
@@ -61,7 +61,7 @@ def shell_cases(threads: int, runner: Runner, *, quick: bool) -> list[Case]:
             for name, scenario in scenarios.items()
         ),
         Case(GROUP, f"{many:,} active, over the air", unit, partial(_per_client, runner, crowd, threads), most=1),
-        Case(GROUP, "share of W1, over the air", "%", partial(_share, runner, workload, threads)),
+        Case(GROUP, f"share of {workload.name}, over the air", "%", partial(_share, runner, workload, threads)),
         Case(GROUP, "wirelessfl --help", "s", _start_up),
     ]
 

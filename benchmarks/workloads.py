@@ -13,6 +13,7 @@ Uplinks: over the air with the default radio (Rayleigh fading, SNR 1 dB, clip 1,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -159,10 +160,10 @@ def rate(measured: tuple[RoundTimes, float]) -> Sample:
     return Sample(1.0 / steady(times.seconds), steady(times.cpu_seconds), times.loss, memory_mib)
 
 
-def workload_cases(threads: int, runner: Runner, *, quick: bool) -> list[Case]:
+def workload_cases(workloads: Sequence[Workload], threads: int, runner: Runner) -> list[Case]:
     """Every workload: the plain loop, then the simulator."""
     cases = []
-    for workload in (each.smaller() for each in WORKLOADS) if quick else WORKLOADS:
+    for workload in workloads:
         runs = {
             PLAIN_LOOP: partial(run_plainly, workload, threads),
             "simulator, over the air": partial(time_scenario, workload.scenario("over_the_air"), threads),
