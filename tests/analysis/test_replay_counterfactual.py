@@ -147,7 +147,7 @@ def test_paired_rows_are_differences_round_by_round(tmp_path: Path) -> None:
     energy = np.nansum(recording.dataset["tx_energy"].values)
     assert rows["tx_energy"].recorded == pytest.approx(energy)
     assert "energy" not in rows  # watts are unknown here
-    draw_paired(recording.dataset, changed.dataset, tmp_path / "paired.png", "no jammer")
+    draw_paired(recording.dataset, changed.dataset, tmp_path / "paired.png", "no jammer, $\\ugly")
     assert (tmp_path / "paired.png").read_bytes().startswith(b"\x89PNG")
 
 

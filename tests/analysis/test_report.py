@@ -21,10 +21,12 @@ from tests.simulation.scenarios import small
 from wirelessfl.analysis.replay import open_recording
 from wirelessfl.analysis.report import report_html, write_report
 from wirelessfl.analysis.report_channel import KOLMOGOROV_1_PERCENT, channel_statistics, power_law
+from wirelessfl.analysis.report_figures import _STATUS_COLOURS
 from wirelessfl.analysis.report_study import half_width, open_study_data, pareto_front, study_points
 from wirelessfl.errors import InputError, OutputError, TraceError
 from wirelessfl.simulation.build.network import build_fading
 from wirelessfl.streams import Streams
+from wirelessfl.trace import Status
 
 SCENARIO = small(uplink__jammer={"epsilon": 1.0}, faults__availability={"p": 0.8})
 
@@ -152,6 +154,11 @@ def test_the_law_is_that_of_the_draws(fading: dict[str, Any]) -> None:
 @pytest.mark.parametrize("fading", [{"model": "static"}])
 def test_without_a_density_there_is_no_law(fading: dict[str, Any]) -> None:
     assert power_law(small(channel__fading=fading)) is None
+
+
+def test_every_status_has_a_colour_of_its_own() -> None:
+    assert set(_STATUS_COLOURS) == set(Status) - {Status.EMPTY_SLOT}
+    assert len(set(_STATUS_COLOURS.values())) == len(_STATUS_COLOURS)
 
 
 def test_the_critical_distance_is_kolmogorovs() -> None:

@@ -158,7 +158,7 @@ def draw_paired(recorded: xr.Dataset, changed: xr.Dataset, path: Path, title: st
     for axes in panels:
         axes.tick_params(labelsize=7)
         axes.grid(alpha=0.25, linewidth=0.5)
-    figure.suptitle(title, fontsize=8, wrap=True)
+    figure.suptitle(title, fontsize=8, wrap=True, parse_math=False)
     figure.savefig(path, dpi=200)
 
 

@@ -33,9 +33,10 @@ _STATUS_COLOURS = {
     Status.DEEP_FADE: "#CF82AC",
     Status.JAMMING: "#1AA882",
     Status.BATTERY_EMPTY: "#6ABBE8",
+    Status.ABORTED: "#8C6D31",
+    Status.LOST: "#8A5CB8",
 }
 """Of the heat map, an image: the same by day and by night, so none of the page's own."""
-_OTHER_STATUS = "#8C6D31"
 _BAR_COLOURS = {"broadcast": GREEN, "compute": BLUE, "transmit": ORANGE, "jam": VERMILION}
 
 
@@ -173,7 +174,7 @@ def participation_figure(prefix: str, trace: xr.Dataset) -> Drawing:
         from matplotlib.patches import Patch
 
         axes = figure.subplots()
-        palette = ListedColormap(["none", *(_STATUS_COLOURS.get(code, _OTHER_STATUS) for code in Status if code)])
+        palette = ListedColormap(["none", *(_STATUS_COLOURS[code] for code in Status if code)])
         first, last = trace["round"].values[[0, -1]]
         axes.imshow(
             status,
@@ -189,9 +190,7 @@ def participation_figure(prefix: str, trace: xr.Dataset) -> Drawing:
         whole_numbers(axes.yaxis)
         axes.set(xlabel="round", ylabel="client" if len(shown) == len(clients) else f"{len(shown)} of {len(clients)}")
         handles = [
-            Patch(color=_STATUS_COLOURS.get(code, _OTHER_STATUS), label=code.name.lower().replace("_", " "))
-            for code in present
-            if code
+            Patch(color=_STATUS_COLOURS[code], label=code.name.lower().replace("_", " ")) for code in present if code
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=4)
 
