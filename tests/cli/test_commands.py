@@ -164,3 +164,12 @@ def test_scenarios(tmp_path: Path) -> None:
     assert invoke("scenarios", "copy", "quickstart", str(tmp_path)).exit_code == 0
     assert invoke("validate", str(tmp_path / "quickstart.yaml")).exit_code == 0
     assert invoke("scenarios", "copy", "quickstart", str(tmp_path)).exit_code == 2
+
+
+def test_what_a_model_cannot_promise_is_one_line_on_stderr() -> None:
+    fast = ("--set", "channel.correlation={model: clarke, doppler_hz: 500}")
+    command = [sys.executable, "-m", "wirelessfl", "validate", "quickstart", *TINY, *fast]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Warning: channel.correlation.doppler_hz: found 500 Hz")

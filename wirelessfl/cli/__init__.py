@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import sys
+import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
 
-from wirelessfl.errors import WirelessFLError
+from wirelessfl.errors import ModelWarning, WirelessFLError
 
 __all__ = ["main"]
 
@@ -20,7 +23,6 @@ COMMANDS = {
     "report": "wirelessfl.cli.report",
     "scenarios": "wirelessfl.cli.scenarios",
     "privacy": "wirelessfl.cli.privacy",
-    "audit": "wirelessfl.cli.audit",
     "audit": "wirelessfl.cli.audit",
     "schema": "wirelessfl.cli.schema",
 }
@@ -47,7 +49,9 @@ class Application(click.Group):
         """Run and exit; click's own exit codes differ from ours (an interrupt is 130, not 1)."""
         kwargs["standalone_mode"] = False
         try:
-            code = super().main(*args, **kwargs)
+            with warnings.catch_warnings():
+                warnings.showwarning = partial(_say, warnings.showwarning)
+                code = super().main(*args, **kwargs)
         except WirelessFLError as error:
             print(f"Error: {error}" if str(error) else "", file=sys.stderr)
             sys.exit(error.exit_code)
@@ -58,6 +62,14 @@ class Application(click.Group):
             print("Interrupted.", file=sys.stderr)
             sys.exit(INTERRUPTED)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *details: Any) -> None:
+    """One line on stderr for what a model cannot promise; other warnings as Python writes them."""
+    if issubclass(category, ModelWarning):
+        print(f"Warning: {message}", file=sys.stderr)
+    else:
+        otherwise(message, category, *details)
 
 
 @click.command(cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
