@@ -24,7 +24,7 @@ def draw_audit(audit: Audit, path: Path) -> None:
 
     Args:
         audit: what was found.
-        path: where the PNG goes; its folder is made.
+        path: where the PNG goes.
 
     Raises:
         OutputError: the place cannot be written.
@@ -42,7 +42,6 @@ def draw_audit(audit: Audit, path: Path) -> None:
         axes.grid(alpha=0.25, linewidth=0.5, axis="x")
     figure.suptitle(f"{audit.name}: audit by {audit.trials} games in either world", fontsize=9)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=200)
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {error.strerror}") from error

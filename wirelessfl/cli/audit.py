@@ -30,17 +30,21 @@ def command(scenario: str, overrides: tuple[str, ...], trials: int | None, out: 
     """
     from wirelessfl.analysis.audit import audit_scenario
     from wirelessfl.analysis.audit_picture import draw_audit
-    from wirelessfl.errors import CheckFailed
+    from wirelessfl.errors import CheckFailed, OutputError
     from wirelessfl.scenario import resolve_scenario
     from wirelessfl.summary import to_json
 
     resolved = resolve_scenario(scenario, overrides)
     for note in resolved.notes:
         print(f"note: {note}", file=sys.stderr)
+    folder = out if out is not None else Path("results") / f"{resolved.scenario.name}-{resolved.scenario.seed}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder} cannot be written: {error.strerror}") from error
     with _progress() as on_progress:
         audit = audit_scenario(resolved.scenario, trials, on_progress)
-    name = f"{resolved.scenario.name}-{resolved.scenario.seed}"
-    picture = (out if out is not None else Path("results") / name) / "audit.png"
+    picture = folder / "audit.png"
     draw_audit(audit, picture)
     if as_json:
         click.echo(to_json({**audit.as_mapping(), "picture": str(picture)}), nl=False)
