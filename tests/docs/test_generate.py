@@ -1,0 +1,76 @@
+"""What the site makes by itself: complete reference pages, and formulas that leave code alone."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import click
+import pytest
+
+from wirelessfl.cli import main
+from wirelessfl.scenario import Scenario, all_keys, list_shipped
+from wirelessfl.study.file import StudyFile
+from wirelessfl.trace.schema import GROUPS
+
+HOOKS = Path(__file__).resolve().parents[2] / "docs" / "generate.py"
+
+
+@pytest.fixture(scope="module")
+def site() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", HOOKS)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_key_has_an_entry_with_its_meaning(site: ModuleType) -> None:
+    for section, page in ((Scenario, site.scenario_page()), (StudyFile, site.study_page())):
+        entries = page.split("\n`")
+        for key in all_keys(section):
+            with_path = [entry for entry in entries if entry.startswith((f"{key.path}`", f"{key.path}: "))]
+            assert any(site._text(key.description) in entry for entry in with_path), key.path
+
+
+def test_every_command_and_option_is_listed(site: ModuleType) -> None:
+    page = site.commands_page()
+    context = click.Context(main, info_name="wirelessfl")
+    for name in main.list_commands(context):
+        section = page.partition(f"## `wirelessfl {name}`")[2]
+        assert section, name
+        command = main.get_command(context, name)
+        assert command is not None
+        options = [option for option in command.params if isinstance(option, click.Option)]
+        assert all(option.opts[0] in section for option in options if option.opts[0] != "--help")
+
+
+def test_everything_shipped_and_recorded_is_shown(site: ModuleType) -> None:
+    shipped = site.shipped_page()
+    assert all(f"### {one.name}\n" in shipped for shelf in ("scenarios", "studies") for one in list_shipped(shelf))
+    trace = site.trace_page()
+    assert all(f"`{variable.name}`" in trace for group in GROUPS for variable in group.variables)
+
+
+def test_formulas_become_mathml_and_code_stays(site: ModuleType) -> None:
+    page = SimpleNamespace()
+    text = "so $a_i$ and $$\nb^2\n$$\n`$c$`\n```console\n$ d --set e=$f\n```\n    ```\n    $g$\n    ```\n"
+    markdown = site.on_page_markdown(text, page=page)
+    assert [match["inline"] or match["block"].strip() for match in page.formulas] == ["a_i", "b^2"]
+    assert markdown.endswith("`$c$`\n```console\n$ d --set e=$f\n```\n    ```\n    $g$\n    ```\n")
+    html = site.on_page_content(f"<p>{site._PLACE.format(1)}</p><p>x {site._PLACE.format(0)}</p>", page=page)
+    assert html.startswith('<div class="formula"><math')
+    assert html.count("<math") == 2
+    assert "place" not in html
+
+
+def test_more_than_ten_formulas_keep_their_places(site: ModuleType) -> None:
+    page = SimpleNamespace()
+    markdown = site.on_page_markdown(" ".join(f"$x_{{{number}}}$" for number in range(12)), page=page)
+    html = site.on_page_content(markdown, page=page)
+    assert [html.index(f"<mn>{number}</mn>") for number in range(12)] == sorted(
+        html.index(f"<mn>{number}</mn>") for number in range(12)
+    )
+    assert html.count("<math") == 12
