@@ -12,7 +12,6 @@ from wirelessfl.learning.cohort import (
     SampleGradients,
     StepContext,
     TransformState,
-    add_normal,
     automatic_chunk,
     train_cohort,
 )
@@ -67,7 +66,6 @@ __all__ = [
     "TemperedSigmoid",
     "TransformState",
     "Upcycled",
-    "add_normal",
     "automatic_chunk",
     "check_module",
     "classes_partition",

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from wirelessfl.privacy.mechanisms.normals import add_normal
 from wirelessfl.streams import Streams
 
 Norm = Callable[[Tensor], float]
@@ -32,8 +33,11 @@ class Place:
     learning_rate: float
 
     def draw(self, length: int) -> Tensor:
-        seed = self.streams.torch_seed(f"gradient_noise/{self.step}", self.round_index, self.client)
-        return torch.empty(length, dtype=torch.float64).normal_(generator=torch.Generator().manual_seed(seed))
+        """This client's own draw, made alone."""
+        alone = torch.zeros(1, length, dtype=torch.float64)
+        client = np.array([self.client])
+        one = torch.ones(1, dtype=torch.float64)
+        return add_normal(alone, one, self.streams, "gradient_noise", self.round_index, client, self.step)[0]
 
 
 class SlowFlat:

@@ -22,6 +22,7 @@ from wirelessfl.privacy.mechanisms import (
     clip_by_haar_norm,
     haar_squared_norms,
     padded_length,
+    standard_normals,
 )
 from wirelessfl.privacy.mechanisms.conformance import FormedGradients
 from wirelessfl.privacy.noise_laws import ClipDomain, HaarNoise
@@ -95,8 +96,7 @@ def test_noise_comes_from_the_coefficients_of_the_stream() -> None:
     step = example_step(1, step=3, round_index=2)
     total = torch.zeros(1, 11, dtype=torch.float64)
     HaarMechanism(Constant(0.7)).add(total, torch.tensor([1.9], dtype=torch.float64), step)
-    seed = step.streams.torch_seed("gradient_noise/3", 2, 0)
-    drawn = torch.empty(16, dtype=torch.float64).normal_(generator=torch.Generator().manual_seed(seed)).numpy()
+    drawn = standard_normals("gradient_noise", step, torch.empty(1, 16, dtype=torch.float64)).numpy()[0]
     expected = np.linalg.solve(transform_matrix(16), 0.7 * 1.9 * drawn / haar_weights(16))
     np.testing.assert_allclose(total.numpy()[0], expected[:11], rtol=1e-12)
 

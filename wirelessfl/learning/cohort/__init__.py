@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from wirelessfl.learning.cohort.engine import train_cohort
-from wirelessfl.learning.cohort.normals import add_normal
 from wirelessfl.learning.cohort.planning import automatic_chunk
 from wirelessfl.learning.cohort.training import CohortBlock, ExecutionPlan, LocalTraining, Precision
 from wirelessfl.learning.cohort.transform import (
@@ -24,7 +23,6 @@ __all__ = [
     "SampleGradients",
     "StepContext",
     "TransformState",
-    "add_normal",
     "automatic_chunk",
     "train_cohort",
 ]

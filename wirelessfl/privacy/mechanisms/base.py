@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.privacy.clipping import ClippingRule, Step
+from wirelessfl.privacy.mechanisms.normals import add_normal
 from wirelessfl.privacy.releases import Release, SecureSum
 from wirelessfl.privacy.releases.dp_sgd import Sampling
 from wirelessfl.privacy.spending import Caveat
@@ -111,7 +111,7 @@ def standard_normals(purpose: str, step: Step, out: Tensor) -> Tensor:
     """Fills ``out`` with standard normal numbers.
 
     Args:
-        purpose: Names the random stream; the local step is added to it.
+        purpose: Names the random stream.
         step: Whose and which step this is.
         out: (k, length), row i of which becomes a function of seed, purpose, round, step and client i alone (and of
             length, dtype and kind of device).
@@ -119,14 +119,5 @@ def standard_normals(purpose: str, step: Step, out: Tensor) -> Tensor:
     Returns:
         ``out``.
     """
-    for row, generator in zip(out, client_generators(purpose, step, out), strict=True):
-        row.normal_(generator=generator)
-    return out
-
-
-def client_generators(purpose: str, step: Step, like: Tensor) -> Iterator[torch.Generator]:
-    """A generator for each client in turn, on the device of ``like``; use each before asking for the next."""
-    generator = torch.Generator(device=like.device)
-    name = f"{purpose}/{step.step}"
-    for client in step.clients.tolist():
-        yield generator.manual_seed(step.streams.torch_seed(name, step.round_index, client))
+    ones = out.new_ones(len(out))
+    return add_normal(out.zero_(), ones, step.streams, purpose, step.round_index, step.clients, step.step)

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from wirelessfl.privacy.clipping import ClippingRule, FlatClipping, Schedule, Step
-from wirelessfl.privacy.mechanisms.base import LocalSteps, PerSampleGradients, client_generators
+from wirelessfl.privacy.mechanisms.base import LocalSteps, PerSampleGradients
+from wirelessfl.privacy.mechanisms.normals import add_normal
 from wirelessfl.privacy.releases import DpSgdRelease, ZcdpRelease
 
 PURPOSE = "gradient_noise"
@@ -17,12 +18,8 @@ PURPOSE = "gradient_noise"
 
 def add_white_noise(total: Tensor, noise_std: Tensor, step: Step) -> None:
     """Adds N(0, noise_std[i]²) to every element of row i of ``total`` (k, d), in place; nothing where it is 0."""
-    stds = noise_std.tolist()
-    if not any(stds):
-        return
-    noise = torch.empty_like(total[0])
-    for row, std, generator in zip(total, stds, client_generators(PURPOSE, step, total), strict=True):
-        row.add_(noise.normal_(generator=generator), alpha=std)
+    if bool(noise_std.any()):
+        add_normal(total, noise_std, step.streams, PURPOSE, step.round_index, step.clients, step.step)
 
 
 @dataclass(frozen=True)

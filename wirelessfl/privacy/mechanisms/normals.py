@@ -55,7 +55,7 @@ def add_normal(
     height = max(1, min(len(out), _AT_ONCE // width))
     key = _key(streams, purpose, round_index)
     tile = _Tile(height, width)
-    scale = std.float()[:, None]
+    scale = std.to(out.dtype)[:, None]
     for top in range(0, len(out), height):
         rows = [_keystream(key, client, step) for client in clients[top : top + height].tolist()]
         if len(rows) < height:
@@ -96,17 +96,17 @@ class _Tile:
         """Add normals, ``scale`` (rows, 1) times, to ``out`` (rows, at most width); one stream a row."""
         for stream, words in zip(rows, self._words, strict=True):
             stream.update_into(self._zeros, words)
-        cosine, sine = self.box_muller(self._radius_bits, self._angle_bits, scale)
+        cosine, sine = self.box_muller(self._radius_bits, self._angle_bits)
         first, second = out[:, : self._half], out[:, self._half :]
-        first += cosine[:, : first.shape[1]]
-        second += sine[:, : second.shape[1]]
+        first.addcmul_(cosine[:, : first.shape[1]].to(out.dtype), scale)
+        second.addcmul_(sine[:, : second.shape[1]].to(out.dtype), scale)
 
-    def box_muller(self, radius_bits: Tensor, angle_bits: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
-        """Two independent normals (rows, half) from words of either kind (rows, half), times ``scale`` (rows, 1)."""
+    def box_muller(self, radius_bits: Tensor, angle_bits: Tensor) -> tuple[Tensor, Tensor]:
+        """Two independent normals (rows, half) from words of either kind (rows, half)."""
         radius, angle, cosine = self._radius, self._angle, self._cosine
         radius.copy_(radius_bits).abs_()
         torch.add(_SMALLEST, radius, alpha=2.0**-31, out=radius)
-        radius.log_().mul_(-2.0).sqrt_().mul_(scale)
+        radius.log_().mul_(-2.0).sqrt_()
         angle.copy_(angle_bits).mul_(math.pi * 2.0**-31)
         torch.cos(angle, out=cosine).mul_(radius)
         return cosine, angle.sin_().mul_(radius)
