@@ -76,7 +76,7 @@ def log_scale(axis: Axis) -> None:
     """A logarithmic axis whose labels are plain numbers; SVG text has no mathematics."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    (axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale)("log")
     low, high = axis.get_data_interval()
     short = low > 0 and high < 30 * low
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,)))
