@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wirelessfl.trace import Status, reference_markdown
-from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, PRIVACY, ROOT
+from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, PRIVACY, ROOT, SECAGG
 
 # The names of the contract, copied by hand: the schema may hold more, never fewer.
 PER_ROUND = [
@@ -68,6 +68,9 @@ def test_groups_hold_the_names_of_the_contract() -> None:
         v.name for v in PRIVACY.variables
     }
     assert {"round", "weights"} == {variable.name for variable in MODEL.variables}
+    assert {"messages_up", "messages_down", "bits_up", "bits_down", "dropouts"} <= {
+        v.name for v in SECAGG.of("round", "stage")
+    }
 
 
 def test_status_codes_are_those_of_the_contract() -> None:
@@ -80,9 +83,11 @@ def test_absent_values_are_nan_and_never_zero() -> None:
     for group in GROUPS:
         for variable in group.variables:
             kind = np.dtype(variable.dtype).kind
-            assert kind in "fiu"
+            assert kind in "fiuS"
             if kind == "f":
                 assert np.isnan(variable.fill)
+            elif kind == "S":
+                assert variable.fill == b""
             else:
                 # Whole numbers have no NaN: −1 is no id and no count, and 0 is kept free in every enumeration.
                 assert variable.fill == (-1 if kind == "i" else 0)

@@ -20,11 +20,15 @@ from tests.trace.traces import (
     model,
     per_round,
     per_slot,
+    per_stage,
+    plain_record,
     record,
 )
+from wirelessfl.errors import TraceError
 from wirelessfl.trace import (
     EventKind,
     RoundRecord,
+    SecAggStage,
     Status,
     TraceHeader,
     TraceWriter,
@@ -152,7 +156,7 @@ def test_the_final_model_replaces_the_snapshot_of_the_same_round(tmp_path: Path)
 
 def test_absent_values_are_nan(tmp_path: Path) -> None:
     path = tmp_path / "t.h5"
-    writer = TraceWriter.create(path, header(), slots=2)
+    writer = TraceWriter.create(path, header(secagg=False), slots=2)
     writer.append(RoundRecord(0, {"participants": 1}, {"client_id": [5], "status": [Status.LATE]}))
     writer.finish("complete")
     with open_trace(path) as dataset:
@@ -243,13 +247,17 @@ GOOD_SLOTS = {"client_id": [0, 1], "status": [1, 1]}
         (change(slots={"client_id": [1, 1], "status": [1, 1]}), "ascending"),
         (change(slots={"client_id": [-1, 1], "status": [1, 1]}), "ascending"),
         (change(slots={"client_id": [0, 1], "status": [1, 0]}), "empty slot"),
-        (change(slots={"client_id": [0, 1], "status": [1, 8]}), "does not know"),
+        (change(slots={"client_id": [0, 1], "status": [1, max(Status) + 1]}), "does not know"),
         (change(slots={"client_id": [[0, 1]], "status": [[1, 1]]}), "one-dimensional"),
         (change(privacy={"air_effective_noise_std": [1.0]}), "single numbers"),
         (change(privacy={"sigma": 1.0}), "not in the trace schema: sigma"),
         (change(privacy_slots={"air_received_bound": [1.0]}), "another number of slots"),
         (change(events=replace(events(1), time=[1.0])), "unequal shapes"),
         (change(events=replace(events(1), kind=[0, 0, 0])), "does not know"),
+        (change(secagg={"outcome": 7}), "does not know"),
+        (change(secagg={"outcome": 1, "reason": 1.0}), "must be bytes"),
+        (change(secagg={}), "missing outcome"),
+        (change(secagg_stages={"energy": [1.0]}), "values per stage"),
         (change(weights=np.zeros(DIMENSION + 1)), "expected shape"),
     ],
 )
@@ -262,6 +270,30 @@ def test_a_bad_record_is_refused_and_leaves_no_mark(bad: RoundRecord, message: s
         writer.append(record(1, range(2)))
     with open_trace(path) as dataset:
         assert dataset["client_id"].to_numpy().tolist() == [[0, 1], [0, 1]]
+
+
+def test_secure_aggregation_stage_by_stage(path: Path) -> None:
+    group = read_group(path, "secagg")
+    assert group["stage"].to_numpy().tolist() == [int(stage) for stage in SecAggStage]
+    for row, round_index in enumerate(group["round"].to_numpy().tolist()):
+        assert group["reason"].to_numpy()[row] == f"round {round_index}".encode()
+        for name, values in per_stage(round_index).items():
+            np.testing.assert_array_equal(group[name].to_numpy()[row], values)
+    assert read_attributes(path, "secagg")["ring_bits"] == 32
+
+
+def test_a_run_without_secure_aggregation_has_no_such_group(tmp_path: Path) -> None:
+    path = tmp_path / "t.h5"
+    with TraceWriter.create(path, header(secagg=False), slots=2) as writer:
+        writer.append(plain_record(0, range(2)))
+        with pytest.raises(ValueError, match="created without /secagg"):
+            writer.append(record(1, range(2)))
+        writer.append(plain_record(1, range(2)))
+    with open_trace(path) as dataset:
+        assert dataset.sizes["round"] == 2
+    for read in (read_group, read_attributes):
+        with pytest.raises(TraceError, match="only runs with secure aggregation"):
+            read(path, "secagg")
 
 
 def test_rounds_count_from_zero(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.trace import EventBatch, EventKind, RoundRecord, Status, TraceHeader
+from wirelessfl.trace import EventBatch, EventKind, RoundRecord, SecAggOutcome, SecAggStage, Status, TraceHeader
 from wirelessfl.trace.records import Scalar
-from wirelessfl.trace.schema import PRIVACY, ROOT, Group
+from wirelessfl.trace.schema import PRIVACY, ROOT, SECAGG, Group
 
 DIMENSION = 5
 
@@ -32,13 +34,18 @@ PRIVACY_ATTRIBUTES: dict[str, Scalar] = {
 }
 
 
-def header() -> TraceHeader:
-    return TraceHeader(ROOT_ATTRIBUTES, PRIVACY_ATTRIBUTES, {"dimension": DIMENSION})
+SECAGG_ATTRIBUTES: dict[str, Scalar] = {"protocol": "secagg", "ring_bits": 32, "weights_hidden": False}
+
+
+def header(*, secagg: bool = True) -> TraceHeader:
+    return TraceHeader(
+        ROOT_ATTRIBUTES, PRIVACY_ATTRIBUTES, {"dimension": DIMENSION}, SECAGG_ATTRIBUTES if secagg else None
+    )
 
 
 def per_round(group: Group, round_index: int) -> dict[str, float]:
     """Column j of the group holds 100 j + round; whole numbers, so that integer columns take them too."""
-    names = [v.name for v in group.of("round") if v.name != "event_count"]
+    names = [v.name for v in group.of("round") if v.name != "event_count" and v.dtype[0] in "fi"]
     return {name: 100.0 * j + round_index for j, name in enumerate(names)}
 
 
@@ -61,9 +68,30 @@ def record(round_index: int, clients: NDArray[np.int64] | range, *, weights: boo
         },
         privacy=per_round(PRIVACY, round_index),
         privacy_slots=per_slot(PRIVACY, round_index, ids),
+        secagg={
+            **{
+                name: value
+                for name, value in per_round(SECAGG, round_index).items()
+                if name not in ("outcome", "reason")
+            },
+            "outcome": SecAggOutcome.ABORTED,
+            "reason": f"round {round_index}".encode(),
+        },
+        secagg_stages=per_stage(round_index),
         events=events(round_index),
         weights=model(round_index) if weights else None,
     )
+
+
+def plain_record(round_index: int, clients: NDArray[np.int64] | range, *, weights: bool = False) -> RoundRecord:
+    """The same of a run without secure aggregation."""
+    return replace(record(round_index, clients, weights=weights), secagg={}, secagg_stages={})
+
+
+def per_stage(round_index: int) -> dict[str, NDArray[np.float64]]:
+    """Column j of /secagg holds 1000 j + round + stage / 8, exact in binary."""
+    names = [v.name for v in SECAGG.of("round", "stage")]
+    return {name: 1000.0 * j + round_index + np.arange(len(SecAggStage)) / 8 for j, name in enumerate(names)}
 
 
 def events(round_index: int) -> EventBatch:

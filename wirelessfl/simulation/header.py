@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wirelessfl.scenario import Scenario, dump_scenario
+from wirelessfl.scenario import Scenario, config, dump_scenario
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.trace import TraceHeader
@@ -52,7 +52,15 @@ def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
             "dimension": model.dimension,
             "parameters": json.dumps({name: list(shape) for name, shape in model.shapes.items()}),
         },
+        secagg=_secure_aggregation(scenario),
     )
+
+
+def _secure_aggregation(scenario: Scenario) -> dict[str, str | int] | None:
+    uplink = scenario.uplink
+    if not isinstance(uplink, config.SecureAggregation):
+        return None
+    return {"protocol": uplink.protocol, "ring_bits": uplink.bits, "weights_hidden": int(uplink.hide_weights)}
 
 
 def closing_attributes(simulation: Simulation) -> dict[str, str]:

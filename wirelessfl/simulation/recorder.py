@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import AirRelease, BareRelease, ServerNoiseRelease, round_values, settings
 from wirelessfl.privacy.releases import client_values as release_columns
 from wirelessfl.simulation.round import Round
-from wirelessfl.trace import PRIVACY, EventBatch, RoundRecord
+from wirelessfl.trace import PRIVACY, EventBatch, RoundRecord, SecAggOutcome
+from wirelessfl.trace.schema import REASON_LENGTH
 
 _PER_SLOT = {variable.name for variable in PRIVACY.of("round", "slot")}
 
@@ -50,12 +51,31 @@ def round_record(
                 privacy[f"{route}_{name}"] = number
         for name, column in release_columns(release).items():
             put(f"{route}_{name}", release.clients, column)
+    secagg, stages = _secure_aggregation(this)
     return RoundRecord(
         round_index=this.index,
         values=this.values,
         slots={"client_id": this.clients, "status": this.status, **this.slots},
         privacy=privacy,
         privacy_slots=privacy_slots,
+        secagg=secagg,
+        secagg_stages=stages,
         events=events,
         weights=weights,
     )
+
+
+def _secure_aggregation(this: Round) -> tuple[dict[str, ArrayLike], dict[str, ArrayLike]]:
+    """Columns of secure aggregation per round, and per round and stage; empty with other uplinks."""
+    record = this.secagg
+    if record is None:
+        return {}, {}
+    reason = record.abort_reason.encode("ascii", "replace")[:REASON_LENGTH]
+    per_round: dict[str, ArrayLike] = {
+        "outcome": SecAggOutcome.ABORTED if reason else SecAggOutcome.SUMMED,
+        "reason": np.bytes_(reason),
+        "attempts": record.attempts,
+        "threshold": record.threshold,
+        "neighbours": record.neighbours,
+    }
+    return per_round, dict(record.costs)

@@ -19,6 +19,25 @@ LOCAL_STATISTICS = ("clip_norm", "clipped_share", "noise_multiplier")
 
 
 @dataclass
+class SecAggRecord:
+    """What secure aggregation did and cost in a round.
+
+    Attributes:
+        costs: columns per stage, each (stages,), see ``/secagg`` in the trace.
+        threshold: share holders that recover a secret; NaN where there are no shares.
+        neighbours: clients that each client exchanges masks with, as planned; NaN where nothing could be planned.
+        attempts: attempts at the sum.
+        abort_reason: why the round was given up; empty where it was not.
+    """
+
+    costs: dict[str, NDArray[np.float64]]
+    threshold: float = math.nan
+    neighbours: float = math.nan
+    attempts: int = 0
+    abort_reason: str = ""
+
+
+@dataclass
 class Round:
     """One communication round over the ``n`` clients selected in it.
 
@@ -32,8 +51,7 @@ class Round:
         slots: per-client columns of the trace, each (n,), NaN where there is no value.
         values: per-round values of the trace.
         releases: the records for the privacy ledger; none where nobody was heard.
-        secagg: columns of secure aggregation, each (stages,); empty with other uplinks.
-        abort_reason: why secure aggregation gave the round up; empty where it did not.
+        secagg: what secure aggregation did and cost; None with other uplinks.
     """
 
     index: int
@@ -45,8 +63,7 @@ class Round:
     slots: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
     releases: tuple[Release, ...] = ()
-    secagg: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    abort_reason: str = ""
+    secagg: SecAggRecord | None = None
 
     def __post_init__(self) -> None:
         self.status = np.full(len(self.clients), Status.PARTICIPATED, dtype=np.uint8)

@@ -25,12 +25,13 @@ def read_attributes(path: str | Path, group: str = "/") -> dict[str, Any]:
 
     Args:
         path: The trace file.
-        group: ``/``, ``privacy``, ``events`` or ``model``.
+        group: ``/``, ``privacy``, ``events``, ``model`` or ``secagg``.
 
     Raises:
-        TraceError: Not a readable trace of this version.
+        TraceError: Not a readable trace of this version, or no such group.
     """
     path = Path(path)
+    _check_present(path, _known_group(group))
     with trace_errors(path), h5py.File(path, "r") as file:
         check_format(path, file.attrs)
         return {name: _plain(value) for name, value in file[_known_group(group)].attrs.items()}
@@ -55,7 +56,11 @@ def open_trace(path: str | Path) -> xr.Dataset:
 
 
 def read_group(path: str | Path, group: str) -> xr.Dataset:
-    """One group (``privacy``, ``events`` or ``model``), read into memory, without what a killed process left behind.
+    """One group, read into memory, without what a killed process left behind.
+
+    Args:
+        path: The trace file.
+        group: ``privacy``, ``events``, ``model`` or ``secagg``.
 
     Raises:
         TraceError: Not a readable trace of this version, or no such group.
@@ -118,6 +123,7 @@ def _open(path: Path, group: str) -> xr.Dataset:
     import xarray as xr
 
     lengths = _committed_lengths(path)
+    _check_present(path, group)
     with trace_errors(path):
         dataset = xr.open_dataset(path, engine="h5netcdf", group=group)
     committed = dataset.isel({name: slice(lengths[str(name)]) for name in dataset.dims if str(name) in lengths})
@@ -136,6 +142,13 @@ def _committed_lengths(path: Path) -> dict[str, int]:
         events = int(file["event_count"][rounds - 1]) if rounds else 0
         snapshots = committed_snapshots(file)
     return {"round": rounds, EVENTS.dimensions[0]: events, MODEL.dimensions[0]: snapshots}
+
+
+def _check_present(path: Path, group: str) -> None:
+    with trace_errors(path), h5py.File(path, "r") as file:
+        present = group in file
+    if not present:
+        raise TraceError(f"{path}: no group {group} in this trace; only runs with secure aggregation have it")
 
 
 def _known_group(group: str) -> str:

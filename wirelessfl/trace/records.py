@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wirelessfl.trace.schema import EVENTS, MODEL, PRIVACY, ROOT, Group, Status, Variable
+from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, PRIVACY, ROOT, SECAGG, Group, Status, Variable
 
 Scalar = str | int | float | bool
 
@@ -24,11 +24,19 @@ class TraceHeader:
         attributes: Root attributes: scenario, seed, created, package_version, torch_version, device, and further ones.
         privacy: Attributes of ``/privacy``.
         model: Attributes of ``/model``: dimension d, and the parameters' names and shapes.
+        secagg: Attributes of ``/secagg``; None for a run without, whose trace lacks that group.
     """
 
     attributes: Mapping[str, Scalar]
     privacy: Mapping[str, Scalar]
     model: Mapping[str, Scalar]
+    secagg: Mapping[str, Scalar] | None = None
+
+    @property
+    def given(self) -> dict[str, Mapping[str, Scalar]]:
+        """Attributes by the path of their group."""
+        secagg = {} if self.secagg is None else {SECAGG.path: self.secagg}
+        return {ROOT.path: self.attributes, PRIVACY.path: self.privacy, MODEL.path: self.model, **secagg}
 
     def check(self) -> None:
         """Check against the schema.
@@ -36,7 +44,10 @@ class TraceHeader:
         Raises:
             ValueError: A required attribute is missing, or a value is no text or number.
         """
-        for group, given in ((ROOT, self.attributes), (PRIVACY, self.privacy), (MODEL, self.model)):
+        for group in GROUPS:
+            given = self.given.get(group.path)
+            if given is None:
+                continue
             missing = [a.name for a in group.attributes if a.required and a.name not in given]
             if missing:
                 raise ValueError(f"trace header: attributes missing in {group.path}: {', '.join(missing)}")
@@ -70,6 +81,8 @@ class RoundRecord:
         slots: Root variables per round and slot, each (n,) over the n selected clients in ascending ``client_id``.
         privacy: Variables of ``/privacy`` per round.
         privacy_slots: Variables of ``/privacy`` per round and slot, each (n,).
+        secagg: Variables of ``/secagg`` per round; empty for a run without.
+        secagg_stages: Variables of ``/secagg`` per round and stage, each (stages,).
         events: Events since the previous record, or None.
         weights: (d,) flat global model to keep, or None.
     """
@@ -79,6 +92,8 @@ class RoundRecord:
     slots: Mapping[str, ArrayLike]
     privacy: Mapping[str, float] = field(default_factory=dict)
     privacy_slots: Mapping[str, ArrayLike] = field(default_factory=dict)
+    secagg: Mapping[str, ArrayLike] = field(default_factory=dict)
+    secagg_stages: Mapping[str, ArrayLike] = field(default_factory=dict)
     events: EventBatch | None = None
     weights: ArrayLike | None = None
 
@@ -125,9 +140,10 @@ def columns(
 
 
 def _cast(variable: Variable, value: ArrayLike, place: str) -> NDArray[np.generic]:
-    array = np.asarray(value)
-    if array.dtype.kind not in "iufb":
-        raise ValueError(f"{place}: {variable.name} must be real numbers, found dtype {array.dtype}")
+    array, text = np.asarray(value), np.dtype(variable.dtype).kind == "S"
+    if array.dtype.kind not in ("S" if text else "iufb"):
+        wanted = "bytes" if text else "real numbers"
+        raise ValueError(f"{place}: {variable.name} must be {wanted}, found dtype {array.dtype}")
     with np.errstate(invalid="ignore"):
         result = np.ascontiguousarray(array, dtype=variable.dtype).reshape(array.shape)
     if result.dtype.kind in "iu" and array.dtype != result.dtype and not np.array_equal(result, array):

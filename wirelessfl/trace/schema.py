@@ -84,6 +84,17 @@ class SecAggStage(IntEnum):
     UNMASK = 4
 
 
+class SecAggOutcome(IntEnum):
+    """How a round of secure aggregation ended."""
+
+    SUMMED = 1
+    ABORTED = 2
+
+
+REASON_LENGTH = 240
+"""Letters kept of the reason why a round was given up."""
+
+
 @dataclass(frozen=True)
 class Variable:
     """One dataset of the trace.
@@ -109,9 +120,10 @@ class Variable:
     required: bool = False
 
     @property
-    def fill(self) -> float | int:
-        """Value of what was never written: NaN, or −1 for whole numbers and 0 for codes."""
-        return {"f": float("nan"), "i": -1, "u": 0}[np.dtype(self.dtype).kind]
+    def fill(self) -> float | int | bytes:
+        """Value of what was never written: NaN, −1 for whole numbers, 0 for codes, no letters for texts."""
+        fills: dict[str, float | int | bytes] = {"f": float("nan"), "i": -1, "u": 0, "S": b""}
+        return fills[np.dtype(self.dtype).kind]
 
     def attributes(self) -> dict[str, Any]:
         """CF attributes of the dataset."""
@@ -144,6 +156,7 @@ class Group:
         coordinates: Dimensions whose positions carry a label; each is a dataset of its own.
         dimensions: Dimensions without labels.
         attributes: What is known about the group as a whole.
+        optional: Whether only some traces have it.
     """
 
     path: str
@@ -152,6 +165,7 @@ class Group:
     coordinates: tuple[Variable, ...] = ()
     dimensions: tuple[str, ...] = ()
     attributes: tuple[Attribute, ...] = ()
+    optional: bool = False
 
     def of(self, *dims: str) -> tuple[Variable, ...]:
         """The variables with exactly these dimensions."""
@@ -332,5 +346,39 @@ MODEL = Group(
     ),
 )
 
-GROUPS = (ROOT, EVENTS, PRIVACY, MODEL)
-"""Every group of the trace; secure aggregation joins as one more row (``/secagg``)."""
+_STAGE = ("round", "stage")
+
+
+def _per_stage(name: str, units: str, long_name: str) -> Variable:
+    return Variable(name, _STAGE, "f8", units, long_name)
+
+
+SECAGG = Group(
+    "/secagg",
+    "what secure aggregation cost, stage by stage; there with that kind of uplink alone",
+    optional=True,
+    coordinates=(Variable("stage", ("stage",), "u1", "1", "stage of the protocol", flags=SecAggStage),),
+    variables=(
+        Variable("outcome", _ROUND, "u1", "1", "how the round ended", flags=SecAggOutcome, required=True),
+        Variable("reason", _ROUND, f"S{REASON_LENGTH}", "1", "why the round was given up; empty where it was not"),
+        _per_round("attempts", "1", "attempts at the sum, each under a nonce of its own"),
+        _per_round("threshold", "1", "share holders that recover a secret; NaN where there are no shares"),
+        _per_round("neighbours", "1", "clients that each client exchanges masks with, as planned"),
+        _per_stage("messages_up", "1", "messages that clients began to send"),
+        _per_stage("bits_up", "bit", "size of those messages"),
+        _per_stage("messages_down", "1", "messages that the server sent, one to each client"),
+        _per_stage("bits_down", "bit", "size of those messages"),
+        _per_stage("seconds", "s", "from the first message of the stage until it was closed"),
+        _per_stage("energy", "J", "what the clients' transmissions cost; NaN where watts are unknown"),
+        _per_stage("dropouts", "1", "clients that were asked and not heard in time"),
+        _per_stage("refused", "1", "messages that came too late and were refused"),
+    ),
+    attributes=(
+        Attribute("protocol", "pairwise_prf, secagg or secagg_plus"),
+        Attribute("ring_bits", "sums are taken modulo 2 to this power"),
+        Attribute("weights_hidden", "1 where the numbers of samples are summed under the masks as well"),
+    ),
+)
+
+GROUPS = (ROOT, EVENTS, PRIVACY, MODEL, SECAGG)
+"""Every group of the trace."""

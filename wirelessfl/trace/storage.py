@@ -7,6 +7,7 @@ was killed opens again (a SWMR file does not).
 from __future__ import annotations
 
 import errno
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import OutputError, TraceError
 from wirelessfl.trace.journal import NO_ROOM
-from wirelessfl.trace.schema import FORMAT, GROUPS, VERSION, Group, Variable
+from wirelessfl.trace.schema import FORMAT, GROUPS, SECAGG, VERSION, Group, SecAggStage, Variable
 
 _CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1024, "parameter": 65536}
 _MIN_CHUNK_VALUES = 64
@@ -120,16 +121,19 @@ def committed_snapshots(file: h5py.File) -> int:
     return int(np.count_nonzero((labels >= 0) & (labels <= file["round"][rounds - 1]))) if rounds else 0
 
 
-def create_layout(file: h5py.File, slots: int, parameters: int) -> None:
+def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool) -> None:
     """Create every group, dimension scale and dataset of the schema, empty.
 
     Args:
         file: Empty file, open for writing.
         slots: Expected selected clients per round; more may come.
         parameters: Model dimension d.
+        secagg: Whether the run aggregates securely.
     """
-    sizes = {"slot": slots, "parameter": parameters}
+    sizes = {"slot": slots, "parameter": parameters, "stage": len(SecAggStage)}
     for group in GROUPS:
+        if group.optional and not secagg:
+            continue
         node = file.require_group(group.path)
         node.attrs["long_name"] = group.long_name
         for coordinate in group.coordinates:
@@ -142,6 +146,9 @@ def create_layout(file: h5py.File, slots: int, parameters: int) -> None:
             for axis, dimension in enumerate(variable.dims):
                 dataset.dims[axis].attach_scale(node[dimension] if dimension in node else file[dimension])
     write_block(file["slot"], (slots,), (0,), np.arange(slots, dtype=np.int64))
+    if secagg:
+        stages = np.array(list(SecAggStage), dtype=np.uint8)
+        write_block(file[dataset_path(SECAGG, "stage")], stages.shape, (0,), stages)
 
 
 def _create_dimension(node: h5py.Group, name: str, size: int) -> None:
@@ -152,12 +159,11 @@ def _create_dimension(node: h5py.Group, name: str, size: int) -> None:
 
 def _create_dataset(node: h5py.Group, variable: Variable, sizes: Mapping[str, int]) -> h5py.Dataset:
     shape = tuple(sizes.get(dimension, 0) for dimension in variable.dims)
-    chunks = [
-        max(_MIN_CHUNK_VALUES, min(_CHUNK_VALUES[dimension], size or _CHUNK_VALUES[dimension]))
-        for dimension, size in zip(variable.dims, shape, strict=True)
-    ]
-    if len(chunks) == 2:
-        chunks[0] = max(1, min(chunks[0], _ROW_CHUNK_VALUES // chunks[1]))
+    chunks = [_chunk(dimension, size) for dimension, size in zip(variable.dims, shape, strict=True)]
+    row = math.prod(chunks[1:]) * max(1, np.dtype(variable.dtype).itemsize // 8)
+    if row > 1:
+        largest = _CHUNK_VALUES["round"] if "stage" in variable.dims else _ROW_CHUNK_VALUES
+        chunks[0] = max(1, min(chunks[0], largest // row))
     dataset = node.create_dataset(
         variable.name,
         shape,
@@ -171,10 +177,22 @@ def _create_dataset(node: h5py.Group, variable: Variable, sizes: Mapping[str, in
     return dataset
 
 
+def _chunk(dimension: str, size: int) -> int:
+    """Values of a chunk along a dimension; ``stage`` never grows."""
+    if dimension == "stage":
+        return len(SecAggStage)
+    return max(_MIN_CHUNK_VALUES, min(_CHUNK_VALUES[dimension], size or _CHUNK_VALUES[dimension]))
+
+
 def open_datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
-    """Every dataset of the schema by its path, such as ``/privacy/received_bound``."""
-    paths = [dataset_path(group, name) for group in GROUPS for name in _stored(group)]
+    """Every dataset of the file by its path, such as ``/privacy/air_received_bound``."""
+    paths = [dataset_path(group, name) for group in groups_of(file) for name in _stored(group)]
     return {path: file[path] for path in paths}
+
+
+def groups_of(file: h5py.File) -> tuple[Group, ...]:
+    """The groups of the schema that the file has."""
+    return tuple(group for group in GROUPS if group.path in file)
 
 
 def _stored(group: Group) -> tuple[str, ...]:

@@ -29,14 +29,14 @@ from wirelessfl.trace.schema import (
     CLOSING,
     EVENTS,
     FORMAT,
-    GROUPS,
-    MODEL,
     PRIVACY,
     ROOT,
+    SECAGG,
     STATUSES,
     VERSION,
     Group,
     RunStatus,
+    SecAggStage,
 )
 from wirelessfl.trace.storage import (
     check_format,
@@ -44,6 +44,7 @@ from wirelessfl.trace.storage import (
     committed_snapshots,
     create_layout,
     dataset_path,
+    groups_of,
     open_datasets,
     output_errors,
     replace_text,
@@ -244,9 +245,26 @@ class TraceWriter:
         for group, per_round, per_slot in ((ROOT, values, root_slots), (PRIVACY, privacy, privacy_slots)):
             blocks += _row_blocks(group, ("round",), (row + 1,), per_round)
             blocks += _row_blocks(group, ("round", "slot"), (row + 1, slots), per_slot)
+        blocks += self._secagg_blocks(record, place)
         if record.weights is not None:
             blocks += self._model_blocks(record.weights, record.round_index)
         return blocks, slots, total
+
+    def _secagg_blocks(self, record: RoundRecord, place: str) -> list[_Block]:
+        if SECAGG.path not in self._file:
+            if record.secagg or record.secagg_stages:
+                raise ValueError(f"{place}: the trace was created without {SECAGG.path}")
+            return []
+        row = self._rounds
+        per_round = columns(SECAGG.of("round"), record.secagg, place)
+        per_stage = columns(SECAGG.of("round", "stage"), record.secagg_stages, place)
+        stages = len(SecAggStage)
+        if any(array.shape != (stages,) for array in per_stage.values()):
+            raise ValueError(f"{place}: values per stage must be {stages} numbers")
+        return [
+            *_row_blocks(SECAGG, ("round",), (row + 1,), per_round),
+            *_row_blocks(SECAGG, ("round", "stage"), (row + 1, stages), per_stage),
+        ]
 
     def _model_blocks(self, weights: ArrayLike, round_index: int | None) -> list[_Block]:
         dimension = self._datasets["/model/weights"].shape[1]
@@ -286,7 +304,7 @@ class TraceWriter:
         self._snapshots = committed_snapshots(self._file)
         self._slots = len(self._datasets["/slot"])
         lengths = {"round": rounds, "slot": self._slots, "event": self._events, "snapshot": self._snapshots}
-        for group in GROUPS:
+        for group in groups_of(self._file):
             dims = {name: (name,) for name in group.dimensions} | {v.name: v.dims for v in group.variables}
             for name, axes in dims.items():
                 dataset = self._datasets[dataset_path(group, name)]
@@ -330,8 +348,8 @@ def _client_blocks(client_values: Mapping[str, ArrayLike]) -> list[_Block]:
 
 
 def _write_header(file: h5py.File, header: TraceHeader, slots: int) -> None:
-    create_layout(file, slots, int(header.model["dimension"]))
+    create_layout(file, slots, int(header.model["dimension"]), secagg=header.secagg is not None)
     set_attributes(file, {"format": FORMAT, "version": VERSION, "status": "running"})
-    set_attributes(file, {**dict.fromkeys(CLOSING, ""), **header.attributes})
-    set_attributes(file[PRIVACY.path], header.privacy)
-    set_attributes(file[MODEL.path], header.model)
+    set_attributes(file, dict.fromkeys(CLOSING, ""))
+    for path, attributes in header.given.items():
+        set_attributes(file[path], attributes)

@@ -31,6 +31,11 @@ class StageCosts:
         """The server begins to send."""
         self.add(stage, messages_down=1.0, bits_down=bits)
 
+    @property
+    def energy(self) -> float:
+        """Joules of all stages; NaN where watts are unknown."""
+        return float(self.table["energy"].sum())
+
     def add(self, stage: SecAggStage, **amounts: float) -> None:
         """Add to some columns."""
         for name, amount in amounts.items():

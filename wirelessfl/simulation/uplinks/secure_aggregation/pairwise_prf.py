@@ -145,7 +145,6 @@ class PrfRun(ProtocolRun):
         """A round that has not begun."""
         super().__init__(uplink, cell, this, costs)
         self._membership = uplink.membership
-        self._attempts_left = len(uplink.vanish_probability)
         self._attempt: PrfRound
         self._starts: dict[int, RoundStart] = {}
 
@@ -170,7 +169,7 @@ class PrfRun(ProtocolRun):
             participants = np.array(sorted(self.window.ready), dtype=np.int64)
             if len(participants) < 2:
                 return RoundAborted(Stage.MASKED_INPUT, f"{reason}{len(participants)} clients are left, 2 are needed")
-            if not self._attempts_left:
+            if self.attempts == len(self.uplink.vanish_probability):
                 return RoundAborted(Stage.MASKED_INPUT, f"{reason}no attempt is left")
             yield self._begin_attempt(participants)
             self.close(Stage.MASKED_INPUT, len(participants))
@@ -184,7 +183,8 @@ class PrfRun(ProtocolRun):
     def _begin_attempt(self, participants: np.ndarray[tuple[int], np.dtype[np.int64]]) -> simpy.Event:
         memory, membership = self.cell.state.uplink_memory, self._membership
         memory[NONCE] += 1
-        self._attempts_left -= 1
+        self.attempts += 1
+        self.neighbours = len(participants) - 1.0
         link_keys = {node: membership.link_keys[node] for node in self.this.clients[participants].tolist()}
         self._attempt = PrfRound(membership.parameters, memory[NONCE], link_keys)
         return self.ask(Stage.MASKED_INPUT, self._attempt.start())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,9 @@ class ProtocolRun(ABC):
 
     Attributes:
         post: carries the messages.
+        threshold: share holders that recover a secret; NaN where there are no shares.
+        neighbours: clients that each client exchanges masks with, as planned.
+        attempts: attempts at the sum so far.
         present: (m,) positions of the clients that are there.
         window: of the stage under way; its ``ready`` are those heard in it.
     """
@@ -51,6 +55,9 @@ class ProtocolRun(ABC):
         links = dict(zip(self.present.tolist(), uplink.links.draw(this, self.present), strict=True))
         self.post = Post(cell, this, links, uplink.vanishing(this, cell.network.streams), costs)
         self.window: Window
+        self.threshold = math.nan
+        self.neighbours = math.nan
+        self.attempts = 0
 
     @abstractmethod
     def opening(self, position: int) -> Letter | None:

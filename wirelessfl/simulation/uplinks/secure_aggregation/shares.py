@@ -71,6 +71,9 @@ class SecretSharingRun(ProtocolRun):
     ) -> None:
         """A round that has not begun."""
         super().__init__(uplink, cell, this, costs)
+        self.threshold = float(parameters.neighbourhood.threshold)
+        self.neighbours = float(parameters.neighbourhood.num_neighbours)
+        self.attempts = 1
         self._parameters = parameters
         # Keys towards the server are agreed when a client is registered, before the run.
         self._link_keys = {node: self._random("link", node)(32) for node in this.clients.tolist()}

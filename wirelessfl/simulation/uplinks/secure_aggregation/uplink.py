@@ -16,7 +16,7 @@ from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.secagg import RoundAborted
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import seconds
-from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.round import Round, SecAggRecord
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.digital_links import DigitalLinks
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
@@ -63,21 +63,23 @@ class SecureUplink(ABC):
     def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
         """Broadcast, let the clients train, aggregate."""
         costs = StageCosts()
-        this.secagg = costs.table
+        record = this.secagg = SecAggRecord(costs.table)
         airtime = yield from self.set_up(cell, costs)
         this.slot_opens = seconds(cell.medium.now)
         try:
             run = self.begin(cell, this, costs)
         except ValueError as error:
-            return self._give_up(cell, this, str(error), airtime)
+            record.abort_reason = str(error)
+            return self._give_up(cell, this, costs, airtime)
         outcome = yield from run.play()
+        record.threshold, record.neighbours, record.attempts = run.threshold, run.neighbours, run.attempts
         self._account(cell, this, run.post)
         _note_statuses(this, run, outcome)
         airtime += run.post.air_time.occupied()
         transmitted = np.flatnonzero(run.post.air_time.by_client(len(this.clients), SecAggStage.MASKED_INPUT) > 0)
         if isinstance(outcome, RoundAborted):
             cell.medium.note(EventKind.ABORT, SERVER_NODE)
-            this.abort_reason = outcome.reason
+            record.abort_reason = outcome.reason
             return self._collected(this, transmitted[:0], transmitted, None, airtime)
         heard = np.searchsorted(this.clients, outcome.contributors)
         mean = self.encoding.decode(outcome.total, cell.network.registry.samples[this.clients[heard]])
@@ -90,11 +92,10 @@ class SecureUplink(ABC):
         decides, moment = np.split(drawn, 2, axis=1)
         return np.where(decides < probability, moment, np.nan)
 
-    def _give_up(self, cell: Cell, this: Round, reason: str, airtime: float) -> Collected:
+    def _give_up(self, cell: Cell, this: Round, costs: StageCosts, airtime: float) -> Collected:
         """No protocol can be run with the clients selected: nobody trains, nothing is sent."""
         cell.medium.note(EventKind.ABORT, SERVER_NODE)
-        this.abort_reason = reason
-        this.values["energy"] = float(this.secagg["energy"].sum())
+        this.values["energy"] = costs.energy
         this.status[this.with_status(Status.PARTICIPATED)] = Status.ABORTED
         nobody = np.zeros(0, dtype=np.int64)
         return self._collected(this, nobody, nobody, None, airtime)
@@ -106,7 +107,7 @@ class SecureUplink(ABC):
         for stage in SecAggStage:
             joules = self.links.joules(post.air_time.by_client(count, stage))
             post.costs.add(stage, energy=float(joules.sum()))
-        this.values["energy"] = float(this.secagg["energy"].sum())
+        this.values["energy"] = post.costs.energy
 
     def _collected(
         self,
