@@ -4,17 +4,41 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.learning import ExecutionPlan
+from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, automatic_chunk
+from wirelessfl.learning.cohort import Precision
 from wirelessfl.scenario.bookkeeping import Compute
 
 
-def choose_plan(compute: Compute, device: str, threads: int | None) -> ExecutionPlan:
-    """The plan for a new run on this machine.
+@dataclass(frozen=True)
+class Resources:
+    """What a new run may use; how many clients are trained together follows from model and cohort.
+
+    Attributes:
+        device: a torch device name.
+        threads: worker threads.
+        precision: of matrix products.
+        chunk: clients trained together; None lets it be chosen.
+    """
+
+    device: str
+    threads: int
+    precision: Precision
+    chunk: int | None
+
+    def plan(self, model: FlatModel, training: LocalTraining, clients: int) -> ExecutionPlan:
+        """The plan for rounds of so many clients."""
+        chunk = self.chunk or automatic_chunk(model, training, clients, self.device, self.threads)
+        return ExecutionPlan(self.device, self.threads, chunk, self.precision)
+
+
+def choose_plan(compute: Compute, device: str, threads: int | None) -> Resources:
+    """What a new run on this machine may use.
 
     Args:
         compute: what the scenario says.
@@ -26,14 +50,8 @@ def choose_plan(compute: Compute, device: str, threads: int | None) -> Execution
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    plan = ExecutionPlan(
-        device=device,
-        threads=threads or compute.threads or os.cpu_count() or 1,
-        precision=compute.precision,
-        **({} if compute.chunk is None else {"chunk": compute.chunk}),
-    )
-    _check_device(plan.device)
-    return plan
+    _check_device(device)
+    return Resources(device, threads or compute.threads or os.cpu_count() or 1, compute.precision, compute.chunk)
 
 
 def recorded_plan(recorded: Mapping[str, Any]) -> ExecutionPlan:

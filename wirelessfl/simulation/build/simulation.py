@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from wirelessfl.learning import ExecutionPlan, FlatModel, Population
+from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, Population
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.simulation.build.faults import build_faults
@@ -23,6 +23,7 @@ from wirelessfl.simulation.build.radio import airtime, build_uplink, power_budge
 from wirelessfl.simulation.build.shortfall import check_jammer_power
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.network import Registry
+from wirelessfl.simulation.plan import Resources
 from wirelessfl.simulation.propagation import memories_among
 from wirelessfl.simulation.run import Simulation, StopRules
 from wirelessfl.simulation.selection import SelectAll, Selection, SelectPoisson, SelectUniform
@@ -35,7 +36,7 @@ from wirelessfl.streams import Streams
 
 def build_simulation(
     scenario: Scenario,
-    plan: ExecutionPlan,
+    plan: ExecutionPlan | Resources,
     state: SimulationState | None = None,
     pause: Callable[[], None] = lambda: None,
 ) -> Simulation:
@@ -43,7 +44,7 @@ def build_simulation(
 
     Args:
         scenario: what to simulate.
-        plan: device, threads, chunk and precision.
+        plan: device, threads, chunk and precision; or what may be used, for a chunk that fits model and cohort.
         state: the state to continue from; None begins at the beginning.
         pause: called between blocks of training; may raise to give up the round in flight.
 
@@ -59,7 +60,11 @@ def build_simulation(
     registry = Registry(samples, int(samples.sum()), power_budget(scenario, model.dimension))
     statement = build_statement(scenario)
     facts = PrivacyFacts(samples, samples / registry.total_samples, registry.total_samples)
-    learner = _learner(scenario, population, model, plan, streams, pause, facts, statement)
+    training = build_training(scenario, build_rule(scenario.training.algorithm))
+    selection = build_selection(scenario.clients.selection)
+    if isinstance(plan, Resources):
+        plan = plan.plan(model, training, max(1, len(selection.select(registry.count, 1, streams))))
+    learner = _learner(scenario, population, model, training, plan, streams, pause, facts, statement)
     pace = build_pace(scenario, model.dimension, float(learner.samples_processed(samples).mean()))
     network = build_network(scenario, registry, streams, pace)
     if state is None:
@@ -72,7 +77,6 @@ def build_simulation(
         uplink: Uplink = TrustedServer(registry, model.dimension, central, streams)
     else:
         uplink = build_uplink(scenario, network, model.dimension, statement)
-    selection = build_selection(scenario.clients.selection)
     jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
     if jammer is not None and isinstance(uplink, OverTheAir):
         check_jammer_power(jammer, uplink, selection)
@@ -104,21 +108,20 @@ def _learner(
     scenario: Scenario,
     population: Population,
     model: FlatModel,
+    training: LocalTraining,
     plan: ExecutionPlan,
     streams: Streams,
     pause: Callable[[], None],
     facts: PrivacyFacts,
     statement: Statement,
 ) -> Learner:
-    rule = build_rule(scenario.training.algorithm)
-    training = build_training(scenario, rule)
     schedule = scenario.training.lr_schedule
     return Learner(
         model=model,
         population=on_device(population, plan),
         training=training,
         lr_schedule=as_schedule(1.0 if schedule is None else schedule),
-        rule=rule,
+        rule=build_rule(scenario.training.algorithm),
         private=build_local_privacy(scenario, model, population, training, facts, statement),
         plan=plan,
         streams=streams,
