@@ -43,9 +43,10 @@ def command(
 ) -> None:
     """Run STUDY, a YAML file or the name of a shipped study (`wirelessfl scenarios list --studies`).
 
-    Every point is checked before the first run. Writes study.json, study.parquet, study.png and a folder with the
-    trace of every run. A run that fails is recorded and does not stop the others; the exit code is then 3.
+    Every point is checked before the first run. Writes study.json, study.parquet, study.png, report.html and a
+    folder with the trace of every run. A run that fails is recorded and does not stop the others; the exit code is then 3.
     """
+    from wirelessfl.analysis.report import write_report
     from wirelessfl.cli.study_table import print_study, study_progress
     from wirelessfl.errors import InfeasibleError
     from wirelessfl.study import load_study, run_study
@@ -66,6 +67,8 @@ def command(
             fail_fast=fail_fast,
             on_message=on_message,
         )
+    if len(result.failures) < len(result.records):
+        write_report([result.path])
     if as_json:
         click.echo(to_json(result.as_mapping()), nl=False)
     elif not quiet:
