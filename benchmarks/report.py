@@ -6,7 +6,8 @@ import csv
 import math
 import os
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -125,11 +126,19 @@ def _parse(line: dict[str, str]) -> Record:
 
 def write_csv(records: Sequence[Record], path: Path) -> None:
     """All lines, four digits each."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with _replacing(path) as partial, partial.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(item.name for item in fields(Record))
         for record in records:
             writer.writerow(f"{x:.4g}" if isinstance(x, float) else x for x in asdict(record).values())
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A file to write that takes the place of another once it is whole: a killed run loses no earlier results."""
+    partial = path.with_name(f".{path.name}.partial")
+    yield partial
+    partial.replace(path)
 
 
 def to_table(records: Sequence[Record]) -> Table:
@@ -190,21 +199,26 @@ def draw(records: Sequence[Record], path: Path) -> None:
         for axes, (name, points) in zip(panels, drawn.items(), strict=True):
             _draw_curve(axes, name, points)
         panels[0].set_ylabel("seconds a round", fontsize=8)
-    figure.savefig(path, dpi=200)
+    with _replacing(path) as partial:
+        figure.savefig(partial, dpi=200, format="png")
 
 
 def _draw_ratios(part: SubFigure, records: Sequence[Record]) -> None:
     axes = part.subplots()
-    colours = [GREY if record.case.startswith("peer") else BLUE for record in records]
     positions = range(len(records), 0, -1)
-    bars = axes.barh(positions, [record.to_plain_loop for record in records], color=colours, height=0.7)
-    axes.bar_label(bars, [f" {number(record.to_plain_loop)}" for record in records], fontsize=7)
+    for position, record in zip(positions, records, strict=True):
+        colour = GREY if record.case.startswith("peer") else BLUE
+        axes.plot(record.to_plain_loop, position, "o", markersize=4, color=colour)
+        place = (record.to_plain_loop, position)
+        axes.annotate(number(record.to_plain_loop), place, (6, -3), textcoords="offset points", fontsize=7)
     axes.set_yticks(positions, [f"{record.group}  {record.case}" for record in records], fontsize=7)
     axes.axvline(1.0, color=ORANGE, linewidth=1.0)
     axes.set_xscale("log")
-    axes.margins(x=0.1)
+    axes.margins(x=0.15)
+    axes.set_ylim(0.4, len(records) + 0.6)
+    axes.grid(axis="y", alpha=0.25, linewidth=0.5)
     axes.set_xlabel("rounds a second, as a multiple of the plain loop in the same run", fontsize=8)
-    axes.tick_params(axis="x", labelsize=7)
+    axes.tick_params(axis="x", which="both", labelsize=7)
 
 
 def _draw_curve(axes: Axes, name: str, points: Sequence[Record]) -> None:
@@ -215,5 +229,5 @@ def _draw_curve(axes: Axes, name: str, points: Sequence[Record]) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel(name, fontsize=8)
-    axes.tick_params(labelsize=7)
+    axes.tick_params(which="both", labelsize=7)
     axes.grid(alpha=0.25, linewidth=0.5)
