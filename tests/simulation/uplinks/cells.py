@@ -1,0 +1,146 @@
+"""Cells with given compute times and links, so that every instant of a round is known beforehand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tests.simulation.scenarios import PLAN
+from wirelessfl.learning import CohortBlock
+from wirelessfl.privacy import Release
+from wirelessfl.privacy.releases import SecureSum
+from wirelessfl.scenario import Scenario
+from wirelessfl.simulation import Round, Simulation, build_simulation
+from wirelessfl.simulation.state import SimulationState
+from wirelessfl.simulation.timing import Timing
+from wirelessfl.simulation.uplinks.digital_links import DigitalLinks, Link
+from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
+from wirelessfl.streams import Streams
+from wirelessfl.trace import EventBatch, EventKind
+
+
+@dataclass(frozen=True)
+class GivenTiming(Timing):
+    """Every client's compute time as given, the same in all rounds."""
+
+    seconds: tuple[float, ...] = ()
+
+    def compute_time(
+        self, processed: NDArray[np.int64], clients: NDArray[np.int64], round_index: int, streams: Streams
+    ) -> NDArray[np.float64]:
+        return np.array(self.seconds)[clients]
+
+
+@dataclass(frozen=True)
+class GivenLinks(DigitalLinks):
+    """Every client's link as given, the same in all rounds."""
+
+    given: tuple[Link, ...] = ()
+
+    def draw(self, this: Round, positions: NDArray[np.int64]) -> list[Link]:
+        return [self.given[client] for client in this.clients[positions].tolist()]
+
+
+@dataclass
+class Recorder:
+    """Stands in for the learner: constant updates 1, 2, 3, ... of client 0, 1, 2, ..., and a list of who trained."""
+
+    dimension: int
+    trained: list[tuple[int, list[int]]] = field(default_factory=list)
+    charged: list[tuple[int, list[int], SecureSum | None]] = field(default_factory=list)
+
+    def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        return samples
+
+    def train(self, state: SimulationState, clients: NDArray[np.int64], round_index: int) -> Iterator[CohortBlock]:
+        self.trained.append((round_index, clients.tolist()))
+        for start in range(0, len(clients), 2):
+            chosen = np.arange(start, min(start + 2, len(clients)))
+            updates = torch.from_numpy((clients[chosen] + 1.0)[:, None] * np.ones(self.dimension)).float()
+            updates /= math.sqrt(self.dimension) * 100  # of norm below 1 for up to 99 clients
+            nothing = np.full(len(chosen), math.nan)
+            yield CohortBlock(chosen, updates, nothing, nothing, nothing)
+
+    def releases(
+        self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
+    ) -> tuple[Release, ...]:
+        self.charged.append((round_index, clients.tolist(), secure_sum))
+        return ()
+
+    def update(self, state: SimulationState, aggregate: NDArray[np.float64], round_index: int) -> None:
+        state.parameters = (state.parameters + aggregate).astype(np.float32)
+
+    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
+        return math.nan, math.nan
+
+    def mean(self, clients: Sequence[int], samples: NDArray[np.int64]) -> float:
+        """What each coordinate of the weighted mean must be."""
+        chosen = np.array(clients)
+        return float(np.average(chosen + 1.0, weights=samples[chosen])) / (math.sqrt(self.dimension) * 100)
+
+
+@dataclass
+class Play:
+    """What happened: the simulation, its rounds and events, and the stand-in for the learner."""
+
+    simulation: Simulation
+    learner: Recorder
+    rounds: list[Round]
+    events: list[EventBatch]
+
+    @property
+    def samples(self) -> NDArray[np.int64]:
+        """N_i of all clients."""
+        return self.simulation.deployment.network.registry.samples
+
+    def times(self, kind: EventKind, round_number: int = 1) -> list[tuple[float, int]]:
+        """When, and at which node, something happened."""
+        batch = self.events[round_number - 1]
+        chosen = np.asarray(batch.kind) == int(kind)
+        return list(zip(np.asarray(batch.time)[chosen].tolist(), np.asarray(batch.node)[chosen].tolist(), strict=True))
+
+
+def play(
+    scenario: Scenario,
+    compute: Sequence[float] | None = None,
+    links: Sequence[Link] | None = None,
+    dimension: int = 10,
+    state: SimulationState | None = None,
+) -> Play:
+    """Run a scenario with given compute times and links and without training; the downlink takes no time."""
+    simulation = build_simulation(scenario, PLAN, state)
+    parts, learner = simulation.deployment, Recorder(dimension)
+    uplink: Any = parts.uplink
+    if links is not None:
+        uplink = replace(uplink, links=_given(uplink.links, links))
+    if isinstance(uplink, SecureUplink):
+        encoding: Any = uplink.encoding
+        uplink = replace(uplink, encoding=replace(encoding, dimension=dimension))
+    else:
+        uplink = replace(uplink, dimension=dimension)
+    timing: Timing = parts.timing
+    if compute is not None:
+        timing = GivenTiming(timing.bandwidth_hz, 1e30, 0.0, timing.cpu_hz, 0.0, seconds=tuple(compute))
+    simulation.deployment = replace(parts, uplink=uplink, learner=learner, timing=timing)
+    if state is None:
+        simulation.state.parameters = np.zeros(dimension, dtype=np.float32)
+    result = Play(simulation, learner, [], [])
+
+    def keep(this: Round, batch: EventBatch) -> None:
+        result.rounds.append(this)
+        result.events.append(batch)
+
+    simulation.run(keep)
+    return result
+
+
+def _given(links: DigitalLinks, given: Sequence[Link]) -> GivenLinks:
+    """Given links with the power and the band of others."""
+    values = {item.name: getattr(links, item.name) for item in fields(links)}
+    return GivenLinks(**values, given=tuple(given))
