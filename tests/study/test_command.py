@@ -127,7 +127,7 @@ def test_studies_are_listed_shown_and_copied_apart_from_scenarios(tmp_path: Path
     assert load_study(tmp_path / "snr-clients.yaml").runs == load_study("snr-clients").runs
 
 
-def test_ctrl_c_leaves_what_resume_continues(tmp_path: Path) -> None:
+def test_ctrl_c_leaves_what_resume_continues(tmp_path: Path, inline: InlineWorkers) -> None:
     """The signal that a terminal sends, in the middle of two runs."""
     file, out = write_study(tmp_path, grid=GRID), tmp_path / "out"
     command = [sys.executable, "-m", "wirelessfl", "study", str(file), "--set", f"base.rounds={SLOW_ROUNDS}"]
@@ -152,7 +152,7 @@ def test_ctrl_c_leaves_what_resume_continues(tmp_path: Path) -> None:
         if isinstance(message, Progress):
             first_rounds.setdefault(message.run, message.round)
 
-    resumed = run_study(plan, out, resume=True, workers=2, threads=1, on_message=on_message)
+    resumed = run_study(plan, out, resume=True, on_message=on_message)
     assert all(first > 1 for first in first_rounds.values()) and len(first_rounds) == 2
     whole = run_study(plan, tmp_path / "whole", workers=2, threads=1)
     assert same_numbers(resumed.to_dataframe(), whole.to_dataframe())
@@ -205,3 +205,10 @@ def test_a_finished_study_opens_from_python(finished: Study) -> None:
 
     assert isinstance(wfl.open_study(finished.path), wfl.Study)
     assert wfl.open_study(finished.path).to_dataframe().equals(finished.to_dataframe())
+
+
+def test_a_study_ends_with_a_report(tmp_path: Path) -> None:
+    file = write_study(tmp_path, grid=GRID)
+    result = invoke("study", file, "--workers", "1", "--out", tmp_path / "out", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    assert "<svg" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

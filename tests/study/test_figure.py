@@ -146,3 +146,15 @@ def test_infinite_epsilon_is_not_drawn(tmp_path: Path, monkeypatch: pytest.Monke
     table.to_parquet(one.folder.table)
     figure = drawn(one, monkeypatch)
     assert [len(np.asarray(line.get_xdata())) for line in figure.axes[0].lines] == [0, 0, 0]
+
+
+def test_wide_bands_do_not_drown_the_means(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = study(tmp_path, (SNR,), seeds=2)
+    table = one.to_dataframe()
+    table.loc[table["run"].str.endswith("-1"), "test_accuracy"] += 0.4  # half width 12.7 · 0.2 = 254 points
+    table.to_parquet(one.folder.table)
+    low, high = drawn(one, monkeypatch).axes[0].get_ylim()
+    means = 100 * (0.7 + np.array([0.0, 0.18]))
+    span = means[1] - means[0]
+    assert low < means[0] and high > means[1]
+    assert high - low < 4 * span

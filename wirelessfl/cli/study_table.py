@@ -49,7 +49,7 @@ class LiveTable:
 
     def __init__(self, design: StudyDesign, clock: Callable[[], float] = time.monotonic) -> None:
         """Nothing has run yet."""
-        self._names = [factor.name for factor in design.factors]
+        self._names = [factor.short_name for factor in design.factors]
         self._rounds = {run.id: run.scenario.rounds for run in design.runs}
         self._levels = {run.id: run.levels for run in design.runs}
         self._clock = clock
@@ -165,8 +165,14 @@ def _outcome_text(outcome: Outcome) -> str:
 def print_study(study: Study) -> None:
     """The points of a study with their means over the seeds, and where its files lie."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in (*(factor.name for factor in study.factors), "runs", "test accuracy", "ε published", "ε accounted"):
-        table.add_column(name)
+    for name in (
+        *(factor.short_name for factor in study.factors),
+        "runs",
+        "test accuracy",
+        "ε published",
+        "ε accounted",
+    ):
+        table.add_column(name, overflow="fold")
     final = {name: study.final(name) for name in ("test_accuracy", "epsilon_published", "epsilon_accounted")}
     for levels, records in study.points().items():
         labels = [factor.label(level) for factor, level in zip(study.factors, levels, strict=True)]

@@ -29,6 +29,11 @@ class Factor:
         return " + ".join(self.keys)
 
     @property
+    def short_name(self) -> str:
+        """The ends of the keys, for narrow tables: jammer.epsilon for uplink.jammer.epsilon."""
+        return " + ".join(".".join(name.split(".")[-2:]) for name in self.keys)
+
+    @property
     def is_numeric(self) -> bool:
         """Whether the levels lie on one axis of numbers."""
         return len(self.keys) == 1 and all(is_number(level[0]) for level in self.levels)

@@ -181,10 +181,27 @@ def _draw_row(
         axes.grid(alpha=0.25, linewidth=0.5)
     for axes in panels[: len(columns)]:
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    means = np.concatenate([one.rounds.mean for one in curves.values()])
-    if metric.startswith("epsilon") and np.any(np.isfinite(means) & (means > 0)):
-        panels[0].set_yscale("log")
+    _scale_vertically(panels[0], metric, [one.rounds for one in curves.values()])
     panels[0].set_ylabel("\n".join(filter(None, (_axis_text(metric), layout.row_text(row)))), fontsize=8)
+
+
+def _scale_vertically(axes: Axes, metric: str, bands: Sequence[Band]) -> None:
+    """Room for every mean, and for the bands as far as they are not so wide (few seeds) that the means would drown."""
+    means = np.concatenate([one.mean for one in bands])
+    means = means[np.isfinite(means)]
+    if metric.startswith("epsilon") and np.any(means > 0):
+        axes.set_yscale("log")
+        return
+    if len(means) == 0:
+        return
+    low, high = float(means.min()), float(means.max())
+    room = 0.5 * (high - low) or 0.1 * abs(high) or 1.0
+    edges = np.concatenate([one.mean + sign * one.half_width for one in bands for sign in (-1, 1)])
+    edges = edges[np.isfinite(edges)]
+    bottom, top = (max(edges.min(), low - room), min(edges.max(), high + room)) if len(edges) else (low, high)
+    bottom = max(bottom, 0.0) if low >= 0 else bottom
+    top = min(top, 100.0) if metric == "test_accuracy" else top
+    axes.set_ylim(bottom - 0.1 * room, top + 0.1 * room)
 
 
 def _draw_curve(axes: Axes, curve: Band, layout: _Layout, colour: int) -> None:
@@ -192,11 +209,12 @@ def _draw_curve(axes: Axes, curve: Band, layout: _Layout, colour: int) -> None:
     rounds = np.arange(1, len(curve.mean) + 1)
     known = np.isfinite(curve.mean)
     style: dict[str, Any] = {"color": COLOURS[colour % len(COLOURS)]}
+    below = len(layout.factor(layout.colours).levels) - 1 - colour
     axes.plot(
         rounds[known],
         curve.mean[known],
         linestyle=LINES[colour // len(COLOURS) % len(LINES)],
-        linewidth=1.2,
+        linewidth=1.2 + 0.4 * min(below, 4),  # a curve that a later one covers shows as its rim
         marker="." if known.sum() < 3 else "",
         label=layout.factor(layout.colours).label(colour),
         **style,
