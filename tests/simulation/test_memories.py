@@ -21,7 +21,18 @@ SELECTION = {"scheme": "uniform", "count": 3}
 URBAN = {"model": "log_distance", "shadowing_db": 6.0, "decorrelation_m": 20.0}
 JAMMER = {"epsilon": 1.0}
 
+CELLS = {"rings": 1, "inter_site_distance_m": 150.0}
+WALKING = {"channel__placement": MOVING, "channel__pathloss": URBAN}
+
 STATEFUL: dict[str, Scenario] = {
+    "hierarchical": small(
+        topology={"kind": "hierarchical", "edge_rounds": 3, **CELLS},
+        channel__correlation={"model": "gauss_markov"},
+        **WALKING,
+    ),
+    "privacy_for_free in cells": small(
+        topology={"kind": "multi_cell", **CELLS}, uplink__power_control={"policy": "privacy_for_free"}, **WALKING
+    ),
     "gauss_markov": small(channel__correlation={"model": "gauss_markov"}, uplink__jammer=JAMMER),
     "random_waypoint": small(channel__placement=MOVING, channel__pathloss=URBAN, uplink__jammer=JAMMER),
     "clarke on the move": small(

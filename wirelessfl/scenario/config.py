@@ -98,6 +98,7 @@ from wirelessfl.scenario.power_control import (
 )
 from wirelessfl.scenario.statement import PrivacyStatement
 from wirelessfl.scenario.timing import Ofdm, Quorum, Timing
+from wirelessfl.scenario.topology import Hierarchical, MultiCell, SingleCell, Topology
 from wirelessfl.scenario.training import (
     AdaGrad,
     Adam,
@@ -176,6 +177,7 @@ __all__ = [
     "GivenPlacement",
     "GradientNoise",
     "HexagonalPlacement",
+    "Hierarchical",
     "Ideal",
     "IidPartition",
     "IndependentFading",
@@ -190,6 +192,7 @@ __all__ = [
     "Mnist",
     "Model",
     "MooClip",
+    "MultiCell",
     "NaturalPartition",
     "NoMechanism",
     "NoPathLoss",
@@ -218,6 +221,7 @@ __all__ = [
     "Selection",
     "ServerRestart",
     "Sgd",
+    "SingleCell",
     "SizesPartition",
     "StageDropout",
     "Stop",
@@ -226,6 +230,7 @@ __all__ = [
     "Tanh",
     "TemperedSigmoid",
     "Timing",
+    "Topology",
     "Tr38901PathLoss",
     "Trace",
     "Training",

@@ -9,6 +9,8 @@ from wirelessfl.scenario.channel import IndependentFading, RayleighFading, Recor
 from wirelessfl.scenario.faults import RecordedAvailability
 from wirelessfl.scenario.geography import GivenPlacement, NoPathLoss
 from wirelessfl.scenario.power_control import LowerGain, PrivacyForFree, TruncatedInversion
+from wirelessfl.scenario.topology import Hierarchical, SingleCell
+from wirelessfl.scenario.training import Upcycled
 from wirelessfl.scenario.uplink import OverTheAir
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ def find_radio_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     yield from _placement(scenario)
     yield from _power_control(scenario)
     yield from _faults(scenario)
+    yield from _topology(scenario)
 
 
 def _fading(scenario: Scenario) -> Iterator[Contradiction]:
@@ -88,3 +91,20 @@ def _faults(scenario: Scenario) -> Iterator[Contradiction]:
         yield "faults.availability.file", "null with the model recorded", "the file that says who is there"
     if faults.jammer_failure > 0 and not (isinstance(uplink, OverTheAir) and uplink.jammer is not None):
         yield "faults.jammer_failure", f"{faults.jammer_failure} without a jammer", "0, or uplink.jammer beside it"
+
+
+def _topology(scenario: Scenario) -> Iterator[Contradiction]:
+    topology, uplink, channel = scenario.topology, scenario.uplink, scenario.channel
+    if isinstance(topology, SingleCell):
+        return
+    kind = topology.kind
+    if not isinstance(uplink, OverTheAir):
+        yield "uplink.kind", f"{uplink.kind} with topology.kind: {kind}", "over_the_air, or the topology single_cell"
+    elif uplink.jammer is not None:
+        yield "uplink.jammer", f"a jammer with topology.kind: {kind}", "null: interference and jamming are not combined"
+    if isinstance(channel.pathloss, NoPathLoss):
+        yield "channel.pathloss.model", f"none with topology.kind: {kind}", "a path loss, which tells cells apart"
+    if isinstance(channel.fading, RecordedFading):
+        yield "channel.fading.model", f"recorded with topology.kind: {kind}", "a law: files know one base station only"
+    if isinstance(topology, Hierarchical) and isinstance(scenario.training.algorithm, Upcycled):
+        yield "training.algorithm.name", "upcycled with topology.kind: hierarchical", "fedavg | fedprox"

@@ -17,6 +17,7 @@ from wirelessfl.scenario.faults import Faults
 from wirelessfl.scenario.model import Mlp, Model
 from wirelessfl.scenario.statement import PrivacyStatement
 from wirelessfl.scenario.timing import Timing
+from wirelessfl.scenario.topology import SingleCell, Topology
 from wirelessfl.scenario.training import Training
 from wirelessfl.scenario.uplink import OverTheAir, Uplink
 
@@ -37,6 +38,7 @@ class Scenario(Section):
     model: Model = key(Mlp(), "The model that is trained.")
     clients: Clients = key(Clients(), "The registered clients.")
     training: Training = key(Training(), "Local training and aggregation.")
+    topology: Topology = key(SingleCell(), "Base stations, and what is behind them.")
     channel: Channel = key(Channel(), "The radio channel.")
     uplink: Uplink = key(OverTheAir(), "How updates reach the server.")
     timing: Timing = key(Timing(), "Simulated time.")

@@ -133,14 +133,25 @@ class Network:
 
     def links(self, clients: NDArray[np.int64], moment: Moment) -> Links:
         """The uplinks of ``clients``; moments of successive calls do not go back in time."""
-        found, receiver = self.clients.channels(clients, moment), self.clients.receiver
+        found = self.clients.channels(clients, moment)
+        return self.as_links(clients, found.channel, found.estimate, found.path_gain)
+
+    def as_links(
+        self,
+        clients: NDArray[np.int64],
+        channel: NDArray[np.complex128],
+        estimate: NDArray[np.complex128],
+        path_gain: NDArray[np.float64],
+    ) -> Links:
+        """Channels (n,) of ``clients`` together with what is known of the clients."""
+        receiver = self.clients.receiver
         return Links(
-            channel=found.channel,
-            estimate=found.estimate,
+            channel=channel,
+            estimate=estimate,
             weight=self.registry.weight(clients),
             power_budget=np.full(len(clients), self.registry.power_budget),
-            path_gain=found.path_gain,
-            mean_estimate_power=mean_estimate_power(found.path_gain, receiver.csi_error_std, receiver.csi_estimator),
+            path_gain=path_gain,
+            mean_estimate_power=mean_estimate_power(path_gain, receiver.csi_error_std, receiver.csi_estimator),
         )
 
     def jammer_link(self, moment: Moment) -> JammerLink:

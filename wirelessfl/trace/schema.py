@@ -72,6 +72,7 @@ class EventKind(IntEnum):
     ABORT = 23
     JAMMER_FAILURE = 24
     SERVER_RESTART = 25
+    CLOUD = 26
 
 
 class SecAggStage(IntEnum):
@@ -218,6 +219,9 @@ ROOT = Group(
         _per_round("jammer_channel_im", "1", "channel of the jammer h_CJ, imaginary part"),
         _per_round("jammer_path_gain", "1", "mean channel power of the jammer β_CJ"),
         _per_round("jammer_energy", "normalised", "energy sent by the jammer: 2 d α_CJ² (circular) or d α_CJ² (real)"),
+        _per_round(
+            "interference_std", "1", "what other cells add to a coordinate, in units of y/α_u: rms of the round"
+        ),
         _per_round("airtime", "s", "time the radio channel was occupied in the round"),
         _per_round("energy", "J", "energy spent in the round by clients and jammer; NaN where watts are unknown"),
         _per_round(
@@ -238,6 +242,7 @@ ROOT = Group(
         _per_slot("tx_energy", "normalised", "transmit energy ‖x_i‖²"),
         _per_slot("tx_time", "s", "time on the air of a digital uplink"),
         _per_slot("tx_energy_j", "J", "transmit energy in joules; NaN where watts are unknown"),
+        _per_slot("cell", "1", "base station that serves the client"),
         _per_slot("path_gain", "1", "mean channel power β_i"),
         _per_slot("update_norm", "1", "‖Δ_i‖ after clipping"),
         _per_slot("update_norm_raw", "1", "‖Δ_i‖ before clipping"),

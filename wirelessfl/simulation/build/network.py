@@ -20,6 +20,7 @@ from wirelessfl.radio import (
     RandomWaypoint,
     Rayleigh,
     Rician,
+    hexagonal_sites,
     jakes_correlation,
     path_gain,
 )
@@ -27,6 +28,7 @@ from wirelessfl.scenario import Scenario, config
 from wirelessfl.scenario.base import CoreVariant
 from wirelessfl.simulation.build.objects import make_object
 from wirelessfl.simulation.build.recordings import load_gains, load_positions
+from wirelessfl.simulation.cellular import CellularNetwork
 from wirelessfl.simulation.network import ChannelSource, Network, Receiver, Registry
 from wirelessfl.simulation.propagation import (
     BlockFading,
@@ -84,21 +86,33 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, pace
     laws = _laws(scenario)
     _warn_if_not_flat(scenario.channel.correlation, pace)
 
-    def source(law: FadingModel, draws: Draws, placement: Placement) -> ChannelSource:
+    def source(
+        law: FadingModel, draws: Draws, placement: Placement, site: tuple[float, float] = (0.0, 0.0)
+    ) -> ChannelSource:
         return ChannelSource(
-            large_scale=_large_scale(scenario, placement, draws),
+            large_scale=_large_scale(scenario, placement, draws, site),
             fading=_fading_in_time(scenario, law, draws, pace),
             receiver=_receiver(scenario.channel),
             draws=draws,
         )
 
     clients, jammer = Draws(streams), Draws(streams, "jammer_")
-    return Network(
+    places = build_placement(scenario, clients)
+    network = Network(
         registry=registry,
-        clients=source(laws.clients, clients, build_placement(scenario, clients)),
+        clients=source(laws.clients, clients, places),
         jammer=source(laws.jammer, jammer, _jammer_placement(scenario, jammer)),
         streams=streams,
     )
+    topology = scenario.topology
+    if isinstance(topology, config.SingleCell):
+        return network
+    sites = hexagonal_sites(topology.rings, topology.inter_site_distance_m)
+    further = [
+        source(laws.clients, Draws(streams, f"site{number}_"), places, (float(x), float(y)))
+        for number, (x, y) in enumerate(sites.tolist()[1:], start=1)
+    ]
+    return CellularNetwork(network.registry, network.clients, network.jammer, streams, tuple(further), sites)
 
 
 def build_fading(fading: CoreVariant | config.ExternalFading) -> FadingModel:
@@ -162,7 +176,9 @@ def _external_jammer(scenario: Scenario) -> config.Jammer | None:
     return jammer if jammer is not None and jammer.role == "external" else None
 
 
-def _large_scale(scenario: Scenario, placement: Placement, draws: Draws) -> LargeScale:
+def _large_scale(
+    scenario: Scenario, placement: Placement, draws: Draws, site: tuple[float, float] = (0.0, 0.0)
+) -> LargeScale:
     pathloss = scenario.channel.pathloss
     if isinstance(pathloss, config.NoPathLoss):
         return UnitGain()
@@ -171,7 +187,7 @@ def _large_scale(scenario: Scenario, placement: Placement, draws: Draws) -> Larg
     if getattr(scenario.uplink, "tx_power_dbm", None) is None:
         distance = np.array([pathloss.reference_distance_m])
         reference_gain = float(path_gain(model.loss_db(distance, np.ones(1, dtype=np.bool_)))[0])
-    return DistanceGain(placement, model, reference_gain, draws)
+    return DistanceGain(placement, model, reference_gain, draws, site)
 
 
 def build_path_loss(

@@ -24,6 +24,7 @@ from wirelessfl.radio.units import (
     thermal_noise_density,
 )
 from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.build.cells import build_multi_cell
 from wirelessfl.simulation.build.digital import build_digital_uplink
 from wirelessfl.simulation.build.power_control import (
     CHANNEL_NOISE_STD,
@@ -32,6 +33,7 @@ from wirelessfl.simulation.build.power_control import (
     own_threshold,
 )
 from wirelessfl.simulation.build.secure_aggregation import build_secure_uplink
+from wirelessfl.simulation.cellular import CellularNetwork
 from wirelessfl.simulation.network import Network, Registry
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
 
@@ -92,7 +94,7 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             return IdealUplink(network.registry, dimension)
         case config.OverTheAir():
             air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension)
-            return OverTheAir(
+            one_cell = OverTheAir(
                 network=network,
                 policy=build_power_control(scenario, uplink.power_control, network.registry, statement),
                 air=air,
@@ -107,6 +109,10 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 gradient_step=_gradient_step(scenario, uplink.clip),
                 theorem=uplink.power_control.theorem,
             )
+            if isinstance(scenario.topology, config.SingleCell):
+                return one_cell
+            assert isinstance(network, CellularNetwork), "built for the same topology"
+            return build_multi_cell(scenario, scenario.topology, one_cell, network, statement)
         case config.Digital():
             return build_digital_uplink(scenario, uplink, network, dimension)
         case config.SecureAggregation():

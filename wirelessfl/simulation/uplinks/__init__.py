@@ -5,7 +5,9 @@ from __future__ import annotations
 from wirelessfl.simulation.uplinks.base import Collected, Uplink
 from wirelessfl.simulation.uplinks.digital import DigitalUplink
 from wirelessfl.simulation.uplinks.digital_links import DigitalLinks
+from wirelessfl.simulation.uplinks.edges import EdgeModels
 from wirelessfl.simulation.uplinks.ideal import IdealUplink
+from wirelessfl.simulation.uplinks.multi_cell import MultiCell
 from wirelessfl.simulation.uplinks.over_the_air import OverTheAir
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.simulation.uplinks.trusted import TrustedServer
@@ -14,7 +16,9 @@ __all__ = [
     "Collected",
     "DigitalLinks",
     "DigitalUplink",
+    "EdgeModels",
     "IdealUplink",
+    "MultiCell",
     "OverTheAir",
     "Reception",
     "SlotPlan",

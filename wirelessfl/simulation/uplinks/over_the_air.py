@@ -19,7 +19,6 @@ from wirelessfl.radio import (
     Links,
     PowerControl,
     Superposition,
-    Transmission,
     TransmitPlan,
     accounted_noise_std,
     effective_noise_std,
@@ -29,6 +28,7 @@ from wirelessfl.radio import (
 )
 from wirelessfl.simulation.network import JammerLink, Network
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.air_records import air_rule, note_transmission
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.streams import Streams
 
@@ -130,11 +130,10 @@ class OverTheAir(SlotUplink):
             offset = None if late is None else late[block.positions]
             on_the_air.add(block.updates, links.channel * transmission.tx_gain, offset)
             senders = plan.senders[block.positions]
-            this.note_training(senders, block)
-            self._note_transmission(this, senders, block, transmission)
+            note_transmission(this, senders, block, transmission, self.joules_per_unit)
         received = np.asarray(on_the_air.received(), dtype=np.float64) + self._noise(this.index, plan)
         self._note_slot(this, plan)
-        release, drain = self._release(this, plan), self._nominal_energy(plan) * self.joules_per_unit
+        release, drain = self._release(this, plan), self._drain(plan)
         if isinstance(self.policy, AdaptivePowerControl):
             self.policy = self.policy.after(plan.transmit)
         # Weights are renormalised after reception: the noise scales with them and ε does not change.
@@ -179,16 +178,6 @@ class OverTheAir(SlotUplink):
             noise += jamming_std * streams.generator("jammer_noise", round_index).standard_normal(dimension)
         return noise
 
-    def _note_transmission(
-        self, this: Round, senders: NDArray[np.int64], block: CohortBlock, transmission: Transmission
-    ) -> None:
-        gain = np.abs(transmission.tx_gain)
-        energy = (gain * block.norm) ** 2
-        this.put("backoff", senders, transmission.backoff)
-        this.put("tx_gain_abs", senders, gain)
-        this.put("tx_energy", senders, energy)
-        this.put("tx_energy_j", senders, energy * self.joules_per_unit)
-
     def _note_slot(self, this: Round, plan: AirPlan) -> None:
         jammer_channel = plan.jammer.channel if plan.jammer is not None else complex(np.nan, np.nan)
         energy = 0.0
@@ -207,11 +196,12 @@ class OverTheAir(SlotUplink):
             energy=(transmitted + energy) * self.joules_per_unit,
         )
 
-    def _nominal_energy(self, plan: AirPlan) -> NDArray[np.float64]:
-        """(k,) energy of an update of norm τ, a public bound on what is spent."""
-        at_the_clip = self.policy.transmit(plan.transmit, plan.links, np.full(len(plan.links), self.air.clip))
-        energy: NDArray[np.float64] = (np.abs(at_the_clip.tx_gain) * self.air.clip) ** 2
-        return energy
+    def _drain(self, plan: AirPlan) -> NDArray[np.float64]:
+        """(k,) joules of an update of norm τ, a public bound on what is spent."""
+        clip = np.full(len(plan.links), self.air.clip)
+        at_the_clip = self.policy.transmit(plan.transmit, plan.links, clip)
+        joules: NDArray[np.float64] = (np.abs(at_the_clip.tx_gain) * clip) ** 2 * self.joules_per_unit
+        return joules
 
     def _published_noise_std(self, plan: AirPlan) -> float:
         channel = plan.jammer.channel if plan.jammer is not None else 0j
@@ -245,16 +235,5 @@ class OverTheAir(SlotUplink):
             csi_ratio=np.abs(links.channel) / np.abs(links.estimate),
             backoff_is_public=not self.policy.needs_norms,
             theorem=self.theorem,
-            **self._rule(this.clients[plan.senders]),
+            **air_rule(self.gradient_step, self.network.registry.samples[this.clients[plan.senders]]),
         )
-
-    def _rule(self, clients: NDArray[np.int64]) -> dict[str, Any]:
-        """What bounds the influence of one sample, in the words of ``AirRelease``."""
-        if self.gradient_step is None:
-            return {"rule": "whole_update"}
-        samples = self.network.registry.samples[clients]
-        whole = bool(np.all(samples <= self.gradient_step))
-        return {
-            "rule": "gradient_step",
-            "batch_size": None if whole else np.minimum(samples, self.gradient_step),
-        }

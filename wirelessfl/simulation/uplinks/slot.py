@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,10 @@ class SlotUplink(ABC):
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
         """Hear the updates block by block, and write the uplink's columns of the round."""
 
+    def train(self, cell: Cell, this: Round, plan: SlotPlan) -> Iterator[CohortBlock]:
+        """Local training of those who send."""
+        return cell.train(this, plan.senders)
+
     def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
         """Broadcast, wait for reports, open the slot, receive."""
         slot_opens = cell.medium.env.event()
@@ -97,7 +101,7 @@ class SlotUplink(ABC):
         if not len(plan.senders):
             return Collected(plan.senders, plan.senders, None, (), 0.0)
         yield cell.medium.occupy(plan.airtime)
-        reception = self.receive(this, plan, cell.train(this, plan.senders))
+        reception = self.receive(this, plan, self.train(cell, this, plan))
         cell.medium.note(EventKind.SUPERPOSE, SERVER_NODE)
         cell.drain(this.clients[plan.senders], reception.battery_drain_j)
         return Collected(plan.senders, plan.senders, reception.aggregate, reception.releases, plan.airtime)

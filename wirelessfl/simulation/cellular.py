@@ -1,0 +1,65 @@
+"""Several base stations in one band: every client's signal reaches all of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.radio import Links
+from wirelessfl.simulation.network import ChannelSource, Network
+from wirelessfl.simulation.propagation import Memory, Moment
+
+
+@dataclass(frozen=True, eq=False)
+class CellLinks:
+    """Links of n clients to C base stations.
+
+    Attributes:
+        serving: (n,) the base station that serves each client.
+        own: (n,) the links to it.
+        channel: (n, C) channels to all of them.
+    """
+
+    serving: NDArray[np.int64]
+    own: Links
+    channel: NDArray[np.complex128]
+
+    def take(self, index: NDArray[np.int64]) -> CellLinks:
+        """The links of some clients, by position."""
+        return CellLinks(self.serving[index], self.own.take(index), self.channel[index])
+
+
+@dataclass(frozen=True)
+class CellularNetwork(Network):
+    """A network with base stations beside the one in the origin.
+
+    Shadowing and fading of a client's links to different base stations are independent.
+
+    Attributes:
+        others: channels to the further base stations; positions are shared with those to the first.
+        sites: (C, 2) positions of all base stations in metres.
+    """
+
+    others: tuple[ChannelSource, ...]
+    sites: NDArray[np.float64]
+
+    def cell_links(self, clients: NDArray[np.int64], moment: Moment) -> CellLinks:
+        """The links of ``clients``, each served by the base station with the largest path gain."""
+        found = [source.channels(clients, moment) for source in (self.clients, *self.others)]
+        path_gain = np.stack([channels.path_gain for channels in found], axis=1)
+        serving = path_gain.argmax(axis=1)
+        rows = np.arange(len(clients))
+        channel = np.stack([channels.channel for channels in found], axis=1)
+        estimate = np.stack([channels.estimate for channels in found], axis=1)
+        own = self.as_links(clients, channel[rows, serving], estimate[rows, serving], path_gain[rows, serving])
+        return CellLinks(serving, own, channel)
+
+    def memories(self) -> dict[str, Memory]:
+        """The parts that remember, by name; the places are remembered once."""
+        further = [source.memories().items() for source in self.others]
+        return {
+            **super().memories(),
+            **{name: memory for items in further for name, memory in items if not name.endswith("placement")},
+        }

@@ -1,0 +1,38 @@
+"""What uplinks over the air write down of a round, in one cell or in several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.radio import Transmission
+from wirelessfl.simulation.round import Round
+
+
+def note_transmission(
+    this: Round, senders: NDArray[np.int64], block: CohortBlock, sent: Transmission, joules_per_unit: float
+) -> None:
+    """Write training, gains and energy of a block of clients, at the positions ``senders``."""
+    this.note_training(senders, block)
+    gain = np.abs(sent.tx_gain)
+    energy = (gain * block.norm) ** 2
+    this.put("backoff", senders, sent.backoff)
+    this.put("tx_gain_abs", senders, gain)
+    this.put("tx_energy", senders, energy)
+    this.put("tx_energy_j", senders, energy * joules_per_unit)
+
+
+def air_rule(gradient_step: int | None, samples: NDArray[np.int64]) -> dict[str, Any]:
+    """What bounds the influence of one of a client's (n,) samples, in the words of ``AirRelease``.
+
+    Args:
+        gradient_step: batch size where the update is one step of per-sample-clipped gradients, else None.
+        samples: (n,) n_i.
+    """
+    if gradient_step is None:
+        return {"rule": "whole_update"}
+    whole = bool(np.all(samples <= gradient_step))
+    return {"rule": "gradient_step", "batch_size": None if whole else np.minimum(samples, gradient_step)}

@@ -1,0 +1,76 @@
+"""The models of the edges between two averagings in the cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass
+class EdgeModels:
+    """Every edge goes on from its own model; every few rounds the cloud averages them, weighted by data heard.
+
+    After Liu, Zhang, Song, Letaief, "Client-Edge-Cloud Hierarchical Federated Learning", ICC 2020. Between two
+    averagings the global model that is tested is the average that the cloud would form.
+
+    Attributes:
+        count: C, how many edges.
+        edge_rounds: rounds from one averaging to the next.
+        backhaul_s: seconds of an averaging, up and down.
+        models: (C, d) float32, or None right after an averaging, when all equal the global model.
+        weight: (C,) Σ p_i over the clients heard since the last averaging.
+        global_model: (d,) before this round; not remembered from round to round.
+    """
+
+    count: int
+    edge_rounds: int
+    backhaul_s: float
+    models: NDArray[np.float32] | None = None
+    weight: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    global_model: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
+
+    def begin(self, global_model: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(C, d) the edges' models at the beginning of a round, given the global one (d,)."""
+        self.global_model = global_model
+        if self.models is None:
+            self.models = np.repeat(global_model[None], self.count, axis=0)
+            self.weight = np.zeros(self.count)
+        return self.models
+
+    def step(self, mean_update: NDArray[np.float64], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Step the edges that heard somebody.
+
+        Args:
+            mean_update: (C, d) what each edge received, the mean over its clients.
+            weight: (C,) Σ p_i of the clients heard; 0 leaves an edge where it is.
+
+        Returns:
+            (d,) the step of the global model to the new average.
+        """
+        assert self.models is not None, "a round begins before it ends"
+        heard = weight > 0
+        self.models[heard] += mean_update[heard].astype(np.float32)
+        self.weight = self.weight + weight
+        average: NDArray[np.float64] = self.weight / self.weight.sum() @ self.models.astype(np.float64)
+        return average - self.global_model
+
+    def is_averaging(self, round_index: int) -> bool:
+        """Whether a round ends with an averaging in the cloud."""
+        return round_index % self.edge_rounds == 0
+
+    def averaged(self) -> None:
+        """All edges go on from the global model."""
+        self.models = None
+
+    def state(self) -> dict[str, Any]:
+        """The models and weights; nothing right after an averaging."""
+        return {} if self.models is None else {"models": self.models.copy(), "weight": self.weight.copy()}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.models = np.array(state["models"]) if state else None
+        self.weight = np.array(state["weight"]) if state else np.zeros(0)

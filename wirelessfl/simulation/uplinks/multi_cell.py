@@ -1,0 +1,264 @@
+"""Over the air in several cells at once: every base station hears its own clients, and those of all others."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.privacy import AirRelease
+from wirelessfl.privacy.releases.air import AirTheorem
+from wirelessfl.radio import (
+    AdaptivePowerControl,
+    AirInterface,
+    PowerControl,
+    Superposition,
+    Transmission,
+    TransmitPlan,
+)
+from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.cellular import CellLinks, CellularNetwork
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.air_records import air_rule, note_transmission
+from wirelessfl.simulation.uplinks.base import Collected
+from wirelessfl.simulation.uplinks.edges import EdgeModels
+from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
+from wirelessfl.trace import SERVER_NODE, EventKind
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellsPlan(SlotPlan):
+    """A slot in several cells.
+
+    Attributes:
+        links: (k,) the senders' links.
+        transmit: what each base station with senders announces, by its number.
+    """
+
+    links: CellLinks
+    transmit: dict[int, TransmitPlan]
+
+    @property
+    def reference_gain(self) -> float:
+        """The largest α_u, in whose units the cells are compared."""
+        return max(plan.server_gain for plan in self.transmit.values())
+
+
+@dataclass
+class MultiCell(SlotUplink):
+    """One slot, many base stations, one server (or an edge model each) behind them.
+
+    Interference is the waveform of the other cells' clients. It is never counted as noise that protects, and every
+    base station adds to what an adversary behind them learns of a client.
+
+    Attributes:
+        network: the channels to all base stations.
+        policies: (C,) power control of each base station.
+        air: clip τ, receiver noise σ_c and dimension d.
+        iq_packing: two coordinates a symbol.
+        fade_threshold: g, a client with |ĥ|²/E|ĥ|² below it stays silent.
+        airtime: seconds of a slot.
+        joules_per_unit: joules of one unit of normalised energy; NaN where watts are unknown.
+        theorem: whose published privacy applies to the power control.
+        backhaul_s: seconds between base stations and server, there and back, in every round.
+        edges: models of the edges; None where the server takes everything in every round.
+        gradient_step: as for one cell.
+    """
+
+    network: CellularNetwork
+    policies: list[PowerControl]
+    air: AirInterface
+    iq_packing: bool
+    fade_threshold: float
+    airtime: float
+    joules_per_unit: float
+    theorem: AirTheorem
+    backhaul_s: float
+    edges: EdgeModels | None = None
+    gradient_step: int | None = None
+    rotating_jammer: bool = False
+
+    def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
+        """A slot, and the way over the backhaul."""
+        collected = yield from super().collect(cell, this)
+        if self.edges is None:
+            yield cell.medium.occupy(self.backhaul_s)
+        elif self.edges.is_averaging(this.index):
+            yield cell.medium.occupy(self.edges.backhaul_s)
+            cell.medium.note(EventKind.CLOUD, SERVER_NODE)
+            self.edges.averaged()
+        return collected
+
+    def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> CellsPlan:
+        """Draw the channels; every base station plans for its own clients."""
+        links = self.network.cell_links(this.clients[ready], this.moment)
+        this.note_links(ready, links.own)
+        this.put("cell", ready, links.serving.astype(np.float64))
+        sends = ~links.own.in_deep_fade(self.fade_threshold)
+        transmit: dict[int, TransmitPlan] = {}
+        for station in np.unique(links.serving[sends]).tolist():
+            mine = np.flatnonzero(sends & (links.serving == station))
+            announced = self.policies[station].plan(links.own.take(mine), this.index, self.air)
+            sends[mine[announced.silent]] = False
+            if not announced.silent.all():
+                transmit[station] = announced
+        sending = np.flatnonzero(sends)
+        return CellsPlan(
+            senders=ready[sending],
+            silent=np.delete(ready, sending),
+            airtime=self.airtime,
+            links=links.take(sending),
+            transmit=transmit,
+        )
+
+    def train(self, cell: Cell, this: Round, plan: SlotPlan) -> Iterator[CohortBlock]:
+        """Local training from the global model, or from that of each client's edge."""
+        if self.edges is None:
+            yield from cell.train(this, plan.senders)
+            return
+        assert isinstance(plan, CellsPlan)
+        state, models = cell.state, self.edges.begin(cell.state.parameters)
+        global_model = state.parameters
+        try:
+            for station in plan.transmit:
+                mine = np.flatnonzero(plan.links.serving == station)
+                state.parameters = models[station]
+                for block in cell.train(this, plan.senders[mine]):
+                    yield replace(block, positions=mine[block.positions])
+        finally:
+            state.parameters = global_model
+
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+        """Superpose at every base station, add its noise, undo its scale, and put the cells together."""
+        if not isinstance(plan, CellsPlan):
+            raise TypeError(f"a slot of several cells was planned by another uplink: {type(plan).__name__}")
+        own, foreign = self._superposed(this, plan, blocks)
+        sums, interference = {}, np.zeros(self.air.dimension)
+        for station, announced in plan.transmit.items():
+            arrived = own[station] + foreign[station] + self._noise(this.index, station)
+            sums[station] = arrived / announced.receive_scale
+            interference += foreign[station] / announced.server_gain
+        self._note_slot(this, plan, interference)
+        release, drain = self._release(this, plan), self._drain(plan)
+        for station, announced in plan.transmit.items():
+            policy = self.policies[station]
+            if isinstance(policy, AdaptivePowerControl):
+                self.policies[station] = policy.after(announced)
+        return Reception(self._together(plan, sums), (release,), drain)
+
+    def _superposed(
+        self, this: Round, plan: CellsPlan, blocks: Iterable[CohortBlock]
+    ) -> tuple[dict[int, NDArray[np.float64]], dict[int, NDArray[np.float64]]]:
+        """(d,) what arrives at each base station of its own clients, and of all others."""
+        dimension = self.air.dimension
+        own = {station: Superposition(dimension, self.iq_packing) for station in plan.transmit}
+        foreign = {station: Superposition(dimension, self.iq_packing) for station in plan.transmit}
+        late = self.network.timing_offsets(this.clients[plan.senders], this.index)
+        for block in blocks:
+            serving, channel = plan.links.serving[block.positions], plan.links.channel[block.positions]
+            sent = self._transmission(plan, block.positions, block.norm)
+            offset = None if late is None else late[block.positions]
+            for station in plan.transmit:
+                arriving, mine = channel[:, station] * sent.tx_gain, serving == station
+                own[station].add(block.updates, np.where(mine, arriving, 0), offset)
+                foreign[station].add(block.updates, np.where(mine, 0, arriving), offset)
+            note_transmission(this, plan.senders[block.positions], block, sent, self.joules_per_unit)
+        return _numbers(own), _numbers(foreign)
+
+    def _transmission(self, plan: CellsPlan, positions: NDArray[np.int64], norms: NDArray[np.float64]) -> Transmission:
+        """How some of the senders transmit, each after the plan of the base station that serves it."""
+        gain, backoff = np.zeros(len(positions), dtype=np.complex128), np.ones(len(positions))
+        serving = plan.links.serving[positions]
+        for station, announced in plan.transmit.items():
+            mine = np.flatnonzero(serving == station)
+            links = plan.links.own.take(positions[mine])
+            sent = self.policies[station].transmit(announced, links, norms[mine])
+            gain[mine], backoff[mine] = sent.tx_gain, sent.backoff
+        return Transmission(gain, backoff)
+
+    def _together(self, plan: CellsPlan, sums: dict[int, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """(d,) the step of the global model from what each base station read, Σ p_i Δ_i of its clients."""
+        weight = np.zeros(len(self.policies))
+        np.add.at(weight, plan.links.serving, plan.links.own.weight)
+        if self.edges is None:
+            return np.asarray(sum(sums.values()) / weight.sum())
+        mean = np.zeros((len(self.policies), self.air.dimension))
+        for station, total in sums.items():
+            mean[station] = total / weight[station]
+        return self.edges.step(mean, weight)
+
+    def _noise(self, round_index: int, station: int) -> NDArray[np.float64]:
+        """(d,) receiver noise of a base station."""
+        generator = self.network.streams.generator("receiver_noise", round_index, station)
+        return generator.standard_normal(self.air.dimension) * self.air.channel_noise_std
+
+    def _drain(self, plan: CellsPlan) -> NDArray[np.float64]:
+        """(k,) joules of an update of norm τ, a public bound on what is spent."""
+        sent = self._at_the_clip(plan)
+        joules: NDArray[np.float64] = (np.abs(sent.tx_gain) * self.air.clip) ** 2 * self.joules_per_unit
+        return joules
+
+    def _at_the_clip(self, plan: CellsPlan) -> Transmission:
+        everyone = np.arange(len(plan.senders))
+        return self._transmission(plan, everyone, np.full(len(everyone), self.air.clip))
+
+    def _note_slot(self, this: Round, plan: CellsPlan, interference: NDArray[np.float64]) -> None:
+        gains = np.array([announced.server_gain for announced in plan.transmit.values()])
+        this.values.update(
+            server_gain=plan.reference_gain,
+            channel_noise_std=self.air.channel_noise_std,
+            effective_noise_std=self.air.channel_noise_std * float(np.sqrt(np.sum(gains**-2.0))),
+            interference_std=float(np.linalg.norm(interference) / np.sqrt(self.air.dimension)),
+            energy=float(np.nansum(this.slots["tx_energy"])) * self.joules_per_unit,
+        )
+
+    def _release(self, this: Round, plan: CellsPlan) -> AirRelease:
+        """One record for the ledger, in units of y/α_u at the largest α_u of the cells.
+
+        A smaller α_u in a client's own cell acts as a back-off. All base stations hear a client, each under noise of
+        its own: together they know it as well as its own one would with less noise, by |h_own|/‖h‖.
+        """
+        own, clients = plan.links.own, this.clients[plan.senders]
+        reference, noise_std = plan.reference_gain, self.air.channel_noise_std / plan.reference_gain
+        gain = np.array([plan.transmit[station].server_gain for station in plan.links.serving.tolist()])
+        at_the_clip = self._at_the_clip(plan)
+        accounted = noise_std * np.abs(own.channel) / np.linalg.norm(plan.links.channel, axis=1)
+        return AirRelease(
+            round_index=this.index,
+            clients=clients,
+            weight=own.weight,
+            backoff=this.slots["backoff"][plan.senders] * reference / gain,
+            received_bound=np.abs(own.channel * at_the_clip.tx_gain) * self.air.clip / reference,
+            effective_noise_std=noise_std,
+            accounted_noise_std=accounted,
+            unjammed_noise_std=float(accounted.min()),
+            csi_ratio=np.abs(own.channel) / np.abs(own.estimate),
+            backoff_is_public=not any(policy.needs_norms for policy in self.policies),
+            theorem=self.theorem,
+            **air_rule(self.gradient_step, self.network.registry.samples[clients]),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """What power controls and edges remember."""
+        adaptive = enumerate(self.policies)
+        return {
+            "policies": {str(c): dict(p.state()) for c, p in adaptive if isinstance(p, AdaptivePowerControl)},
+            "edges": {} if self.edges is None else self.edges.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        for station, policy in enumerate(self.policies):
+            if isinstance(policy, AdaptivePowerControl):
+                self.policies[station] = policy.restored(dict(state["policies"][str(station)]))
+        if self.edges is not None:
+            self.edges.restore(state["edges"])
+
+
+def _numbers(heard: dict[int, Superposition]) -> dict[int, NDArray[np.float64]]:
+    return {station: np.asarray(air.received(), dtype=np.float64) for station, air in heard.items()}
