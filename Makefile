@@ -2,20 +2,27 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+# What a run needs, and what those need who change the code.
+RUN := $(VENV)/.installed
+DEV := $(VENV)/.installed-dev
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: setup demo test test-all lint docs bench clean
 
-setup: $(STAMP)
+setup: $(DEV)
 
 # torch comes first: with it in place nothing else pulls another build of it.
-$(STAMP): pyproject.toml
+$(RUN): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'torch>=2.6,<2.14'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) 'torch>=2.6,<2.14'
+	$(PIP) --editable .
 	touch $@
 
-demo: setup
+$(DEV): $(RUN)
+	$(PIP) --editable '.[dev]'
+	touch $@
+
+demo: $(RUN)
 	$(BIN)/wirelessfl simulate quickstart --overwrite
 
 lint: setup

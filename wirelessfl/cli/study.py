@@ -44,7 +44,8 @@ def command(
     """Run STUDY, a YAML file or the name of a shipped study (`wirelessfl scenarios list --studies`).
 
     Every point is checked before the first run. Writes study.json, study.parquet, study.png, report.html and a
-    folder with the trace of every run. A run that fails is recorded and does not stop the others; the exit code is then 3.
+    folder with the trace of every run. A run that fails is recorded and does not stop the others; the exit code is
+    then 3.
     """
     from wirelessfl.analysis.report import write_report
     from wirelessfl.cli.study_table import print_study, study_progress
