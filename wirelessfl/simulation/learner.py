@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -30,6 +31,17 @@ from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    """Whoever takes blocks from the workers computes on one thread: a second would spin on a core that they need."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Training(Protocol):
@@ -126,14 +138,24 @@ class Learner:
         if self.private is not None:
             transform = self.private.transform(self.model, start, state, round_index, self.plan)
             rows = self.private.rows(transform, state, clients, start)
-        for block in train_cohort(
-            self.model, start, self.population, clients, training, self.streams, round_index, self.plan, transform, rows
-        ):
-            self.pause()
-            if transform is not None:
-                for name in transform.lasting:
-                    state.clipping[name][clients[block.positions]] = block.transform_state[name].cpu().numpy()
-            yield block
+        with _one_torch_thread():
+            for block in train_cohort(
+                self.model,
+                start,
+                self.population,
+                clients,
+                training,
+                self.streams,
+                round_index,
+                self.plan,
+                transform,
+                rows,
+            ):
+                self.pause()
+                if transform is not None:
+                    for name in transform.lasting:
+                        state.clipping[name][clients[block.positions]] = block.transform_state[name].cpu().numpy()
+                yield block
 
     def releases(
         self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
