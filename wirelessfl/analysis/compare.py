@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.trace import Variable, open_trace, read_group
+from wirelessfl.trace import Variable, has_group, open_trace, read_group
 from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, ROOT, Group
 from wirelessfl.trace.storage import trace_errors
 
@@ -87,7 +87,7 @@ def compare_traces(found: Path, expected: Path, first: int, last: int) -> Compar
         return Comparison(1, Difference("number of rounds", "", ours.sizes["round"], theirs.sizes["round"]))
     columns = _per_round(ROOT, ours, theirs, first, last)
     for group in GROUPS:
-        if group not in (ROOT, EVENTS, MODEL):
+        if group not in (ROOT, EVENTS, MODEL) and has_group(found, group.path):
             columns += _per_round(group, read_group(found, group.path), read_group(expected, group.path), first, last)
     columns += _events(found, expected, ours, theirs, first, last)
     columns += _models(found, expected, first, last)
@@ -133,8 +133,11 @@ def _describe(column: _Column) -> Difference:
 
 def _differing(found: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]:
     """(rows,) whether any bit of a row differs."""
-    bits = np.dtype(f"u{found.dtype.itemsize}")
-    unequal = np.ascontiguousarray(found).view(bits) != np.ascontiguousarray(expected).view(bits)
+    if found.dtype.kind in "SO":
+        unequal = np.asarray(found != expected)
+    else:
+        bits = np.dtype(f"u{found.dtype.itemsize}")
+        unequal = np.ascontiguousarray(found).view(bits) != np.ascontiguousarray(expected).view(bits)
     return np.asarray(unequal.any(axis=tuple(range(1, unequal.ndim))))
 
 
@@ -161,7 +164,7 @@ def _named(group: Group, variable: Variable) -> str:
     return variable.name if group.path == ROOT.path else f"{group.path}/{variable.name}"
 
 
-def _widened(values: NDArray[Any], width: int, fill: float) -> NDArray[Any]:
+def _widened(values: NDArray[Any], width: int, fill: float | bytes) -> NDArray[Any]:
     """(rounds, width) with empty slots at the end; the more rounds a trace holds, the more slots it may have."""
     wide = np.full((len(values), width), fill, dtype=values.dtype)
     wide[:, : values.shape[1]] = values

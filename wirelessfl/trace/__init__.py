@@ -1,7 +1,7 @@
 """The trace: what a run leaves on disk, round by round, and how it is read back."""
 
 from wirelessfl.trace.checkpoint import State, load_checkpoint, save_checkpoint
-from wirelessfl.trace.reader import by_client, model_weights, open_trace, read_attributes, read_group
+from wirelessfl.trace.reader import by_client, has_group, model_weights, open_trace, read_attributes, read_group
 from wirelessfl.trace.records import EventBatch, RoundRecord, TraceHeader
 from wirelessfl.trace.reference import reference_markdown
 from wirelessfl.trace.schema import (
@@ -33,6 +33,7 @@ __all__ = [
     "TraceWriter",
     "Variable",
     "by_client",
+    "has_group",
     "load_checkpoint",
     "model_weights",
     "open_trace",

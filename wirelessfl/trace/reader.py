@@ -69,6 +69,17 @@ def read_group(path: str | Path, group: str) -> xr.Dataset:
         return dataset.load()
 
 
+def has_group(path: str | Path, group: str) -> bool:
+    """Whether a trace has an optional group, such as ``secagg``.
+
+    Raises:
+        TraceError: It cannot be read.
+    """
+    path = Path(path)
+    with trace_errors(path), h5py.File(path, "r") as file:
+        return _known_group(group) in file
+
+
 def model_weights(path: str | Path, round_index: int | None = None) -> NDArray[np.float32]:
     """A stored global model.
 
@@ -145,9 +156,7 @@ def _committed_lengths(path: Path) -> dict[str, int]:
 
 
 def _check_present(path: Path, group: str) -> None:
-    with trace_errors(path), h5py.File(path, "r") as file:
-        present = group in file
-    if not present:
+    if not has_group(path, group):
         raise TraceError(f"{path}: no group {group} in this trace; only runs with secure aggregation have it")
 
 
