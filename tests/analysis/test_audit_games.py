@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -105,9 +104,10 @@ def test_whole_updates_show_more_than_is_published() -> None:
     assert audit.refutes_published and not audit.contradicts_ledger
     assert audit.epsilon_empirical > audit.epsilon_published
     assert any("published ε does not hold" in sentence for sentence in audit.findings())
-    # μ against √(2ρ): the theorem takes 1/|D| for 2 R_i, R_i = p_i or what a weak channel leaves of it: 2 n_i at most.
+    # μ against √(2ρ): the theorem takes 1/(|D| s_i) for 2 R_i = 2 n_i/(|D| s_i).
     assert audit.evidence.gaussian is not None
-    assert 10 < audit.evidence.gaussian.lower / audit.mu_published < 2 * 20
+    assert audit.mu_accounted == pytest.approx(2 * 20 * audit.mu_published)
+    assert audit.mu_published < audit.evidence.gaussian.lower
 
 
 def test_a_theorem_on_samples_is_not_refuted_by_a_client() -> None:
@@ -204,7 +204,6 @@ def test_trials_by_default_and_progress() -> None:
 
 
 def test_the_client_that_pays_most_is_audited() -> None:
-    simulation = built(data__partition={"scheme": "sizes"})
-    sizes = replace(simulation.ledger.facts).samples
-    audit = audited(simulation, 10)
-    assert audit.client == int(np.argmax(sizes))
+    simulation = trusted(data__partition={"scheme": "sizes"})
+    weights = simulation.ledger.facts.weights
+    assert weights[audited(simulation, 10).client] == weights.max() > weights.min()

@@ -209,15 +209,19 @@ def _update_words(unit: str, replaced: bool) -> str:
     return "the client's whole update, as long as the clip allows, is there or not"
 
 
-# Measured on one core of a common server: a slot, an element of a slot, a local step, an element of a step.
-_SLOT_SECONDS, _SLOT_ELEMENT_SECONDS = 2.5e-4, 4e-8
-_STEP_SECONDS, _STEP_ELEMENT_SECONDS = 3e-5, 3e-8
+# Seconds on one core of a common server, as measured: a slot or local step, and each element of it.
+_SLOT_SECONDS, _STEP_SECONDS = 3.2e-4, 1e-5
+_SLOT_ELEMENT_SECONDS, _HAAR_SLOT_ELEMENT_SECONDS = 2.5e-8, 1e-7
+_STEP_ELEMENT_SECONDS, _HAAR_STEP_ELEMENT_SECONDS = 1e-8, 2.8e-8
 
 
 def _slot_cost(game: SlotGame) -> float:
+    haar = isinstance(game.uplink, TrustedServer) and game.uplink.central.wavelet is not None
+    element = _HAAR_SLOT_ELEMENT_SECONDS if haar else _SLOT_ELEMENT_SECONDS
     dimension = game.probe.blocks[0].updates.shape[1]
-    return 2 * len(game.slots.rounds) * (_SLOT_SECONDS + dimension * _SLOT_ELEMENT_SECONDS)
+    return 2 * len(game.slots.rounds) * (_SLOT_SECONDS + dimension * element)
 
 
 def _step_cost(client: CanaryClient, crowd: int) -> float:
-    return 2 * crowd * client.num_steps * (_STEP_SECONDS + client.dimension * _STEP_ELEMENT_SECONDS)
+    element = _HAAR_STEP_ELEMENT_SECONDS if client.haar_noise else _STEP_ELEMENT_SECONDS
+    return 2 * crowd * client.num_steps * (_STEP_SECONDS + client.dimension * element)

@@ -70,6 +70,11 @@ class CanaryClient:
         return sum(self.parts)
 
     @property
+    def haar_noise(self) -> bool:
+        """Whether the noise is on Haar coefficients."""
+        return isinstance(next(iter(self.transforms.values())).noise, HaarMechanism)
+
+    @property
     def num_steps(self) -> int:
         """Local steps in all these rounds."""
         first = self.batches(self.rounds[0], np.array([_PILOT]))
@@ -99,8 +104,7 @@ class CanaryClient:
 
     def gradient(self, sign: int) -> Tensor:
         """(d,) the canary's, far outside every clip; it points down, so that the update points up."""
-        haar = isinstance(next(iter(self.transforms.values())).noise, HaarMechanism)
-        return -REACH * (sign or 1) * canary_direction(self.dimension, haar)
+        return -REACH * (sign or 1) * canary_direction(self.dimension, self.haar_noise)
 
     def train(
         self,
