@@ -49,11 +49,12 @@ class GivenLinks(DigitalLinks):
 
 @dataclass
 class Recorder:
-    """Stands in for the learner: constant updates 1, 2, 3, ... of client 0, 1, 2, ..., and a list of who trained."""
+    """Stands in for the learner: an update of its own for every client, and a record of what was asked of it."""
 
     dimension: int
     trained: list[tuple[int, list[int]]] = field(default_factory=list)
     charged: list[tuple[int, list[int], SecureSum | None]] = field(default_factory=list)
+    received: list[tuple[int, NDArray[np.float64]]] = field(default_factory=list)
 
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
         return samples
@@ -62,10 +63,9 @@ class Recorder:
         self.trained.append((round_index, clients.tolist()))
         for start in range(0, len(clients), 2):
             chosen = np.arange(start, min(start + 2, len(clients)))
-            updates = torch.from_numpy((clients[chosen] + 1.0)[:, None] * np.ones(self.dimension)).float()
-            updates /= math.sqrt(self.dimension) * 100  # of norm below 1 for up to 99 clients
+            updates = np.stack([self.update_of(client) for client in clients[chosen].tolist()])
             nothing = np.full(len(chosen), math.nan)
-            yield CohortBlock(chosen, updates, nothing, nothing, nothing)
+            yield CohortBlock(chosen, torch.from_numpy(updates), nothing, nothing, nothing)
 
     def releases(
         self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
@@ -74,15 +74,15 @@ class Recorder:
         return ()
 
     def update(self, state: SimulationState, aggregate: NDArray[np.float64], round_index: int) -> None:
+        self.received.append((round_index, aggregate))
         state.parameters = (state.parameters + aggregate).astype(np.float32)
 
     def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
         return math.nan, math.nan
 
-    def mean(self, clients: Sequence[int], samples: NDArray[np.int64]) -> float:
-        """What each coordinate of the weighted mean must be."""
-        chosen = np.array(clients)
-        return float(np.average(chosen + 1.0, weights=samples[chosen])) / (math.sqrt(self.dimension) * 100)
+    def update_of(self, client: int) -> NDArray[np.float32]:
+        """(d,) of norm below 1, another one for each client."""
+        return (np.random.default_rng(client).uniform(-1, 1, self.dimension) / math.sqrt(self.dimension)).astype("f4")
 
 
 @dataclass

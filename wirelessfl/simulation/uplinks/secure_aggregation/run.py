@@ -116,6 +116,8 @@ class ProtocolRun(ABC):
 
     def compute_inputs(self, positions: NDArray[np.int64], take: Callable[[int, RingVector], None]) -> None:
         """Train the clients at ``positions``, block by block, and hand over the position and encoded input of each."""
+        if not len(positions):
+            return
         this, encoding, network = self.this, self.uplink.encoding, self.cell.network
         for block in self.cell.train(this, positions):
             members = positions[block.positions]
