@@ -12,11 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.errors import RunInterrupted
+from wirelessfl.errors import OutputError, RunInterrupted
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, load_scenario
-from wirelessfl.summary import draw_summary, draw_timeline, summarise
+from wirelessfl.summary import draw_summary, draw_timeline, draw_topology, summarise
 from wirelessfl.trace import TraceWriter, open_trace, read_group
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wirelessfl.simulation import Forecast, Round, Simulation
     from wirelessfl.trace import EventBatch, RunStatus
 
-__all__ = ["Plan", "Result", "load_scenario", "make_plan", "open_trace", "record_run", "simulate"]
+__all__ = ["Plan", "Result", "load_scenario", "make_plan", "open_trace", "plot_topology", "record_run", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -242,6 +242,26 @@ class Plan:
         own = {"name": self.name, "d": self.dimension, "samples": self.samples, "clients": self.clients}
         shortfall = {"shortfall_probability": self.shortfall_probability}
         return {**own, "delta": self.delta, **asdict(self.forecast), **shortfall}
+
+
+def plot_topology(scenario: Scenario, path: str | Path) -> None:
+    """Draw clients, base stations and what is behind them, as they are when a scenario begins.
+
+    Args:
+        scenario: what would be simulated.
+        path: where the PNG goes.
+
+    Raises:
+        InputError: the data or a file of the channel cannot be used.
+        OutputError: the place cannot be written.
+    """
+    from wirelessfl.simulation import build_simulation, choose_plan, topology_graph
+
+    simulation = build_simulation(scenario, choose_plan(scenario.compute, "cpu", None))
+    try:
+        draw_topology(topology_graph(simulation.deployment), scenario.name, Path(path))
+    except OSError as error:
+        raise OutputError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def make_plan(scenario: Scenario) -> Plan:

@@ -173,3 +173,11 @@ def test_what_a_model_cannot_promise_is_one_line_on_stderr() -> None:
     assert done.returncode == 0, done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith("Warning: channel.correlation.doppler_hz: found 500 Hz")
+
+
+def test_validate_plots_the_topology(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = invoke("validate", "quickstart", *TINY, "--plot")
+    assert result.exit_code == 0, result.stderr
+    assert "picture: quickstart-topology.png" in result.stderr
+    assert (tmp_path / "quickstart-topology.png").read_bytes().startswith(b"\x89PNG")

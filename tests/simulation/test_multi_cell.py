@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import gaussian_epsilon, zcdp_epsilon
-from wirelessfl.scenario import Scenario
+from wirelessfl.scenario import Scenario, load_scenario
 from wirelessfl.simulation import Round, Simulation, build_simulation
 from wirelessfl.simulation.cellular import CellularNetwork
 from wirelessfl.simulation.learner import Learner
@@ -269,3 +269,19 @@ def test_a_round_without_anybody_leaves_every_edge_where_it_is() -> None:
 def test_topologies_that_do_not_go_together(overrides: dict[str, Any], message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
         cellular(**overrides)
+
+
+@pytest.mark.filterwarnings("ignore::wirelessfl.errors.ModelWarning")
+def test_the_shipped_urban_scenario_has_all_it_promises() -> None:
+    """Several cells, clients on the move, correlated fading, stragglers behind a deadline, dropouts; energy adds up."""
+    quick = {"rounds": 4, "training.epochs": 1, "timing.cycles_per_sample": 5e8}
+    simulation, rounds, _ = run(load_scenario("urban-macro-deadline", quick))
+    statuses = {int(status) for this in rounds for status in this.status}
+    assert {Status.PARTICIPATED, Status.UNAVAILABLE, Status.LATE} <= statuses
+    gains = np.stack([this.slots["path_gain"] for this in rounds])
+    both = np.isfinite(gains).all(axis=0)
+    assert np.all(np.ptp(gains[:, both], axis=0) > 0), "everybody moves"
+    assert all(len(np.unique(this.slots["cell"][~np.isnan(this.slots["cell"])])) == 7 for this in rounds)
+    assert all(this.values["interference_std"] > 0 for this in rounds)
+    parts = sum(np.nansum(this.slots["tx_energy_j"]) + np.nansum(this.slots["compute_energy_j"]) for this in rounds)
+    assert simulation.state.energy_j == pytest.approx(float(parts), rel=1e-12)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,20 +18,25 @@ if TYPE_CHECKING:
 @click.command()
 @scenario_argument
 @override_option
+@click.option("--plot", is_flag=True, help="Draw who is where and connected with whom: NAME-topology.png.")
 @json_option
-def command(scenario: str, overrides: tuple[str, ...], as_json: bool) -> None:
+def command(scenario: str, overrides: tuple[str, ...], plot: bool, as_json: bool) -> None:
     """Check SCENARIO and print its plan: sizes, airtime, noise, both ε to be expected, memory.
 
     The protocol is rehearsed over all rounds with everything but the training, so that time and privacy are those of
     the run with this seed.
     """
-    from wirelessfl.api import make_plan
+    from wirelessfl.api import make_plan, plot_topology
     from wirelessfl.scenario import resolve_scenario
     from wirelessfl.summary import to_json
 
     resolved = resolve_scenario(scenario, overrides)
     for note in resolved.notes:
         print(f"note: {note}", file=sys.stderr)
+    if plot:
+        picture = Path(f"{resolved.scenario.name}-topology.png")
+        plot_topology(resolved.scenario, picture)
+        print(f"picture: {picture}", file=sys.stderr)
     plan = make_plan(resolved.scenario)
     if as_json:
         click.echo(to_json(plan.as_mapping()), nl=False)

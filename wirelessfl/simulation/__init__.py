@@ -10,6 +10,7 @@ from wirelessfl.simulation.rehearsal import Forecast, rehearse
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.run import Simulation, StopRules
 from wirelessfl.simulation.state import SimulationState
+from wirelessfl.simulation.topology import topology_graph
 
 __all__ = [
     "Forecast",
@@ -25,5 +26,6 @@ __all__ = [
     "recorded_plan",
     "rehearse",
     "round_record",
+    "topology_graph",
     "trace_header",
 ]
