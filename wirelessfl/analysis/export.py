@@ -12,7 +12,7 @@ import numpy as np
 
 from wirelessfl.analysis.replay import Recording
 from wirelessfl.errors import InputError, OutputError
-from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status, read_group
+from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status, has_group, read_group
 from wirelessfl.trace.schema import EMPTY_CLIENT, GROUPS
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def _write_netcdf(recording: Recording, folder: Path) -> list[Path]:
         raise OutputError(f"{path}: the trace itself lies there; choose another folder with --out")
     recording.dataset.to_netcdf(path, engine="h5netcdf")
     for group in GROUPS:
-        if group.path == "/":
+        if group.path == "/" or not has_group(recording.path, group.path):
             continue
         dataset = read_group(recording.path, group.path)
         for axis in dict.fromkeys(dataset["round"].dims if "round" in dataset.variables else ()):

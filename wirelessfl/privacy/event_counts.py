@@ -53,6 +53,8 @@ class EventCounts:
 
     def uses_of(self, slot: int) -> Uses:
         """The uses of one client, in the order of first use in the run."""
+        if not self.events:
+            return ()
         self._merge()
         first, last = np.searchsorted(self._keys, [slot << _EVENT_BITS, (slot + 1) << _EVENT_BITS])
         mask = (1 << _EVENT_BITS) - 1
