@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from tests.study.studies import SLOW_ROUNDS, design, same_numbers
-from wirelessfl.errors import InfeasibleError, InputError
+from wirelessfl.errors import InfeasibleError, InputError, RunInterrupted
 from wirelessfl.study import Message, Outcome, Progress, Study, cluster, open_study, run_study
+from wirelessfl.study.claim import hold_run
 from wirelessfl.study.cluster import ClusterWorkers
+from wirelessfl.trace import read_attributes
 
 distributed = pytest.importorskip("distributed")
 
@@ -102,6 +104,22 @@ def test_a_lost_scheduler_ends_the_study_and_it_resumes(tmp_path: Path) -> None:
     study = run_study(plan, tmp_path / "out", resume=True, workers=2, threads=1)
     undisturbed = run_study(plan, tmp_path / "undisturbed", workers=2, threads=1)
     assert same_numbers(study.to_dataframe(), undisturbed.to_dataframe())
+
+
+@pytest.mark.slow
+def test_a_stopped_study_stops_its_runs_on_the_cluster(tmp_path: Path) -> None:
+    plan = design(tmp_path, {"base.rounds": 50 * SLOW_ROUNDS}, grid={"uplink.snr_db": [0, 10]})
+
+    def stop(message: Message) -> None:
+        raise RunInterrupted("a signal")
+
+    with scheduler(tmp_path, workers=1) as (address, _):
+        with pytest.raises(RunInterrupted):
+            run_study(plan, tmp_path / "out", scheduler=address, on_message=stop)
+        begun = plan.runs[0].id
+        with hold_run(tmp_path / "out" / "runs" / begun):  # waits until the worker has let go of it
+            attributes = read_attributes(tmp_path / "out" / "runs" / begun / "trace.h5")
+    assert attributes["status"] == "interrupted"
 
 
 @pytest.mark.slow

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -207,3 +209,10 @@ def test_a_name_is_made_of_the_file_s(tmp_path: Path) -> None:
     path = tmp_path / "my study (2).yaml"
     path.write_text(dump_yaml({"base": BASE, "seeds": 1}), encoding="utf-8")
     assert load_study(path).name == "my-study--2-"
+
+
+def test_importing_studies_is_cheap() -> None:
+    heavy = "{'torch', 'pandas', 'pyarrow', 'matplotlib', 'dask', 'distributed', 'xarray', 'simpy', 'rich', 'click'}"
+    code = f"import sys, wirelessfl.study; sys.exit(str({heavy} & set(sys.modules) or ''))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == ""

@@ -24,11 +24,17 @@ from wirelessfl.study.task import Task
 PATIENCE_S = 120.0
 
 
-def children() -> list[int]:
-    """The processes that this one has started."""
-    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(os.getpid())], capture_output=True, text=True, check=True)
-    pids = {int(text) for text in found.stdout.split()}
-    return [pid for pid in pids if b"wirelessfl.study.serve" in _command_line(pid)]
+def workers_of(parent: int) -> list[int]:
+    """The worker processes that a process has started."""
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if _parent(pid) == parent and not is_gone(pid)]
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return -1
 
 
 def _command_line(pid: int) -> bytes:
@@ -79,7 +85,7 @@ def test_killed_workers_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> Non
 
     def kill_once(message: Message) -> None:
         if not messages:
-            for pid in children():
+            for pid in workers_of(os.getpid()):
                 os.kill(pid, signal.SIGKILL)
         messages.append(message)
 
@@ -91,7 +97,7 @@ def test_killed_workers_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> Non
         alone = wfl.simulate(run.scenario, tmp_path / run.id, threads=1)
         with wfl.open_trace(alone.trace) as whole, wfl.open_trace(study.folder.trace(run.id)) as resumed:
             assert whole.drop_vars("wall_time").identical(resumed.drop_vars("wall_time").assign_attrs(whole.attrs))
-    assert children() == []
+    assert workers_of(os.getpid()) == []
 
 
 def test_a_run_that_kills_its_worker_is_recorded_as_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +129,7 @@ def test_stopping_lets_workers_end_their_round(tmp_path: Path) -> None:
     with LocalWorkers(1, 1, log) as pool:
         pool.submit(task)
         assert eventually(lambda: isinstance(pool.next_message(0.1), Progress))
-        (worker,) = children()
+        (worker,) = workers_of(os.getpid())
         assert os.getsid(worker) == worker  # a terminal's Ctrl-C does not reach it
     assert is_gone(worker)
     with wfl.open_trace(run_folder / "trace.h5") as trace:

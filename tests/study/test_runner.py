@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +12,13 @@ import pytest
 
 import wirelessfl as wfl
 from tests.study.studies import InlineWorkers, design, same_numbers
+from wirelessfl import api
+from wirelessfl.api import Result
 from wirelessfl.errors import InfeasibleError, OutputError, RunInterrupted
-from wirelessfl.study import Message, Outcome, Progress, Study, StudyDesign, open_study, run_study
+from wirelessfl.study import Message, Outcome, Progress, Study, StudyDesign, open_study, run_study, runner
 from wirelessfl.study.claim import claim_folder
+from wirelessfl.study.folder import StudyFolder
+from wirelessfl.study.task import run_task
 
 GRID = {"uplink.snr_db": [0, 10]}
 FAILING = {"uplink.jammer": [{"epsilon": 2.0, "power_db": -20}, None]}
@@ -132,25 +138,20 @@ def test_an_unexpected_error_keeps_its_traceback(
     assert [record.status for record in study.records] == ["failed", "complete"]
 
 
-def interrupted(plan: StudyDesign, out: Path, monkeypatch: pytest.MonkeyPatch) -> list[Message]:
-    """Run a study whose claim is taken away after the first report, as a signal does; returns its messages."""
-    messages: list[Message] = []
+def interrupted(plan: StudyDesign, out: Path, *, resume: bool = False) -> None:
+    """Run a study up to its first report, as if a signal came then."""
 
     def on_message(message: Message) -> None:
-        messages.append(message)
         if isinstance(message, Progress):
             raise RunInterrupted("a signal")
 
     with pytest.raises(RunInterrupted):
-        run_study(plan, out, on_message=on_message)
-    return messages
+        run_study(plan, out, resume=resume, on_message=on_message)
 
 
-def test_what_is_stopped_is_recorded_and_resumed(
-    tmp_path: Path, inline: InlineWorkers, monkeypatch: pytest.MonkeyPatch, finished: Study
-) -> None:
+def test_what_is_stopped_is_recorded_and_resumed(tmp_path: Path, inline: InlineWorkers, finished: Study) -> None:
     plan = design(tmp_path, grid={"uplink.snr_db": [0, 10], "clients.count": [3, 6]}, seeds=2)
-    interrupted(plan, tmp_path / "out", monkeypatch)
+    interrupted(plan, tmp_path / "out")
     record = open_study(tmp_path / "out")
     assert not record.failures
     assert {one.status for one in record.records} <= {"complete", "interrupted", "waiting"}
@@ -163,8 +164,6 @@ def test_a_worker_without_a_study_stops(tmp_path: Path, inline: InlineWorkers) -
     """What comes to a worker after the study has ended, or has been taken up by another process, is not begun."""
     plan = design(tmp_path, grid=GRID)
     run_study(plan, tmp_path / "out")
-    from wirelessfl.study.task import run_task
-
     late = inline.submitted[0]
     assert run_task(late, lambda _: None) == Outcome(late.run, "interrupted")
 
@@ -187,11 +186,38 @@ def test_a_run_that_is_stopped_again_and_again_has_failed(
     assert len(inline.submitted) == 3
 
 
+def test_a_process_computes_one_run_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch's threads are the whole process's, also where a worker of a cluster takes several tasks at once."""
+    inside, most = 0, 0
+
+    def simulate(*_: object, **__: object) -> Result:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        time.sleep(0.05)
+        inside -= 1
+        return Result(tmp_path, {})
+
+    monkeypatch.setattr(api, "simulate", simulate)
+    plan = design(tmp_path, grid={"rounds": [1, 2, 3]})
+    with claim_folder(tmp_path / "out") as claim, ThreadPoolExecutor(3) as pool:
+        make_task = runner._TaskMaker(StudyFolder(tmp_path / "out"), claim, "cpu", 1)
+        outcomes = list(pool.map(lambda run: run_task(make_task(run), lambda _: None), plan.runs))
+    assert [outcome.status for outcome in outcomes] == ["complete"] * 3
+    assert most == 1
+
+
+def test_results_of_another_design_do_not_stay(tmp_path: Path, inline: InlineWorkers) -> None:
+    run_study(design(tmp_path, grid=GRID), tmp_path / "out")
+    interrupted(design(tmp_path, grid={"uplink.snr_db": [3]}), tmp_path / "out", resume=True)
+    with pytest.raises(OutputError, match="has not ended; continue it with --resume"):
+        open_study(tmp_path / "out").to_dataframe()
+    assert not (tmp_path / "out" / "study.png").exists()
+
+
 def test_threads_are_divided_among_the_workers(
     tmp_path: Path, inline: InlineWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from wirelessfl.study import runner
-
     monkeypatch.setattr(runner, "available_cores", lambda: 8)
     monkeypatch.setattr("tests.study.studies.run_task", lambda task, _: Outcome(task.run, "failed", "not run"))
     plan = design(tmp_path, grid={"uplink.snr_db": [0, 1, 2, 3], "compute.threads": [None, 5]})

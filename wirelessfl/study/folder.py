@@ -44,6 +44,11 @@ class StudyFolder:
                 "missing, or --out for another folder"
             )
 
+    def drop_results(self) -> None:
+        """Take away what was made of the runs before the study changed."""
+        for file in (self.table, self.picture, self.report):
+            file.unlink(missing_ok=True)
+
     def finished(self, run: str) -> Outcome | None:
         """The outcome of a run that is complete on disk, else None."""
         try:

@@ -92,9 +92,15 @@ class Study:
         return f"{point_text(self.values(record.levels))}, seed {record.seed}"
 
     def to_dataframe(self) -> pd.DataFrame:
-        """One row a run and round: run, the factors, seed, round, and every per-round variable of the trace."""
+        """One row a run and round: run, the factors, seed, round, and every per-round variable of the trace.
+
+        Raises:
+            OutputError: the study was stopped before its end.
+        """
         import pandas as pd
 
+        if not self.folder.table.exists():
+            raise OutputError(f"{self.path}: this study has not ended; continue it with --resume")
         return pd.read_parquet(self.folder.table)
 
     def final(self, name: str) -> dict[tuple[int, ...], Band]:

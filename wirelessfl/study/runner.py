@@ -158,6 +158,7 @@ class _Session:
             RunInterrupted: a signal came.
             InfeasibleError: a run failed and that is to stop the study, or nobody is left to compute.
         """
+        self._folder.drop_results()
         self._write_record()
         self._begun = True
         open_runs = {run.id: run for run in self._design.runs if run.id not in self._outcomes}

@@ -101,6 +101,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
     folder = Path(task.folder)
     try:
         with _ONE_AT_A_TIME, hold_run(folder):
+            (folder / "error.txt").unlink(missing_ok=True)
             scenario = parse_scenario(task.scenario, f"run {task.run}")
             on_round = _watcher(task, scenario.rounds, report)
             result = simulate(
