@@ -16,7 +16,7 @@ from wirelessfl.analysis.compare import compare_traces
 from wirelessfl.analysis.counterfactual import changed_scenario, run_counterfactual
 from wirelessfl.analysis.paired import draw_paired, paired_rows
 from wirelessfl.analysis.replay import open_recording
-from wirelessfl.errors import OutputError, ScenarioError
+from wirelessfl.errors import InfeasibleError, OutputError, ScenarioError
 from wirelessfl.scenario import Scenario
 
 CASES: dict[str, dict[str, Any]] = {
@@ -124,6 +124,13 @@ def test_nature_stays_as_it_was(change: str, words: str, tmp_path: Path) -> None
     recording = open_recording(recorded_run(small(rounds=1), tmp_path / "x"))
     with pytest.raises(ScenarioError, match=words):
         changed_scenario(recording, [change])
+
+
+def test_a_run_with_several_cells_is_not_recorded_well_enough(tmp_path: Path) -> None:
+    cells = small(rounds=1, topology={"kind": "multi_cell"}, channel__pathloss={"model": "log_distance"})
+    recording = open_recording(recorded_run(cells, tmp_path / "x"))
+    with pytest.raises(InfeasibleError, match=r"topology\.kind: multi_cell"):
+        changed_scenario(recording, ["uplink.power_control.policy=mmse"])
 
 
 def test_the_recorded_run_is_not_overwritten(tmp_path: Path) -> None:

@@ -86,7 +86,10 @@ def test_dropped_siblings_are_named_on_stderr(tmp_path: Path) -> None:
         (("scenarios", "show", "no-such-scenario"), 2, "no-such-scenario"),
     ],
 )
-def test_refusals_are_one_message_and_no_traceback(arguments: tuple[str, ...], code: int, words: str) -> None:
+def test_refusals_are_one_message_and_no_traceback(
+    arguments: tuple[str, ...], code: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # results/ of the checkout may hold runs
     result = invoke(*arguments)
     assert result.exit_code == code
     assert words in result.stderr

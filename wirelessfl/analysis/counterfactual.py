@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.analysis.replay import OnRound, Recording, open_recording, recorded_execution, run_rounds
-from wirelessfl.errors import OutputError, ScenarioError
+from wirelessfl.errors import InfeasibleError, OutputError, ScenarioError
 from wirelessfl.folder import RunFolder
 from wirelessfl.scenario import Resolved, Scenario, differing_keys, resolve_document
 from wirelessfl.scenario.overrides import read_overrides
@@ -36,6 +36,7 @@ NATURE = (
     "seed",
     "data",
     "clients.count",
+    "topology",
     "channel",
     "faults.availability",
     "timing.cycles_per_sample",
@@ -171,7 +172,13 @@ def changed_scenario(recording: Recording, overrides: Sequence[str]) -> Resolved
 
     Raises:
         ScenarioError: it is not valid, changes nothing, or changes what nature dealt.
+        InfeasibleError: the recorded run has several cells.
     """
+    if recording.scenario.topology.kind != "single_cell":
+        raise InfeasibleError(
+            f"{recording.path}: a run with topology.kind: {recording.scenario.topology.kind}, of which a trace holds "
+            "each client's channel to its own base station only; for another policy use simulate"
+        )
     origin = str(recording.path)
     document = parse_yaml(recording.dataset.attrs["scenario"], lambda number: f"{origin}:{number}")
     resolved = resolve_document(document, read_overrides(overrides), Path())
