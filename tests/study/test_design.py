@@ -70,6 +70,32 @@ def test_a_base_file_lies_beside_the_study(tmp_path: Path, monkeypatch: pytest.M
     assert load_study("below/s.yaml").runs[0].scenario.name == "mine"
 
 
+def test_what_a_study_sets_holds_at_all_points(tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "base: quickstart\nset: {rounds: 3, uplink.jammer: null}\ngrid: {clients.count: [3, 4]}\n", encoding="utf-8"
+    )
+    runs = load_study(tmp_path / "s.yaml").runs
+    changes = {"rounds": 3, "uplink.jammer": None}
+    assert [run.scenario for run in runs] == [
+        load_scenario("quickstart", {**changes, "clients.count": count}) for count in (3, 4)
+    ]
+    assert {run.scenario.rounds for run in load_study(tmp_path / "s.yaml", ["base.rounds=2"]).runs} == {2}
+    assert {run.scenario.rounds for run in load_study(tmp_path / "s.yaml", ["set.rounds=5"]).runs} == {5}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("set: {rounds: 3}\ngrid: {rounds: [1, 2]}", "a key that is on the axis grid too"),
+        ("set: {a..b: 3}\ngrid: {rounds: [1, 2]}", "the key path 'a..b'"),
+        ("set: [1]\ngrid: {rounds: [1, 2]}", "a mapping from keys of the scenario to their value"),
+        ("set: {uplink.nothing: 3}\ngrid: {rounds: [1, 2]}", "s.yaml:2: uplink.nothing: found an unknown key"),
+    ],
+)
+def test_what_a_study_may_set(tmp_path: Path, text: str, expected: str) -> None:
+    assert expected in refusal(tmp_path, f"base: quickstart\n{text}\n")
+
+
 def test_dropped_siblings_are_named_once(tmp_path: Path) -> None:
     keys = {"training.algorithm.name": ["fedavg", "fedprox"], "rounds": [1, 2]}
     plan = design(tmp_path, {"base.training.algorithm": {"name": "fedprox", "mu": 0.5}}, grid=keys)
@@ -198,8 +224,9 @@ def test_the_schema_knows_grid_keys_and_a_base_written_in_place() -> None:
 
     schema = json.loads(json.dumps(study_schema()))
     assert schema["required"] == ["base"]
-    assert set(schema["properties"]) == {"name", "base", "grid", "zip", "seeds", "metrics"}
-    assert "uplink.jammer.epsilon" in schema["properties"]["grid"]["properties"]
+    assert set(schema["properties"]) == {"name", "base", "set", "grid", "zip", "seeds", "metrics"}
+    for axis in ("set", "grid", "zip"):
+        assert "uplink.jammer.epsilon" in schema["properties"][axis]["properties"]
     assert "uplink" in schema["$defs"]["Scenario"]["properties"]
     references = json.dumps(schema).split('"$ref": "#/$defs/')[1:]
     assert {text.partition('"')[0] for text in references} <= set(schema["$defs"])

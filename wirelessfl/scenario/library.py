@@ -20,7 +20,7 @@ class Shipped:
     """One file that comes with the package.
 
     Attributes:
-        name: How it is called, e.g. ``quickstart`` or ``papers/wavelet-dp-fl/small``.
+        name: How it is called, e.g. ``quickstart``.
         path: Where it lies.
         description: Its first comment line.
     """
@@ -40,11 +40,11 @@ def shelf_folder(shelf: Shelf) -> Path:
 
 
 def list_shipped(shelf: Shelf = "scenarios") -> list[Shipped]:
-    """Everything on a shelf, by name."""
+    """Everything on a shelf, by name; the studies of papers are the papers room's."""
     folder = shelf_folder(shelf)
     names = sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.yaml"))
     if shelf == "scenarios":
-        names = [name for name in names if not name.startswith("studies/")]
+        names = [name for name in names if not name.startswith(("studies/", "papers/"))]
     return [Shipped(name, folder / f"{name}.yaml", _description(folder / f"{name}.yaml")) for name in names]
 
 

@@ -23,6 +23,9 @@ from wirelessfl.study.file import MAX_SEED, StudyFile
 
 MAX_RUNS = 10_000
 
+_BY_KEY = ("set", "grid", "zip")
+"""What of a study file is a mapping from key paths of the scenario."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -70,7 +73,8 @@ def load_study(source: str | Path, overrides: Overrides = ()) -> StudyDesign:
     Args:
         source: A path, or the name of a shipped study.
         overrides: ``{"base.rounds": 10}``, or ``["base.rounds=10"]`` with YAML values as on the command line. Below
-            ``base`` lies the scenario; ``seeds``, ``metrics``, ``name`` and ``grid.KEY``, ``zip.KEY`` are the study's.
+            ``base`` lies the scenario; ``seeds``, ``metrics``, ``name``, ``set.KEY``, ``grid.KEY`` and ``zip.KEY`` are
+            the study's.
 
     Raises:
         ScenarioError: all that is wrong with the study and with its points, one line each.
@@ -105,10 +109,10 @@ def _split(overrides: Sequence[Override]) -> tuple[list[Override], list[Override
         first, *rest = override.path
         if first == "base" and rest:
             of_base.append(Override(tuple(rest), override.value, override.place))
-        elif first in ("grid", "zip") or (first in StudyFile.model_fields and not rest):
+        elif first in _BY_KEY or (first in StudyFile.model_fields and not rest):
             ours.append(override)
         else:
-            known = ", ".join(f"{name}.KEY" if name in ("grid", "zip") else name for name in StudyFile.model_fields)
+            known = ", ".join(f"{name}.KEY" if name in _BY_KEY else name for name in StudyFile.model_fields)
             hint = f"did you mean base.{'.'.join(override.path)}?" if first in Scenario.model_fields else ""
             raise ScenarioError(line(override.place, override.path, "an unknown key", f"base.KEY, {known}", hint))
     return ours, of_base
@@ -134,7 +138,7 @@ def _override_study(document: Document, overrides: Sequence[Override]) -> Docume
 def _nested(document: Document) -> Document:
     """The document with ``grid: {a.b: ...}`` also as ``grid: {a: {b: ...}}``, for messages on the key path grid.a.b."""
     tree, places = copy.deepcopy(document.tree), dict(document.places)
-    for axis in ("grid", "zip"):
+    for axis in _BY_KEY:
         values = tree.get(axis)
         for name, value in list(values.items()) if isinstance(values, dict) else []:
             *parents, last = str(name).split(".")
@@ -211,7 +215,7 @@ class _Builder:
         """One point with all its seeds."""
         values = values_at(self._factors, levels)
         point = point_text(values)
-        resolved = self._resolve([*self._of_base, *self._overrides(values)], point)
+        resolved = self._resolve([*self._changes(), *self._of_base, *self._overrides(values)], point)
         if resolved is None:
             return
         self._notes |= dict.fromkeys(resolved.notes)
@@ -249,6 +253,12 @@ class _Builder:
         return [
             Override(tuple(name.split(".")), value, self._document.place((axes[name], name)))
             for name, value in values.items()
+        ]
+
+    def _changes(self) -> list[Override]:
+        return [
+            Override(tuple(name.split(".")), value, self._document.place(("set", name)))
+            for name, value in self._file.set.items()
         ]
 
     def _seeds(self, scenario: Scenario) -> Sequence[int]:

@@ -64,6 +64,20 @@ def _check_metrics(metrics: Any) -> Any:
     return list(dict.fromkeys(metrics))
 
 
+def _check_changes(changes: Any) -> Any:
+    """Each key with its one value; what it may be, the scenario says."""
+    if not isinstance(changes, dict):
+        raise ValueError
+    wrong = [
+        (str(name), f"the key path {name!r}", "keys joined by dots, as in uplink.snr_db")
+        for name in changes
+        if not isinstance(name, str) or not all(name.split("."))
+    ]
+    if wrong:
+        raise contradictions(wrong)
+    return changes
+
+
 _SCENARIO_KEYS = {"type": "object", "additionalProperties": {"type": "array", "minItems": 1}}
 
 Base = Annotated[
@@ -77,6 +91,12 @@ Axes = Annotated[
     AfterValidator(_check_axes),
     WithJsonSchema({**_SCENARIO_KEYS, "minProperties": 1}),
     Says("a mapping from at least one key of the scenario to its values, as in {uplink.snr_db: [-5, 0, 5]}"),
+]
+Changes = Annotated[
+    Any,
+    AfterValidator(_check_changes),
+    WithJsonSchema({"type": "object"}),
+    Says("a mapping from keys of the scenario to their value, as in {rounds: 20, uplink.snr_db: 5}"),
 ]
 _SEED = {"type": "integer", "minimum": 0, "maximum": MAX_SEED}
 Seeds = Annotated[
@@ -105,6 +125,7 @@ class StudyFile(Section):
 
     name: Name | None = key(None, "Name of the study; results go to results/<name>/. null: the file's name.")
     base: Base = key(..., "The scenario that is varied: a file, a shipped name, or the scenario itself.")
+    set: Changes = key({}, "Key path to the value that it has in this study, at all points: a base of its own.")
     grid: Axes = key({}, "Key path to values; every combination of the values of all keys is a point.")
     zip: Axes = key({}, "Key path to values for keys that move together: first with first, second with second.")
     seeds: Seeds = key(1, "Number of seeds, from the base's seed on, or their list; all points run with the same.")
@@ -131,7 +152,11 @@ class StudyFile(Section):
 
     def _overlapping_keys(self) -> list[tuple[str, str, str]]:
         keys = [("grid", name) for name in self.grid] + [("zip", name) for name in self.zip]
-        wrong = []
+        wrong = [
+            (f"set.{name}", f"a key that is on the axis {axis} too", "every key in one place only")
+            for axis, name in keys
+            if name in self.set
+        ]
         for index, (axis, name) in enumerate(keys):
             for _, other in keys[:index]:
                 if f"{name}.".startswith(f"{other}.") or f"{other}.".startswith(f"{name}."):
@@ -145,7 +170,7 @@ def study_schema() -> dict[str, Any]:
     scenario = scenario_schema()
     schema = StudyFile.model_json_schema(by_alias=True)
     paths = {info.path: {"description": info.description} for info in all_keys(Scenario) if info.path != "seed"}
-    for axis in ("grid", "zip"):
+    for axis in ("set", "grid", "zip"):
         schema["properties"][axis] |= {"properties": paths}
     definitions = scenario.pop("$defs")
     dialect = scenario.pop("$schema")
