@@ -90,6 +90,11 @@ class Result:
         return f'{table}<img alt="{caption}" width="400" src="data:image/png;base64,{picture}">'
 
 
+def default_folder(scenario: Scenario) -> Path:
+    """Where a run goes if nobody says otherwise."""
+    return Path("results") / f"{scenario.name}-{scenario.seed}"
+
+
 def simulate(
     scenario: Scenario,
     out: str | Path | None = None,
@@ -116,7 +121,7 @@ def simulate(
         InfeasibleError: a privacy target that cannot be met, or a recorded plan that this machine cannot follow.
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact and ``resume`` continues it.
     """
-    folder = RunFolder(Path(out) if out is not None else Path("results") / f"{scenario.name}-{scenario.seed}")
+    folder = RunFolder(Path(out) if out is not None else default_folder(scenario))
     going_on = resume and folder.holds_trace()
     if going_on:
         folder.check_same_scenario(scenario)

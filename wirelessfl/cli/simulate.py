@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from wirelessfl.cli.options import json_option, override_option, scenario_argument
+
+if TYPE_CHECKING:
+    from wirelessfl.simulation import Round
+
+_BESIDE_THE_TRACE = ""
 
 
 @click.command()
@@ -19,6 +27,13 @@ from wirelessfl.cli.options import json_option, override_option, scenario_argume
 @click.option("--threads", type=click.IntRange(min=1), help="Torch threads [as the scenario says, else all cores].")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; start it where there is none.")
 @click.option("--overwrite", is_flag=True, help="Replace the trace that lies there.")
+@click.option(
+    "--tensorboard",
+    is_flag=False,
+    flag_value=_BESIDE_THE_TRACE,
+    metavar="[DIR]",
+    help="Also log every round for TensorBoard [tensorboard, in the results folder].",
+)
 @click.option("--quiet", is_flag=True, help="No progress and no table.")
 @json_option
 def command(
@@ -30,27 +45,38 @@ def command(
     threads: int | None,
     resume: bool,
     overwrite: bool,
+    tensorboard: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Run SCENARIO, a YAML file or the name of a shipped scenario.
 
-    Writes trace.h5, scenario.yaml, summary.json and summary.png into the results folder.
+    Writes trace.h5, scenario.yaml, summary.json, summary.png and timeline.png into the results folder.
     """
-    from wirelessfl.api import simulate
+    from wirelessfl.api import default_folder, simulate
     from wirelessfl.cli.console import print_result, progress_line
     from wirelessfl.scenario import resolve_scenario
-    from wirelessfl.summary import to_json
+    from wirelessfl.summary import TensorBoardLog, to_json
 
     if seed is not None:
         overrides = (*overrides, f"seed={seed}")
     resolved = resolve_scenario(scenario, overrides)
     for note in resolved.notes:
         print(f"note: {note}", file=sys.stderr)
-    with progress_line(resolved.scenario.rounds, quiet=quiet) as on_round:
+    folder = default_folder(resolved.scenario) if out is None else out
+    with ExitStack() as watchers:
+        watching: list[Callable[[Round], None]] = []
+        if tensorboard is not None:
+            watching.append(watchers.enter_context(TensorBoardLog(tensorboard or folder / "tensorboard")))
+        watching.append(watchers.enter_context(progress_line(resolved.scenario.rounds, quiet=quiet)))
+
+        def on_round(finished: Round) -> None:
+            for watch in watching:
+                watch(finished)
+
         result = simulate(
             resolved.scenario,
-            out,
+            folder,
             device=device,
             threads=threads,
             resume=resume,
