@@ -7,7 +7,7 @@ RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup demo test test-all lint docs bench clean
+.PHONY: setup demo test test-all papers-smoke lint docs bench clean
 
 setup: $(DEV)
 
@@ -38,8 +38,12 @@ docs: setup
 test: lint docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow'
 
-test-all: lint docs
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+test-all: lint docs papers-smoke
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --ignore tests/papers/test_smoke.py
+
+# Two rounds of every study of every paper in its small size, with all that is made of them.
+papers-smoke: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/papers/test_smoke.py
 
 bench: setup
 	$(BIN)/python -m benchmarks

@@ -1,4 +1,4 @@
-"""What the documentation site makes by itself: reference pages, one picture, and formulas as MathML.
+"""What the documentation site makes by itself: reference pages, results of papers, one picture, formulas as MathML.
 
 MkDocs calls the functions named ``on_…`` when it builds the site. Nothing here is written into the repository.
 """
@@ -20,11 +20,16 @@ from pydantic import BaseModel
 
 import wirelessfl as wfl
 from wirelessfl.cli import main
+from wirelessfl.papers import PAPERS
+from wirelessfl.papers.page import documentation_pictures, fill
 from wirelessfl.scenario import Scenario, all_keys, list_shipped
 from wirelessfl.scenario.base import Section
 from wirelessfl.scenario.yamltree import inline_yaml
 from wirelessfl.study.file import StudyFile
 from wirelessfl.trace import reference_markdown
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+"""What `wirelessfl papers run` has left there is shown on the pages of the papers."""
 
 FIRST_RUN_ROUNDS = 10
 """As in docs/tutorials/first-run.md, whose command makes the picture."""
@@ -43,6 +48,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     files.append(File.generated(config, "tutorials/first-run.png", content=first_run_picture()))
+    for place, picture in documentation_pictures(RESULTS).items():
+        files.append(File.generated(config, f"papers/{place}", content=picture.read_bytes()))
     return files
 
 
@@ -239,7 +246,10 @@ _PLACE = "formula{}place"
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Takes the formulas out, so that Markdown does not touch them; code is left alone."""
+    """Puts the numbers of papers in and takes the formulas out, so that Markdown does not touch them; code stays."""
+    folder, _, name = page.file.src_uri.removesuffix(".md").rpartition("/")
+    if folder == "papers":
+        markdown = fill(markdown, RESULTS, PAPERS.get(name))
     page.formulas = []
 
     def take(match: re.Match[str]) -> str:

@@ -16,6 +16,7 @@ PACKAGE = Path(wirelessfl.__file__).parent
 FLOORS = (
     {"__main__"},
     {"cli"},
+    {"papers"},
     {"analysis", "study"},
     {"api"},
     {"folder", "interrupts"},

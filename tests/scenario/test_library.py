@@ -28,12 +28,12 @@ def test_every_file_says_what_it_is_and_what_to_look_at(shipped: library.Shipped
 
 def test_inside_a_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "site-packages" / "wirelessfl"
-    shelf = package / "shipped" / "scenarios" / "papers"
+    shelf = package / "shipped" / "scenarios" / "more"
     shelf.mkdir(parents=True)
     (shelf / "one.yaml").write_text("name: one\n")
     monkeypatch.setattr(library, "__file__", str(package / "scenario" / "library.py"))
-    assert list_shipped() == [library.Shipped("papers/one", shelf / "one.yaml", "")]
-    assert load_scenario("papers/one").name == "one"
+    assert list_shipped() == [library.Shipped("more/one", shelf / "one.yaml", "")]
+    assert load_scenario("more/one").name == "one"
 
 
 def test_copy(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ COMMANDS = {
     "scenarios": "wirelessfl.cli.scenarios",
     "privacy": "wirelessfl.cli.privacy",
     "audit": "wirelessfl.cli.audit",
+    "papers": "wirelessfl.cli.papers",
     "schema": "wirelessfl.cli.schema",
 }
 """Each command lives in a module of its own, imported when it is asked for, so that start-up stays quick."""

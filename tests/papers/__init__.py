@@ -1,0 +1,1 @@
+"""Tests of the papers that are put to the test."""

@@ -1,0 +1,398 @@
+"""The numbers of a paper's studies: one row a run, and from them means, intervals and paired differences.
+
+Everything here is read from the CSV files in ``results/papers/``, so that a table, a verdict or a picture can be made
+again without a single trace.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from wirelessfl.papers.paper import Paper, PaperStudy, Point
+from wirelessfl.scenario.yamltree import inline_yaml
+from wirelessfl.study.bands import Band, band
+
+METRICS = (
+    "test_accuracy",
+    "late_accuracy",
+    "first_accuracy",
+    "test_loss",
+    "train_loss",
+    "epsilon_published",
+    "epsilon_accounted",
+    "server_gain",
+    "effective_noise_std",
+    "jammer_gain",
+    "jammer_energy",
+    "energy",
+    "sim_time",
+    "d",
+    "samples",
+)
+"""The numbers of a run, beside its point and seed.
+
+``test_accuracy``, ``test_loss``, ``train_loss`` and both ε are those after the last round; ``late_accuracy`` is the
+mean over the last quarter of the evaluated rounds (less noisy than the last one alone), ``first_accuracy`` the first
+evaluated one; ``server_gain``, ``effective_noise_std`` and ``jammer_gain`` are means over the rounds, ``jammer_energy``
+and ``energy`` sums."""
+
+FIXED = ("run", "seed", "rounds", *METRICS)
+
+
+class MissingRuns(Exception):
+    """A number is asked for that no run has given; a claim that needs it is not tested."""
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One finished run: its point as text by key, its seed, and its numbers."""
+
+    point: dict[str, str]
+    seed: int
+    rounds: int
+    numbers: dict[str, float]
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class CurveRow:
+    """Test accuracy at a point after a round: mean over the seeds and half width of its 95 % interval."""
+
+    point: dict[str, str]
+    round: int
+    mean: float
+    half_width: float
+    seeds: int
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """What an audit of a point found."""
+
+    point: dict[str, str]
+    seed: int
+    trials: int
+    unit: str
+    epsilon_published: float
+    epsilon_empirical: float
+    epsilon_accounted: float
+    delta: float
+    canary: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A paired difference over seeds: the mean of (first − second) seed by seed, with its 95 % interval.
+
+    Attributes:
+        mean: Of the differences.
+        half_width: Of the two-sided 95 % confidence interval by Student's t; NaN with fewer than two seeds.
+        seeds: How many seeds both have.
+    """
+
+    mean: float
+    half_width: float
+    seeds: int
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval."""
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return self.mean + self.half_width
+
+    def text(self, *, percent: bool = True) -> str:
+        """For people; in percentage points where it is one of accuracies."""
+        scale, unit = (100.0, " points") if percent else (1.0, "")
+        return f"{scale * self.mean:+.3g} ± {scale * self.half_width:.2g}{unit}"
+
+
+@dataclass(frozen=True)
+class StudyTable:
+    """The runs of one study, from its CSV files."""
+
+    name: str
+    keys: tuple[str, ...]
+    runs: tuple[RunRow, ...]
+    curves: tuple[CurveRow, ...] = ()
+    audits: tuple[AuditRow, ...] = ()
+
+    def points(self, where: Point | None = None) -> list[dict[str, str]]:
+        """The points that agree with ``where``, in the order of the study, values as text."""
+        found: dict[tuple[str, ...], dict[str, str]] = {}
+        for run in self.runs:
+            if matches(run.point, where or {}):
+                found.setdefault(tuple(run.point.values()), run.point)
+        return list(found.values())
+
+    def levels(self, key: str) -> list[str]:
+        """The values of a key, as text, in the order of the study."""
+        return list(dict.fromkeys(run.point[key] for run in self.runs))
+
+    def by_seed(self, metric: str, where: Point) -> dict[int, float]:
+        """A number of the runs at one point, by seed.
+
+        Args:
+            metric: One of `METRICS`.
+            where: Enough keys to tell the point from all others.
+
+        Raises:
+            MissingRuns: no run stands there.
+            ValueError: several points agree with ``where``, or a key that the study does not vary.
+        """
+        if unknown := set(where) - set(self.keys):
+            raise ValueError(f"{self.name} varies {', '.join(self.keys)}, not {', '.join(sorted(unknown))}")
+        points = self.points(where)
+        if not points:
+            raise MissingRuns(f"{self.name}: no run at {dict(where)}")
+        if len(points) > 1:
+            raise ValueError(f"{self.name}: {len(points)} points agree with {dict(where)}")
+        return {run.seed: run.numbers[metric] for run in self.runs if run.point == points[0]}
+
+    def band(self, metric: str, where: Point) -> Band:
+        """Mean of a number at one point with its 95 % confidence interval over seeds."""
+        return band([[value] for value in self.by_seed(metric, where).values()])
+
+    def curve(self, where: Point) -> list[CurveRow]:
+        """Test accuracy at one point over the rounds."""
+        return [row for row in self.curves if matches(row.point, where)]
+
+    def audit(self, where: Point) -> AuditRow | None:
+        """The audit of a point, if there was one."""
+        return next((row for row in self.audits if matches(row.point, where)), None)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """All studies of a paper; what claims, figures and tables are made of.
+
+    Attributes:
+        paper: Whose.
+        about: What ``about.json`` holds: size, seeds, version, command.
+        studies: By name; a study that has not run is absent.
+    """
+
+    paper: Paper
+    about: Mapping[str, Any]
+    studies: Mapping[str, StudyTable]
+
+    def study(self, name: str) -> StudyTable:
+        """A study that has run.
+
+        Raises:
+            MissingRuns: it has not.
+        """
+        if name not in self.studies:
+            raise MissingRuns(f"the study {name} has not run")
+        return self.studies[name]
+
+    def band(self, study: str, where: Point, metric: str = "test_accuracy") -> Band:
+        """See `StudyTable.band`."""
+        return self.study(study).band(metric, where)
+
+    def difference(
+        self, first: tuple[str, Point], second: tuple[str, Point], metric: str = "test_accuracy"
+    ) -> Difference:
+        """The paired difference of a number between two points, of one study or of two: first − second.
+
+        All runs of a seed share their random numbers, so the difference is far surer than two means.
+
+        Args:
+            first: Name of a study and a point in it.
+            second: The other.
+            metric: One of `METRICS`.
+
+        Raises:
+            MissingRuns: fewer than two seeds have both.
+        """
+        one = self.study(first[0]).by_seed(metric, first[1])
+        other = self.study(second[0]).by_seed(metric, second[1])
+        seeds = sorted(one.keys() & other.keys())
+        if len(seeds) < 2:
+            raise MissingRuns(f"{len(seeds)} common seeds of {first[1]} and {second[1]}, an interval needs two")
+        over = band([[one[seed] - other[seed]] for seed in seeds])
+        return Difference(float(over.mean[0]), float(over.half_width[0]), over.seeds)
+
+
+def value_of(value: Any) -> str:
+    """A value of a key as it stands in the CSV; equal numbers have equal texts."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value if isinstance(value, str) else inline_yaml(value, limit=10_000)
+    return repr(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
+
+
+def matches(point: Mapping[str, str], where: Point) -> bool:
+    """Whether a point agrees with all of ``where``."""
+    return all(point.get(key) == value_of(value) for key, value in where.items())
+
+
+def mean_of(values: Iterable[float]) -> float:
+    """The mean, NaN of nothing."""
+    known = list(values)
+    return float(np.mean(known)) if known else math.nan
+
+
+# --- as files ----------------------------------------------------------------------------------------------------
+
+
+def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows with equal keys as CSV; nothing is written for no rows."""
+    if not rows:
+        path.unlink(missing_ok=True)
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([{key: cell(value) for key, value in row.items()} for row in rows])
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV, none where there is no such file."""
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def cell(value: Any) -> str:
+    """A value as it stands in a CSV: six digits, nothing for None and NaN."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def number(text: str) -> float:
+    """A number of a CSV; an empty cell is NaN."""
+    return float(text) if text else math.nan
+
+
+def write_study(folder: Path, table: StudyTable) -> None:
+    """Write ``<study>.runs.csv``, ``<study>.rounds.csv`` and ``<study>.audits.csv``, what all else is made of."""
+    write_rows(
+        folder / f"{table.name}.runs.csv",
+        [{"run": r.run, **r.point, "seed": r.seed, "rounds": r.rounds, **r.numbers} for r in table.runs],
+    )
+    write_rows(
+        folder / f"{table.name}.rounds.csv",
+        [
+            {**row.point, "round": row.round, "mean": row.mean, "half_width": row.half_width, "seeds": row.seeds}
+            for row in table.curves
+        ],
+    )
+    write_rows(
+        folder / f"{table.name}.audits.csv",
+        [{**row.point, **{key: getattr(row, key) for key in _AUDIT}} for row in table.audits],
+    )
+
+
+_AUDIT = (
+    "seed",
+    "trials",
+    "unit",
+    "epsilon_published",
+    "epsilon_empirical",
+    "epsilon_accounted",
+    "delta",
+    "canary",
+)
+_CURVE = ("round", "mean", "half_width", "seeds")
+
+
+def read_study(folder: Path, study: PaperStudy) -> StudyTable | None:
+    """A study as it was written, None if it was not."""
+    rows = read_rows(folder / f"{study.name}.runs.csv")
+    if not rows:
+        return None
+    keys = tuple(key for key in rows[0] if key not in FIXED)
+    runs = tuple(
+        RunRow(
+            {key: row[key] for key in keys},
+            int(row["seed"]),
+            int(row["rounds"]),
+            {metric: number(row.get(metric, "")) for metric in METRICS},
+            row["run"],
+        )
+        for row in rows
+    )
+    curves = tuple(
+        CurveRow(
+            {key: row[key] for key in row if key not in _CURVE},
+            int(row["round"]),
+            number(row["mean"]),
+            number(row["half_width"]),
+            int(row["seeds"]),
+        )
+        for row in read_rows(folder / f"{study.name}.rounds.csv")
+    )
+    audits = tuple(
+        AuditRow(
+            point={key: row[key] for key in row if key not in _AUDIT},
+            seed=int(row["seed"]),
+            trials=int(row["trials"]),
+            unit=row["unit"],
+            epsilon_published=number(row["epsilon_published"]),
+            epsilon_empirical=number(row["epsilon_empirical"]),
+            epsilon_accounted=number(row["epsilon_accounted"]),
+            delta=number(row["delta"]),
+            canary=row["canary"],
+        )
+        for row in read_rows(folder / f"{study.name}.audits.csv")
+    )
+    return StudyTable(study.name, keys, runs, curves, audits)
+
+
+def long_table(tables: Tables, study: PaperStudy) -> list[dict[str, Any]]:
+    """``<study>.csv``: one row a point, with everything that stands side by side on the page.
+
+    Columns: the keys, ``seeds``, ``accuracy`` with ``accuracy_half_width`` (95 %), ``paper_accuracy`` and
+    ``paper_source`` where the paper gives a number, both ε (means over the seeds), ``accuracy_equal_epsilon`` with its
+    half width and the accounted ε it was reached at, and ``epsilon_empirical``, the audit's lower bound. Columns that
+    would be empty everywhere are left out.
+    """
+    table = tables.study(study.name)
+    rows = [_row(tables, study, table, point) for point in table.points()]
+    empty = {key for key in rows[0] if all(row[key] is None for row in rows)} if rows else set()
+    return [{key: value for key, value in row.items() if key not in empty} for row in rows]
+
+
+def _row(tables: Tables, study: PaperStudy, table: StudyTable, point: dict[str, str]) -> dict[str, Any]:
+    accuracy = table.band("test_accuracy", point)
+    paper = next((one for one in study.numbers if matches(point, one.point)), None)
+    audit = table.audit(point)
+    return {
+        **point,
+        "seeds": accuracy.seeds,
+        "accuracy": float(accuracy.mean[0]),
+        "accuracy_half_width": float(accuracy.half_width[0]),
+        "paper_accuracy": paper.value if paper else None,
+        "paper_source": paper.source if paper else None,
+        "epsilon_published": float(table.band("epsilon_published", point).mean[0]),
+        "epsilon_accounted": float(table.band("epsilon_accounted", point).mean[0]),
+        **_at_equal_epsilon(tables, study, point),
+        "epsilon_empirical": audit.epsilon_empirical if audit else None,
+    }
+
+
+def _at_equal_epsilon(tables: Tables, study: PaperStudy, point: Point) -> dict[str, Any]:
+    names = ("accuracy_equal_epsilon", "accuracy_equal_epsilon_half_width", "equal_epsilon_accounted")
+    there = study.equal.place(point) if study.equal else None
+    if study.equal is None or there is None or study.equal.study not in tables.studies:
+        return dict.fromkeys(names)
+    other = tables.studies[study.equal.study]
+    try:
+        accuracy, epsilon = other.band("test_accuracy", there), other.band("epsilon_accounted", there)
+    except MissingRuns:
+        return dict.fromkeys(names)
+    return dict(
+        zip(names, (float(accuracy.mean[0]), float(accuracy.half_width[0]), float(epsilon.mean[0])), strict=True)
+    )
