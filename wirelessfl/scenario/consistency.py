@@ -49,6 +49,8 @@ def find_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
 
 def _data(scenario: Scenario) -> Iterator[Contradiction]:
     data, clients = scenario.data, scenario.clients.count
+    if isinstance(data.dataset, Adult) and data.dataset.source == "auto":
+        yield "data.dataset.source", "auto", "files or synthetic here; load_scenario decides which"
     natural = isinstance(data.partition, NaturalPartition)
     if natural and not isinstance(data.dataset, Synthetic):
         yield (

@@ -137,6 +137,11 @@ class Adult(FileSet):
     available: ClassVar[int] = 2
 
     name: Literal["adult"] = key("adult", "Census records with the income class.")
+    source: Literal["files", "synthetic", "auto"] = key(
+        "files",
+        "files: as published; synthetic: as many random rows of the same form, to try things out; auto: the files "
+        "where root is given or WIRELESSFL_DATA holds them, else synthetic, and the run says so.",
+    )
 
 
 class ExternalDataset(Section):

@@ -16,6 +16,7 @@ from wirelessfl.scenario.overrides import Override, Overrides, apply_overrides, 
 from wirelessfl.scenario.rejection import dotted, line, rejection
 from wirelessfl.scenario.scenario import Scenario
 from wirelessfl.scenario.shape import child_at, family_at, section_at
+from wirelessfl.scenario.stand_in import settle_source
 from wirelessfl.scenario.yamltree import Document, KeyPath, dump_yaml, inline_yaml, parse_yaml, read_text
 
 
@@ -73,8 +74,9 @@ def resolve_document(document: Document, overrides: Sequence[Override], folder: 
         document, dropped = apply_overrides(document, group)
         notes += dropped
         document = _after_override(document, group[-1])
+    tree, settled = settle_source(document.tree)
     try:
-        return Resolved(Scenario.model_validate(document.tree), tuple(notes))
+        return Resolved(Scenario.model_validate(tree), (*notes, *settled))
     except ValidationError as error:
         raise rejection(error, document, Scenario) from None
 

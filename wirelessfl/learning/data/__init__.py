@@ -1,6 +1,7 @@
 """Datasets: real ones from files as published, and synthetic ones."""
 
 from wirelessfl.learning.data.adult import load_adult
+from wirelessfl.learning.data.adult_stand_in import load_adult_stand_in
 from wirelessfl.learning.data.catalogue import LOADERS, Loader, load_dataset
 from wirelessfl.learning.data.cifar import load_cifar10
 from wirelessfl.learning.data.digits import load_digits
@@ -24,6 +25,7 @@ __all__ = [
     "SkewedSources",
     "SyntheticLaw",
     "load_adult",
+    "load_adult_stand_in",
     "load_cifar10",
     "load_dataset",
     "load_digits",

@@ -40,17 +40,19 @@ class SecureSum:
         if self.arithmetic not in ("real", "integer"):
             raise ValueError(f"arithmetic must be real or integer, found {self.arithmetic!r}")
 
-    def opened_for(self, statement: Statement) -> str | None:
-        """Why the adversary is taken to see, or may as well see, every single input; None if the sum hides it."""
+    def opened_for(self, statement: Statement) -> Iterator[str]:
+        """Why the adversary is taken to see, or may as well see, every single input; nothing if the sum hides it."""
         if statement.adversary == "individual":
-            return "the adversary sees every upload"
-        if self.threshold is not None and statement.colluding >= self.threshold:
-            return "as many clients collude as the secret sharing needs to open single inputs"
+            yield "the adversary sees every upload"
+        elif self.threshold is not None and statement.colluding >= self.threshold:
+            yield (
+                f"{statement.colluding} clients may collude, and {self.threshold} of a round are enough to open single "
+                "inputs"
+            )
         if self.masks_reused:
-            return "masks were used twice with different clients, which opens single inputs"
+            yield "masks were used twice with different clients, which opens single inputs"
         if self.arithmetic == "integer":
-            return "rounded Gaussian noise in integer arithmetic is proven for single inputs only, not for their sum"
-        return None
+            yield "rounded Gaussian noise in integer arithmetic is proven for single inputs only, not for their sum"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,27 +144,25 @@ class ZcdpRelease:
         gradient, and the noise of others does not hide that.
         """
         alone = np.ones(len(self.clients))
-        if self.secure_sum is None or not self.linear_upload or self.secure_sum.opened_for(statement) is not None:
+        if self.secure_sum is None or not self.linear_upload or any(self.secure_sum.opened_for(statement)):
             return alone
         honest = max(1, self.secure_sum.survivors - statement.colluding)
         return np.where(self.steps == 1, float(honest), alone)
 
+    def _why_alone(self, secure_sum: SecureSum, statement: Statement) -> Iterator[str]:
+        """Everything that keeps the noise of others from hiding an upload."""
+        yield from secure_sum.opened_for(statement)
+        if np.any(self.steps > 1):
+            yield "the proof holds for one local step only, for later steps diverge"
+        if not self.linear_upload:
+            yield "an upload that is clipped or rescaled is no multiple of the noised mean"
+
     def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
         """Why Theorem 1 and what holds differ."""
         if self.secure_sum is not None:
-            opened = self.secure_sum.opened_for(statement)
-            if opened is not None:
-                yield f"Theorem 1 divides by the clients of a round; the accounted figure does not, because {opened}."
-            elif np.any(self.steps > 1):
-                yield (
-                    "Theorem 1 divides by the clients of a round; that holds for one local step only, because later "
-                    "steps diverge: the accounted figure is that of each upload alone."
-                )
-            elif not self.linear_upload:
-                yield (
-                    "Theorem 1 divides by the clients of a round; an upload that is no multiple of the noised mean "
-                    "earns no credit for the noise of others."
-                )
+            reasons = "; ".join(self._why_alone(self.secure_sum, statement))
+            if reasons:
+                yield f"Theorem 1 divides by the clients of a round; the accounted figure does not: {reasons}."
             elif self.secure_sum.survivors - statement.colluding < self.secure_sum.selected:
                 yield "Theorem 1 divides by all clients of a round; only surviving honest ones hide an upload."
         per_pass = -(-facts.samples[self.clients] // np.asarray(self.batch_size))

@@ -34,6 +34,7 @@ from wirelessfl.learning.data import (
     LogNormalSizes,
     SharedSource,
     SkewedSources,
+    load_adult_stand_in,
     load_dataset,
     load_synthetic,
 )
@@ -101,6 +102,10 @@ def _load(data: config.Data) -> Dataset:
     if isinstance(dataset, config.ExternalDataset):
         own = _external(dataset)
         return own if data.limit is None else own.head(data.limit)
+    if isinstance(dataset, config.Adult) and dataset.source == "synthetic":
+        rows = load_adult_stand_in(data.split_seed)
+        rows = rows if dataset.classes is None else rows.only(dataset.classes)
+        return rows if data.limit is None else rows.head(data.limit)
     root = dataset.root if isinstance(dataset, config.FileSet) else None
     return load_dataset(dataset.name, root=root, classes=dataset.classes, limit=data.limit, split_seed=data.split_seed)
 

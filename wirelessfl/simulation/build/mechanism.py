@@ -25,6 +25,7 @@ from wirelessfl.privacy.clipping import (
     Schedule,
 )
 from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
+from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.simulation.build.learning import load_data
 from wirelessfl.simulation.local_privacy import LocalPrivacy, ProxyCalibration
@@ -70,7 +71,7 @@ def build_local_privacy(
 
     def planned(noise: float, round_index: int) -> tuple[Release, ...]:
         samples = population.sizes[representatives]
-        return with_noise(noise).releases(training, samples, representatives, round_index, None)
+        return with_noise(noise).releases(training, samples, representatives, round_index, _planned_sum(scenario))
 
     assert mechanism.epsilon is not None
     return with_noise(calibrate(planned, mechanism.epsilon, mechanism.target, scenario.rounds, facts, statement))
@@ -122,6 +123,15 @@ def build_central_noise(
 
     assert mechanism.epsilon is not None
     return with_noise(calibrate(planned, mechanism.epsilon, mechanism.target, scenario.rounds, facts, statement))
+
+
+def _planned_sum(scenario: Scenario) -> SecureSum | None:
+    """The secure sum of a round in which nobody is lost; None without one, or where its clients are not known yet."""
+    selection = scenario.clients.selection
+    if not isinstance(scenario.uplink, config.SecureAggregation) or isinstance(selection, config.SelectPoisson):
+        return None
+    selected = selection.count if isinstance(selection, config.SelectUniform) else scenario.clients.count
+    return SecureSum(selected, selected, arithmetic="integer")
 
 
 def _one_client_of_each_size(population: Population) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
