@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from wirelessfl.analysis.replay import open_recording
 from wirelessfl.analysis.report import report_html, write_report
 from wirelessfl.analysis.report_channel import KOLMOGOROV_1_PERCENT, channel_statistics, power_law
 from wirelessfl.analysis.report_figures import _STATUS_COLOURS
-from wirelessfl.analysis.report_study import half_width, open_study_data, pareto_front, study_points
+from wirelessfl.analysis.report_study import half_width, open_study_data, pareto_front, study_figures, study_points
 from wirelessfl.errors import InputError, OutputError, TraceError
 from wirelessfl.simulation.build.network import build_fading
 from wirelessfl.streams import Streams
@@ -101,7 +102,7 @@ def test_the_page_stands_alone(run: wfl.Result, study: Path) -> None:
     assert {reference[1:] for reference in page.references} <= set(page.ids)
     assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(page.ids)
     assert "@import" not in text and not re.search(r"url\((?!#)", text)
-    assert page.svgs == 2 * 6 + 3  # curves, accuracy against ε and against energy
+    assert page.svgs == 2 * 6 + 4  # curves at each level of the first key, accuracy against ε and against energy
     # Two tables of 3 rounds, one of 4 points, the overview of 2 runs, each with a head.
     assert page.rows == 2 * (3 + 1) + (4 + 1) + (2 + 1)
 
@@ -223,6 +224,18 @@ def test_points_of_a_study(study: Path) -> None:
     assert last.last["test_accuracy"] == pytest.approx(0.5 + 0.01 + 0.2 + 0.05)
     assert last.last["energy"] == pytest.approx(10.0) and last.last["epsilon_accounted"] == 12.0
     assert last.half_width[-1] == pytest.approx(stats.t.ppf(0.975, 2) * 0.01 / np.sqrt(3))
+
+
+def test_figures_of_a_study(study: Path) -> None:
+    points = study_points(open_study_data(study))
+    against = ["Accuracy against accounted ε", "Accuracy against energy"]
+    first = [point.settings[0] for point in points]
+    titles = [figure.title for figure in study_figures("s", points)]
+    assert titles == [f"Curves, {first[0]}", f"Curves, {first[-1]}", *against]
+    diagonal = [points[0], points[-1]]  # as of keys that move together: one curve for each level is no comparison
+    assert study_figures("s", diagonal)[0].title == "Curves"
+    same = [replace(point, last={**point.last, "energy": 3.0}) for point in points]
+    assert [figure.title for figure in study_figures("s", same)] == titles[:-1]
 
 
 def test_a_shorter_run_ends_the_curve(study: Path, tmp_path: Path) -> None:

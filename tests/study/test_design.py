@@ -48,6 +48,16 @@ def test_zip_moves_keys_together(tmp_path: Path) -> None:
     assert plan.factors[1].name == "clients.count + data.limit"
 
 
+def test_one_axis_changes_a_key_of_the_mappings_that_another_sets(tmp_path: Path) -> None:
+    mechanisms = [{"mechanism": "gaussian", "noise_multiplier": 1.0}, {"mechanism": "zcdp"}]
+    grid = {"training.privacy.epsilon": [2, 9], "training.privacy": mechanisms}
+    for order in (list(grid), list(grid)[::-1]):
+        plan = design(tmp_path, {"base.uplink": {"kind": "ideal"}}, grid={name: grid[name] for name in order})
+        found = {(run.scenario.training.privacy.mechanism, run.scenario.training.privacy.epsilon) for run in plan.runs}  # type: ignore[union-attr]
+        assert found == {("gaussian", 2), ("gaussian", 9), ("zcdp", 2), ("zcdp", 9)}
+    assert plan.describe(plan.runs[1]).startswith("training.privacy=gaussian, training.privacy.epsilon=9, seed")
+
+
 def test_seeds_alone_are_a_study(tmp_path: Path) -> None:
     plan = design(tmp_path, seeds=[5, 3])
     assert [run.scenario.seed for run in plan.runs] == [5, 3]
@@ -151,7 +161,7 @@ LINE_1 = "base: quickstart\n"
         (f"{LINE_1}zip: {{rounds: [1], seeds: [1, 2]}}\n", "s.yaml:2: zip: found lists of unequal length (1 for"),
         (f"{LINE_1}grid: {{rounds: [1]}}\nzip: {{rounds: [2]}}\n", "s.yaml:3: zip.rounds: found the key a second"),
         (
-            f"{LINE_1}grid: {{uplink: [{{kind: ideal}}], uplink.clip: [2]}}\n",
+            f"{LINE_1}grid: {{uplink: [{{kind: ideal}}, null], uplink.clip: [2]}}\n",
             "s.yaml:2: grid.uplink.clip: found a key that overlaps with uplink",
         ),
         (f"{LINE_1}seeds: 0\n", "s.yaml:2: seeds: found 0; allowed: a number of seeds from 1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ STUDIES = {shipped.name: shipped for shipped in list_shipped("studies")}
 
 
 def test_the_shelf() -> None:
-    assert set(STUDIES) >= {"snr-clients", "privacy-accuracy", "deadline"}
+    assert set(STUDIES) >= {"snr-clients", "privacy-accuracy", "deadline", "mechanisms"}
 
 
 def test_no_name_means_both_a_study_and_a_scenario() -> None:
@@ -38,3 +39,23 @@ def test_the_study_of_snr_and_clients() -> None:
     plan = load_study("snr-clients", ["base.rounds=10"])
     assert [factor.name for factor in plan.factors] == ["uplink.snr_db", "clients.count"]
     assert {run.scenario.rounds for run in plan.runs} == {10}
+
+
+def test_every_mechanism_is_calibrated_to_the_same_accounted_epsilon() -> None:
+    plan = load_study("mechanisms")
+    for run in plan.runs:
+        privacy: Any = run.scenario.training.privacy
+        assert privacy.epsilon == plan.factors[0].levels[run.levels[0]][0]
+        assert privacy.target == "accounted"
+    labels = [plan.factors[1].label(level) for level in range(len(plan.factors[1].levels))]
+    assert labels == [
+        "gaussian",
+        "gaussian, shuffle",
+        "gaussian, per_layer",
+        "gaussian, quantile",
+        "gaussian, dynamic",
+        "gaussian, moo",
+        "zcdp",
+        "wavelet, weighted",
+        "wavelet, coefficients",
+    ]

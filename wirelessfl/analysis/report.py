@@ -280,6 +280,7 @@ def _study_section(prefix: str, study: StudyData) -> Section:
         facts=[
             ("points", str(len(points))),
             ("runs", str(study.rows["run"].nunique())),
+            ("seeds", str(study.rows["seed"].nunique())),
             ("varied", ", ".join(study.keys)),
         ],
         warnings=warnings if points else [*warnings, "No run has ended well."],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CONFIDENCE = 0.95
-MOST_CURVES = 7
+_SAME_COST = 1.01
+MOST_CURVES, MOST_PANELS = 10, 6
+"""More than these nobody reads; evenly spaced ones stand for the others, and the table has all."""
+Item = TypeVar("Item")
 _LINES = ("-", "--", ":", "-.")
 
 
@@ -77,7 +80,7 @@ class Point:
     """One point of a study: the mean over its seeds.
 
     Attributes:
-        label: what it sets.
+        settings: what it sets, in words, one for each key that varies.
         runs: how many seeds.
         rounds: (m,) rounds that all seeds reached.
         accuracy: (m,) mean.
@@ -85,12 +88,17 @@ class Point:
         last: means of the last rounds' values, by name; of the run's total for airtime and energies.
     """
 
-    label: str
+    settings: tuple[str, ...]
     runs: int
     rounds: NDArray[np.int64]
     accuracy: NDArray[np.float64]
     half_width: NDArray[np.float64]
     last: dict[str, float]
+
+    @property
+    def label(self) -> str:
+        """What it sets, in one line."""
+        return ", ".join(self.settings) or "the base"
 
 
 LAST = ("test_accuracy", "test_loss", "epsilon_published", "epsilon_accounted", "sim_time")
@@ -104,7 +112,7 @@ def study_points(study: StudyData) -> list[Point]:
 
 
 def _point(keys: tuple[str, ...], values: Any, rows: pd.DataFrame) -> Point:
-    label = ", ".join(
+    settings = tuple(
         f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}"
         for key, value in zip(keys, values, strict=True)
     )
@@ -114,7 +122,7 @@ def _point(keys: tuple[str, ...], values: Any, rows: pd.DataFrame) -> Point:
     last = {name: float(np.mean([run[name].iloc[-1] for run in by_run])) for name in LAST}
     last |= {name: float(np.mean([run[name].sum(skipna=False) for run in by_run])) for name in TOTAL}
     return Point(
-        label=label or "the base",
+        settings=settings,
         runs=len(by_run),
         rounds=by_run[0]["round"].to_numpy()[:length],
         accuracy=accuracy.mean(axis=0),
@@ -149,33 +157,56 @@ def pareto_front(cost: NDArray[np.float64], gain: NDArray[np.float64]) -> NDArra
 
 
 def study_figures(prefix: str, points: list[Point]) -> list[Drawing]:
-    """Curves with bands, and accuracy against accounted ε and energy."""
-    figures = [_curves(prefix, points)]
+    """Curves with bands, and accuracy against accounted ε and energy, where these differ between points."""
+    figures = _curves(prefix, points)
     for name, words, unit in (
         ("epsilon_accounted", "Accuracy against accounted ε", "ε accounted"),
         ("energy", "Accuracy against energy", "energy of a run (J)"),
         ("jammer_energy", "Accuracy against jamming", "energy of the jammer (noise = 1)"),
     ):
         cost = np.array([point.last[name] for point in points])
-        if np.any(np.isfinite(cost) & (cost > 0)):
+        known = cost[np.isfinite(cost) & (cost > 0)]
+        if len(known) and (len(points) == 1 or known.max() > _SAME_COST * known.min()):
             figures.append(_against(f"{prefix}-{name.replace('_', '-')}", words, unit, cost, points))
     return figures
 
 
-def _curves(prefix: str, points: list[Point]) -> Drawing:
-    shown = [
-        points[at]
-        for at in np.unique(np.linspace(0, len(points) - 1, min(len(points), MOST_CURVES)).round().astype(int))
+def _curves(prefix: str, points: list[Point]) -> list[Drawing]:
+    """The last key that varies tells the curves of a figure apart; the others have a figure for each combination."""
+    panels: dict[tuple[str, ...], list[Point]] = {}
+    for point in points:
+        panels.setdefault(point.settings[:-1], []).append(point)
+    if all(len(panel) == 1 for panel in panels.values()):  # as with keys that move together
+        return [_curve_figure(f"{prefix}-curves", "Curves", points, [point.label for point in points])]
+    chosen = _spread(list(panels.items()), MOST_PANELS)
+    left_out = f" {len(chosen)} of {len(panels)} such figures, evenly spaced." if len(chosen) < len(panels) else ""
+    return [
+        _curve_figure(
+            f"{prefix}-curves-{at}",
+            ", ".join(["Curves", *common]),
+            panel,
+            [point.settings[-1] for point in panel],
+            left_out,
+        )
+        for at, (common, panel) in enumerate(chosen)
     ]
+
+
+def _spread(items: list[Item], most: int) -> list[Item]:
+    """All items, or ``most`` of them at even distances with both ends."""
+    positions = np.linspace(0, len(items) - 1, min(len(items), most)).round().astype(int)
+    return [items[at] for at in positions]
+
+
+def _curve_figure(name: str, title: str, points: list[Point], labels: list[str], remark: str = "") -> Drawing:
+    shown = _spread(list(zip(points, labels, strict=True)), MOST_CURVES)
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        for at, point in enumerate(shown):
+        for at, (point, label) in enumerate(shown):
             colour, line = CYCLE[at % len(CYCLE)], _LINES[at % len(_LINES)]
             marker = "o" if len(point.rounds) < 3 else ""
-            axes.plot(
-                point.rounds, 100 * point.accuracy, color=colour, linestyle=line, label=point.label, marker=marker
-            )
+            axes.plot(point.rounds, 100 * point.accuracy, color=colour, linestyle=line, label=label, marker=marker)
             low, high = 100 * (point.accuracy - point.half_width), 100 * (point.accuracy + point.half_width)
             axes.fill_between(point.rounds, low, high, color=colour, alpha=0.15, linewidth=0)
         axes.set(xlabel="round", ylabel="test accuracy (%)")
@@ -183,8 +214,8 @@ def _curves(prefix: str, points: list[Point]) -> Drawing:
         figure.legend(loc="outside lower center", ncols=1)
 
     more = f" {len(shown)} of {len(points)} points, evenly spaced." if len(shown) < len(points) else ""
-    caption = f"Mean over the seeds with its 95 % confidence interval.{more}"
-    return Drawing("Curves", draw_svg(f"{prefix}-curves", caption, draw, (5.0, 3.0 + 0.2 * len(shown))), caption)
+    caption = f"Mean over the seeds with its 95 % confidence interval.{more}{remark}"
+    return Drawing(title, draw_svg(name, f"{title}. {caption}", draw, (5.0, 3.0 + 0.2 * len(shown))), caption)
 
 
 def _against(name: str, title: str, label: str, cost: NDArray[np.float64], points: list[Point]) -> Drawing:

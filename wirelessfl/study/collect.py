@@ -39,7 +39,8 @@ def write_table(study: Study) -> None:
     """Write study.parquet: one row a run and round, in the order of the design.
 
     Columns: ``run``, one for each key that varies, ``seed``, ``round``, and every per-round variable of the trace. A
-    key whose values are no plain numbers or truth values is text. No more than a few runs are in memory at a time.
+    key whose values are no plain numbers or truth values is text; study.json has mappings in full. No more than a few
+    runs are in memory at a time.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -76,6 +77,8 @@ def _key_columns(study: Study) -> dict[str, tuple[pa.DataType, list[Any]]]:
             elif all(is_number(value) for value in known):
                 whole = all(isinstance(value, int) for value in known)
                 columns[name] = (pa.int64() if whole else pa.float64(), values)
+            elif len(factor.keys) == 1 and all(isinstance(value, dict) for value in values):
+                columns[name] = (pa.string(), [factor.label(level) for level in range(len(values))])
             else:
                 columns[name] = (pa.string(), [None if value is None else value_text(value) for value in values])
     return columns

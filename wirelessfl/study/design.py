@@ -64,7 +64,7 @@ class StudyDesign:
 
     def describe(self, run: Run) -> str:
         """A run in words."""
-        return f"{point_text(values_at(self.factors, run.levels))}, seed {run.scenario.seed}"
+        return f"{point_text(self.factors, run.levels)}, seed {run.scenario.seed}"
 
 
 def load_study(source: str | Path, overrides: Overrides = ()) -> StudyDesign:
@@ -214,7 +214,7 @@ class _Builder:
     def _add(self, levels: tuple[int, ...]) -> None:
         """One point with all its seeds."""
         values = values_at(self._factors, levels)
-        point = point_text(values)
+        point = point_text(self._factors, levels)
         resolved = self._resolve([*self._changes(), *self._of_base, *self._overrides(values)], point)
         if resolved is None:
             return
@@ -224,7 +224,7 @@ class _Builder:
             run = Run(content_id(scenario), levels, scenario)
             twin = self._runs.setdefault(run.id, run)
             if twin is not run:
-                other = point_text(values_at(self._factors, twin.levels))
+                other = point_text(self._factors, twin.levels)
                 place = self._document.place(("grid",))
                 found = line(place, ("grid",), "the same scenario at two points", "points that differ")
                 self._refuse(found, f"{point} and {other}")
@@ -249,10 +249,11 @@ class _Builder:
                 return None if refused else resolved
 
     def _overrides(self, values: dict[str, Any]) -> list[Override]:
+        """What a point sets: first whole mappings, then what other axes change in them."""
         axes = {name: axis for axis in ("grid", "zip") for name in getattr(self._file, axis)}
         return [
             Override(tuple(name.split(".")), value, self._document.place((axes[name], name)))
-            for name, value in values.items()
+            for name, value in sorted(values.items(), key=lambda item: item[0].count("."))
         ]
 
     def _changes(self) -> list[Override]:

@@ -39,8 +39,16 @@ class Factor:
         return len(self.keys) == 1 and all(is_number(level[0]) for level in self.levels)
 
     def label(self, level: int) -> str:
-        """A level in words, for legends and tables."""
+        """A level in words, for legends and tables; of a mapping only what tells it from those of other levels."""
+        if len(self.keys) == 1 and all(isinstance(values[0], dict) for values in self.levels):
+            return mapping_texts([values[0] for values in self.levels])[level]
         return ", ".join(value_text(value) for value in self.levels[level])
+
+    def setting(self, level: int) -> str:
+        """Keys and values of a level in words."""
+        if len(self.keys) == 1:
+            return f"{self.keys[0]}={self.label(level)}"
+        return ", ".join(f"{name}={value_text(value)}" for name, value in self.values(level).items())
 
     def values(self, level: int) -> dict[str, Any]:
         """What a level sets, by key."""
@@ -66,6 +74,34 @@ def values_at(factors: Sequence[Factor], levels: Sequence[int]) -> dict[str, Any
     }
 
 
-def point_text(values: Mapping[str, Any]) -> str:
+def point_text(factors: Sequence[Factor], levels: Sequence[int]) -> str:
     """A point in words."""
-    return ", ".join(f"{name}={value_text(value)}" for name, value in values.items()) or "the base"
+    return ", ".join(factor.setting(level) for factor, level in zip(factors, levels, strict=True)) or "the base"
+
+
+def mapping_texts(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Each of several mappings by what not all of them have, in the fewest words that tell them apart.
+
+    These are the names alone (gaussian, shuffle), or with other values and their keys, or all of it as in YAML.
+    """
+    leaves = [_leaves(mapping) for mapping in mappings]
+    common = [leaf for leaf in leaves[0].items() if all(leaf in other.items() for other in leaves)]
+    own = [[leaf for leaf in one.items() if leaf not in common] for one in leaves]
+    names = [", ".join(value for _, value in each if isinstance(value, str)) for each in own]
+    settings = [", ".join(_leaf_text(path, value) for path, value in each) for each in own]
+    for texts in (names, settings):
+        if all(texts) and len(set(texts)) == len(texts):
+            return texts
+    return [inline_yaml(dict(one)) for one in mappings]
+
+
+def _leaves(mapping: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """The values of a nested mapping by dotted key path."""
+    leaves: dict[str, Any] = {}
+    for name, value in mapping.items():
+        leaves |= _leaves(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
+    return leaves
+
+
+def _leaf_text(path: str, value: Any) -> str:
+    return value if isinstance(value, str) else f"{path} {value_text(value)}"

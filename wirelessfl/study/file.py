@@ -159,10 +159,19 @@ class StudyFile(Section):
         ]
         for index, (axis, name) in enumerate(keys):
             for _, other in keys[:index]:
-                if f"{name}.".startswith(f"{other}.") or f"{other}.".startswith(f"{name}."):
+                if self._overlap(name, other):
                     found = "the key a second time" if name == other else f"a key that overlaps with {other}"
                     wrong.append((f"{axis}.{name}", found, "every part of the scenario on one axis only"))
         return wrong
+
+    def _overlap(self, name: str, other: str) -> bool:
+        """Whether two axes set the same part; one may change a key of the mappings that the other sets."""
+        outer, inner = sorted((name, other), key=len)
+        if outer == inner:
+            return True
+        return inner.startswith(f"{outer}.") and not all(
+            isinstance(value, dict) for value in (self.grid | self.zip)[outer]
+        )
 
 
 def study_schema() -> dict[str, Any]:

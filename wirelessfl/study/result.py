@@ -89,7 +89,7 @@ class Study:
 
     def describe(self, record: RunRecord) -> str:
         """A run in words."""
-        return f"{point_text(self.values(record.levels))}, seed {record.seed}"
+        return f"{point_text(self.factors, record.levels)}, seed {record.seed}"
 
     def to_dataframe(self) -> pd.DataFrame:
         """One row a run and round: run, the factors, seed, round, and every per-round variable of the trace.
@@ -121,7 +121,7 @@ class Study:
         """A table of the points, for notebooks."""
         accuracy = self.final("test_accuracy")
         rows = "".join(
-            f"<tr><td>{html.escape(point_text(self.values(levels)))}</td><td>{len(records)}</td>"
+            f"<tr><td>{html.escape(point_text(self.factors, levels))}</td><td>{len(records)}</td>"
             f"<td>{accuracy[levels].text(0, percent=True)}</td></tr>"
             for levels, records in self.points().items()
         )
