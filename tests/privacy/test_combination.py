@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 from tests.privacy.rounds import air_release, facts_of
-from wirelessfl.privacy import BareRelease, DpSgdRelease, Ledger, Statement, recompute
+from wirelessfl.privacy import BareRelease, DpSgdRelease, Ledger, Statement, gaussian_epsilon, recompute
 
 DELTA = 1e-5
 FACTS = facts_of([40, 60])
@@ -87,3 +88,24 @@ def test_worst_client_is_that_of_all_clients_whatever_the_order_of_reading() -> 
         worst = ledger.epsilon_accounted()
         assert worst == ledger.client_epsilons()[1].max()
         assert ledger.epsilon_published() == ledger.client_epsilons()[0].max()
+
+
+def test_two_routes_of_plain_gaussians_equal_their_sums_of_squares() -> None:
+    """Full-batch steps are plain Gaussians: two sums of squares a client, the smaller epsilon, the worst client."""
+    rng = np.random.default_rng(9)
+    facts = facts_of(rng.integers(20, 90, 200))
+    ledger = Ledger(facts, SAMPLE)
+    by_route, worst_so_far = np.zeros((2, 200)), 0.0
+    for m in range(6):
+        clients, steps = np.sort(rng.choice(200, 120, replace=False)), rng.integers(1, 4, 120)
+        air = air_release(facts, clients, m, accounted_noise_std=rng.uniform(0.001, 0.1, 120))
+        sgd = DpSgdRelease(m, clients, 5.0, facts.samples[clients], steps)
+        # One sample can swing an update from one side of the ball to the other.
+        by_route[0, clients] += (2 * air.received_bound / air.accounted_noise_std) ** 2
+        by_route[1, clients] += steps / 5.0**2
+        for release in (air, sgd):
+            ledger.add(release)
+        expected = np.minimum(*gaussian_epsilon(np.sqrt(by_route), DELTA))
+        np.testing.assert_allclose(ledger.client_epsilons()[1], expected, rtol=1e-12)
+        worst_so_far = max(worst_so_far, expected.max())
+        assert ledger.epsilon_accounted() == pytest.approx(worst_so_far, rel=1e-12)

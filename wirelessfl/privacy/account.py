@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,11 @@ class Account:
     def charges_everyone(self) -> bool:
         """Whether unselected clients have a cost as well."""
         return self._common != Profile(0.0, ())
+
+    @property
+    def samples(self) -> bool:
+        """Whether anybody used a sampled mechanism; without one, ``mu_squared_of`` says all."""
+        return bool(self._counts.events or self._common.uses)
 
     @property
     def has_own_costs(self) -> bool:
@@ -118,28 +123,45 @@ class Account:
         ]
         self._counts.add(slots[used], np.array(ids, dtype=np.int64)[place.reshape(-1)], steps.count[used])
 
-    def reason_of(self, slot: int) -> str | None:
-        """Why nothing is proven about a client, None if something is."""
-        index = self._unproven[slot] if slot < len(self._unproven) else -1
-        return self.reasons[index] if index >= 0 else None
+    def mu_squared_of(self, slots: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(n,) composed cost of the plain Gaussian mechanisms of clients, infinite where nothing is proven.
 
-    def profile_of(self, slot: int) -> Profile:
-        """The composed cost of one client; a slot that was never touched has the common cost alone."""
-        if self.reason_of(slot) is not None:
-            return Profile(np.inf, ())
-        mu_squared = self._common.mu_squared + (float(self._mu_squared[slot]) if slot < len(self._mu_squared) else 0.0)
+        A slot that was never touched has the common cost alone.
+        """
+        costs = self._common.mu_squared + _entries(self._mu_squared, slots, absent=0.0)
+        if self.budget is not None:
+            sampled = np.array(
+                [bool(self._common.uses or uses) for uses in self._counts.uses_of(slots)], dtype=np.bool_
+            )
+            charged = np.where((costs <= self.budget) & ~sampled, self.budget, np.inf)
+            costs = np.where((costs > 0) | sampled, charged, costs)
+        return np.where(self._is_unproven(slots), np.inf, costs)
+
+    def profiles_of(self, slots: NDArray[np.int64]) -> list[Profile]:
+        """The composed cost of each of (n,) clients, sampled mechanisms and all."""
+        mu_squared, unproven = self.mu_squared_of(slots).tolist(), self._is_unproven(slots).tolist()
+        return [
+            Profile(cost, () if void else self._with_common(uses))
+            for cost, void, uses in zip(mu_squared, unproven, self._counts.uses_of(slots), strict=True)
+        ]
+
+    def _is_unproven(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return _entries(self._unproven, slots, absent=-1) >= 0
+
+    def _with_common(self, own: Uses) -> Uses:
+        """What a client used itself and what everyone is charged, together."""
+        if not self._common.uses:
+            return own
         uses = dict(self._common.uses)
-        for event, count in self._counts.uses_of(slot):
+        for event, count in own:
             uses[event] = uses.get(event, 0) + count
-        if self.budget is not None and (mu_squared > 0 or uses):
-            mu_squared = self.budget if mu_squared <= self.budget and not uses else np.inf
-        return Profile(mu_squared, tuple(uses.items()))
+        return tuple(uses.items())
 
     def epsilons(self, profiles: Sequence[Profile], statement: Statement) -> NDArray[np.float64]:
         """(len(profiles),) epsilon of each profile at the statement's delta; equal profiles are computed once."""
         distinct = list(dict.fromkeys(profiles))
         plain = np.array([profile.mu_squared for profile in distinct if not profile.uses])
-        plain_epsilon = iter(self._plain_epsilons(plain, statement).tolist())
+        plain_epsilon = iter(self.gaussian_epsilons(plain, statement).tolist())
         epsilon_of = {
             profile: composed_epsilon(profile.mu_squared, profile.uses, statement.delta, statement.accountant)
             if profile.uses
@@ -152,13 +174,18 @@ class Account:
         """(len(profiles),) quick upper bounds on ``epsilons``; infinite where the accountant is quick itself."""
         if statement.accountant != "pld":
             return np.full(len(profiles), np.inf)
-        bounds = self._plain_epsilons(np.array([profile.mu_squared for profile in profiles]), statement)
-        sampled = [place for place, profile in enumerate(profiles) if profile.uses]
-        bounds[sampled] = cheap_upper_bounds([profiles[place] for place in sampled], statement.delta)
+        sampled = np.array([bool(profile.uses) for profile in profiles], dtype=np.bool_)
+        plain = np.array([profile.mu_squared for profile in profiles if not profile.uses])
+        bounds = np.empty(len(profiles))
+        bounds[~sampled] = self.gaussian_epsilons(plain, statement)
+        bounds[sampled] = cheap_upper_bounds([profile for profile in profiles if profile.uses], statement.delta)
         return bounds
 
-    def _plain_epsilons(self, mu_squared: NDArray[np.float64], statement: Statement) -> NDArray[np.float64]:
+    def gaussian_epsilons(self, mu_squared: NDArray[np.float64], statement: Statement) -> NDArray[np.float64]:
+        """(n,) epsilon of plain Gaussian mechanisms of these costs (n,)."""
         delta = statement.delta
+        if not len(mu_squared):
+            return np.zeros(0)
         match self.conversion, statement.accountant:
             case ("zcdp", _):
                 return zcdp_epsilon(0.5 * mu_squared, delta)
@@ -207,6 +234,14 @@ class Account:
         budget = state["budget"].tolist()[0]
         account.budget = None if np.isnan(budget) else budget
         return account
+
+
+def _entries(array: NDArray[Any], slots: NDArray[np.int64], absent: float) -> NDArray[Any]:
+    """(n,) the entries of ``array`` at ``slots``; ``absent`` where it is too short."""
+    found = np.full(len(slots), absent, dtype=array.dtype)
+    there = slots < len(array)
+    found[there] = array[slots[there]]
+    return found
 
 
 def _event_rows(events: Iterable[SampledGaussian]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wirelessfl.privacy.account import Account, Profile
 from wirelessfl.privacy.spending import Spending
 from wirelessfl.privacy.statement import Statement
-from wirelessfl.privacy.worst import undominated
+from wirelessfl.privacy.worst import pareto_front, undominated
 
 Profiles = Sequence[tuple[Profile, ...]]
 """Per client, what it spent along each route, in the order of the routes."""
@@ -51,48 +51,83 @@ class Column:
         """Whether there is more to a client's cost than what everyone is charged along one route."""
         return len(self.accounts) > 1 or any(account.has_own_costs for account in self.accounts.values())
 
-    def profiles(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> Profiles:
-        """What each slot spent; a route that is ``uncovered`` (routes, slots) is no guarantee for it."""
-        return [
-            tuple(
-                _NO_GUARANTEE if uncovered[row, place] else account.profile_of(slot)
-                for row, account in enumerate(self.accounts.values())
-            )
-            for place, slot in enumerate(slots.tolist())
-        ]
+    @property
+    def _samples(self) -> bool:
+        """Whether there are sampled mechanisms; without them, costs are numbers and need no profiles."""
+        return any(account.samples for account in self.accounts.values())
 
-    def epsilons_by_route(self, profiles: Profiles) -> NDArray[np.float64]:
-        """(routes, clients)."""
-        result = np.empty((len(self.accounts), len(profiles)))
-        for row, account in enumerate(self.accounts.values()):
-            result[row] = account.epsilons([profile[row] for profile in profiles], self.statement)
-        return result
+    def epsilons_by_route(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """(routes, n) of clients; a route that is ``uncovered`` (routes, n) is no guarantee for a client."""
+        if self._samples:
+            return self._composed(self._profiles(slots, uncovered))
+        return self._gaussian(self._costs(slots, uncovered))
 
-    def epsilons(self, profiles: Profiles, worst: float) -> NDArray[np.float64]:
-        """(clients,) the smallest over the routes, 0 where nothing was released.
+    def epsilons(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_], worst: float) -> NDArray[np.float64]:
+        """(n,) the smallest over the routes, 0 where nothing was released.
 
         Where more distinct clients have sampled mechanisms than can be composed in reasonable time, RDP bounds each of
         them, and so does ``worst``, the epsilon that none of them exceeds.
+
+        Args:
+            slots: (n,) of the clients.
+            uncovered: (routes, n) where a route is no guarantee.
+            worst: The largest epsilon of all clients.
         """
         if not self.accounts:
-            return np.zeros(len(profiles))
+            return np.zeros(len(slots))
+        if not self._samples:
+            costs, place = np.unique(self._costs(slots, uncovered), axis=0, return_inverse=True)
+            return np.asarray(self._gaussian(costs).min(axis=0)[place.reshape(-1)])
+        profiles = self._profiles(slots, uncovered)
         to_compose = {profile for profile in profiles if any(route.uses for route in profile)}
         if len(to_compose) > _COMPOSED_EXACTLY:
             return np.minimum(self._upper_bounds(profiles), worst)
-        smallest: NDArray[np.float64] = self.epsilons_by_route(profiles).min(axis=0)
-        return smallest
+        return np.asarray(self._composed(profiles).min(axis=0))
 
-    def worst(self, profiles: Profiles, floor: float) -> float:
+    def worst(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_], floor: float) -> float:
         """The largest epsilon of these clients, or ``floor`` if that is larger; composes as few as it can."""
-        if not self.accounts:
+        if not self.accounts or not len(slots) or floor == np.inf:
             return floor
+        if self._samples:
+            return self._worst_composed(self._profiles(slots, uncovered), floor)
+        costs = np.unique(self._costs(slots, uncovered), axis=0)
+        return max(floor, float(self._gaussian(costs[pareto_front(costs)]).min(axis=0).max()))
+
+    def _worst_composed(self, profiles: Profiles, floor: float) -> float:
         candidates = [profiles[place] for place in undominated(profiles)]
         bounds = self._upper_bounds(candidates)
         for place in np.argsort(-bounds):
             if bounds[place] <= floor:
                 break
-            floor = max(floor, float(self.epsilons_by_route([candidates[place]]).min()))
+            floor = max(floor, float(self._composed([candidates[place]]).min()))
         return floor
+
+    def _costs(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """(n, routes) the Gaussian costs."""
+        costs = [account.mu_squared_of(slots) for account in self.accounts.values()]
+        return np.where(uncovered, np.inf, np.stack(costs)).T
+
+    def _gaussian(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(routes, n) epsilons of Gaussian costs (n, routes)."""
+        accounts = self.accounts.values()
+        return np.stack([a.gaussian_epsilons(cost, self.statement) for a, cost in zip(accounts, costs.T, strict=True)])
+
+    def _profiles(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> Profiles:
+        by_route = [
+            [
+                _NO_GUARANTEE if missing else profile
+                for missing, profile in zip(row, account.profiles_of(slots), strict=True)
+            ]
+            for row, account in zip(uncovered.tolist(), self.accounts.values(), strict=True)
+        ]
+        return list(zip(*by_route, strict=True))
+
+    def _composed(self, profiles: Profiles) -> NDArray[np.float64]:
+        """(routes, n) epsilons of profiles (n)."""
+        routes = enumerate(self.accounts.values())
+        return np.stack(
+            [account.epsilons([profile[row] for profile in profiles], self.statement) for row, account in routes]
+        )
 
     def _upper_bounds(self, profiles: Profiles) -> NDArray[np.float64]:
         bounds = np.full(len(profiles), np.inf)

@@ -51,14 +51,18 @@ class EventCounts:
         self._merge()
         return self._keys >> _EVENT_BITS, self._keys & ((1 << _EVENT_BITS) - 1), self._counts
 
-    def uses_of(self, slot: int) -> Uses:
-        """The uses of one client, in the order of first use in the run."""
+    def uses_of(self, slots: NDArray[np.int64]) -> list[Uses]:
+        """The uses of each of (n,) clients, in the order of first use in the run."""
         if not self.events:
-            return ()
+            return [()] * len(slots)
         self._merge()
-        first, last = np.searchsorted(self._keys, [slot << _EVENT_BITS, (slot + 1) << _EVENT_BITS])
+        first = np.searchsorted(self._keys, slots << _EVENT_BITS).tolist()
+        last = np.searchsorted(self._keys, (slots + 1) << _EVENT_BITS).tolist()
+        return [self._uses_between(start, stop) for start, stop in zip(first, last, strict=True)]
+
+    def _uses_between(self, start: int, stop: int) -> Uses:
         mask = (1 << _EVENT_BITS) - 1
         return tuple(
             (self.events[key & mask], count)
-            for key, count in zip(self._keys[first:last].tolist(), self._counts[first:last].tolist(), strict=True)
+            for key, count in zip(self._keys[start:stop].tolist(), self._counts[start:stop].tolist(), strict=True)
         )

@@ -29,6 +29,13 @@ _BISECTIONS = 70  # the brackets are below 2**13 wide: the last step is below on
 
 def _delta_at(threshold: NDArray[np.float64], gdp_mu: NDArray[np.float64]) -> NDArray[np.float64]:
     """Delta as a function of t = epsilon/mu − mu/2 >= −mu/2; strictly decreasing in t."""
+    return _delta_and_slope(threshold, gdp_mu)[0]
+
+
+def _delta_and_slope(
+    threshold: NDArray[np.float64], gdp_mu: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Delta at t, and its derivative −mu φ(t) M(t + mu)."""
     density = np.exp(-0.5 * threshold**2)
     far_tail = density * 0.5 * special.erfcx((threshold + gdp_mu) * _SQRT_HALF)
     near_tail = np.where(
@@ -36,8 +43,31 @@ def _delta_at(threshold: NDArray[np.float64], gdp_mu: NDArray[np.float64]) -> ND
         density * 0.5 * special.erfcx(np.maximum(threshold, 0.0) * _SQRT_HALF),
         special.ndtr(-threshold),
     )
-    delta: NDArray[np.float64] = np.maximum(near_tail - far_tail, 0.0)
-    return delta
+    return np.maximum(near_tail - far_tail, 0.0), -gdp_mu * far_tail
+
+
+def _threshold_of(
+    delta: NDArray[np.float64], gdp_mu: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The t between ``low`` and ``high`` at which the curve falls to ``delta``, from the side where it is below.
+
+    Newton steps on ln delta, which is concave (delta is a log-concave law's tail, integrated against a log-concave
+    function): from the right they never pass the root. Where rounding breaks that, bisection takes over.
+    """
+    threshold, done = high, np.zeros(delta.shape, dtype=np.bool_)
+    for _ in range(_BISECTIONS):
+        value, slope = _delta_and_slope(threshold, gdp_mu)
+        above = value > delta
+        low = np.where(above & ~done, threshold, low)
+        high = np.where(above | done, high, threshold)
+        with np.errstate(all="ignore"):  # a delta that underflows has no logarithm
+            newton = threshold - value / slope * np.log(value / delta)
+        rounding = np.finfo(np.float64).eps * np.maximum(1.0, np.abs(high))
+        done |= (high - low <= rounding) | (~above & (high - newton <= rounding))
+        if done.all():
+            break
+        threshold = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
+    return high
 
 
 def _decreasing_root(
@@ -109,7 +139,7 @@ def gaussian_epsilon(gdp_mu: ArrayLike, delta: ArrayLike) -> NDArray[np.float64]
     with np.errstate(under="ignore"):
         low = -0.5 * mu
         high = np.maximum(-special.ndtri(delta), low)  # Φ(−t) >= delta(t) gives t <= −Φ⁻¹(delta)
-        threshold = _decreasing_root(lambda t: _delta_at(t, mu), delta, low, high)
+        threshold = _threshold_of(delta, mu, low, high)
         covered = _delta_at(low, mu) <= delta  # (0, delta) already holds
     epsilon = np.where(covered, 0.0, mu * (threshold + 0.5 * mu))
     return np.where(beyond | (epsilon > EPSILON_CAP), np.inf, epsilon)

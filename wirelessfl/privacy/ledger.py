@@ -134,7 +134,7 @@ class Ledger:
 
     def _client_epsilons(self, column: Column, worst: float) -> NDArray[np.float64]:
         slots = np.arange(self._num_touched + 1)
-        epsilons = column.epsilons(column.profiles(slots, self._uncovered(slots)), worst)
+        epsilons = column.epsilons(slots, self._uncovered(slots), worst)
         result = np.full(self.facts.num_clients, epsilons[-1])
         result[self._touched[: self._num_touched]] = epsilons[:-1]
         return result
@@ -165,9 +165,8 @@ class Ledger:
 
     def _decisive_route(self) -> str:
         column, slots = self._accounted, np.arange(self._num_touched)
-        profiles = column.profiles(slots, self._uncovered(slots))
-        worst = int(np.argmax(column.epsilons(profiles, self._worst_accounted)))
-        by_route = column.epsilons_by_route([profiles[worst]])[:, 0]
+        worst = slots[[np.argmax(column.epsilons(slots, self._uncovered(slots), self._worst_accounted))]]
+        by_route = column.epsilons_by_route(worst, self._uncovered(worst))[:, 0]
         if not np.isfinite(by_route.min()):
             return "None of the routes gives a guarantee for every client."
         decisive = list(column.accounts)[int(np.argmin(by_route))]
@@ -186,7 +185,7 @@ class Ledger:
         slots = changed
         if column.charges_everyone:  # then all costs changed; the last slot stands for all who never took part
             slots = np.arange(0 if column.clients_differ else self._num_touched, self._num_touched + 1)
-        return column.worst(column.profiles(slots, self._uncovered(slots)), so_far)
+        return column.worst(slots, self._uncovered(slots), so_far)
 
     def _uncovered(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         """(routes, slots) whether a route misses a participation that another one has."""

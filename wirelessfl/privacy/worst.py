@@ -31,7 +31,7 @@ def undominated(profiles: Sequence[tuple[Profile, ...]]) -> NDArray[np.int64]:
     kept: list[int] = []
     for members in groups.values():
         positions = np.array([position for position, _ in members])
-        kept.extend(positions[_pareto_front(np.array([vector for _, vector in members]))].tolist())
+        kept.extend(positions[pareto_front(np.array([vector for _, vector in members]))].tolist())
     return np.array(sorted(kept), dtype=np.int64)
 
 
@@ -45,7 +45,7 @@ def _cost_vector(profile: tuple[Profile, ...]) -> list[float]:
     return vector
 
 
-def _pareto_front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
+def pareto_front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(n,) whether no other row of the (n, dims) distinct rows is at least as large everywhere."""
     front: NDArray[np.bool_] = np.empty(len(costs), dtype=np.bool_)
     if costs.shape[1] == 1:
