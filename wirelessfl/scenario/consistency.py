@@ -145,6 +145,8 @@ def _secure_aggregation(scenario: Scenario) -> Iterator[Contradiction]:
             f"{uplink.bits}, in which a sum of {clients} clients could overflow",
             f"at least {needed}; every further bit halves the steps",
         )
+    if uplink.max_samples is not None and not uplink.hide_weights:
+        yield "uplink.max_samples", f"{uplink.max_samples} with hide_weights: false", "null, or hide_weights: true"
     if uplink.protocol == "pairwise_prf":
         yield from _pairwise_prf(uplink)
     else:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
+    Count,
     Decibel,
     Family,
     Positive,
@@ -170,6 +171,9 @@ class SecureAggregation(DigitalLink):
     max_colluding: Tolerated = key(0.1, "secagg_plus: share of a round's clients that may collude, at 40 bits.")
     max_dropouts: Tolerated = key(0.1, "secagg_plus: share of a round's clients that may drop out, at 30 bits.")
     hide_weights: bool = key(False, "Show the server the sum of the sample numbers n_i, and no single n_i.")
+    max_samples: Count | None = key(
+        None, "hide_weights: a bound on every n_i that may be known. null: |D|, which fits always and costs resolution."
+    )
     stage_timeout_s: Positive | None = key(
         None, "The server waits this long for the answers of a stage [s]. null: it notices who is lost, and waits."
     )

@@ -62,16 +62,23 @@ def build_encoding(
 ) -> SumEncoding:
     """The finest fixed-point encoding whose sum over the largest cohort cannot overflow.
 
+    Hidden sample numbers are bounded by something that the server may know: the largest of them is not.
+
     Raises:
-        ScenarioError: the sum of updates, or of the sample numbers, could overflow.
+        ScenarioError: the sum of updates, or of the sample numbers, could overflow, or a client has too many samples.
     """
-    selection = scenario.clients.selection
+    selection, registry = scenario.clients.selection, network.registry
     clients = selection.count if isinstance(selection, config.SelectUniform) else scenario.clients.count
-    largest = int(network.registry.samples.max())
+    largest = int(registry.samples.max())
+    if uplink.max_samples is not None and largest > uplink.max_samples:
+        raise ScenarioError(
+            f"uplink.max_samples: found {uplink.max_samples}, and a client with {largest} samples; "
+            f"allowed: at least {largest}, or null"
+        )
     try:
         fixed_point = FixedPoint.finest(uplink.clip * FLOAT_ROOM, uplink.bits, clients)
         if uplink.hide_weights:
-            return HiddenWeights(WeightedMean(fixed_point, largest), dimension)
+            return HiddenWeights(WeightedMean(fixed_point, uplink.max_samples or registry.total_samples), dimension)
         return PublicWeights(fixed_point, dimension, largest)
     except ValueError as error:
         raise ScenarioError(f"uplink.bits: {error}") from error

@@ -57,7 +57,7 @@ class PublicWeights:
 
     @property
     def length(self) -> int:
-        """D."""
+        """As many as the update has, d."""
         return self.dimension
 
     def encode(self, update: NDArray[np.float32], samples: int, generator: np.random.Generator) -> RingVector:
