@@ -53,12 +53,14 @@ class CnnMnist(Section):
     """The convolutional network of the papers for 28 by 28 grey images."""
 
     name: Literal["cnn_mnist"] = key("cnn_mnist", "Convolutional network for 28 by 28 grey images.")
+    activation: Activation = key(Relu(), "Non-linearity after each convolution and hidden layer.")
 
 
 class CnnCifar10(Section):
     """The convolutional network of the papers for 32 by 32 colour images."""
 
     name: Literal["cnn_cifar10"] = key("cnn_cifar10", "Convolutional network for 32 by 32 colour images.")
+    activation: Activation = key(Relu(), "Non-linearity after each convolution.")
 
 
 class ResNet18(Section):

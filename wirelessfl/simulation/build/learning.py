@@ -164,9 +164,9 @@ def _architecture(model: config.Model, shape: tuple[int, ...], classes: int) -> 
         case config.Logistic():
             return partial(architectures.logistic, shape, classes)
         case config.CnnMnist():
-            return partial(architectures.cnn_mnist, shape, classes)
+            return partial(architectures.cnn_mnist, shape, classes, _activation(model.activation))
         case config.CnnCifar10():
-            return partial(architectures.cnn_cifar10, shape, classes)
+            return partial(architectures.cnn_cifar10, shape, classes, _activation(model.activation))
         case config.ResNet18():
             return partial(architectures.resnet18_gn, shape, classes)
         case config.ExternalModel():
