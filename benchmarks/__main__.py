@@ -11,14 +11,25 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from benchmarks import air, dp, machine, scaling, secagg, shell, trace_writer, workloads
+from benchmarks import air, dp, machine, scaling, secagg, shell, study_workers, trace_writer, workloads
 from benchmarks.measurement import Case, Row, Runner, Sample, in_fresh_process, in_this_process, measure_in_turn
 from benchmarks.peers import peer_cases
 from benchmarks.report import Record, draw, merge, read_csv, to_records, to_table, write_csv
 
 SECAGG = "secagg"
 WIDTH = 120  # a table that is broken to the 80 columns of a file is of no use to anybody
-GROUPS = ("W1", "W2", "W3", dp.GROUP, air.GROUP, SECAGG, shell.GROUP, trace_writer.GROUP, *scaling.CURVES)
+GROUPS = (
+    "W1",
+    "W2",
+    "W3",
+    dp.GROUP,
+    air.GROUP,
+    SECAGG,
+    shell.GROUP,
+    trace_writer.GROUP,
+    study_workers.GROUP,
+    *scaling.CURVES,
+)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -105,6 +116,7 @@ def collect_cases(threads: int, rounds: int | None, *, quick: bool) -> list[Case
         *secagg_cases(quick=quick),
         *shell.shell_cases(fedavg, threads, runner, quick=quick),
         *trace_writer.trace_cases(quick=quick),
+        *study_workers.study_cases(quick=quick),
         *scaling.scaling_cases(threads, runner, quick=quick),
     ]
 

@@ -63,6 +63,12 @@ def test_the_files_of_a_run(finished: wfl.Result) -> None:
     assert finished.timeline.read_bytes().startswith(b"\x89PNG")
 
 
+def test_pictures_are_drawn_where_they_are_wanted(tmp_path: Path) -> None:
+    result = wfl.simulate(small(rounds=1), tmp_path, threads=1, pictures=False)
+    assert not result.picture.exists() and not result.timeline.exists()
+    assert wfl.simulate(small(rounds=1), tmp_path, resume=True).picture.exists()
+
+
 def test_the_summary_says_what_the_trace_says(finished: wfl.Result) -> None:
     on_disk = json.loads((finished.folder / "summary.json").read_text(encoding="utf-8"))
     with wfl.open_trace(finished.trace) as trace:

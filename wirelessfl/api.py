@@ -103,6 +103,7 @@ def simulate(
     threads: int | None = None,
     resume: bool = False,
     overwrite: bool = False,
+    pictures: bool = True,
     on_round: Callable[[Round], None] | None = None,
 ) -> Result:
     """Run a scenario and write its trace, resolved scenario, summary and pictures.
@@ -114,6 +115,7 @@ def simulate(
         threads: torch threads; by default the scenario's, else all cores. A resumed run keeps what its trace records.
         resume: continue an interrupted run; start it where there is none; a complete one is only summarised.
         overwrite: replace the run that lies in the folder.
+        pictures: draw summary.png and timeline.png, which may take longer than a small run does.
         on_round: called with each finished round.
 
     Raises:
@@ -126,7 +128,7 @@ def simulate(
     if going_on:
         folder.check_same_scenario(scenario)
         if folder.is_complete():
-            return _result(folder)
+            return _result(folder, pictures)
     elif not overwrite:
         folder.refuse_if_taken()
     with catch_interrupts() as interrupts:
@@ -134,7 +136,7 @@ def simulate(
         if not going_on:
             folder.clear()
         record_run(simulation, folder, scenario, interrupts, on_round)
-    return _result(folder)
+    return _result(folder, pictures)
 
 
 def record_run(
@@ -208,13 +210,14 @@ def _run(
         raise
 
 
-def _result(folder: RunFolder) -> Result:
-    """The numbers and the pictures of a finished run, from its trace alone."""
+def _result(folder: RunFolder, pictures: bool) -> Result:
+    """The numbers of a finished run, and its pictures if they are wanted, from its trace alone."""
     with open_trace(folder.trace) as trace:
         summary = summarise(trace, json.loads(trace.attrs["why_different"]))
         folder.write_summary(summary)
-        draw_summary(trace, folder.picture)
-        draw_timeline(trace, read_group(folder.trace, "events"), folder.timeline)
+        if pictures:
+            draw_summary(trace, folder.picture)
+            draw_timeline(trace, read_group(folder.trace, "events"), folder.timeline)
     return Result(folder.path, summary)
 
 

@@ -20,6 +20,7 @@ from benchmarks.recorded import RoundTimes, prepare, time_scenario, time_shell
 from benchmarks.report import Record, merge, read_csv, to_records, write_csv
 from benchmarks.scaling import DIMENSION, Curve, with_dimension
 from benchmarks.shell import on_demand
+from benchmarks.study_workers import steady_rate
 from benchmarks.workloads import WORKLOADS, Workload, draw_prototypes
 
 
@@ -138,6 +139,13 @@ def test_dimension_of_the_curve() -> None:
     for wanted in (1_000, 1_000_000):
         learner = prepare(with_dimension(wanted, active=1), 1).deployment.learner
         assert abs(learner.dimension - wanted) <= 71  # one hidden unit
+
+
+def test_a_study_is_timed_while_all_its_workers_are_warm_and_busy() -> None:
+    # Two workers, each a run every 2 s from second 10 on; one starts late, and the last run has no company.
+    arrivals = [10.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 20.0]
+    assert steady_rate(arrivals, 2) == 1.0
+    assert steady_rate([5.0, 6.0, 6.5, 7.0], 1) == 2.0
 
 
 def test_results_survive_their_file_and_are_merged_by_group(tmp_path: Path) -> None:

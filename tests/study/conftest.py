@@ -5,14 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.study.studies import InlineWorkers, design
-from wirelessfl import api
 from wirelessfl.study import Study, run_study, runner
 
 
 def work_inline(patch: pytest.MonkeyPatch, workers: InlineWorkers) -> None:
-    """Have studies computed in this process, without the picture of each run, which takes longer than these runs."""
+    """Have studies computed in this process."""
     patch.setattr(runner, "_workers", lambda *_: workers)
-    patch.setattr(api, "draw_summary", lambda *_: None)
 
 
 @pytest.fixture

@@ -104,8 +104,15 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
             (folder / "error.txt").unlink(missing_ok=True)
             scenario = parse_scenario(task.scenario, f"run {task.run}")
             on_round = _watcher(task, scenario.rounds, report)
+            # Nobody looks at the pictures of a thousand runs; a report of one run draws them from its trace.
             result = simulate(
-                scenario, folder, device=task.device, threads=task.threads, resume=True, on_round=on_round
+                scenario,
+                folder,
+                device=task.device,
+                threads=task.threads,
+                resume=True,
+                pictures=False,
+                on_round=on_round,
             )
     except RunInterrupted:
         return Outcome(task.run, "interrupted")
