@@ -68,7 +68,7 @@ def test_gradients_are_those_of_a_batch_that_holds_the_canary() -> None:
     for weights in (torch.rand(3, 1, generator=generator), torch.rand(3, 1, 3, generator=generator)):
         expected = formed.weighted_sum(weights)
         torch.testing.assert_close(found.weighted_sum(weights), expected)
-        torch.testing.assert_close(found.weighted_sum(weights, torch.ones(3, 11)), 1 + expected)
+        torch.testing.assert_close(found.weighted_sum(weights, torch.ones(3, 11), 0.5), 0.5 + expected)
     places, gradients = next(found.formed())
     assert places == slice(0, 1)
     torch.testing.assert_close(gradients, canary.expand(3, 1, -1))

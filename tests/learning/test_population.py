@@ -11,6 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wirelessfl.learning.batches import plan_batches
+from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.data import LogNormalSizes, SharedSource, SkewedSources, load_digits
 from wirelessfl.learning.data.synthetic import draw_examples
 from wirelessfl.learning.partition import classes_partition
@@ -67,6 +69,22 @@ def test_partitioned_shards_copy_no_samples() -> None:
     assert shards.index[1, : int(shards.sizes[1])].tolist() == PARTITION.rows(2).tolist()
     assert shards.to("cpu").inputs is shards.inputs
     assert data.test is DIGITS.test
+
+
+def test_side_by_side_every_client_keeps_its_samples_and_a_block_is_one_view() -> None:
+    before = PartitionedData(DIGITS, PARTITION)
+    data = before.side_by_side()
+    clients = np.array([7, 3, 20])
+    for position in range(len(clients)):
+        expected = samples_of(before.shards(clients), position)
+        assert all(map(torch.equal, samples_of(data.shards(clients), position), expected))
+    of_one_size = np.flatnonzero(np.diff(data.sizes) == 0)[:1].repeat(2) + np.arange(2)
+    stream = Streams(1).nodes("batch_order", 1, of_one_size)
+    sizes = data.sizes[of_one_size]
+    batches = plan_batches("shuffle", stream, sizes, np.array([1, 1]), batch_size=8)
+    block = BlockData.of(data.shards(of_one_size), batches, torch.zeros(1))
+    training_set = data.dataset.train.inputs.untyped_storage()
+    assert block.own_inputs().untyped_storage().data_ptr() == training_set.data_ptr()
 
 
 def test_synthetic_shards_are_the_draws_of_those_clients() -> None:

@@ -16,7 +16,7 @@ from wirelessfl.learning.batches import Sampling
 from wirelessfl.learning.cohort import (
     ExecutionPlan,
     LocalTraining,
-    PrivateSum,
+    PrivateStep,
     SampleGradients,
     StepContext,
     TransformState,
@@ -40,26 +40,30 @@ class FlatGaussian:
 
     dimension: int
     per_layer: bool = False
-    noise_first: bool = True
+    in_place: bool = True
     seen: list[tuple[int, list[int]]] = field(default_factory=list)
 
     def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
         return {"steps": torch.zeros(len(clients), device=like.device)}
 
-    def __call__(self, gradients: SampleGradients, state: TransformState, context: StepContext) -> PrivateSum:
+    def __call__(
+        self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
+    ) -> PrivateStep:
         squared = gradients.squared_norms()
         norms = (squared if self.per_layer else squared.sum(-1)).sqrt()
         weights = (CLIP / norms).clamp(max=1.0)
         rows = [noise_row(context.round_index, int(c), context.step, self.dimension) for c in context.clients]
         noise = NOISE * torch.stack(rows)
-        if self.noise_first:
-            total = gradients.weighted_sum(weights, onto=noise)
-            assert total is noise
+        divisor = context.divisor[:, None]
+        if self.in_place:
+            mean = weights / (divisor[..., None] if self.per_layer else divisor)
+            assert gradients.weighted_sum(mean, into, decay) is into
+            into += noise / divisor
         else:
-            total = gradients.weighted_sum(weights).add_(noise)
+            into.mul_(decay).add_((gradients.weighted_sum(weights) + noise) / divisor)
         self.seen.append((context.step, context.clients.tolist()))
         clipped = ((squared.sum(-1).sqrt() > CLIP) & gradients.present).sum(1)
-        return PrivateSum(total, {"steps": state["steps"] + 1}, {"clipped": clipped})
+        return PrivateStep({"steps": state["steps"] + 1}, {"clipped": clipped})
 
 
 @dataclass
@@ -90,7 +94,7 @@ def compare(
 ) -> None:
     start = model.initial(2).double()
     clients = np.array([4, 1, 3, 0, 5, 2])
-    transform = FlatGaussian(model.dimension, per_layer, noise_first=chunk == 4)
+    transform = FlatGaussian(model.dimension, per_layer, in_place=chunk == 4)
     plan = ExecutionPlan(chunk=chunk)
     blocks = list(train_cohort(model, start, population, clients, training, STREAMS, 3, plan, transform))
     updates, numbers = collect(blocks, len(clients))
@@ -131,7 +135,9 @@ def test_resnet_equals_the_loop_over_samples() -> None:
 
 def test_formed_gradients_agree_with_norms_and_sums() -> None:
     class Probe(FlatGaussian):
-        def __call__(self, gradients: SampleGradients, state: TransformState, context: StepContext) -> PrivateSum:
+        def __call__(
+            self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
+        ) -> PrivateStep:
             formed = torch.cat([part for _, part in gradients.formed()], dim=1)
             squared = gradients.squared_norms()
             torch.testing.assert_close(squared.sum(-1), formed.square().sum(-1))
@@ -139,7 +145,7 @@ def test_formed_gradients_agree_with_norms_and_sums() -> None:
             expected = torch.einsum("kb,kbd->kd", weights * gradients.present, formed)
             torch.testing.assert_close(gradients.weighted_sum(weights), expected)
             assert gradients.losses.shape == gradients.present.shape == squared.shape[:2]
-            return super().__call__(gradients, state, context)
+            return super().__call__(gradients, state, context, into, decay)
 
     model, population = make("mlp")
     training = LocalTraining(SGD(), 0.05, batch_size=8, epochs=1)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from wirelessfl.learning import CohortBlock, LocalTraining
 from wirelessfl.learning.batches import Batches, local_steps, plan_batches
-from wirelessfl.learning.cohort import GradientTransform, PrivateSum, SampleGradients, StepContext, TransformState
+from wirelessfl.learning.cohort import GradientTransform, PrivateStep, SampleGradients, StepContext, TransformState
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.run import LocalRun
 from wirelessfl.privacy.mechanisms import padded_length
@@ -61,14 +61,14 @@ class CanaryGradients:
         norms = torch.stack([part.square().sum() for part in torch.split(self._canary, self._parts)])
         return norms.expand(len(self.present), 1, -1)
 
-    def weighted_sum(self, weights: Tensor, onto: Tensor | None = None) -> Tensor:
+    def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
         """See ``SampleGradients.weighted_sum``."""
         if weights.ndim == 3:
             per_element = torch.repeat_interleave(weights[:, 0], torch.tensor(self._parts), dim=1)
         else:
             per_element = weights
         total = per_element.where(self.present, 0.0) * self._canary
-        return total if onto is None else onto.add_(total)
+        return total if into is None else into.mul_(decay).add_(total)
 
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         """See ``SampleGradients.formed``."""
@@ -120,10 +120,15 @@ class Eavesdropper:
         """See ``GradientTransform.start``."""
         return self._transform.start(clients, like)
 
-    def __call__(self, gradients: SampleGradients, state: TransformState, context: StepContext) -> PrivateSum:
+    def __call__(
+        self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
+    ) -> PrivateStep:
         """See ``GradientTransform.__call__``."""
-        out = self._transform(gradients, state, context)
-        heard = (out.total @ self._direction, out.total.square().mean(1).sqrt())
+        mean = torch.zeros_like(into)
+        out = self._transform(gradients, state, context, mean, 0.0)
+        into.mul_(decay).add_(mean)
+        total = mean * context.divisor[:, None]
+        heard = (total @ self._direction, total.square().mean(1).sqrt())
         claimed = (out.statistics["clip_norm"], out.statistics["noise_multiplier"])
         self.steps.append(Overheard(*(values.double().numpy() for values in (*heard, *claimed))))
         return out

@@ -141,16 +141,21 @@ class CanaryClient:
         round_index, transform = next(iter(self.transforms.items()))
         rows, canary = np.array([_PILOT]), self.gradient(1)
         context = StepContext(self.streams, round_index, 0, rows, canary.new_full((1,), float(self.samples)), 1.0)
-        plus, minus = (
+        means = torch.zeros(2, 1, len(canary))
+        step, _ = (
             transform(
-                CanaryGradients(canary, self.parts, torch.tensor([there])), self._state(round_index, rows, {}), context
+                CanaryGradients(canary, self.parts, torch.tensor([there])),
+                self._state(round_index, rows, {}),
+                context,
+                mean,
+                0.0,
             )
-            for there in (True, False)
+            for there, mean in zip((True, False), means, strict=True)
         )
-        signal = plus.total[0] - minus.total[0]
+        signal = (means[0, 0] - means[1, 0]) * self.samples
         size = float(torch.linalg.vector_norm(signal))
         direction = signal / size if size > 0 else signal
-        return direction, size / float(plus.statistics["clip_norm"][0])
+        return direction, size / float(step.statistics["clip_norm"][0])
 
     def _state(self, round_index: int, rows: NDArray[np.int64], memory: TransformState) -> TransformState:
         state = resumed_state(self.transforms[round_index], rows, memory, torch.zeros(self.dimension))

@@ -16,7 +16,8 @@ def sample_losses(logits: Tensor, targets: Tensor) -> Tensor:
     Returns:
         (...) losses.
     """
-    return -_log_softmax(logits).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+    log_probability = torch.log_softmax(_single_precision(logits), dim=-1)
+    return -log_probability.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
 def losses_and_derivative(logits: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -30,13 +31,17 @@ def losses_and_derivative(logits: Tensor, targets: Tensor, weights: Tensor) -> t
     Returns:
         (...) losses ℓ and (..., num_classes) ∂(Σ weights · ℓ)/∂logits.
     """
-    log_probability = _log_softmax(logits)
+    # Not by torch's softmax: along a dimension of ten classes it takes ten times as long on a CPU.
+    shifted = _single_precision(logits) - logits.amax(-1, keepdim=True)
     own, weights = targets.unsqueeze(-1), weights.unsqueeze(-1)
-    losses = log_probability.gather(-1, own).squeeze(-1).neg_()
-    derivative = log_probability.exp_().mul_(weights)
+    at_target = shifted.gather(-1, own)
+    exponential = shifted.exp_()
+    total = exponential.sum(-1, keepdim=True)
+    losses = total.log().sub_(at_target).squeeze(-1)
+    derivative = exponential.mul_(weights / total)
     return losses, derivative.scatter_add_(-1, own, -weights)
 
 
-def _log_softmax(logits: Tensor) -> Tensor:
-    """In single precision at least, also where products were taken in bfloat16."""
-    return torch.log_softmax(logits, dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+def _single_precision(logits: Tensor) -> Tensor:
+    """At least that, also where products were taken in bfloat16."""
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Protocol
 
@@ -91,6 +91,17 @@ class PartitionedData:
     def test(self) -> Examples:
         """The test half of the dataset."""
         return self.dataset.test
+
+    def side_by_side(self) -> PartitionedData:
+        """The same population, the samples of a client next to each other in memory and client after client.
+
+        Blocks of clients of one size are then views of the training set, where otherwise each sample is copied
+        in every round.
+        """
+        order = self.partition.order
+        owners = None if self.dataset.owners is None else self.dataset.owners[order]
+        dataset = replace(self.dataset, train=self.dataset.train.take(order), owners=owners)
+        return PartitionedData(dataset, Partition(self.partition.offsets, np.arange(len(order))))
 
     def shards(self, clients: NDArray[np.int64]) -> Shards:
         """The samples of ``clients`` (n,): rows of the whole training set."""

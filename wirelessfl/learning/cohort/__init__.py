@@ -7,7 +7,7 @@ from wirelessfl.learning.cohort.planning import automatic_chunk
 from wirelessfl.learning.cohort.training import CohortBlock, ExecutionPlan, LocalTraining, Precision
 from wirelessfl.learning.cohort.transform import (
     GradientTransform,
-    PrivateSum,
+    PrivateStep,
     SampleGradients,
     StepContext,
     TransformState,
@@ -19,7 +19,7 @@ __all__ = [
     "GradientTransform",
     "LocalTraining",
     "Precision",
-    "PrivateSum",
+    "PrivateStep",
     "SampleGradients",
     "StepContext",
     "TransformState",

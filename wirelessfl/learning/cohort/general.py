@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
+from wirelessfl.learning.cohort.in_place import add_to
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.objective import sample_losses
 
@@ -120,13 +121,20 @@ class GeneralSampleGradients:
             dim=1,
         )
 
-    def weighted_sum(self, weights: Tensor, onto: Tensor | None = None) -> Tensor:
+    def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
         """See ``SampleGradients.weighted_sum``."""
         if weights.ndim == 2:
             total, _ = self._gradients.weighted(*self._batch, weights.where(self.present, 0.0))
-            return total if onto is None else onto.add_(total)
-        weights = weights.where(self.present[:, :, None], 0.0)
-        total = torch.zeros_like(self._batch[0]) if onto is None else onto
+        else:
+            total = self._sum_by_parameter(weights.where(self.present[:, :, None], 0.0))
+        if into is None:
+            return total
+        add_to(into, total, decay)
+        return into
+
+    def _sum_by_parameter(self, weights: Tensor) -> Tensor:
+        """The sums with weights (k, B, L)."""
+        total = torch.zeros_like(self._batch[0])
         sizes = self._gradients.model.sizes
         pieces = torch.split(total, sizes, dim=-1)
         for samples, part in self.formed():

@@ -16,7 +16,7 @@ from wirelessfl.learning.cohort.local import LocalModels
 from wirelessfl.learning.cohort.training import CohortBlock, LocalTraining
 from wirelessfl.learning.cohort.transform import (
     GradientTransform,
-    PrivateSum,
+    PrivateStep,
     SampleGradients,
     StepContext,
     TransformState,
@@ -83,11 +83,9 @@ class LocalRun:
             active = len(batch.rows)
             samples = samples_of(batch)
             now = replace(context, step=step, clients=context.clients[:active], divisor=batch.divisor)
-            out = transform(samples, {name: rows[:active] for name, rows in state.items()}, now)
-            self._keep(out, step)
+            rows = {name: values[:active] for name, values in state.items()}
+            self._keep(transform(samples, rows, now, self.models.accumulated[0][:active], decay), step)
             self._add_losses(batch, samples.losses)
-            accumulated = self.models.accumulated[0][:active]
-            accumulated.mul_(decay).addcdiv_(out.total, batch.divisor[:, None])
             self._descend(step, active)
 
     def _descend(self, step: int, active: int) -> None:
@@ -102,7 +100,7 @@ class LocalRun:
     def _add_losses(self, batch: Batch, losses: Tensor) -> None:
         self.loss_sum[: len(losses)] += losses.where(batch.present, 0.0).sum(1)
 
-    def _keep(self, out: PrivateSum, step: int) -> None:
+    def _keep(self, out: PrivateStep, step: int) -> None:
         for name, rows in out.state.items():
             self.transform_state[name][: len(rows)] = rows
         for name, values in out.statistics.items():

@@ -1,9 +1,10 @@
 """Where differential privacy enters local training: between per-sample gradients and the optimizer.
 
 In every step the engine hands a ``GradientTransform`` the per-sample gradients of all active clients, without
-having formed them, and takes back one vector a client: the sum of the clipped gradients plus noise. The engine
-then divides by the batch size (a public number), adds the proximal term and calls the optimizer. A transform is
-thus a pure function over stacked tensors; its memory is a dictionary of rows, one a client.
+having formed them, and the accumulated gradient of the optimizer, one vector a client. The transform adds the sum
+of the clipped gradients plus noise, over the batch size (a public number); the engine goes on with the proximal term
+and the optimizer. Apart from these vectors, which are large and therefore changed in place, a transform is a pure
+function over stacked tensors; its memory is a dictionary of rows, one a client.
 """
 
 from __future__ import annotations
@@ -43,12 +44,13 @@ class SampleGradients(Protocol):
         """
         ...
 
-    def weighted_sum(self, weights: Tensor, onto: Tensor | None = None) -> Tensor:
+    def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
         """(k, d) sums Σ_b weights_b ∇ℓ_b.
 
         Args:
             weights: (k, B), or (k, B, L) with one weight for each parameter.
-            onto: (k, d) what the sums are added to, in place, such as noise already drawn: this saves a pass.
+            into: (k, d) set in place to decay · into + sums, and given back; None for new memory.
+            decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
         """
         ...
 
@@ -82,16 +84,14 @@ class StepContext:
 
 
 @dataclass(frozen=True)
-class PrivateSum:
+class PrivateStep:
     """What a transform gives back for one step.
 
     Attributes:
-        total: (k, d) the sum of the clipped gradients plus noise, not yet divided by the batch size.
         state: The rows (k, ...) for the next step; may be those that came in, changed in place.
         statistics: Name to (k,): what the ledger or the trace wants to know of this step.
     """
 
-    total: Tensor
     state: TransformState
     statistics: Mapping[str, Tensor] = field(default_factory=dict)
 
@@ -103,6 +103,16 @@ class GradientTransform(Protocol):
         """The state (k, ...) of clients that have never trained before, on the device and in the dtype of ``like``."""
         ...
 
-    def __call__(self, gradients: SampleGradients, state: TransformState, context: StepContext) -> PrivateSum:
-        """Clip, sum and add noise for the active clients of one step."""
+    def __call__(
+        self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
+    ) -> PrivateStep:
+        """Clip, sum and add noise for the active clients of one step.
+
+        Args:
+            gradients: Of the samples.
+            state: Rows (k, ...) of the state.
+            context: Which step this is.
+            into: (k, d) set in place to decay · into + (sum of the clipped gradients + noise) / divisor.
+            decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
+        """
         ...

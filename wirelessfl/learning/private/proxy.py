@@ -12,7 +12,7 @@ from torch import Tensor
 from wirelessfl.learning.cohort import (
     ExecutionPlan,
     LocalTraining,
-    PrivateSum,
+    PrivateStep,
     SampleGradients,
     StepContext,
     TransformState,
@@ -69,10 +69,12 @@ class _MedianNorm:
     def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
         return {}
 
-    def __call__(self, gradients: SampleGradients, state: TransformState, context: StepContext) -> PrivateSum:
+    def __call__(
+        self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
+    ) -> PrivateStep:
         norms = self.noise.squared_norms(gradients).sum(-1).sqrt()
-        nothing = gradients.weighted_sum(torch.zeros_like(norms))
-        return PrivateSum(nothing, state, {"median_norm": norms.quantile(0.5, dim=1)})
+        into.zero_()
+        return PrivateStep(state, {"median_norm": norms.quantile(0.5, dim=1)})
 
 
 @dataclass(frozen=True)

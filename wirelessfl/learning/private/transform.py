@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wirelessfl.learning.cohort import PrivateSum, SampleGradients, StepContext, TransformState
-from wirelessfl.privacy.clipping import ClippingRule, Samples
-from wirelessfl.privacy.mechanisms import LocalSteps, NoiseMechanism
+from wirelessfl.learning.cohort import PrivateStep, SampleGradients, StepContext, TransformState
+from wirelessfl.learning.cohort.in_place import add_to
+from wirelessfl.privacy.clipping import Clipped, ClippingRule, Samples
+from wirelessfl.privacy.clipping.base import Memoryless
+from wirelessfl.privacy.mechanisms import GaussianMechanism, LocalSteps, MeanGaussianMechanism, NoiseMechanism
 from wirelessfl.privacy.releases import Release
+
+_WHITE = (GaussianMechanism, MeanGaussianMechanism)  # their noise on the sum, divided, is their noise on the mean
 
 
 @dataclass(frozen=True)
@@ -40,18 +45,37 @@ class PrivateGradients:
         """See ``GradientTransform.start``."""
         return self.clipping.start(len(clients), like)
 
-    def __call__(self, gradients: SampleGradients, state: TransformState, context: StepContext) -> PrivateSum:
+    def __call__(
+        self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
+    ) -> PrivateStep:
         """See ``GradientTransform.__call__``."""
         samples = Samples(self.noise.squared_norms(gradients), gradients.present, gradients.weighted_sum)
         clipped = self.clipping.clip(samples, state, context)
-        total = gradients.weighted_sum(clipped.weights)
-        multiplier = self.noise.add(total, clipped.sensitivity, context)
+        if isinstance(self.clipping, Memoryless) and isinstance(self.noise, _WHITE):
+            multiplier, rows = self._add_mean(gradients, clipped, context, into, decay), clipped.state
+        else:
+            total = gradients.weighted_sum(clipped.weights)
+            multiplier = self.noise.add(total, clipped.sensitivity, context)
+            rows = self.clipping.learn(total, clipped.state, context)
+            add_to(into, total.div_(context.divisor[:, None]), decay)
         statistics = {
             "clipped_share": _clipped_share(clipped.weights, gradients.present),
             "clip_norm": clipped.sensitivity.clone(),  # it may be a state row, which the engine goes on to overwrite
             "noise_multiplier": multiplier,
         }
-        return PrivateSum(total, self.clipping.learn(total, clipped.state, context), statistics)
+        return PrivateStep(rows, statistics)
+
+    def _add_mean(
+        self, gradients: SampleGradients, clipped: Clipped, context: StepContext, into: Tensor, decay: float
+    ) -> Tensor:
+        """Adds the noised mean without forming the sum, and gives the noise multiplier.
+
+        The mean over a batch is a sum with divisor 1 of gradients of as much less weight and sensitivity.
+        """
+        weights, share = clipped.weights, 1 / context.divisor
+        gradients.weighted_sum(weights * share.view(-1, *[1] * (weights.ndim - 1)), into, decay)
+        mean = replace(context, divisor=torch.ones_like(context.divisor))
+        return self.noise.add(into, clipped.sensitivity * share, mean)
 
     def release(self, steps: LocalSteps) -> Release:
         """The record of a round's local steps for the ledger."""

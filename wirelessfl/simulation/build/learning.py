@@ -65,7 +65,7 @@ def build_population(scenario: Scenario, streams: Streams) -> Population:
             f"clients.count: found {count} clients for {len(dataset.train)} training samples; "
             "allowed is at most one client a sample (the synthetic set with partition natural makes data on demand)"
         )
-    return PartitionedData(dataset, _partition(data.partition, dataset, count, streams))
+    return PartitionedData(dataset, _partition(data.partition, dataset, count, streams)).side_by_side()
 
 
 def load_data(scenario: Scenario) -> tuple[Dataset, Examples | None]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from wirelessfl.learning.cohort.stacked.layer import Weights, add_product, add_to, squared_norm
+from wirelessfl.learning.cohort.in_place import add_product, add_to
+from wirelessfl.learning.cohort.stacked.layer import Weights, squared_norm
 
 
 @dataclass(frozen=True)

@@ -65,11 +65,10 @@ class StackedSampleGradients:
         columns = [norm for r in self._records for norm in r.layer.squared_norms(r.saved, r.delta)]
         return torch.stack(columns, dim=-1)
 
-    def weighted_sum(self, weights: Tensor, onto: Tensor | None = None) -> Tensor:
+    def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
         """See ``SampleGradients.weighted_sum``."""
         weights = weights.where(self.present if weights.ndim == 2 else self.present[..., None], 0.0)
-        total = weights.new_empty(len(weights), self._dimension) if onto is None else onto
-        decay = 0.0 if onto is None else 1.0
+        total = weights.new_empty(len(weights), self._dimension) if into is None else into
         column = 0
         for record, own in zip(self._records, self._own(total), strict=True):
             if weights.ndim == 2:

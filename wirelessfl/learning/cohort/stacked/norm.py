@@ -13,7 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from wirelessfl.learning.cohort.stacked.layer import Weights, add_to, squared_norm
+from wirelessfl.learning.cohort.in_place import add_to
+from wirelessfl.learning.cohort.stacked.layer import Weights, squared_norm
 from wirelessfl.learning.cohort.stacked.spatial import split_channels, weighted_images
 
 

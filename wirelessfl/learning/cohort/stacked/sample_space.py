@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
+from wirelessfl.learning.cohort.in_place import add_product, add_to
 from wirelessfl.learning.cohort.stacked import dense
-from wirelessfl.learning.cohort.stacked.layer import Weights, add_product, add_to
+from wirelessfl.learning.cohort.stacked.layer import Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step, Views
 
 _FLOPS_PER_ELEMENT = 25  # a pass over one number in memory takes as long as so many of a matrix product

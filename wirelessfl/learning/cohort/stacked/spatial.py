@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from wirelessfl.learning.cohort.stacked.layer import Weights, add_to, squared_norm
+from wirelessfl.learning.cohort.in_place import add_to
+from wirelessfl.learning.cohort.stacked.layer import Weights, squared_norm
 
 Pair = tuple[int, int]
 aten = torch.ops.aten
