@@ -111,6 +111,33 @@ def test_one_clipped_gradient_step_over_the_air_keeps_what_the_theorem_promises(
 
 
 @pytest.mark.parametrize(
+    ("change", "least"),
+    [
+        ({}, 1.5 * (1 - 1e-6)),
+        ({"training__batch_size": 5}, 1.0),
+        ({"privacy__adjacency": "replace"}, 1.5 * (1 - 1e-6)),
+        ({"privacy__unit": "client"}, 0.8),
+    ],
+)
+def test_exact_calibration_counts_the_share_of_one_sample_in_a_gradient_step(
+    change: dict[str, Any], least: float
+) -> None:
+    """Neither more noise than the accounted sensitivity asks for, nor less: jamming, or a lower gain."""
+    for uplink in (
+        {"uplink__jammer": {"epsilon": 1.5, "calibration": "exact"}},
+        {"uplink__power_control": {"policy": "lower_gain", "epsilon": 1.5, "calibration": "exact"}},
+    ):
+        _, rounds, _ = run(small(**{**GRADIENT_STEP, **change, **uplink}))
+        assert least <= rounds[-1].values["epsilon_accounted"] <= 1.5 * (1 + 1e-9)
+
+
+def test_exact_calibration_of_a_gradient_step_covers_imperfect_channel_knowledge() -> None:
+    control = {"policy": "lower_gain", "epsilon": 1.5, "calibration": "exact"}
+    _, rounds, _ = run(small(**GRADIENT_STEP, uplink__power_control=control, channel__csi={"error_std": 0.2}))
+    assert 0.8 <= rounds[-1].values["epsilon_accounted"] <= 1.5 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
     "change",
     [{"uplink__clip": 0.6}, {"training__steps": 2}, {"training__optimizer": {"name": "adam", "lr": 0.5}}],
 )

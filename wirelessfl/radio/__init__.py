@@ -4,7 +4,7 @@ Arrays (n,) run over the clients active in a round. Nothing here knows a clock, 
 """
 
 from wirelessfl.radio.access import MultipleAccess, Ofdma, Tdma
-from wirelessfl.radio.agreement import Calibration, ExactCalibration, Jamming, TheoremCalibration
+from wirelessfl.radio.agreement import Calibration, ExactCalibration, ExactStepCalibration, Jamming, TheoremCalibration
 from wirelessfl.radio.budget import zcdp_budget
 from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.radio.correlation import clarke_fading, clarke_gains, gauss_markov, jakes_correlation
@@ -76,6 +76,7 @@ __all__ = [
     "Cotaf",
     "CrossLayer",
     "ExactCalibration",
+    "ExactStepCalibration",
     "FadingModel",
     "FixedRate",
     "FullPower",

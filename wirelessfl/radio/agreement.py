@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+import numpy as np
+
 from wirelessfl.radio.jamming import (
     JammerNoise,
     jammer_gain_for_noise,
@@ -72,6 +74,41 @@ class ExactCalibration:
         """The α_u at which nobody arrives above noise · μ*/(reach √M)."""
         limit = received_noise_std * self.gdp_mu / (self.reach * math.sqrt(self.rounds))
         return server_gain_for_received_limit(links, limit)
+
+
+@dataclass(frozen=True)
+class ExactStepCalibration:
+    """Where an update is one step of per-sample-clipped gradients: exact composition at the share of one sample.
+
+    The theorem's sensitivity holds here, so that this differs from `TheoremCalibration` by its conversion alone (and,
+    with batches smaller than n_i or imperfect channel knowledge, by what the theorem leaves out).
+
+    Attributes:
+        rounds: M.
+        gdp_mu: μ*, the budget of the whole run.
+        reach: 1 for a sample left out, 2 for one that is replaced.
+        total_samples: |D|.
+        batch_size: samples in the mean of a step, at most.
+    """
+
+    rounds: int
+    gdp_mu: float
+    reach: float
+    total_samples: int
+    batch_size: int
+
+    def required_noise_std(self, policy: PowerControl, plan: TransmitPlan, links: Links) -> float:
+        """σ_m = X √M/μ*, X = reach · max_i |h_i/ĥ_i| p_i/min(n_i, batch); a back-off earns no credit."""
+        return self._required(links)
+
+    def server_gain(self, received_noise_std: float, links: Links) -> float:
+        """α_u = noise/σ_m: in units of y/α_u the share of a sample does not depend on α_u."""
+        return server_gain_for_noise(self._required(links), received_noise_std)
+
+    def _required(self, links: Links) -> float:
+        in_step = np.minimum(links.weight * self.total_samples, self.batch_size)
+        shares = np.abs(links.channel) / np.abs(links.estimate) * links.weight / in_step
+        return required_noise_std_exact(self.reach * float(shares.max(initial=0.0)), self.rounds, self.gdp_mu)
 
 
 @dataclass(frozen=True)

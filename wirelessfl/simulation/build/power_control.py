@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, assert_never
 
 from wirelessfl.privacy import Statement, gaussian_mu
@@ -10,6 +11,7 @@ from wirelessfl.radio import (
     Cotaf,
     CrossLayer,
     ExactCalibration,
+    ExactStepCalibration,
     FullPower,
     LowerGain,
     MinimumMse,
@@ -76,6 +78,21 @@ def _server_gain(scenario: Scenario, control: config.CrossLayer, registry: Regis
     )
 
 
+def gradient_step(scenario: Scenario, clip: float) -> int | None:
+    """The batch size of one step of per-sample-clipped gradients with τ = η·clip; None for any other training.
+
+    The optimizer starts anew in every round, so that the momentum of plain SGD has no part in a single step; noise
+    that a client adds and the clip of its update, which only contracts, take nothing away from the bound.
+    """
+    training = scenario.training
+    mechanism, optimizer = training.privacy, training.optimizer
+    per_sample = isinstance(mechanism, config.GaussianNoise) and isinstance(mechanism.clipping, config.FlatClip)
+    one_step = training.steps == 1 and isinstance(optimizer, config.Sgd) and training.lr_schedule is None
+    if not (per_sample and one_step and isinstance(mechanism, config.GaussianNoise) and mechanism.clip is not None):
+        return None
+    return training.batch_size if math.isclose(clip, optimizer.lr * mechanism.clip, rel_tol=1e-9) else None
+
+
 def build_calibration(
     calibration: Literal["theorem", "exact"],
     epsilon: float,
@@ -87,5 +104,10 @@ def build_calibration(
     delta, rounds = scenario.privacy.delta, scenario.rounds
     if calibration == "theorem":
         return TheoremCalibration(required_noise_std_theorem(epsilon, delta, rounds, registry.total_samples))
-    reach = 2.0 if statement.exchange else 1.0
-    return ExactCalibration(rounds, float(gaussian_mu(epsilon, delta)), reach)
+    mu = float(gaussian_mu(epsilon, delta))
+    clip = scenario.uplink.clip
+    batch_size = gradient_step(scenario, clip) if statement.unit == "sample" and clip is not None else None
+    if batch_size is not None:
+        reach = 2.0 if statement.adjacency == "replace" else 1.0
+        return ExactStepCalibration(rounds, mu, reach, registry.total_samples, batch_size)
+    return ExactCalibration(rounds, mu, 2.0 if statement.exchange else 1.0)

@@ -30,6 +30,7 @@ from wirelessfl.simulation.build.power_control import (
     CHANNEL_NOISE_STD,
     build_calibration,
     build_power_control,
+    gradient_step,
     own_threshold,
 )
 from wirelessfl.simulation.build.secure_aggregation import build_secure_uplink
@@ -106,7 +107,7 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 num_symbols=num_symbols(dimension, uplink.iq_packing),
                 joules_per_unit=joules_per_unit(scenario),
                 jammer_failure=scenario.faults.jammer_failure,
-                gradient_step=_gradient_step(scenario, uplink.clip),
+                gradient_step=gradient_step(scenario, uplink.clip),
                 theorem=uplink.power_control.theorem,
             )
             if isinstance(scenario.topology, config.SingleCell):
@@ -119,21 +120,6 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             return build_secure_uplink(scenario, uplink, network, dimension)
         case _:
             assert_never(uplink)
-
-
-def _gradient_step(scenario: Scenario, clip: float) -> int | None:
-    """The batch size of one step of per-sample-clipped gradients with τ = η·clip; None for any other training.
-
-    The optimizer starts anew in every round, so that the momentum of plain SGD has no part in a single step; noise
-    that a client adds and the clip of its update, which only contracts, take nothing away from the bound.
-    """
-    training = scenario.training
-    mechanism, optimizer = training.privacy, training.optimizer
-    per_sample = isinstance(mechanism, config.GaussianNoise) and isinstance(mechanism.clipping, config.FlatClip)
-    one_step = training.steps == 1 and isinstance(optimizer, config.Sgd) and training.lr_schedule is None
-    if not (per_sample and one_step and isinstance(mechanism, config.GaussianNoise) and mechanism.clip is not None):
-        return None
-    return training.batch_size if math.isclose(clip, optimizer.lr * mechanism.clip, rel_tol=1e-9) else None
 
 
 def build_jamming(
