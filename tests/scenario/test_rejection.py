@@ -25,7 +25,7 @@ FADINGS = " | ".join(tag or "package.module:Name" for tag in Family("model", "ra
 BAD = {
     # unknown keys
     "rouds: 3": "f.yaml:2: rouds: found an unknown key (with the value 3); allowed: name, seed, rounds, data, model, "
-    "clients, training, topology, channel, uplink, timing, faults, privacy, evaluate, trace, stop, compute; did you mean rounds?",
+    "clients, training, aggregation, topology, channel, uplink, timing, faults, privacy, evaluate, trace, stop, compute; did you mean rounds?",
     "snr_db: 3": "did you mean uplink.snr_db?",
     "uplink: {jamer: null}": "f.yaml:2: uplink.jamer: found an unknown key (with the value null); allowed: kind, snr_db,"
     " tx_power_dbm, iq_packing, clip, power_control, jammer; did you mean jammer?",

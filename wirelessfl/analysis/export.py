@@ -130,10 +130,14 @@ def _bars_and_instants(events: xr.Dataset) -> Iterator[dict[str, Any]]:
 
 
 def _ended_by(kind: EventKind, node: int, going_on: _Begun) -> list[tuple[EventKind, int]]:
-    """What an event brings to its end: a client's own training, the broadcast for all, everybody's slot."""
+    """What an event brings to its end: a client's own training or upload, the broadcast for all, everybody's slot."""
     match kind:
-        case EventKind.COMPUTE_END | EventKind.CRASH | EventKind.LATE:
+        case EventKind.COMPUTE_END | EventKind.CRASH:
             ended = [(EventKind.COMPUTE_START, node)]
+        case EventKind.ARRIVE | EventKind.DEEP_FADE:
+            ended = [(EventKind.TRANSMIT, node)]
+        case EventKind.LATE:
+            ended = [(EventKind.COMPUTE_START, node), (EventKind.TRANSMIT, node)]
         case EventKind.COMPUTE_START:
             ended = [(EventKind.BROADCAST, SERVER_NODE)]
         case EventKind.SUPERPOSE:

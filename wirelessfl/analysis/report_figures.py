@@ -35,6 +35,7 @@ _STATUS_COLOURS = {
     Status.BATTERY_EMPTY: "#6ABBE8",
     Status.ABORTED: "#8C6D31",
     Status.LOST: "#8A5CB8",
+    Status.UNDERWAY: "#BFD9EA",
 }
 """Of the heat map, an image: the same by day and by night, so none of the page's own."""
 _BAR_COLOURS = {"broadcast": GREEN, "compute": BLUE, "transmit": ORANGE, "jam": VERMILION}

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from wirelessfl.scenario.aggregation import (
+    Aggregation,
+    Asynchronous,
+    ConstantStaleness,
+    HingeStaleness,
+    PolynomialStaleness,
+    Staleness,
+    Synchronous,
+)
 from wirelessfl.scenario.bookkeeping import Compute, Evaluate, Stop, Trace
 from wirelessfl.scenario.channel import (
     Channel,
@@ -130,7 +139,9 @@ __all__ = [
     "Adam",
     "AdaptiveRate",
     "Adult",
+    "Aggregation",
     "Algorithm",
+    "Asynchronous",
     "Availability",
     "BernoulliAvailability",
     "Channel",
@@ -142,6 +153,7 @@ __all__ = [
     "CnnCifar10",
     "CnnMnist",
     "Compute",
+    "ConstantStaleness",
     "Correlation",
     "Cotaf",
     "CrossLayer",
@@ -178,6 +190,7 @@ __all__ = [
     "GradientNoise",
     "HexagonalPlacement",
     "Hierarchical",
+    "HingeStaleness",
     "Ideal",
     "IidPartition",
     "IndependentFading",
@@ -203,6 +216,7 @@ __all__ = [
     "PathLoss",
     "PerLayerClip",
     "Placement",
+    "PolynomialStaleness",
     "PowerControl",
     "PrivacyForFree",
     "PrivacyStatement",
@@ -224,8 +238,10 @@ __all__ = [
     "SingleCell",
     "SizesPartition",
     "StageDropout",
+    "Staleness",
     "Stop",
     "Sync",
+    "Synchronous",
     "Synthetic",
     "Tanh",
     "TemperedSigmoid",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from wirelessfl.scenario.asynchronous_consistency import find_asynchronous_contradictions
 from wirelessfl.scenario.channel import IndependentFading, RayleighFading, RecordedFading, RicianFading
 from wirelessfl.scenario.faults import RecordedAvailability
 from wirelessfl.scenario.geography import GivenPlacement, NoPathLoss
@@ -27,6 +28,7 @@ def find_radio_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     yield from _power_control(scenario)
     yield from _faults(scenario)
     yield from _topology(scenario)
+    yield from find_asynchronous_contradictions(scenario)
 
 
 def _fading(scenario: Scenario) -> Iterator[Contradiction]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 from pydantic.json_schema import GenerateJsonSchema
 
+from wirelessfl.scenario.aggregation import Aggregation, Synchronous
 from wirelessfl.scenario.base import Count, Says, Section, Steps, contradictions, key
 from wirelessfl.scenario.bookkeeping import Compute, Evaluate, Stop, Trace
 from wirelessfl.scenario.channel import Channel
@@ -38,6 +39,7 @@ class Scenario(Section):
     model: Model = key(Mlp(), "The model that is trained.")
     clients: Clients = key(Clients(), "The registered clients.")
     training: Training = key(Training(), "Local training and aggregation.")
+    aggregation: Aggregation = key(Synchronous(), "When the server steps the model.")
     topology: Topology = key(SingleCell(), "Base stations, and what is behind them.")
     channel: Channel = key(Channel(), "The radio channel.")
     uplink: Uplink = key(OverTheAir(), "How updates reach the server.")

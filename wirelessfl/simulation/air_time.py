@@ -28,7 +28,11 @@ class AirTime:
         try:
             yield medium.env.timeout(duration_ticks)
         finally:
-            self._rows.append((label, position, begin, medium.now))
+            self.note(position, begin, medium.now, label)
+
+    def note(self, position: int, begin: int, end: int, label: int = 0) -> None:
+        """A client was on the air from ``begin`` to ``end``, in ticks."""
+        self._rows.append((label, position, begin, end))
 
     def by_client(self, count: int, label: int | None = None) -> NDArray[np.float64]:
         """(count,) seconds on the air of each client, under one label or under all."""

@@ -16,6 +16,7 @@ from wirelessfl.simulation.messages import Crashed, Faded, Ready, SlotGrant
 from wirelessfl.trace import EventKind
 
 if TYPE_CHECKING:
+    from wirelessfl.simulation.errands import Errand
     from wirelessfl.simulation.uplinks.digital_links import Link
     from wirelessfl.simulation.uplinks.secure_aggregation.post import Post
     from wirelessfl.simulation.uplinks.secure_aggregation.run import ProtocolRun
@@ -114,6 +115,24 @@ def digital_client(medium: Medium, job: Job, link: Link, bits: int, air_time: Ai
     else:
         medium.note(EventKind.DEEP_FADE, job.node)
         medium.send(Faded(job.position))
+
+
+def asynchronous_client(medium: Medium, errand: Errand, since: int) -> Process:
+    """Train and upload at the client's own pace; it signs with its number, for rounds come and go meanwhile.
+
+    Args:
+        medium: carries what the client says.
+        errand: what it is about.
+        since: ticks up to which everything has happened already.
+    """
+    # All timers are set at once, so that who sets out first comes first at one instant, also in a resumed run.
+    ahead = [
+        (medium.env.timeout(time - medium.now), kind, bits) for time, kind, bits in errand.agenda() if time > since
+    ]
+    for timer, kind, bits in ahead:
+        yield timer
+        medium.note(kind, errand.client, bits)
+    medium.send(errand.news)
 
 
 def protocol_client(medium: Medium, job: Job, post: Post, party: ProtocolRun) -> Process:

@@ -16,7 +16,7 @@ class Ready:
     """A client has trained and asks for the uplink; a control message without payload."""
 
     position: int
-    """Place of the client among those selected in this round."""
+    """Place of the client among those selected in this round; its number where clients work across rounds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ import simpy
 
 from wirelessfl.privacy import BareRelease, Ledger
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.clock import seconds
+from wirelessfl.simulation.clock import after_all_else, seconds, ticks
+from wirelessfl.simulation.errands import Errands
 from wirelessfl.simulation.faults import Faults
 from wirelessfl.simulation.learner import Training
 from wirelessfl.simulation.medium import Medium
@@ -29,7 +30,10 @@ Process = Generator[simpy.Event, Any, None]
 
 @dataclass(frozen=True)
 class Deployment:
-    """Everything a server works with, fixed before the run; built from a scenario by ``build``."""
+    """Everything a server works with, fixed before the run; built from a scenario by ``build``.
+
+    ``errands`` is the work in flight of asynchronous aggregation, empty with rounds.
+    """
 
     network: Network
     selection: Selection
@@ -38,6 +42,7 @@ class Deployment:
     faults: Faults
     learner: Training
     uplink: Uplink
+    errands: Errands = field(default_factory=Errands)
     memories: Mapping[str, Memory] = field(default_factory=dict)
 
 
@@ -91,7 +96,9 @@ class ParameterServer:
             weight = self._parts.network.registry.weight(this.clients[collected.heard])
             this.values["train_loss"] = float(np.average(this.train_loss[collected.heard], weights=weight))
             self._parts.learner.update(self._state, collected.aggregate, this.index)
+            self._state.model_version += 1
             self._medium.note(EventKind.AGGREGATE, SERVER_NODE)
+        this.values["model_version"] = self._state.model_version
         this.values["participants"] = len(collected.heard)
         this.values["airtime"] = collected.airtime
         this.values.setdefault("energy", 0.0)
@@ -101,17 +108,21 @@ class ParameterServer:
         """The server goes down with what it has received: the model stays, and privacy is spent all the same."""
         this.status[collected.heard] = Status.LOST
         self._medium.note(EventKind.SERVER_RESTART, SERVER_NODE)
-        yield self._medium.occupy(self._parts.faults.downtime_s)
+        # After all that clients do at the instant of its return, so that nothing of that instant is still to come.
+        yield after_all_else(self._medium.env, ticks(self._parts.faults.downtime_s))
         return replace(collected, heard=collected.heard[:0], aggregate=None)
 
     def _call_the_roll(self, this: Round) -> None:
         """Who of the selected can take part at all."""
-        faults, streams = self._parts.faults, self._parts.network.streams
-        reachable = faults.availability.available(this.clients, this.index, streams)
+        faults, streams, errands = self._parts.faults, self._parts.network.streams, self._parts.errands
+        if len(errands):
+            this.status[errands.at_work(this.clients)] = Status.UNDERWAY
+        asked = this.with_status(Status.PARTICIPATED)
+        clients = this.clients[asked]
+        reachable = faults.availability.available(clients, this.index, streams)
         if faults.battery_j is not None:
-            empty = self._state.battery_used_j[this.clients] >= faults.battery_j
-            this.status[empty] = Status.BATTERY_EMPTY
-        this.status[~reachable] = Status.UNAVAILABLE
+            this.status[asked[self._state.battery_used_j[clients] >= faults.battery_j]] = Status.BATTERY_EMPTY
+        this.status[asked[~reachable]] = Status.UNAVAILABLE
         self._note(this, Status.UNAVAILABLE, EventKind.UNAVAILABLE)
         self._note(this, Status.BATTERY_EMPTY, EventKind.BATTERY_EMPTY)
 

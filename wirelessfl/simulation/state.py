@@ -19,6 +19,7 @@ class SimulationState:
         parameters: (d,) float32, the global model.
         server_memory: what the aggregation rule keeps beside the model, by name.
         round_index: rounds finished.
+        model_version: steps that the global model has made; less where rounds went by without an update.
         ended: whether the last of them was the last of the run.
         clock: simulated time in ticks.
         wall_time: seconds of real time spent so far.
@@ -35,6 +36,7 @@ class SimulationState:
     parameters: NDArray[np.float32]
     server_memory: dict[str, NDArray[Any]] = field(default_factory=dict)
     round_index: int = 0
+    model_version: int = 0
     ended: bool = False
     clock: int = 0
     wall_time: float = 0.0

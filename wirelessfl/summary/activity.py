@@ -84,8 +84,9 @@ class Mark:
 def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
     """What all nodes did, in whole rounds, and what went wrong.
 
-    The end of a slot (``superpose``) and of the round (``evaluate``) end everything that is still going on; the start
-    of local training ends the broadcast.
+    The end of a slot (``superpose``) ends everything that is still going on; the end of a round (``evaluate``) ends
+    all waiting, but not what clients of an asynchronous run are at; the start of local training ends the broadcast.
+    What is still going on at the end of the events is shown up to there.
 
     Args:
         events: the events of some rounds, in their order.
@@ -104,8 +105,9 @@ def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
     for time, node, code in zip(*columns, strict=True):
         kind = EventKind(code)
         if kind in (EventKind.SUPERPOSE, EventKind.EVALUATE):
-            for each in list(going_on):
-                stop(each, time)
+            for each, (doing, _) in list(going_on.items()):
+                if kind == EventKind.SUPERPOSE or doing not in ("trains", "sends"):
+                    stop(each, time)
         if kind == EventKind.COMPUTE_START:
             stop(SERVER_NODE, time)
         if kind in _NEXT:
@@ -115,4 +117,6 @@ def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
                 going_on[node] = (doing, time)
         if kind in MARKED:
             marks.append(Mark(node, kind, time))
+    for node in list(going_on):
+        stop(node, time)
     return stretches, marks

@@ -19,7 +19,8 @@ WIDTH_IN = 7.2
 MOST_CLIENTS = 200
 """Distinct clients above which the overview shows slots instead of clients."""
 ZOOM_ROUNDS, ZOOM_CLIENTS = 3, 40
-"""Rounds and clients whose every step is shown."""
+"""Rounds and clients whose every step is shown; where rounds are single steps of an asynchronous run, as many rounds
+as bring back as many clients."""
 
 # Okabe and Ito's palette: told apart by colour-blind readers and in grey print.
 STATUS_COLOURS = {
@@ -33,6 +34,7 @@ STATUS_COLOURS = {
     Status.BATTERY_EMPTY: "#000000",
     Status.ABORTED: "#7F7F7F",
     Status.LOST: "#0072B2",
+    Status.UNDERWAY: "#DCE9F2",
 }
 DOING_COLOURS: dict[Doing, str] = {
     "broadcasts": "#7F7F7F",
@@ -68,7 +70,7 @@ def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    first = trace["round"].to_numpy()[:ZOOM_ROUNDS]
+    first = trace["round"].to_numpy()[: _zoom_rounds(trace)]
     zoom = events.isel(event=np.isin(events["round"].to_numpy(), first))
     rows = _zoom_rows(zoom)
     heights = [2.2, 0.6 + 0.11 * len(rows)] if rows else [2.2]
@@ -120,6 +122,14 @@ def _status_cells(trace: xr.Dataset) -> tuple[NDArray[np.uint8], str]:
     rounds, slots = np.nonzero(ids >= 0)
     cells[rounds, np.searchsorted(clients, ids[rounds, slots])] = status[rounds, slots]
     return cells, "client" if np.array_equal(clients, np.arange(len(clients))) else "client (rank)"
+
+
+def _zoom_rounds(trace: xr.Dataset) -> int:
+    """How many rounds bring back as many clients as ``ZOOM_ROUNDS`` rounds in which all come back."""
+    status = trace["status"].to_numpy()
+    active = np.count_nonzero(status != Status.EMPTY_SLOT, axis=1)
+    back = np.cumsum(active - np.count_nonzero(status == Status.UNDERWAY, axis=1))
+    return max(ZOOM_ROUNDS, int(np.searchsorted(back, np.cumsum(active)[:ZOOM_ROUNDS].max(initial=0))) + 1)
 
 
 def _zoom_rows(events: xr.Dataset) -> dict[int, int]:

@@ -42,6 +42,7 @@ class Status(IntEnum):
     BATTERY_EMPTY = 7
     ABORTED = 8
     LOST = 9
+    UNDERWAY = 10
 
 
 class EventKind(IntEnum):
@@ -204,6 +205,7 @@ ROOT = Group(
         _per_round("test_loss", "nat", "mean loss of the global model on the test set"),
         _per_round("train_loss", "nat", "weighted mean local training loss of the participants"),
         Variable("participants", _ROUND, "i8", "1", "clients whose update was received", required=True),
+        Variable("model_version", _ROUND, "i8", "1", "steps that the global model has made at the round's end"),
         _per_round("server_gain", "normalised", "power-control factor of the server α_u", f"{_PAPER}, section III"),
         _per_round("channel_noise_std", "normalised", "receiver noise σ_c per real symbol", f"{_PAPER}, section II"),
         _per_round(
@@ -249,6 +251,7 @@ ROOT = Group(
         _per_slot("clip_norm", "1", "norm that per-sample gradients were clipped to, mean over the local steps"),
         _per_slot("clipped_share", "1", "share of per-sample gradients that were clipped, mean over the local steps"),
         _per_slot("noise_multiplier", "1", "noise std over clip_norm, mean over the local steps"),
+        _per_slot("staleness", "1", "steps of the global model since the client received its own, of updates heard"),
         _per_slot("compute_time", "s", "simulated time of local training"),
         _per_slot("compute_energy_j", "J", "energy of local training, as far as it came; NaN where not counted"),
         Variable("status", _SLOT, "u1", "1", "what became of the client", flags=Status, required=True),

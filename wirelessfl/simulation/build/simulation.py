@@ -8,6 +8,7 @@ from typing import assert_never
 from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, Population
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
 from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.build.asynchronous import build_asynchronous
 from wirelessfl.simulation.build.faults import build_faults
 from wirelessfl.simulation.build.learning import (
     as_schedule,
@@ -21,12 +22,13 @@ from wirelessfl.simulation.build.mechanism import build_central_noise, build_loc
 from wirelessfl.simulation.build.network import Pace, build_network
 from wirelessfl.simulation.build.radio import airtime, build_uplink, power_budget
 from wirelessfl.simulation.build.shortfall import check_jammer_power
+from wirelessfl.simulation.errands import Errands
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.network import Registry
 from wirelessfl.simulation.plan import Resources
 from wirelessfl.simulation.propagation import memories_among
 from wirelessfl.simulation.run import Simulation, StopRules
-from wirelessfl.simulation.selection import SelectAll, Selection, SelectPoisson, SelectUniform
+from wirelessfl.simulation.selection import KeepAtWork, SelectAll, Selection, SelectPoisson, SelectUniform
 from wirelessfl.simulation.server import Deployment
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.timing import Timing, WaitFor
@@ -80,7 +82,11 @@ def build_simulation(
     jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
     if jammer is not None and isinstance(uplink, OverTheAir):
         check_jammer_power(jammer, uplink, selection)
-    faults = build_faults(scenario)
+    faults, errands = build_faults(scenario), Errands()
+    if isinstance(scenario.aggregation, config.Asynchronous):
+        uplink = build_asynchronous(scenario.aggregation, uplink, errands)
+        assert isinstance(selection, SelectAll | SelectUniform), "the scenario was checked"
+        selection = KeepAtWork(selection, errands)
     deployment = Deployment(
         network=network,
         selection=selection,
@@ -89,7 +95,11 @@ def build_simulation(
         faults=faults,
         learner=learner,
         uplink=uplink,
-        memories={**network.memories(), **memories_among(availability=faults.availability, power_control=uplink)},
+        errands=errands,
+        memories={
+            **network.memories(),
+            **memories_among(availability=faults.availability, power_control=uplink, errands=errands),
+        },
     )
     for name, memory in deployment.memories.items():
         if name in state.memories:

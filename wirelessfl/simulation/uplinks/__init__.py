@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wirelessfl.simulation.uplinks.asynchronous import Asynchronous
 from wirelessfl.simulation.uplinks.base import Collected, Uplink
 from wirelessfl.simulation.uplinks.digital import DigitalUplink
 from wirelessfl.simulation.uplinks.digital_links import DigitalLinks
@@ -13,6 +14,7 @@ from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.simulation.uplinks.trusted import TrustedServer
 
 __all__ = [
+    "Asynchronous",
     "Collected",
     "DigitalLinks",
     "DigitalUplink",

@@ -20,7 +20,7 @@ from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.timing import BITS_PER_PARAMETER
 from wirelessfl.simulation.uplinks.base import Collected
-from wirelessfl.simulation.uplinks.digital_links import DigitalLinks
+from wirelessfl.simulation.uplinks.digital_links import DigitalLinks, Link
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import EventKind, Status
 
@@ -90,12 +90,20 @@ class DigitalUplink:
         for block in cell.train(this, heard):
             positions = heard[block.positions]
             this.note_training(positions, block)
-            total.add(self._decoded(cell, this, positions, block), weight[block.positions].astype(np.complex128))
+            total.add(self.decoded(cell, this, positions, block), weight[block.positions].astype(np.complex128))
         mean: NDArray[np.float64] = np.asarray(total.received(), dtype=np.float64) / weight.sum()
         return mean
 
-    def _decoded(self, cell: Cell, this: Round, positions: NDArray[np.int64], block: CohortBlock) -> Any:
-        """(k, d) the updates as they come out of the links."""
+    def offer(self, this: Round, positions: NDArray[np.int64], share: float) -> list[Link]:
+        """The links of clients that set out now, each with a share of the band; written to the round."""
+        return self.links.draw(this, positions, share)
+
+    def note_energy(self, this: Round, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Write what (n,) seconds on the air cost the clients of a round; returns (n,) joules."""
+        return self.links.note_energy(this, airtime)
+
+    def decoded(self, cell: Cell, this: Round, positions: NDArray[np.int64], block: CohortBlock) -> Any:
+        """(k, d) the updates of a block of clients as they come out of the links."""
         if self.quantiser is None:
             return block.updates
         streams = cell.network.streams

@@ -52,13 +52,19 @@ class DigitalLinks:
     transmit_watts: float
     fade_threshold: float = 0.0
 
-    def draw(self, this: Round, positions: NDArray[np.int64]) -> list[Link]:
-        """The links in this round of the clients at ``positions``, who share the band; written to the round."""
+    def draw(self, this: Round, positions: NDArray[np.int64], share: float | None = None) -> list[Link]:
+        """The links in this round of the clients at ``positions``; written to the round.
+
+        Args:
+            this: the round.
+            positions: (n,) who is going to send.
+            share: the part B_i/B of the band that each has; by default they divide it among themselves.
+        """
         if not len(positions):
             return []
         links = self.network.links(this.clients[positions], this.moment)
         this.note_links(positions, links)
-        one_bit = self._one_bit(links, 1.0 / len(positions))
+        one_bit = self._one_bit(links, 1.0 / len(positions) if share is None else share)
         silent = links.in_deep_fade(self.fade_threshold)
         sends, delivers = (one_bit.attempts > 0) & ~silent, one_bit.delivered & ~silent
         airtime = np.where(one_bit.attempts > 0, one_bit.airtime, self._longest_bit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,11 @@ from numpy.typing import NDArray
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import Superposition
+from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.network import Registry
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.timing import BITS_PER_PARAMETER
+from wirelessfl.simulation.uplinks.digital_links import Link
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 
 
@@ -48,3 +52,21 @@ class IdealUplink(SlotUplink):
             releases=(BareRelease(this.index, clients),),
             battery_drain_j=np.zeros(len(clients)),
         )
+
+    @property
+    def payload_bits(self) -> int:
+        """Size of an update."""
+        return BITS_PER_PARAMETER * self.dimension
+
+    def offer(self, this: Round, positions: NDArray[np.int64], share: float) -> list[Link]:
+        """Links on which an upload takes no time, for clients that do not send together."""
+        return [Link(0.0)] * len(positions)
+
+    def decoded(self, cell: Cell, this: Round, positions: NDArray[np.int64], block: CohortBlock) -> Any:
+        """(k, d) the updates of a block of clients, as they are."""
+        return block.updates
+
+    def note_energy(self, this: Round, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n,) joules of the clients of a round: nothing, as far as anybody knows."""
+        this.values["energy"] = math.nan
+        return np.zeros(len(airtime))

@@ -1,0 +1,137 @@
+"""Work in flight: what clients at work are about, whatever round the server has come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.simulation.messages import Crashed, Faded, Ready
+from wirelessfl.trace import EventKind, Status
+
+
+@dataclass(frozen=True)
+class Errand:
+    """A client's way from the model that it is sent to the update that it returns, settled when it sets out.
+
+    Times are in ticks.
+
+    Attributes:
+        client: the client's number.
+        round_index: the round in which it set out.
+        version: the global model that it trains, in steps since the beginning.
+        model_arrives: when it has the model.
+        training_ends: when training ends, by itself or by a crash.
+        ends: when its upload has arrived, or it shows that there will be none.
+        compute_s: seconds that the whole training takes.
+        bits: size of its upload.
+        sends: whether it sends anything.
+        outcome: what becomes of it.
+    """
+
+    client: int
+    round_index: int
+    version: int
+    model_arrives: int
+    training_ends: int
+    ends: int
+    compute_s: float
+    bits: int
+    sends: bool
+    outcome: int
+
+    def agenda(self) -> list[tuple[int, EventKind, float]]:
+        """What happens to the client, and when: ticks, event and size of a message."""
+        silence = float("nan")
+        crashed = self.outcome == Status.CRASHED
+        steps = [(self.model_arrives, EventKind.COMPUTE_START, silence)]
+        steps.append((self.training_ends, EventKind.CRASH if crashed else EventKind.COMPUTE_END, silence))
+        if self.sends:
+            steps.append((self.training_ends, EventKind.TRANSMIT, self.bits))
+        if self.outcome == Status.PARTICIPATED:
+            steps.append((self.ends, EventKind.ARRIVE, self.bits))
+        elif self.outcome == Status.DEEP_FADE:
+            steps.append((self.ends, EventKind.DEEP_FADE, silence))
+        return steps
+
+    @property
+    def news(self) -> Ready | Crashed | Faded:
+        """What the server hears of its end."""
+        match self.outcome:
+            case Status.CRASHED:
+                return Crashed(self.client)
+            case Status.DEEP_FADE:
+                return Faded(self.client)
+            case _:
+                return Ready(self.client)
+
+
+class Errands:
+    """All work in flight, and the models that it started from; what the checkpoint holds of it.
+
+    Attributes:
+        settled_until: ticks up to which time on the air, training and energy have been booked.
+    """
+
+    def __init__(self) -> None:
+        """Nobody is at work."""
+        self.settled_until = 0
+        self._by_client: dict[int, Errand] = {}
+        self._models: dict[int, NDArray[np.float32]] = {}
+
+    def __len__(self) -> int:
+        """How many clients are at work."""
+        return len(self._by_client)
+
+    @property
+    def clients(self) -> NDArray[np.int64]:
+        """(n,) the clients at work, ascending."""
+        return np.array(sorted(self._by_client), dtype=np.int64)
+
+    def in_order(self) -> list[Errand]:
+        """All errands in the order in which clients set out, of one round by their numbers.
+
+        What happens at one instant happens in this order, also in a run that was resumed.
+        """
+        return sorted(self._by_client.values(), key=lambda errand: (errand.round_index, errand.client))
+
+    def of(self, clients: NDArray[np.int64]) -> list[Errand]:
+        """The errands of some clients at work, in their order."""
+        return [self._by_client[client] for client in clients.tolist()]
+
+    def at_work(self, clients: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """(n,) which of some clients are at work."""
+        return np.array([client in self._by_client for client in clients.tolist()], dtype=np.bool_)
+
+    def model(self, version: int) -> NDArray[np.float32]:
+        """(d,) the global model after so many steps, for as long as somebody trains it."""
+        return self._models[version]
+
+    def set_out(self, errand: Errand, model: NDArray[np.float32]) -> None:
+        """A client sets out from a model (d,)."""
+        self._by_client[errand.client] = errand
+        self._models[errand.version] = model
+
+    def finish(self, clients: NDArray[np.int64]) -> None:
+        """Some clients are back; models that nobody trains any more are forgotten."""
+        for client in clients.tolist():
+            del self._by_client[client]
+        used = {errand.version for errand in self._by_client.values()}
+        self._models = {version: model for version, model in self._models.items() if version in used}
+
+    def state(self) -> dict[str, Any]:
+        """All of it, as arrays, numbers and mappings."""
+        return {
+            "settled_until": self.settled_until,
+            "errands": {str(client): asdict(errand) for client, errand in self._by_client.items()},
+            "models": {str(version): model for version, model in self._models.items()},
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.settled_until = state["settled_until"]
+        self._by_client = {int(client): Errand(**errand) for client, errand in state["errands"].items()}
+        self._models = {int(version): model for version, model in state["models"].items()}
