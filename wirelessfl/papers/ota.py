@@ -53,7 +53,19 @@ OTA = Paper(
     name="ota-cross-layer-dp",
     title="Providing Differential Privacy for Federated Learning Over Wireless: A Cross-layer Framework",
     reference="Mao, Yin, Yener, Liu, 2024",
-    studies=(PaperStudy(ALONE, "four algorithms on receiver noise alone (Fig. 2-5)", words=WORDS),),
+    studies=(
+        PaperStudy(ALONE, "four algorithms on receiver noise alone (Fig. 2-5)", words=WORDS),
+        PaperStudy(
+            "twenty-epochs",
+            "the same with the paper's 20 local epochs, on fewer samples",
+            words=WORDS,
+            sizes=("small",),
+        ),
+        PaperStudy("with-jammer", "three algorithms with the jammer, margin 7 (Fig. 6-8)", words=WORDS),
+        PaperStudy("iid-synthetic", "FedAvg on iid data at (0.15, 0.01) (Fig. 9-10)", words=WORDS),
+        PaperStudy("equal-epsilon", "noise for the sensitivity of whole updates", words=WORDS),
+        PaperStudy("gradient-step", "one step of clipped gradients: the theorem, and exact calibration", words=WORDS),
+    ),
     claims=(
         Claim(
             "Upcycled-FL is more accurate than FedProx.",
