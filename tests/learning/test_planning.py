@@ -40,3 +40,12 @@ def test_every_thread_has_work_and_no_chunk_exceeds_the_cohort() -> None:
     assert automatic_chunk(model, TRAINING, 3, threads=8) == 1
     assert automatic_chunk(model, TRAINING, 10**6) == 256
     assert automatic_chunk(model, TRAINING, 1000, device="cuda") == 1000
+
+
+def test_threads_get_equally_many_blocks_of_equal_size() -> None:
+    model = FlatModel(lambda: mlp((784,), 10, hidden=(196,)), (784,), 10)
+    assert automatic_chunk(model, TRAINING, 10_000) == 16  # as many as fit
+    assert automatic_chunk(model, TRAINING, 50, threads=2) == 13  # four blocks rather than 16 + 16 + 16 + 2
+    for clients in range(1, 200):
+        blocks = -(-clients // automatic_chunk(model, TRAINING, clients, threads=2))
+        assert blocks % 2 == 0 or clients == 1 or blocks == clients

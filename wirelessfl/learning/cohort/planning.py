@@ -18,7 +18,7 @@ _MOST_ON_CPU = 256
 def automatic_chunk(
     model: FlatModel, training: LocalTraining, clients: int, device: str = "cpu", threads: int = 1
 ) -> int:
-    """A good ``ExecutionPlan.chunk``: as many clients as fit a budget of memory, with work for every thread.
+    """A good ``ExecutionPlan.chunk``: as many clients as fit a budget of memory, and equal work for every thread.
 
     It depends on its arguments alone, not on the machine, so that equal scenarios run under equal plans.
 
@@ -32,8 +32,11 @@ def automatic_chunk(
     floats = 3 * model.dimension + training.batch_size * _floats_per_sample(model)
     on_cpu = torch.device(device).type == "cpu"
     fits = (_CPU_BYTES if on_cpu else _CUDA_BYTES) // (4 * floats)
-    share = -(-clients // threads) if on_cpu else clients
-    return max(1, min(fits, share, _MOST_ON_CPU if on_cpu else clients))
+    largest = max(1, min(fits, _MOST_ON_CPU) if on_cpu else fits)
+    # Every thread computes equally many blocks, of equal sizes: the round ends with the last of them.
+    turns = -(-clients // (largest * threads)) if on_cpu else -(-clients // largest)
+    blocks = max(1, turns * threads if on_cpu else turns)
+    return max(1, -(-clients // blocks))
 
 
 def _floats_per_sample(model: FlatModel) -> int:

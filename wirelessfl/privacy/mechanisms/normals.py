@@ -8,6 +8,7 @@ and its stream cannot be told from a random one), vectorised Box-Muller turns th
 from __future__ import annotations
 
 import math
+import threading
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from wirelessfl.streams import Streams
 
 _AT_ONCE = 2**16  # numbers per vectorised pass: scratch stays in the cache
 _ALIGNED = 32  # so that both halves of a tile begin on a cache line
+_KEPT_TILES = 4
 _SMALLEST = torch.tensor(2.0**-32)
 
 
@@ -54,12 +56,10 @@ def add_normal(
     width = -(-dimension // (tiles * _ALIGNED)) * _ALIGNED
     height = max(1, min(len(out), _AT_ONCE // width))
     key = _key(streams, purpose, round_index)
-    tile = _Tile(height, width)
     scale = std.to(out.dtype)[:, None]
     for top in range(0, len(out), height):
         rows = [_keystream(key, client, step) for client in clients[top : top + height].tolist()]
-        if len(rows) < height:
-            tile = _Tile(len(rows), width)
+        tile = _TILES.of(len(rows), width)
         for left in range(0, dimension, width):
             tile.add_to(out[top : top + height, left : left + width], scale[top : top + height], rows)
     return out
@@ -96,20 +96,38 @@ class _Tile:
         """Add normals, ``scale`` (rows, 1) times, to ``out`` (rows, at most width); one stream a row."""
         for stream, words in zip(rows, self._words, strict=True):
             stream.update_into(self._zeros, words)
-        cosine, sine = self.box_muller(self._radius_bits, self._angle_bits)
-        first, second = out[:, : self._half], out[:, self._half :]
-        first.addcmul_(cosine[:, : first.shape[1]].to(out.dtype), scale)
-        second.addcmul_(sine[:, : second.shape[1]].to(out.dtype), scale)
+        radius, cosine, sine = self.box_muller(self._radius_bits, self._angle_bits)
+        radius = radius * scale  # in the dtype of out
+        for half, part in ((out[:, : self._half], cosine), (out[:, self._half :], sine)):
+            columns = half.shape[1]
+            half.addcmul_(part[:, :columns].to(out.dtype), radius[:, :columns])
 
-    def box_muller(self, radius_bits: Tensor, angle_bits: Tensor) -> tuple[Tensor, Tensor]:
-        """Two independent normals (rows, half) from words of either kind (rows, half)."""
+    def box_muller(self, radius_bits: Tensor, angle_bits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """R, cos φ and sin φ (rows, half) from words of either kind: R cos φ and R sin φ are independent normals."""
         radius, angle, cosine = self._radius, self._angle, self._cosine
         radius.copy_(radius_bits).abs_()
         torch.add(_SMALLEST, radius, alpha=2.0**-31, out=radius)
         radius.log_().mul_(-2.0).sqrt_()
         angle.copy_(angle_bits).mul_(math.pi * 2.0**-31)
-        torch.cos(angle, out=cosine).mul_(radius)
-        return cosine, angle.sin_().mul_(radius)
+        torch.cos(angle, out=cosine)
+        return radius, cosine, angle.sin_()
+
+
+class _Tiles(threading.local):
+    """Of each thread the tiles of its latest shapes: new memory would cost as much as the numbers."""
+
+    def __init__(self) -> None:
+        self._latest: dict[tuple[int, int], _Tile] = {}
+
+    def of(self, rows: int, width: int) -> _Tile:
+        if (rows, width) not in self._latest:
+            if len(self._latest) == _KEPT_TILES:
+                self._latest.clear()
+            self._latest[rows, width] = _Tile(rows, width)
+        return self._latest[rows, width]
+
+
+_TILES = _Tiles()
 
 
 def _key(streams: Streams, purpose: str, round_index: int) -> algorithms.AES:
