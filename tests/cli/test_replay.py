@@ -94,6 +94,8 @@ def test_exports(trace: Path, tmp_path: Path) -> None:
         (("--from", "3", "--to", "2"), "empty range"),
         (("--to", "9"), "beyond the recording"),
         (("--delta", "2"), "between 0 and 1"),
+        (("--delta", "1e-6", "--to", "2"), "the ledger is that of the whole run"),
+        (("--accountant", "rdp", "--from", "2"), "the ledger is that of the whole run"),
         (("--set", "seed=3"), "keeps what nature dealt"),
         (("--set", "uplink.jammer=null", "--verify"), "use one of them"),
         (("--export", "pdf"), "pdf"),
@@ -103,6 +105,7 @@ def test_wrong_input_is_exit_2(trace: Path, arguments: tuple[str, ...], words: s
     result = replay(trace, *arguments)
     assert result.exit_code == 2
     assert words in result.stderr and "Traceback" not in result.stderr
+    assert result.stdout == ""
 
 
 def test_no_trace(tmp_path: Path) -> None:

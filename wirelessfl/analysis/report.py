@@ -155,7 +155,7 @@ def _run_section(prefix: str, recording: Recording) -> Section:
 
 
 def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) -> list[tuple[str, str]]:
-    delta = f"at δ = {summary['delta']:g}"
+    delta = f"at δ = {summary['delta']:g}".replace("-", "\N{NON-BREAKING HYPHEN}")
     facts = [
         ("test accuracy", f"{summary['test_accuracy']:.1%}"),
         ("test loss", f"{summary['test_loss']:.4g} nat"),

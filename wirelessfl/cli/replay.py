@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wirelessfl.analysis.export import Format
     from wirelessfl.analysis.paired import PairedRow
     from wirelessfl.analysis.replay import LedgerRow, Recording
+    from wirelessfl.scenario import Resolved
 
 
 @click.command()
@@ -53,6 +54,7 @@ def command(
     Without options its table is printed. `--set` runs it again with what nature dealt as recorded and another policy,
     and prints the paired difference. `--export chrome` writes a timeline for Perfetto or chrome://tracing.
     """
+    from wirelessfl.analysis.counterfactual import changed_scenario
     from wirelessfl.analysis.export import export
     from wirelessfl.analysis.replay import open_recording, recompute_privacy
     from wirelessfl.summary import to_json
@@ -63,17 +65,19 @@ def command(
     folder = trace.parent / "replay" if out is None else out
     answer = recording.summary()
     shown = not (quiet or as_json)
+    # What may be refused comes before anything is printed.
+    rows = recompute_privacy(recording, deltas, accountant) if deltas or accountant else []
+    changed = changed_scenario(recording, overrides) if overrides else None
     if shown:
         _print_recording(recording, answer)
     if verify:
         answer["verified_numbers"] = _verify(recording, out, quiet, shown)
-    if deltas or accountant:
-        rows = recompute_privacy(recording, deltas, accountant)
+    if rows:
         answer["ledgers"] = [asdict(row) for row in rows]
         if shown:
             _print_ledgers(rows)
-    if overrides:
-        answer["paired"] = _counterfactual(recording, overrides, folder, quiet, shown)
+    if changed is not None:
+        answer["paired"] = _counterfactual(recording, changed, ", ".join(overrides), folder, quiet, shown)
     if form is not None:
         files = export(recording, form, folder)
         answer["files"] = [str(path) for path in files]
@@ -119,15 +123,14 @@ def _print_ledgers(rows: list[LedgerRow]) -> None:
 
 
 def _counterfactual(
-    recording: Recording, overrides: tuple[str, ...], folder: Path, quiet: bool, shown: bool
+    recording: Recording, resolved: Resolved, change: str, folder: Path, quiet: bool, shown: bool
 ) -> dict[str, Any]:
     """Run the changed policy, compare, and say how much of what it needed was recorded."""
-    from wirelessfl.analysis.counterfactual import changed_scenario, run_counterfactual
+    from wirelessfl.analysis.counterfactual import run_counterfactual
     from wirelessfl.analysis.paired import draw_paired, paired_rows
     from wirelessfl.analysis.replay import open_recording
     from wirelessfl.cli.console import progress_line
 
-    resolved = changed_scenario(recording, overrides)
     for note in resolved.notes:
         print(f"note: {note}", file=sys.stderr)
     with progress_line(recording.last, quiet=quiet) as on_round:
@@ -137,7 +140,7 @@ def _counterfactual(
     recorded, other = (part.dataset.sel(round=slice(recording.first, last)) for part in (recording, changed))
     rows = paired_rows(recorded, other)
     picture = folder / "paired.png"
-    draw_paired(recorded, other, picture, "changed: " + ", ".join(overrides))
+    draw_paired(recorded, other, picture, f"changed: {change}")
     if coverage.drawn:
         print(
             f"note: {coverage.drawn} of {coverage.asked} channels were not recorded and came from the scenario's law",
