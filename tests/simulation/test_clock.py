@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirelessfl.simulation.clock import TICKS_PER_SECOND, after_all_else, seconds, ticks
+from wirelessfl.simulation.clock import TICKS_PER_SECOND, after_all_else, all_ticks, seconds, ticks
 
 
 def test_ten_tenths_make_one_second() -> None:
@@ -21,10 +22,22 @@ def test_ticks_round_to_half_a_picosecond(duration: float) -> None:
     assert abs(seconds(ticks(duration)) - duration) <= 0.5e-12 + duration * 2**-52
 
 
+@given(st.lists(st.floats(min_value=0.0, max_value=9e6)))
+def test_many_durations_are_rounded_as_one_is(durations: list[float]) -> None:
+    assert all_ticks(np.array(durations)).tolist() == [ticks(duration) for duration in durations]
+
+
 @pytest.mark.parametrize("duration", [-1e-9, float("nan"), float("inf")])
 def test_a_duration_that_is_none_is_refused(duration: float) -> None:
     with pytest.raises(ValueError, match="duration"):
         ticks(duration)
+    with pytest.raises(ValueError, match="duration"):
+        all_ticks(np.array([1.0, duration]))
+
+
+def test_durations_that_no_tick_counter_holds_are_refused() -> None:
+    with pytest.raises(ValueError, match="9223372 s"):
+        all_ticks(np.array([1e7]))
 
 
 def test_a_window_scheduled_first_still_closes_last() -> None:

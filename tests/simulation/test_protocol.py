@@ -11,6 +11,7 @@ from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.errors import DataError, InfeasibleError, ScenarioError
 from wirelessfl.radio import superpose
 from wirelessfl.simulation import build_simulation
+from wirelessfl.simulation.clock import TICKS_PER_SECOND
 from wirelessfl.simulation.round import Round
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventBatch, EventKind, Status
 
@@ -104,6 +105,33 @@ def test_late_clients_are_left_behind_and_the_clock_stops_at_the_deadline() -> N
     assert kinds(events[0]).count(EventKind.LATE) == 2
     assert np.isnan(rounds[0].slots["channel_re"][rounds[0].with_status(Status.LATE)]).all()
     assert rounds[0].values["sim_time"] == pytest.approx(32 * 610 / 1e7 + deadline + 610 / 1e6, abs=2e-12)
+
+
+def test_clients_that_end_at_one_instant_are_all_in_time_in_the_order_of_their_numbers() -> None:
+    alike = {"timing__straggler_scale": 0.0, "timing__cpu_hz": [1e9, 1e9], "timing__wait_for": {"count": 1}}
+    _, rounds, events = run(small(rounds=1, **alike))
+    assert rounds[0].values["participants"] == 6
+    nodes, seen = np.asarray(events[0].node), np.array(kinds(events[0]))
+    for kind in (EventKind.COMPUTE_START, EventKind.COMPUTE_END, EventKind.TRANSMIT):
+        assert nodes[seen == kind].tolist() == list(range(6))
+
+
+def test_clients_are_logged_by_themselves_whatever_becomes_of_them() -> None:
+    """Each starts once and has one end; who trained to it sends in the order of the ends; work lasts until the end."""
+    _, rounds, events = run(small(rounds=12, faults__crash_rate_per_s=30.0, timing__deadline_s=0.018))
+    ends = {EventKind.COMPUTE_END: Status.PARTICIPATED, EventKind.CRASH: Status.CRASHED, EventKind.LATE: Status.LATE}
+    found = set()
+    for this, batch in zip(rounds, events, strict=True):
+        seen, nodes, times = np.array(kinds(batch)), np.asarray(batch.node), np.asarray(batch.time)
+        assert sorted(nodes[seen == EventKind.COMPUTE_START]) == list(range(6))
+        started = times[seen == EventKind.COMPUTE_START][0]
+        for kind, status in ends.items():
+            assert sorted(nodes[seen == kind]) == this.with_status(status).tolist()
+            found |= {kind} if kind in seen else set()
+            worked = times[seen == kind] - started
+            np.testing.assert_allclose(this.worked[nodes[seen == kind]] / TICKS_PER_SECOND, worked, rtol=0, atol=2e-12)
+        assert nodes[seen == EventKind.TRANSMIT].tolist() == nodes[seen == EventKind.COMPUTE_END].tolist()
+    assert found == set(ends)
 
 
 def test_the_first_few_are_enough() -> None:

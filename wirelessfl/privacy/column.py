@@ -90,8 +90,13 @@ class Column:
             return floor
         if self._samples:
             return self._worst_composed(self._profiles(slots, uncovered), floor)
-        costs = np.unique(self._costs(slots, uncovered), axis=0)
-        return max(floor, float(self._gaussian(costs[pareto_front(costs)]).min(axis=0).max()))
+        costs = self._costs(slots, uncovered)
+        if costs.shape[1] == 1:
+            highest = costs.max(axis=0, keepdims=True)
+        else:
+            distinct = np.unique(costs, axis=0)
+            highest = distinct[pareto_front(distinct)]
+        return max(floor, float(self._gaussian(highest).min(axis=0).max()))
 
     def _worst_composed(self, profiles: Profiles, floor: float) -> float:
         candidates = [profiles[place] for place in undominated(profiles)]

@@ -10,8 +10,8 @@ import simpy
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.simulation.client import Job
-from wirelessfl.simulation.clock import TICKS_PER_SECOND, ticks
+from wirelessfl.simulation.client import Job, Shift
+from wirelessfl.simulation.clock import TICKS_PER_SECOND, all_ticks
 from wirelessfl.simulation.faults import Faults
 from wirelessfl.simulation.learner import Training
 from wirelessfl.simulation.medium import Medium
@@ -50,20 +50,25 @@ class Cell:
         self.medium.note(EventKind.BROADCAST, SERVER_NODE, BITS_PER_PARAMETER * dimension)
         return self.medium.occupy(self.timing.downlink_time(dimension))
 
-    def jobs(self, this: Round, active: NDArray[np.int64], model_arrives: simpy.Event) -> list[Job]:
-        """What this round has in store for the clients at the positions ``active``, in their order."""
+    def shift(self, this: Round, active: NDArray[np.int64]) -> Shift:
+        """What this round has in store for the clients at the positions ``active``."""
         streams, clients = self.network.streams, this.clients[active]
         samples = self.learner.samples_processed(self.network.registry.samples[clients])
         compute_time = self.timing.compute_time(samples, clients, this.index, streams)
         crash_after = self.faults.crash_after(clients, this.index, streams)
         this.put("compute_time", active, compute_time)
-        crashes = crash_after < compute_time
-        return [
-            Job(position, node, ticks(duration), ticks(survival) if crash else None, model_arrives, this.worked)
-            for position, node, duration, survival, crash in zip(
-                active.tolist(), clients.tolist(), compute_time.tolist(), crash_after.tolist(), crashes, strict=True
-            )
-        ]
+        return Shift(
+            positions=active,
+            nodes=clients,
+            compute_ticks=all_ticks(compute_time),
+            ends=all_ticks(np.minimum(crash_after, compute_time)),
+            crashes=crash_after < compute_time,
+            worked=this.worked,
+        )
+
+    def jobs(self, this: Round, active: NDArray[np.int64], model_arrives: simpy.Event) -> list[Job]:
+        """The same, client by client in their order."""
+        return self.shift(this, active).jobs(model_arrives)
 
     def train(self, this: Round, positions: NDArray[np.int64]) -> Iterator[CohortBlock]:
         """The local training of the clients at ``positions``, computed now, in fixed blocks."""

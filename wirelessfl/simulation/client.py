@@ -1,9 +1,10 @@
-"""A client's part in one round. The process exists only while the client takes part."""
+"""The clients' part in one round. A process exists only while its clients take part."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,6 +46,47 @@ class Job:
     worked: NDArray[np.int64]
 
 
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """What a round has in store for n clients.
+
+    Attributes:
+        positions: (n,) places among the clients selected in this round, ascending.
+        nodes: (n,) the clients' numbers.
+        compute_ticks: (n,) how long local training takes.
+        ends: (n,) when it is over or crashes, in ticks from its start.
+        crashes: (n,) whether it crashes.
+        worked: over all clients selected, where the ticks are noted for which each trains.
+    """
+
+    positions: NDArray[np.int64]
+    nodes: NDArray[np.int64]
+    compute_ticks: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    crashes: NDArray[np.bool_]
+    worked: NDArray[np.int64]
+
+    def by_end(self) -> Iterator[tuple[int, Iterator[tuple[int, int, bool]]]]:
+        """Each end, and (position, node, crashes) of those of the n clients who come to it, in their order."""
+        order = np.argsort(self.ends, kind="stable")
+        rows = zip(
+            self.positions[order].tolist(), self.nodes[order].tolist(), self.crashes[order].tolist(), strict=True
+        )
+        ends = iter(self.ends[order].tolist())
+        return groupby(rows, key=lambda _: next(ends))
+
+    def ready(self, worked: int) -> NDArray[np.int64]:
+        """Which of the n clients have trained after so many ticks, in the order in which they came to the end."""
+        order = np.argsort(self.ends, kind="stable")
+        return order[(self.ends <= worked)[order] & ~self.crashes[order]]
+
+    def jobs(self, model_arrives: simpy.Event) -> list[Job]:
+        """The same, client by client."""
+        crash_ticks = [end if crash else None for end, crash in zip(self.ends.tolist(), self.crashes, strict=True)]
+        columns = (self.positions.tolist(), self.nodes.tolist(), self.compute_ticks.tolist(), crash_ticks)
+        return [Job(*row, model_arrives, self.worked) for row in zip(*columns, strict=True)]
+
+
 def train(medium: Medium, job: Job) -> Generator[simpy.Event, Any, bool]:
     """Wait for the model and train.
 
@@ -71,23 +113,35 @@ def train(medium: Medium, job: Job) -> Generator[simpy.Event, Any, bool]:
     return True
 
 
-def slot_client(medium: Medium, job: Job, slot_opens: simpy.Event) -> Process:
-    """Train, report, and transmit in the slot that the server opens for all.
+def slot_clients(medium: Medium, shift: Shift, model_arrives: simpy.Event, slot_opens: simpy.Event) -> Process:
+    """Wait for the model; each trains and reports; all transmit in the slot that the server opens for them.
+
+    One process plays all clients, as nothing passes between them: it wakes whenever some come to the end of their
+    training. A process each would take five times as long.
 
     Args:
-        medium: carries what the client says.
-        job: the client's round.
+        medium: carries what the clients say.
+        shift: the clients' round.
+        model_arrives: fires when the broadcast is over.
         slot_opens: fires with the server's ``SlotGrant``.
     """
+    yield model_arrives
+    begin, worked = medium.now, 0
     try:
-        if not (yield from train(medium, job)):
-            return
-    except simpy.Interrupt:
-        medium.note(EventKind.LATE, job.node)
-        return
-    medium.send(Ready(job.position))
+        for end, clients in shift.by_end():
+            yield medium.env.timeout(end - worked)
+            worked = end
+            for position, node, crashes in clients:
+                medium.note(EventKind.CRASH if crashes else EventKind.COMPUTE_END, node)
+                medium.send(Crashed(position) if crashes else Ready(position))
+    except simpy.Interrupt:  # the server has stopped waiting
+        medium.note(EventKind.LATE, shift.nodes[shift.ends > worked])
+        worked = medium.now - begin
+    shift.worked[shift.positions] = np.minimum(shift.ends, worked)
     grant: SlotGrant = yield slot_opens
-    medium.note(EventKind.DEEP_FADE if grant.silent[job.position] else EventKind.TRANSMIT, job.node)
+    ready = shift.ready(worked)
+    silent = grant.silent[shift.positions[ready]]
+    medium.note_each(np.where(silent, EventKind.DEEP_FADE, EventKind.TRANSMIT).astype(np.uint8), shift.nodes[ready])
 
 
 def digital_client(medium: Medium, job: Job, link: Link, bits: int, air_time: AirTime) -> Process:

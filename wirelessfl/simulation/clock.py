@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 TICKS_PER_SECOND = 10**12
 
@@ -26,6 +28,14 @@ def ticks(seconds: float) -> int:
     if not math.isfinite(seconds) or seconds < 0:
         raise ValueError(f"a duration must be finite and not negative, found {seconds} s")
     return round(seconds * TICKS_PER_SECOND)
+
+
+def all_ticks(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
+    """(n,) ticks of (n,) durations, each as ``ticks`` has it; below some hundred days."""
+    whole = np.rint(seconds * TICKS_PER_SECOND)
+    if not np.all((seconds >= 0) & (whole < 2.0**63)):
+        raise ValueError(f"durations must be from 0 to {2**63 / TICKS_PER_SECOND:.0f} s, found {seconds}")
+    return whole.astype(np.int64)
 
 
 def seconds(time: int) -> float:

@@ -19,39 +19,45 @@ from wirelessfl.trace import EventBatch, EventKind
 
 
 class EventLog:
-    """The events since the last drain, in plain lists: most come one at a time, for which arrays are slow."""
+    """The events since the last drain, in plain lists: most come one at a time, for which arrays are slow.
+
+    What happens at several nodes at one instant is one entry, with its number of nodes.
+    """
 
     def __init__(self) -> None:
         """An empty log."""
         self._ticks: list[int] = []
-        self._nodes: list[int] = []
-        self._kinds: list[int] = []
         self._bits: list[float] = []
+        self._counts: list[int] = []
+        self._kinds: list[int] = []
+        self._nodes: list[int] = []
 
     def add(self, now: int, kind: EventKind, node: int, bits: float) -> None:
         """Log ``kind`` at ``now`` ticks for a node."""
         self._ticks.append(now)
-        self._nodes.append(node)
-        self._kinds.append(kind)
         self._bits.append(bits)
+        self._counts.append(1)
+        self._kinds.append(kind)
+        self._nodes.append(node)
 
-    def add_all(self, now: int, kind: EventKind, nodes: NDArray[np.int64], bits: float) -> None:
-        """Log ``kind`` at ``now`` ticks for (n,) nodes, in their order."""
-        count = len(nodes)
-        self._ticks += [now] * count
+    def add_all(self, now: int, kinds: NDArray[np.uint8], nodes: NDArray[np.int64], bits: float) -> None:
+        """Log (n,) kinds at ``now`` ticks for (n,) nodes, in their order."""
+        self._ticks.append(now)
+        self._bits.append(bits)
+        self._counts.append(len(nodes))
+        self._kinds += kinds.tolist()
         self._nodes += nodes.tolist()
-        self._kinds += [kind] * count
-        self._bits += [bits] * count
 
     def drain(self) -> EventBatch:
         """All rows since the last drain, as columns."""
+        times = np.array([seconds(now) for now in self._ticks], dtype=np.float64)
         batch = EventBatch(
-            time=np.array([seconds(now) for now in self._ticks], dtype=np.float64),
+            time=np.repeat(times, self._counts),
             node=np.array(self._nodes, dtype=np.int64),
             kind=np.array(self._kinds, dtype=np.uint8),
-            bits=np.array(self._bits, dtype=np.float64),
+            bits=np.repeat(np.array(self._bits, dtype=np.float64), self._counts),
         )
-        for column in (self._ticks, self._nodes, self._kinds, self._bits):
+        for column in (self._ticks, self._bits, self._counts, self._kinds, self._nodes):
             column.clear()
         return batch
 
@@ -73,12 +79,15 @@ class Medium:
 
     def note(self, kind: EventKind, nodes: int | NDArray[np.int64], bits: float = math.nan) -> None:
         """Write what happens now at a node, or at each of several, to the log."""
-        if not self._log_events:
-            return
         if isinstance(nodes, np.ndarray):
-            self.log.add_all(self.now, kind, nodes, bits)
-        else:
+            self.note_each(np.full(len(nodes), kind, dtype=np.uint8), nodes, bits)
+        elif self._log_events:
             self.log.add(self.now, kind, nodes, bits)
+
+    def note_each(self, kinds: NDArray[np.uint8], nodes: NDArray[np.int64], bits: float = math.nan) -> None:
+        """Write what happens now at (n,) nodes, (n,) kinds of events, to the log."""
+        if self._log_events:
+            self.log.add_all(self.now, kinds, nodes, bits)
 
     def listen(self, deliver: Callable[[Message], None]) -> None:
         """Name the server's inbox."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.client import slot_client
+from wirelessfl.simulation.client import slot_clients
 from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.jammer import jammer
 from wirelessfl.simulation.messages import SlotGrant
@@ -132,18 +132,15 @@ def _wait_for_reports(cell: Cell, this: Round, slot_opens: simpy.Event) -> Gener
     medium = cell.medium
     arrives = cell.broadcast()
     active = this.with_status(Status.PARTICIPATED)
-    processes = {
-        job.position: medium.env.process(slot_client(medium, job, slot_opens))
-        for job in cell.jobs(this, active, arrives)
-    }
+    clients = medium.env.process(slot_clients(medium, cell.shift(this, active), arrives, slot_opens))
     yield arrives
     medium.note(EventKind.COMPUTE_START, this.clients[active])
-    window = Window(medium.env, cell.wait_for, len(this.clients), set(processes))
+    window = Window(medium.env, cell.wait_for, len(this.clients), set(active.tolist()))
     medium.listen(window.take)
     yield window.closed
     late, crashed = sorted(window.outstanding), sorted(window.crashed)
-    for position in late:
-        processes[position].interrupt()
-    yield medium.occupy(0.0)  # those who were interrupted stop working
+    if late:
+        clients.interrupt()
+    yield medium.occupy(0.0)  # those who are late stop working
     this.status[late] = Status.LATE
     this.status[crashed] = Status.CRASHED
