@@ -10,6 +10,7 @@ import numpy as np
 
 from wirelessfl.papers.paper import PaperFigure, Point
 from wirelessfl.papers.tables import MissingRuns, StudyTable, Tables
+from wirelessfl.study.bands import Band
 from wirelessfl.study.figure import COLOURS, LINES, MARKERS
 from wirelessfl.summary.picture import GREY
 
@@ -66,14 +67,25 @@ def draw_final(
         lines: (label, one point a tick).
         ticks: What stands below.
     """
+    draw_bands(axes, [(label, [tables.band(study, where) for where in points]) for label, points in lines], ticks)
+
+
+def draw_bands(axes: Axes, lines: Sequence[tuple[str, Sequence[Band | None]]], ticks: Sequence[str]) -> None:
+    """Accuracies with their intervals, side by side at each tick; None where there is none.
+
+    Args:
+        axes: Where.
+        lines: (label, one band a tick).
+        ticks: What stands below.
+    """
     spread = min(0.5, 0.12 * len(lines))
-    for at, (label, points) in enumerate(lines):
+    for at, (label, bands) in enumerate(lines):
         beside = spread * (at - (len(lines) - 1) / 2) / max(1, len(lines) - 1)
-        bands = [tables.band(study, where) for where in points]
+        known = [(place, one) for place, one in enumerate(bands) if one is not None]
         axes.errorbar(
-            np.arange(len(points)) + beside,
-            [100 * float(one.mean[0]) for one in bands],
-            yerr=[100 * float(np.nan_to_num(one.half_width[0])) for one in bands],
+            [place + beside for place, _ in known],
+            [100 * float(one.mean[0]) for _, one in known],
+            yerr=[100 * float(np.nan_to_num(one.half_width[0])) for _, one in known],
             label=label,
             color=COLOURS[at % len(COLOURS)],
             marker=MARKERS[at % len(MARKERS)],

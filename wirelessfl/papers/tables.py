@@ -101,6 +101,18 @@ class Difference:
     half_width: float
     seeds: int
 
+    @classmethod
+    def of(cls, differences: Sequence[float]) -> Difference:
+        """From the difference of every seed.
+
+        Raises:
+            MissingRuns: there are fewer than two.
+        """
+        if len(differences) < 2:
+            raise MissingRuns(f"{len(differences)} seeds, an interval needs two")
+        over = band([[one] for one in differences])
+        return cls(float(over.mean[0]), float(over.half_width[0]), over.seeds)
+
     @property
     def low(self) -> float:
         """Lower end of the interval."""
@@ -220,8 +232,7 @@ class Tables:
         seeds = sorted(one.keys() & other.keys())
         if len(seeds) < 2:
             raise MissingRuns(f"{len(seeds)} common seeds of {first[1]} and {second[1]}, an interval needs two")
-        over = band([[one[seed] - other[seed]] for seed in seeds])
-        return Difference(float(over.mean[0]), float(over.half_width[0]), over.seeds)
+        return Difference.of([one[seed] - other[seed] for seed in seeds])
 
 
 def value_of(value: Any) -> str:
