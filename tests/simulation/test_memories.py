@@ -39,6 +39,13 @@ STATEFUL: dict[str, Scenario] = {
         channel__placement=MOVING, channel__pathloss=URBAN, channel__correlation={"model": "clarke"}
     ),
     "gilbert_elliott": small(faults__availability={"model": "gilbert_elliott", "p_leave": 0.05, "p_return": 0.05}),
+    "work in flight": small(
+        training__algorithm={"name": "fedavg"},
+        aggregation={"mode": "asynchronous", "buffer": 2},
+        uplink={"kind": "digital"},
+        timing={"straggler_scale": 3.0, "cycles_per_sample": 1e7},
+        faults={"crash_rate_per_s": 0.5, "server_restart": {"p": 0.4, "downtime_s": 0.7}},
+    ),
     "privacy_for_free": small(uplink__power_control={"policy": "privacy_for_free"}, uplink__snr_db=20.0),
 }
 SCENARIOS = {

@@ -19,6 +19,7 @@ from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Round, Simulation, build_simulation
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.timing import Timing
+from wirelessfl.simulation.uplinks import Asynchronous
 from wirelessfl.simulation.uplinks.digital_links import DigitalLinks, Link
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
 from wirelessfl.streams import Streams
@@ -43,7 +44,7 @@ class GivenLinks(DigitalLinks):
 
     given: tuple[Link, ...] = ()
 
-    def draw(self, this: Round, positions: NDArray[np.int64]) -> list[Link]:
+    def draw(self, this: Round, positions: NDArray[np.int64], share: float | None = None) -> list[Link]:
         return [self.given[client] for client in this.clients[positions].tolist()]
 
 
@@ -117,7 +118,12 @@ def play(
     simulation = build_simulation(scenario, PLAN, state)
     parts, learner = simulation.deployment, Recorder(dimension)
     uplink: Any = parts.uplink
-    if links is not None:
+    if isinstance(uplink, Asynchronous):
+        uploads: Any = uplink.uploads
+        if links is not None:
+            uploads = replace(uploads, links=_given(uploads.links, links))
+        uplink = replace(uplink, uploads=replace(uploads, dimension=dimension))
+    elif links is not None:
         uplink = replace(uplink, links=_given(uplink.links, links))
     if isinstance(uplink, SecureUplink):
         encoding: Any = uplink.encoding
