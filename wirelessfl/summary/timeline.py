@@ -93,6 +93,7 @@ def _overview(axes: Axes, trace: xr.Dataset) -> None:
     """One coloured cell a client and round."""
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
+    from matplotlib.ticker import MaxNLocator
 
     cells, label = _status_cells(trace)
     ends = trace["sim_time"].to_numpy()
@@ -102,6 +103,7 @@ def _overview(axes: Axes, trace: xr.Dataset) -> None:
         rows = np.arange(cells.shape[1] + 1) - 0.5
         axes.pcolormesh(edges, rows, cells.T, cmap=colours, vmin=-0.5, vmax=len(Status) - 0.5, rasterized=True)
         axes.set_xlim(0.0, edges[-1])
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(label, fontsize=8)
     axes.set_title("what became of every client, round by round", fontsize=8)
     seen = [status for status in Status if status and np.any(cells == status)]
