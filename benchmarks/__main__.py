@@ -17,7 +17,7 @@ from benchmarks.peers import peer_cases
 from benchmarks.report import Record, draw, merge, read_csv, to_records, to_table, write_csv
 
 SECAGG = "secagg"
-WIDTH = 120  # a table that is broken to the 80 columns of a file is of no use to anybody
+WIDTH = 140  # a table that is broken to the 80 columns of a file is of no use to anybody
 GROUPS = (
     "W1",
     "W2",

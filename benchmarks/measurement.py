@@ -14,8 +14,10 @@ from typing import Literal, Protocol, TypeVar
 Result = TypeVar("Result")
 Resource = Literal["gemm", "copy"]
 
-PLAIN_LOOP = "plain loop"
-"""The case of a group that the others are compared with."""
+Reference = Literal["plain loop", "near-limit", "Opacus"]
+
+PLAIN_LOOP: Reference = "plain loop"
+"""What a researcher writes by hand: the case of a group that all others are compared with."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Case:
         measure: takes one sample.
         work: what one unit of the value costs the machine at least, or None where no peak applies.
         most: runs that are enough for a case that takes long.
+        reference: what the case stands for where others of its group are compared with it.
     """
 
     group: str
@@ -67,6 +70,7 @@ class Case:
     measure: Callable[[], Sample]
     work: Work | None = None
     most: int = 1000
+    reference: Reference | None = None
 
     @property
     def is_rate(self) -> bool:
@@ -144,6 +148,12 @@ def peak_memory_mib() -> float:
     status = Path("/proc/self/status")
     lines = status.read_text(encoding="ascii").splitlines() if status.exists() else []
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:")), math.nan)
+
+
+def best_reference(rows: Sequence[Row], group: str, reference: Reference) -> Row | None:
+    """The fastest case of a group that stands for a reference, by its median; None where there is none."""
+    candidates = [row for row in rows if row.case.group == group and row.case.reference == reference]
+    return max(candidates, key=lambda row: row.median, default=None)
 
 
 def measure_in_turn(cases: Sequence[Case], runs: int, announce: Callable[[Row], None]) -> list[Row]:

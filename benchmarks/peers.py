@@ -7,6 +7,7 @@ environment is missing is left out; those that need torch alone run in this one.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measurement import Case, Sample, Work
+from benchmarks.measurement import Case, Reference, Sample, Work
 from benchmarks.workloads import WORKLOADS
 
 LONGEST_S = 300
@@ -30,6 +31,7 @@ class Peer:
         name: in the table.
         environment: folder of its virtual environment; empty if torch alone will do.
         arguments: of the interpreter.
+        reference: what others are compared with, if it stands for that; where several do, with the best of them.
         most: runs that are enough.
     """
 
@@ -37,24 +39,30 @@ class Peer:
     name: str
     environment: str
     arguments: str
+    reference: Reference | None = None
     most: int = 1000
 
 
 _TWO_PROCESSES = "-m torch.distributed.run --standalone --nproc_per_node 2"
 
 PEERS = (
-    Peer("W1", "peer: plain loop", "", "plain_loop.py --workload w1"),
-    Peer("W1", "peer: near-limit, 2 workers", "", "vectorised_torch.py --mode procs"),
-    Peer("W1", "peer: near-limit, chunks of 10", "", "vectorised_torch.py --mode stack --chunk 10"),
+    Peer("W1", "peer: near-limit, 2 workers", "", "vectorised_torch.py --mode procs", "near-limit"),
+    Peer("W1", "peer: near-limit, chunks of 10", "", "vectorised_torch.py --mode stack --chunk 10", "near-limit"),
     Peer("W1", "peer: torch.func vmap", "", "vectorised_torch.py --mode vmap"),
     Peer("W1", "peer: pfl, 2 processes", "pfl", f"{_TWO_PROCESSES} pfl_fedavg.py --threads 1"),
     Peer("W1", "peer: Flower + Ray", "flwr", "flower_fedavg.py"),
-    Peer("W2", "peer: near-limit, ghost norms", "", "dpsgd.py --mode ghost --chunk 5"),
-    Peer("W2", "peer: near-limit without noise", "", "dpsgd.py --mode ghost --chunk 5 --noise 0"),
+    Peer("W2", "peer: near-limit, ghost norms", "", "dpsgd.py --mode ghost --chunk 5", "near-limit"),
     Peer("W2", "peer: torch.func vmap", "", "dpsgd.py --mode vmap"),
-    Peer("W2", "peer: Opacus ghost clipping", "base", "dpsgd.py --mode opacus-ghost"),
-    Peer("W3", "peer: plain loop", "", "plain_loop.py --workload w3"),
-    Peer("W3", "peer: near-limit, chunks of 100", "", "vectorised_torch.py --workload w3 --mode stack --chunk 100"),
+    Peer("W2", "peer: Opacus, ghost clipping", "base", "dpsgd.py --mode opacus-ghost", "Opacus"),
+    Peer("W2", "peer: Opacus, module reused", "base", "dpsgd.py --mode opacus-shared", "Opacus", most=1),
+    Peer("W2", "peer: Opacus, made per client", "base", "dpsgd.py --mode opacus", "Opacus", most=1),
+    Peer(
+        "W3",
+        "peer: near-limit, chunks of 100",
+        "",
+        "vectorised_torch.py --workload w3 --mode stack --chunk 100",
+        "near-limit",
+    ),
     Peer("W3", "peer: torch.func vmap", "", "vectorised_torch.py --workload w3 --mode vmap"),
     Peer("W3", "peer: pfl, 1 process", "pfl", "pfl_fedavg.py --workload w3"),
     Peer("W3", "peer: Flower + Ray", "flwr", "flower_fedavg.py --workload w3", most=1),
@@ -80,7 +88,7 @@ def run_peer(folder: Path, interpreter: Path, arguments: str, threads: int) -> S
     if not found:
         raise RuntimeError(f"{folder / arguments.split()[0]} gave no result: {done.stderr.strip()[-500:]}")
     result = json.loads(found[0])
-    return Sample(result["steady_rounds_per_s"], loss=result["loss"])
+    return Sample(result["steady_rounds_per_s"], loss=result["loss"], memory_mib=result.get("self_rss_mib", math.nan))
 
 
 def peer_cases(folder: Path, environments: Path, threads: int) -> Iterator[Case]:
@@ -96,4 +104,4 @@ def peer_cases(folder: Path, environments: Path, threads: int) -> Iterator[Case]
         interpreter = environments / peer.environment / "bin" / "python" if peer.environment else Path(sys.executable)
         if interpreter.exists():
             measure = partial(run_peer, folder, interpreter, peer.arguments, threads)
-            yield Case(peer.workload, peer.name, "rounds/s", measure, work[peer.workload], peer.most)
+            yield Case(peer.workload, peer.name, "rounds/s", measure, work[peer.workload], peer.most, peer.reference)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from benchmarks.machine import COPY, GEMM
-from benchmarks.measurement import PLAIN_LOOP, Resource, Row
+from benchmarks.measurement import PLAIN_LOOP, Resource, Row, best_reference
 from benchmarks.scaling import CURVES
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class Record:
         runs: number of samples.
         to_plain_loop: median over the runs of the ratio to the plain loop.
         to_plain_loop_cpu: the same by processor time, for a machine that is shared.
+        to_near_limit: the ratio to the best hand-written program near the machine's limit, where peers were run.
+        to_opacus: the ratio to Opacus' best, where peers were run.
         cpu_seconds: of the processor for one round, all threads together, median.
         share_of_peak: of the machine's matrix products or copying, as measured in the same run.
         loss: of the trained model on all training samples.
@@ -58,6 +60,8 @@ class Record:
     runs: int
     to_plain_loop: float
     to_plain_loop_cpu: float
+    to_near_limit: float
+    to_opacus: float
     cpu_seconds: float
     share_of_peak: float
     loss: float
@@ -75,11 +79,10 @@ def to_records(rows: Sequence[Row], machine: Sequence[Row]) -> list[Record]:
     """
     peaks: dict[str, float] = {row.case.name: max(row.values) for row in machine}
     peak_of: dict[Resource, float] = {"gemm": peaks[GEMM], "copy": peaks[COPY]}
-    plain = {row.case.group: row for row in rows if row.case.name == PLAIN_LOOP}
     load, date = os.getloadavg()[0], datetime.now(UTC).isoformat(timespec="minutes")
     records = []
     for row in (row for row in rows if not math.isnan(row.median)):
-        case, other = row.case, plain.get(row.case.group)
+        case, plain = row.case, best_reference(rows, row.case.group, PLAIN_LOOP)
         records.append(
             Record(
                 group=case.group,
@@ -89,8 +92,10 @@ def to_records(rows: Sequence[Row], machine: Sequence[Row]) -> list[Record]:
                 low=min(row.values),
                 high=max(row.values),
                 runs=len(row.samples),
-                to_plain_loop=row.ratio_to(other) if other is not None and case.is_rate else math.nan,
-                to_plain_loop_cpu=row.cpu_ratio_to(other) if other is not None and case.is_rate else math.nan,
+                to_plain_loop=_ratio(row, plain),
+                to_plain_loop_cpu=row.cpu_ratio_to(plain) if plain is not None and case.is_rate else math.nan,
+                to_near_limit=_ratio(row, best_reference(rows, case.group, "near-limit")),
+                to_opacus=_ratio(row, best_reference(rows, case.group, "Opacus")),
                 cpu_seconds=statistics.median(sample.cpu_seconds for sample in row.samples),
                 share_of_peak=row.median * case.work.amount / peak_of[case.work.resource] if case.work else math.nan,
                 loss=row.loss,
@@ -100,6 +105,10 @@ def to_records(rows: Sequence[Row], machine: Sequence[Row]) -> list[Record]:
             )
         )
     return records
+
+
+def _ratio(row: Row, reference: Row | None) -> float:
+    return row.ratio_to(reference) if reference is not None and row.case.is_rate else math.nan
 
 
 def merge(old: Iterable[Record], new: Sequence[Record]) -> list[Record]:
@@ -119,8 +128,10 @@ def read_csv(path: Path) -> list[Record]:
 def _parse(line: dict[str, str]) -> Record:
     values: dict[str, Any] = dict(line)
     for item in fields(Record):
-        if item.type in ("float", "int"):
-            values[item.name] = float(line[item.name]) if item.type == "float" else int(line[item.name])
+        if item.type == "float":
+            values[item.name] = float(line.get(item.name, "nan"))  # a column that an earlier run did not have
+        elif item.type == "int":
+            values[item.name] = int(line[item.name])
     return Record(**values)
 
 
@@ -149,7 +160,7 @@ def to_table(records: Sequence[Record]) -> Table:
     table.add_column("median", justify="right")
     table.add_column("low – high", justify="right")
     table.add_column("unit")
-    for heading in ("× plain", "CPU", "CPU s", "of peak", "loss", "MiB", "runs"):
+    for heading in ("× plain", "CPU", "× limit", "× Opacus", "CPU s", "of peak", "loss", "MiB", "runs"):
         table.add_column(heading, justify="right")
     for before, record in zip([None, *records], records, strict=False):
         if before is not None and before.group != record.group:
@@ -162,6 +173,8 @@ def to_table(records: Sequence[Record]) -> Table:
             record.unit,
             number(record.to_plain_loop),
             number(record.to_plain_loop_cpu),
+            number(record.to_near_limit),
+            number(record.to_opacus),
             number(record.cpu_seconds),
             "" if math.isnan(record.share_of_peak) else f"{record.share_of_peak:.0%}",
             number(record.loss),

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.machine import COPY, GEMM
-from benchmarks.measurement import Case, Row, Sample, measure_in_turn, steady
+from benchmarks.measurement import PLAIN_LOOP, Case, Reference, Row, Sample, measure_in_turn, steady
 from benchmarks.peers import peer_cases
 from benchmarks.plain_loop import _train_privately, train_plainly
 from benchmarks.recorded import RoundTimes, prepare, time_scenario, time_shell
@@ -156,24 +156,46 @@ def test_results_survive_their_file_and_are_merged_by_group(tmp_path: Path) -> N
     (again,) = read_csv(tmp_path / "x.csv")
     assert (again.group, again.case, again.median, again.runs) == (DIMENSION, "1000", 0.5, 1)
     assert math.isnan(again.to_plain_loop)
-    other = Record("W1", "c", "s", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "")
+    other = Record("W1", "c", "s", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "")
     assert merge([again, other], records) == [other, *records]
 
 
 def test_a_peer_without_environment_is_left_out(tmp_path: Path) -> None:
     names = {case.name for case in peer_cases(tmp_path, tmp_path / "nowhere", 1)}
-    assert "peer: plain loop" in names
+    assert "peer: near-limit, 2 workers" in names
     assert not any("pfl" in name or "Opacus" in name for name in names)
 
 
 def test_a_peer_that_says_nothing(tmp_path: Path) -> None:
-    (tmp_path / "plain_loop.py").write_text("raise SystemExit('no data')")
+    (tmp_path / "vectorised_torch.py").write_text("raise SystemExit('no data')")
     case = next(iter(peer_cases(tmp_path, tmp_path, 1)))
     with pytest.raises(RuntimeError, match="no data"):
         case.measure()
 
 
 def test_a_peer_that_answers(tmp_path: Path) -> None:
-    (tmp_path / "plain_loop.py").write_text("""print('{"peer": "x", "steady_rounds_per_s": 2.5, "loss": 0.1}')""")
+    (tmp_path / "vectorised_torch.py").write_text(
+        """print('{"peer": "x", "steady_rounds_per_s": 2.5, "loss": 0.1, "self_rss_mib": 9}')"""
+    )
     sample = next(iter(peer_cases(tmp_path, tmp_path, 1))).measure()
-    assert (sample.value, sample.loss) == (2.5, 0.1)
+    assert (sample.value, sample.loss, sample.memory_mib) == (2.5, 0.1, 9)
+
+
+def test_the_best_that_stands_for_a_reference_is_what_others_are_compared_with() -> None:
+    def row(name: str, values: list[float], reference: Reference | None = None) -> Row:
+        case = Case("W2", name, "rounds/s", lambda: Sample(0.0), reference=reference)
+        return Row(case, [Sample(value) for value in values])
+
+    rows = [
+        row("ours", [10.0, 12.0]),
+        row(PLAIN_LOOP, [1.0, 2.0], PLAIN_LOOP),
+        row("near-limit, slow", [1.0, 1.0], "near-limit"),
+        row("near-limit, fast", [5.0, 4.0], "near-limit"),
+        row("Opacus", [2.0], "Opacus"),
+    ]
+    peaks = [Row(Case("machine", name, "", lambda: Sample(0.0)), [Sample(1.0)]) for name in (GEMM, COPY)]
+    ours, *_, opacus = to_records(rows, peaks)
+    assert (ours.to_plain_loop, ours.to_near_limit, ours.to_opacus) == (8.0, 2.5, 5.0)
+    assert (opacus.to_near_limit, opacus.to_opacus) == (0.4, 1.0)
+    (alone,) = to_records(rows[:1], peaks)
+    assert math.isnan(alone.to_plain_loop) and math.isnan(alone.to_near_limit)
