@@ -130,12 +130,16 @@ def _print(tables: Tables) -> None:
     for name in tables.studies:
         study = paper.study(name)
         rows = table_for_people(tables, study)
-        shown = Table(title=f"{name}: {study.title}", title_justify="left", box=None, pad_edge=False)
+        console.print(Text(f"\n{name}: {study.title}", style="italic"))
+        shown = Table(box=None, pad_edge=False, header_style="bold")
         for head in rows[0]:
-            shown.add_column(head, overflow="fold", header_style="bold")
+            # A heading breaks between words, a number never: on a narrow terminal the lines run over instead.
+            longest = max(len(text) for text in (*head.split(), *(row[head] for row in rows)))
+            shown.add_column(head, min_width=longest)
         for row in rows:
-            shown.add_row(*(Text(cell) for cell in row.values()))
-        console.print(shown)
+            shown.add_row(*(Text(text) for text in row.values()))
+        console.print(shown, crop=False)
+    console.print()
     verdicts = Table(box=None, header_style="bold", pad_edge=False)
     for head in ("claim", "verdict", "numbers"):
         verdicts.add_column(head, overflow="fold")
