@@ -31,6 +31,9 @@ from wirelessfl.trace import reference_markdown
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 """What `wirelessfl papers run` has left there is shown on the pages of the papers."""
 
+SECAGG_COSTS = Path(__file__).parents[1] / "results" / "benchmarks" / "secagg-costs.svg"
+"""Measured by benchmarks/secagg_costs.py."""
+
 FIRST_RUN_ROUNDS = 10
 """As in docs/tutorials/first-run.md, whose command makes the picture."""
 
@@ -48,6 +51,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     files.append(File.generated(config, "tutorials/first-run.png", content=first_run_picture()))
+    files.append(File.generated(config, "explanation/secagg-costs.svg", content=SECAGG_COSTS.read_bytes()))
     for place, picture in documentation_pictures(RESULTS).items():
         files.append(File.generated(config, f"papers/{place}", content=picture.read_bytes()))
     return files
