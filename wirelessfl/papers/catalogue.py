@@ -6,11 +6,13 @@ import difflib
 from pathlib import Path
 
 from wirelessfl.errors import ScenarioError
+from wirelessfl.papers.moo import MULTI_OBJECTIVE
 from wirelessfl.papers.ota import OTA
 from wirelessfl.papers.paper import Paper, PaperStudy, Size
+from wirelessfl.papers.wavelet import WAVELET
 from wirelessfl.scenario.library import shelf_folder
 
-PAPERS: dict[str, Paper] = {paper.name: paper for paper in (OTA,)}
+PAPERS: dict[str, Paper] = {paper.name: paper for paper in (OTA, WAVELET, MULTI_OBJECTIVE)}
 """In the order of the documentation."""
 
 
