@@ -19,7 +19,7 @@ import argparse
 import csv
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -165,7 +165,7 @@ def check(outcome: RoundResult | RoundAborted, inputs: dict[int, RingVector], su
     assert np.array_equal(outcome.total, expected)
 
 
-def measure(sizes: dict[str, tuple[int, ...]]) -> Iterator[Cost]:
+def measure(sizes: Mapping[str, Sequence[int]]) -> Iterator[Cost]:
     """All rounds, the cheap ones first."""
     for protocol, numbers in sizes.items():
         for n in numbers:
