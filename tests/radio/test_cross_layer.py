@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.radio.strategies import CLIP, example_links, rounds
+from wirelessfl.privacy import noise_std_theorem
 from wirelessfl.radio import (
     AirInterface,
     CrossLayer,
@@ -17,9 +18,8 @@ from wirelessfl.radio import (
     PowerControl,
     clamped_inversion,
     received_bound,
-    server_gain_for_epsilon,
+    server_gain_for_noise,
     server_gain_for_received_limit,
-    zcdp_budget,
 )
 
 AIR = AirInterface(clip=CLIP, channel_noise_std=1.0, dimension=100)
@@ -150,39 +150,13 @@ def test_a_bad_air_interface_is_refused(arguments: tuple[float, float, int], mes
         AirInterface(*arguments)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(6.52, 1e-5), (4.39, 1e-2)])
-def test_the_golden_rho(epsilon: float, delta: float) -> None:
-    """Both ε belong to one ρ = 0.7284, within what their printed digits allow."""
-    log_term = np.log(1 / delta)
-    half_digit = 0.005 / (1 + np.sqrt(log_term / 0.7284))
-    assert zcdp_budget(epsilon, delta) == pytest.approx(0.7284, abs=half_digit + 5e-5)
-
-
-@given(epsilon=st.floats(1e-6, 1e4), delta=st.floats(1e-12, 0.99))
-def test_the_budget_inverts_the_conversion(epsilon: float, delta: float) -> None:
-    rho, log_term = zcdp_budget(epsilon, delta), np.log(1 / delta)
-    assert rho + 2 * np.sqrt(rho * log_term) == pytest.approx(epsilon, rel=1e-9)
-
-
 @given(epsilon=st.floats(0.1, 10), delta=st.floats(1e-9, 0.5), rounds_=st.integers(1, 500))
 def test_the_automatic_server_gain_spends_the_budget_in_all_rounds(epsilon: float, delta: float, rounds_: int) -> None:
     """Theorem 1 with s = 1 evaluated at σ_m = σ_c/α_u gives ε back."""
     samples, noise = 5000, 1.3
-    server_gain = server_gain_for_epsilon(epsilon, delta, rounds_, samples, noise)
+    server_gain = server_gain_for_noise(noise_std_theorem(epsilon, delta, rounds_, samples), noise)
     rho = sum(1 / (2 * samples**2 * (noise / server_gain) ** 2) for _ in range(rounds_))
     assert rho + 2 * np.sqrt(rho * np.log(1 / delta)) == pytest.approx(epsilon)
-
-
-@pytest.mark.parametrize("arguments", [(0.0, 1e-5, 1, 1, 1.0), (1.0, 0.0, 1, 1, 1.0), (1.0, 1.0, 1, 1, 1.0)])
-def test_an_impossible_target_is_refused(arguments: tuple[float, float, int, int, float]) -> None:
-    with pytest.raises(ValueError, match=r"epsilon|delta"):
-        server_gain_for_epsilon(*arguments)
-
-
-@pytest.mark.parametrize("arguments", [(0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0), (1, 1, np.inf)])
-def test_impossible_facts_are_refused(arguments: tuple[int, int, float]) -> None:
-    with pytest.raises(ValueError, match=r"rounds|noise"):
-        server_gain_for_epsilon(1.0, 1e-5, *arguments)
 
 
 @given(links=rounds(), limit=st.floats(1e-3, 100))

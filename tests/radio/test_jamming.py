@@ -9,19 +9,16 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from tests.statistics import assert_mean, assert_probability, assert_variance_gaussian, shifted
+from wirelessfl.privacy import noise_std_theorem
 from wirelessfl.radio import (
     Rayleigh,
     accounted_noise_std,
     effective_noise_std,
     jammer_energy,
-    jammer_gain_exact,
     jammer_gain_for_noise,
     jammer_gain_limit,
-    jammer_gain_theorem,
     received_jamming_std,
     required_noise_std_exact,
-    required_noise_std_theorem,
-    server_gain_for_epsilon,
     server_gain_for_noise,
     shortfall_probability,
 )
@@ -30,6 +27,21 @@ from wirelessfl.streams import Streams
 targets = st.floats(0.05, 10.0)
 gains = st.floats(0.1, 1e4)
 channels = st.builds(lambda r, t: r * np.exp(1j * t), st.floats(1e-2, 10), st.floats(-np.pi, np.pi))
+
+
+def jammer_gain_theorem(
+    epsilon: float,
+    delta: float,
+    rounds: int,
+    samples: int,
+    server_gain: float,
+    channel_noise_std: float,
+    jammer_channel: complex = 1.0,
+    margin: float = 1.0,
+) -> float:
+    """α_CJ of Theorems 2 and 4, from the noise that the privacy room says is needed."""
+    needed = noise_std_theorem(epsilon, delta, rounds, samples)
+    return jammer_gain_for_noise(needed, server_gain, channel_noise_std, jammer_channel, margin)
 
 
 def test_the_golden_jammer() -> None:
@@ -63,7 +75,7 @@ def test_the_theorems_noise_meets_its_epsilon(epsilon: float, server_gain: float
 
 
 def test_no_jamming_where_the_channel_noise_is_enough() -> None:
-    server_gain = server_gain_for_epsilon(1.0, 1e-5, 80, 5000, 1.0)
+    server_gain = server_gain_for_noise(noise_std_theorem(1.0, 1e-5, 80, 5000), 1.0)
     assert jammer_gain_theorem(1.0, 1e-5, 80, 5000, server_gain * 0.999, 1.0, margin=7.0) == 0.0
     assert jammer_gain_theorem(1.0, 1e-5, 80, 5000, server_gain * 1.001, 1.0, margin=7.0) > 0.0
 
@@ -73,7 +85,8 @@ def test_exact_calibration_composes_to_the_budget(
     sensitivity: float, rounds: int, mu: float, server_gain: float
 ) -> None:
     """μ² = Σ (X/σ_m)² over the rounds is μ*² where the jammer is needed, and below it elsewhere."""
-    gain = jammer_gain_exact(sensitivity, rounds, mu, server_gain, 1.0, 0.5j)
+    required = required_noise_std_exact(sensitivity, rounds, mu)
+    gain = jammer_gain_for_noise(required, server_gain, 1.0, 0.5j)
     composed = np.sqrt(
         sum((sensitivity / effective_noise_std(gain, 0.5j, server_gain, 1.0)) ** 2 for _ in range(rounds))
     )
@@ -94,16 +107,19 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 def test_exact_at_the_papers_sensitivity_needs_less_than_the_theorem() -> None:
     """The conversion of the theorem is loose: the exact curve allows a larger μ than √(2ρ)."""
-    gain = jammer_gain_exact(1 / 5000, 80, gaussian_mu(1.0, 1e-5), 676.0, 1.0)
+    required = required_noise_std_exact(1 / 5000, 80, gaussian_mu(1.0, 1e-5))
+    gain = jammer_gain_for_noise(required, 676.0, 1.0)
     assert 0 < gain < jammer_gain_theorem(1.0, 1e-5, 80, 5000, 676.0, 1.0)
 
 
 def test_the_baseline_without_jammer_has_the_same_noise() -> None:
     """α_u = σ_c/σ_target; for the theorem's target this is the automatic server gain."""
-    target = required_noise_std_theorem(1.0, 1e-5, 80, 5000)
+    target = noise_std_theorem(1.0, 1e-5, 80, 5000)
     lowered = server_gain_for_noise(target, 1.0)
     assert effective_noise_std(0.0, 1.0, lowered, 1.0) == pytest.approx(target)
-    assert lowered == pytest.approx(server_gain_for_epsilon(1.0, 1e-5, 80, 5000, 1.0))
+    log_term = np.log(1e5)  # α_u = |D| σ_c √(2ρ/M), Theorem 1 with s = 1
+    rho = (-log_term + np.sqrt(log_term**2 + log_term)) ** 2 / log_term
+    assert lowered == pytest.approx(5000 * np.sqrt(2 * rho / 80), rel=1e-9)
 
 
 @given(gain=st.floats(0, 100), channel=channels, target=st.floats(1e-3, 10))
@@ -216,6 +232,6 @@ def test_bad_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="no noise"):
         required_noise_std_exact(np.nan, 10, 1.0)
     with pytest.raises(ValueError, match="rounds"):
-        required_noise_std_theorem(1.0, 1e-5, 0, 10)
+        noise_std_theorem(1.0, 1e-5, 0, 10)
     with pytest.raises(ValueError, match="noise must be"):
         jammer_energy(1.0, 10, "pink")  # type: ignore[arg-type]

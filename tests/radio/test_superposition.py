@@ -151,3 +151,25 @@ def test_no_noise_unit_channel_and_no_backoff_is_federated_averaging() -> None:
     channel = np.ones(CLIENTS, dtype=np.complex128)
     found = superpose(updates, weight, channel, channel, ones, 676.0, 1.0, 0.0)
     np.testing.assert_allclose(found, np.average(updates, axis=0, weights=weight), rtol=1e-13, atol=1e-15)
+
+
+class OnDevice(torch.Tensor):
+    """Like a tensor on a GPU: NumPy cannot see it before it is brought to the host."""
+
+    def cpu(self) -> torch.Tensor:  # type: ignore[override]
+        return self.as_subclass(torch.Tensor)
+
+    def __array__(self, *_: object, **__: object) -> np.ndarray:  # type: ignore[override]
+        raise TypeError("not in the memory of the host")
+
+
+@pytest.mark.parametrize("packing", [False, True])
+def test_what_is_received_lies_in_the_memory_of_the_host(packing: bool) -> None:
+    updates = torch.arange(6.0).view(2, 3)
+    with pytest.raises(TypeError):
+        np.asarray(updates.as_subclass(OnDevice))
+    air = Superposition(3, packing)
+    air.add(updates.as_subclass(OnDevice), np.array([1.0 + 0j, 2.0 + 0j]), np.array([0.25, 0.0]))
+    expected = Superposition(3, packing)
+    expected.add(updates, np.array([1.0 + 0j, 2.0 + 0j]), np.array([0.25, 0.0]))
+    np.testing.assert_array_equal(np.asarray(air.received()), np.asarray(expected.received()))

@@ -15,6 +15,7 @@ from wirelessfl.privacy.gaussian import gaussian_epsilon, gaussian_mu
 from wirelessfl.privacy.releases.base import local_passes
 from wirelessfl.privacy.spending import SampledGaussian
 from wirelessfl.privacy.statement import Accountant
+from wirelessfl.radio.jamming import jammer_gain_for_noise, required_noise_std_exact
 
 _NOISE_TOLERANCE = 1e-4  # relative; the answer errs on the side of more noise
 _LARGEST_MULTIPLIER = 1e6
@@ -116,7 +117,7 @@ def noise_std_exact(epsilon: float, delta: float, rounds: int, sensitivity: floa
     """
     _positive(epsilon=epsilon, sensitivity=sensitivity)
     _at_least_one(rounds=rounds)
-    return sensitivity * math.sqrt(rounds) / float(gaussian_mu(epsilon, delta))
+    return required_noise_std_exact(sensitivity, rounds, float(gaussian_mu(epsilon, delta)))
 
 
 def epsilon_calculator(
@@ -175,9 +176,8 @@ def jammer_calculator(
         noise_std = noise_std_exact(epsilon, delta, rounds, 1.0 / samples if sensitivity is None else sensitivity)
     else:
         raise ValueError(f"calibration must be theorem or exact, found {calibration!r}")
-    missing = (server_gain * noise_std) ** 2 - channel_noise_std**2
-    gain = margin * math.sqrt(missing) / jammer_channel if missing > 0 else 0.0
-    return {"jammer_gain": gain, "needed": missing > 0}
+    gain = jammer_gain_for_noise(noise_std, server_gain, channel_noise_std, jammer_channel, margin)
+    return {"jammer_gain": gain, "needed": gain > 0}
 
 
 def zcdp_calculator(

@@ -5,11 +5,10 @@ Arrays (n,) run over the clients active in a round. Nothing here knows a clock, 
 
 from wirelessfl.radio.access import MultipleAccess, Ofdma, Tdma
 from wirelessfl.radio.agreement import Calibration, ExactCalibration, ExactStepCalibration, Jamming, TheoremCalibration
-from wirelessfl.radio.budget import zcdp_budget
 from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.radio.correlation import clarke_fading, clarke_gains, gauss_markov, jakes_correlation
 from wirelessfl.radio.cotaf import Cotaf
-from wirelessfl.radio.cross_layer import CrossLayer, server_gain_for_epsilon
+from wirelessfl.radio.cross_layer import CrossLayer
 from wirelessfl.radio.csi import estimate_channel, mean_estimate_power
 from wirelessfl.radio.fading import FadingModel, Nakagami, Rayleigh, Recorded, Rician, Static
 from wirelessfl.radio.full_power import FullPower
@@ -19,13 +18,10 @@ from wirelessfl.radio.jamming import (
     accounted_noise_std,
     effective_noise_std,
     jammer_energy,
-    jammer_gain_exact,
     jammer_gain_for_noise,
     jammer_gain_limit,
-    jammer_gain_theorem,
     received_jamming_std,
     required_noise_std_exact,
-    required_noise_std_theorem,
     server_gain_for_noise,
     shortfall_probability,
 )
@@ -128,10 +124,8 @@ __all__ = [
     "hexagonal_sites",
     "jakes_correlation",
     "jammer_energy",
-    "jammer_gain_exact",
     "jammer_gain_for_noise",
     "jammer_gain_limit",
-    "jammer_gain_theorem",
     "line_of_sight",
     "link_snr",
     "log_distance_path_loss_db",
@@ -145,8 +139,6 @@ __all__ = [
     "received_bound",
     "received_jamming_std",
     "required_noise_std_exact",
-    "required_noise_std_theorem",
-    "server_gain_for_epsilon",
     "server_gain_for_noise",
     "server_gain_for_received_limit",
     "shadowing_db",
@@ -161,5 +153,4 @@ __all__ = [
     "tr38901_path_loss_db",
     "uniform_disc",
     "uniform_hexagon",
-    "zcdp_budget",
 ]

@@ -11,7 +11,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio.budget import zcdp_budget
 from wirelessfl.radio.links import Links
 from wirelessfl.radio.power_control import AirInterface, Transmission, TransmitPlan, clamped_inversion
 
@@ -55,21 +54,3 @@ class CrossLayer:
         if norms is None:
             raise ValueError("backoff 'actual' needs the realised norms of the updates")
         return clamped_inversion(plan, links, norms)
-
-
-def server_gain_for_epsilon(
-    epsilon: float, delta: float, rounds: int, total_samples: int, channel_noise_std: float
-) -> float:
-    """The α_u at which the channel noise alone meets (ε, δ) over M rounds in the published sense.
-
-    Theorem 1 with s = 1 and σ_m = σ_c/α_u: ρ = M α_u²/(2 |D|² σ_c²), so α_u = |D| σ_c sqrt(2ρ/M).
-
-    Raises:
-        ValueError: if an argument is out of range.
-    """
-    if rounds < 1 or total_samples < 1:
-        raise ValueError(f"rounds and total_samples must be at least 1, not {rounds} and {total_samples}")
-    if not 0 < channel_noise_std < np.inf:
-        raise ValueError(f"channel_noise_std must be positive and finite, not {channel_noise_std}")
-    rho = zcdp_budget(epsilon, delta)
-    return float(total_samples * channel_noise_std * np.sqrt(2.0 * rho / rounds))

@@ -13,8 +13,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio.budget import zcdp_budget
-
 JammerNoise = Literal["complex", "real"]
 
 
@@ -23,13 +21,6 @@ def effective_noise_std(
 ) -> float:
     """σ_m = sqrt((α_CJ |h_CJ|)² + σ_c²)/α_u: noise per coordinate after the server divides by α_u (rescale aside)."""
     return math.hypot(jammer_gain * abs(jammer_channel), channel_noise_std) / server_gain
-
-
-def required_noise_std_theorem(epsilon: float, delta: float, rounds: int, total_samples: int) -> float:
-    """The σ_m that Theorems 2 and 4 ask of every round: σ_m² = M L/(2 |D|² a²) = M/(2 |D|² ρ)."""
-    if rounds < 1 or total_samples < 1:
-        raise ValueError(f"rounds and total_samples must be at least 1, not {rounds} and {total_samples}")
-    return math.sqrt(rounds / (2.0 * zcdp_budget(epsilon, delta))) / total_samples
 
 
 def required_noise_std_exact(sensitivity: float, rounds: int, gdp_mu: float) -> float:
@@ -59,38 +50,6 @@ def jammer_gain_for_noise(
         raise ValueError("jammer_channel must not be zero: this jammer cannot be heard")
     missing = (server_gain * required_noise_std) ** 2 - channel_noise_std**2
     return margin * math.sqrt(missing) / abs(jammer_channel) if missing > 0 else 0.0
-
-
-def jammer_gain_theorem(
-    epsilon: float,
-    delta: float,
-    rounds: int,
-    total_samples: int,
-    server_gain: float,
-    channel_noise_std: float,
-    jammer_channel: complex = 1.0,
-    margin: float = 1.0,
-) -> float:
-    """α_CJ of Theorems 2 and 4: (α_u/|h_CJ|) sqrt(M L/(2 |D|² a²) − σ_c²/α_u²), 0 where the argument is negative."""
-    required = required_noise_std_theorem(epsilon, delta, rounds, total_samples)
-    return jammer_gain_for_noise(required, server_gain, channel_noise_std, jammer_channel, margin)
-
-
-def jammer_gain_exact(
-    sensitivity: float,
-    rounds: int,
-    gdp_mu: float,
-    server_gain: float,
-    channel_noise_std: float,
-    jammer_channel: complex = 1.0,
-    margin: float = 1.0,
-) -> float:
-    """α_CJ that holds σ_m >= X sqrt(M)/μ*, X the accounted sensitivity of this round in units of y/α_u.
-
-    ``gdp_mu`` is the μ* whose Gaussian curve passes through the target (ε, δ).
-    """
-    required = required_noise_std_exact(sensitivity, rounds, gdp_mu)
-    return jammer_gain_for_noise(required, server_gain, channel_noise_std, jammer_channel, margin)
 
 
 def server_gain_for_noise(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal, assert_never
 
-from wirelessfl.privacy import Statement, gaussian_mu
+from wirelessfl.privacy import Statement, gaussian_mu, noise_std_theorem
 from wirelessfl.radio import (
     Calibration,
     Cotaf,
@@ -21,8 +21,7 @@ from wirelessfl.radio import (
     StaticPrivacyForFree,
     TheoremCalibration,
     TruncatedInversion,
-    required_noise_std_theorem,
-    server_gain_for_epsilon,
+    server_gain_for_noise,
 )
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.simulation.build.objects import make_object
@@ -73,9 +72,8 @@ def own_threshold(control: config.PowerControl, threshold: float) -> float:
 def _server_gain(scenario: Scenario, control: config.CrossLayer, registry: Registry) -> float:
     if control.server_gain != "auto":
         return control.server_gain
-    return server_gain_for_epsilon(
-        control.epsilon, scenario.privacy.delta, scenario.rounds, registry.total_samples, CHANNEL_NOISE_STD
-    )
+    needed = noise_std_theorem(control.epsilon, scenario.privacy.delta, scenario.rounds, registry.total_samples)
+    return server_gain_for_noise(needed, CHANNEL_NOISE_STD)
 
 
 def gradient_step(scenario: Scenario, clip: float) -> int | None:
@@ -103,7 +101,7 @@ def build_calibration(
     """How much noise a round needs for an ε of the whole run."""
     delta, rounds = scenario.privacy.delta, scenario.rounds
     if calibration == "theorem":
-        return TheoremCalibration(required_noise_std_theorem(epsilon, delta, rounds, registry.total_samples))
+        return TheoremCalibration(noise_std_theorem(epsilon, delta, rounds, registry.total_samples))
     mu = float(gaussian_mu(epsilon, delta))
     clip = scenario.uplink.clip
     batch_size = gradient_step(scenario, clip) if statement.unit == "sample" and clip is not None else None
