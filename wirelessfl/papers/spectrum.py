@@ -180,11 +180,23 @@ def draw_spectra(shares_axes: Axes, ratio_axes: Axes) -> None:
         places = np.arange(1, levels + 2)
         order = [*shares[1:], shares[0]]
         shares_axes.plot(places, order, label=label, color=COLOURS[at], marker=MARKERS[at], markersize=3, linewidth=1.0)
-        ratio_axes.barh(-at, noise_ratio(shares), color=COLOURS[at])
-    shares_axes.set_xticks([1, 4, 8, 12, 13], ["1", "4", "8", "12", "mean"])
+        ratio = noise_ratio(shares)
+        ratio_axes.barh(-at, ratio - 1, left=1, color=COLOURS[at])
+        ratio_axes.annotate(
+            f"{ratio:.2g}",
+            (ratio, -at),
+            (3 if ratio > 1 else -3, 0),
+            textcoords="offset points",
+            ha="left" if ratio > 1 else "right",
+            va="center",
+            fontsize=7,
+        )
+    shares_axes.set_xticks([1, 4, 7, 10, 13], ["1", "4", "7", "10", "mean"])
     shares_axes.set_xlabel("level, finest first", fontsize=8)
     shares_axes.set_ylabel("share of the squared norm", fontsize=8)
     ratio_axes.set_xscale("log")
     ratio_axes.axvline(1.0, color="black", linewidth=0.8)
+    ratio_axes.set_xlim(0.3, 100)
+    ratio_axes.set_xticks([1, 10, 100], ["1", "10", "100"])
     ratio_axes.set_yticks([])
     ratio_axes.set_xlabel("noise energy over flat noise", fontsize=8)
