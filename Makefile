@@ -43,7 +43,7 @@ test-all: lint docs papers-smoke
 
 # Two rounds of every study of every paper in its small size, with all that is made of them.
 papers-smoke: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/papers/test_smoke.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto tests/papers/test_smoke.py
 
 bench: setup
 	$(BIN)/python -m benchmarks

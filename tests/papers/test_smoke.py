@@ -11,7 +11,7 @@ from wirelessfl.papers import PAPERS
 from wirelessfl.papers.page import claim_rows, fill, paper_folder, write_page
 from wirelessfl.papers.runner import Request, load_designs, run_paper
 
-OVERRIDES = ("base.rounds=2", "seeds=2")
+OVERRIDES = ("base.rounds=2", "seeds=1")
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,8 @@ def test_two_rounds_of_everything(
 ) -> None:
     monkeypatch.setenv("WIRELESSFL_DATA", str(shared_data))
     paper = PAPERS[name]
-    tables = run_paper(Request(paper, "small", tmp_path / "work", OVERRIDES, audits=False, command="smoke"))
+    request = Request(paper, "small", tmp_path / "work", OVERRIDES, workers=1, audits=False, command="smoke")
+    tables = run_paper(request)
     folder = paper_folder(tmp_path, paper, "small")
     write_page(tables, folder)
     for study in paper.studies_in("small"):
