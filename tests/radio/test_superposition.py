@@ -159,7 +159,7 @@ class OnDevice(torch.Tensor):
     def cpu(self) -> torch.Tensor:  # type: ignore[override]
         return self.as_subclass(torch.Tensor)
 
-    def __array__(self, *_: object, **__: object) -> np.ndarray:  # type: ignore[override]
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
         raise TypeError("not in the memory of the host")
 
 

@@ -59,7 +59,10 @@ class Superposition:
         self._late = _accumulate(self._late, self._weigh(updates, coefficients * timing_offset))
 
     def received(self) -> Array:
-        """The received signal (d,) in the kind and dtype of the updates; NumPy zeros if nobody transmitted."""
+        """The received signal (d,) in the kind and dtype of the updates, in the memory of the host.
+
+        Updates on a GPU leave it as this one vector. Where nobody transmitted, it is NumPy zeros.
+        """
         if self._prompt is None:
             return np.zeros(self._dimension)
         received = self._demodulate(self._prompt)
@@ -67,7 +70,7 @@ class Superposition:
             coordinates = 2 if self._iq_packing else 1
             late = self._demodulate(self._late)
             received[coordinates:] += late[: max(self._dimension - coordinates, 0)]
-        return received
+        return received.cpu() if hasattr(received, "cpu") else received
 
     def _weigh(self, updates: Array, coefficients: NDArray[np.complex128]) -> Array:
         """Σ Re(c_i) Δ_i and, with packing, Σ Im(c_i) Δ_i as rows."""

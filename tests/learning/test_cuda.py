@@ -1,0 +1,103 @@
+"""The engine on a GPU beside the same on a CPU; skipped where torch sees none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from tests.learning.test_cohort import MODELS, STREAMS, collect, make
+from tests.statistics import assert_follows, assert_uncorrelated, shifted
+from wirelessfl.learning import PartitionedData, evaluate
+from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, Precision, train_cohort
+from wirelessfl.learning.data import load_digits
+from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.models import mlp
+from wirelessfl.learning.optimizers import SGD, AdaGrad, Adam, Optimizer
+from wirelessfl.learning.partition import iid_partition
+from wirelessfl.learning.private import PrivateGradients
+from wirelessfl.privacy.clipping import Constant, FlatClipping
+from wirelessfl.privacy.mechanisms import GaussianMechanism
+from wirelessfl.privacy.mechanisms.normals import add_normal
+from wirelessfl.radio import Superposition
+from wirelessfl.streams import Streams
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
+
+CPU, CUDA = ExecutionPlan(chunk=4), ExecutionPlan(device="cuda", chunk=6)
+
+
+def train(
+    name: str, training: LocalTraining, plan: ExecutionPlan, dtype: torch.dtype, noise: float | None = None
+) -> torch.Tensor:
+    """(6, d) updates, brought to the host."""
+    model, population = make(name)
+    start = model.initial(2).to(dtype)
+    transform = None if noise is None else PrivateGradients(FlatClipping(0.5), GaussianMechanism(Constant(noise)))
+    blocks = train_cohort(model, start, population, np.arange(6), training, STREAMS, 3, plan, transform)
+    return collect([replace(block, updates=block.updates.cpu()) for block in blocks], 6)[0]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("noise", [None, 0.0], ids=["plain", "clipped per sample"])
+def test_every_model_trains_as_on_a_cpu(name: str, noise: float | None) -> None:
+    training = LocalTraining(SGD(0.5), 0.05, batch_size=8, epochs=2, prox_mu=0.1, clip=0.5)
+    on_gpu, on_cpu = (train(name, training, plan, torch.float64, noise) for plan in (CUDA, CPU))
+    torch.testing.assert_close(on_gpu, on_cpu, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("optimizer", [SGD(), Adam(eps=1e-3), AdaGrad(1e-3)], ids=repr)
+def test_every_optimizer_trains_as_on_a_cpu(optimizer: Optimizer) -> None:
+    training = LocalTraining(optimizer, 0.02, batch_size=5, steps=9)
+    on_gpu, on_cpu = (train("mlp", training, plan, torch.float64) for plan in (CUDA, CPU))
+    torch.testing.assert_close(on_gpu, on_cpu, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-4), ("tf32", 1e-2), ("bf16", 5e-2)])
+def test_single_precision_is_within_the_tolerance_of_the_guide(precision: Precision, tolerance: float) -> None:
+    training = LocalTraining(SGD(0.5), 0.05, batch_size=8, epochs=2)
+    exact = train("mlp", training, CPU, torch.float64)
+    found = train("mlp", training, replace(CUDA, precision=precision), torch.float32).double()
+    assert (found - exact).norm() <= tolerance * exact.norm()
+
+
+def test_the_same_plan_gives_the_same_bits() -> None:
+    training = LocalTraining(SGD(0.5), 0.05, batch_size=8, epochs=2)
+    assert torch.equal(*(train("mlp", training, CUDA, torch.float32, noise=1.0) for _ in range(2)))
+
+
+def test_noise_is_normal_and_does_not_depend_on_the_other_rows() -> None:
+    clients, std = np.array([7, 2**40 + 1, 3]), torch.ones(3, device="cuda")
+    streams = Streams(shifted(4))
+    together = add_normal(torch.zeros(3, 100_000, device="cuda"), std, streams, "noise", 5, clients, 1)
+    alone = add_normal(torch.zeros(1, 100_000, device="cuda"), std[:1], streams, "noise", 5, clients[1:2], 1)
+    later = add_normal(torch.zeros(1, 100_000, device="cuda"), std[:1], streams, "noise", 5, clients[1:2], 2)
+    assert torch.equal(together[1], alone[0])
+    assert not torch.equal(later[0], alone[0])
+    rows = together.double().cpu().numpy()
+    assert_follows(rows, stats.norm.cdf)
+    assert_uncorrelated(rows[0], rows[1])
+
+
+def test_the_air_gives_the_host_one_vector() -> None:
+    updates = torch.arange(6.0, device="cuda").view(2, 3)
+    air = Superposition(3)
+    air.add(updates, np.array([1.0 + 0j, 2.0 + 0j]))
+    np.testing.assert_array_equal(np.asarray(air.received()), [6.0, 9.0, 12.0])
+
+
+def test_data_that_lie_there_are_evaluated_there() -> None:
+    digits = load_digits()
+    partition = iid_partition(len(digits.train), 6, np.random.default_rng(0))
+    population = PartitionedData(digits.to("cuda"), partition).side_by_side()
+    model = FlatModel(lambda: mlp((1, 8, 8), 10, hidden=(9,)), (1, 8, 8), 10)
+    training = LocalTraining(SGD(0.5), 0.05, batch_size=8, epochs=1)
+    start = model.initial(1)
+    (block,) = train_cohort(model, start, population, np.arange(6), training, STREAMS, 1, CUDA)
+    assert block.updates.is_cuda
+    there = evaluate(model, (start.cuda() + block.updates.mean(0)), population.test)
+    here = evaluate(model, start + block.updates.mean(0).cpu(), digits.test)
+    assert there.loss == pytest.approx(here.loss, rel=1e-4)
