@@ -55,7 +55,7 @@ def test_everything_shipped_and_recorded_is_shown(site: ModuleType) -> None:
 
 
 def test_formulas_become_mathml_and_code_stays(site: ModuleType) -> None:
-    page = SimpleNamespace()
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="explanation/privacy.md"))
     text = "so $a_i$ and $$\nb^2\n$$\n`$c$`\n```console\n$ d --set e=$f\n```\n    ```\n    $g$\n    ```\n"
     markdown = site.on_page_markdown(text, page=page)
     assert [match["inline"] or match["block"].strip() for match in page.formulas] == ["a_i", "b^2"]
@@ -67,10 +67,20 @@ def test_formulas_become_mathml_and_code_stays(site: ModuleType) -> None:
 
 
 def test_more_than_ten_formulas_keep_their_places(site: ModuleType) -> None:
-    page = SimpleNamespace()
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="explanation/privacy.md"))
     markdown = site.on_page_markdown(" ".join(f"$x_{{{number}}}$" for number in range(12)), page=page)
     html = site.on_page_content(markdown, page=page)
     assert [html.index(f"<mn>{number}</mn>") for number in range(12)] == sorted(
         html.index(f"<mn>{number}</mn>") for number in range(12)
     )
     assert html.count("<math") == 12
+
+
+def test_pages_of_papers_take_in_their_results(site: ModuleType) -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="papers/index.md"))
+    text = site.on_page_markdown("{{ overview }}", page)
+    assert all(f"({name}.md)" in text for name in site.PAPERS)
+    with pytest.raises(ValueError, match="unknown marker"):
+        site.on_page_markdown("{{ claims }}", page)
+    elsewhere = SimpleNamespace(file=SimpleNamespace(src_uri="index.md"))
+    assert site.on_page_markdown("{{ claims }}", elsewhere) == "{{ claims }}"
