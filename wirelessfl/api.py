@@ -17,7 +17,7 @@ from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, load_scenario
 from wirelessfl.summary import draw_summary, draw_timeline, draw_topology, summarise
-from wirelessfl.trace import TraceWriter, open_trace, read_group
+from wirelessfl.trace import CheckpointWriter, TraceWriter, open_trace, read_group
 
 if TYPE_CHECKING:
     import numpy as np
@@ -153,8 +153,8 @@ def record_run(
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact.
     """
     folder.write_scenario(scenario)
-    with folder.open_writer(scenario, simulation) as writer:
-        _run(simulation, writer, folder, scenario, interrupts, on_round)
+    with folder.open_writer(scenario, simulation) as writer, folder.open_checkpoint() as checkpoint:
+        _run(simulation, writer, checkpoint, scenario, interrupts, on_round)
 
 
 def _prepare(
@@ -171,7 +171,7 @@ def _prepare(
 def _run(
     simulation: Simulation,
     writer: TraceWriter,
-    folder: RunFolder,
+    checkpoint: CheckpointWriter,
     scenario: Scenario,
     interrupts: Interrupts,
     on_round: Callable[[Round], None] | None,
@@ -187,12 +187,13 @@ def _run(
         writer.append(
             round_record(this, events if scenario.trace.events else None, weights, simulation.state.release_settings)
         )
-        folder.save_state(simulation.state)
+        checkpoint.save(simulation.state.as_mapping())
         if on_round is not None:
             on_round(this)
         interrupts.check()
 
     def close(status: RunStatus, model: NDArray[np.float32] | None = None) -> None:
+        checkpoint.settle()
         writer.finish(status, client_values(simulation), model, closing_attributes(simulation))
 
     try:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 from wirelessfl.errors import OutputError, ScenarioError
 from wirelessfl.scenario import Scenario, differing_keys, dump_scenario, parse_scenario
 from wirelessfl.summary import to_json
-from wirelessfl.trace import TraceWriter, load_checkpoint, read_attributes, save_checkpoint
+from wirelessfl.trace import (
+    CheckpointWriter,
+    TraceWriter,
+    has_checkpoint,
+    load_checkpoint,
+    new_checkpoint,
+    read_attributes,
+)
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import Simulation, SimulationState
@@ -52,7 +59,8 @@ class RunFolder:
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            for file in (self.trace, self.checkpoint, self.scenario, self.summary, self.picture, self.timeline):
+            new = new_checkpoint(self.checkpoint)
+            for file in (self.trace, self.checkpoint, new, self.scenario, self.summary, self.picture, self.timeline):
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
@@ -84,13 +92,9 @@ class RunFolder:
         """The state at the last round that is safe on disk; None before the first."""
         from wirelessfl.simulation import SimulationState
 
-        if not self.checkpoint.exists():
+        if not has_checkpoint(self.checkpoint):
             return None
         return SimulationState.from_mapping(load_checkpoint(self.checkpoint))
-
-    def save_state(self, state: SimulationState) -> None:
-        """Put the state on disk, in place of the one before it."""
-        save_checkpoint(self.checkpoint, state.as_mapping())
 
     def write_scenario(self, scenario: Scenario) -> None:
         """Write the resolved scenario.
@@ -121,3 +125,7 @@ class RunFolder:
         if self.holds_trace():
             return TraceWriter.resume(self.trace, simulation.state.round_index)
         return TraceWriter.create(self.trace, trace_header(scenario, simulation), simulation.slots)
+
+    def open_checkpoint(self) -> CheckpointWriter:
+        """What keeps the state of the run on disk, in place of the one before."""
+        return CheckpointWriter(self.checkpoint)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from wirelessfl.errors import OutputError, TraceError
-from wirelessfl.trace import load_checkpoint, save_checkpoint
+from wirelessfl.trace import CheckpointWriter, has_checkpoint, load_checkpoint, new_checkpoint, save_checkpoint
 
 ARRAYS = hnp.arrays(
     st.one_of(
@@ -142,17 +144,71 @@ def test_missing_folder(tmp_path: Path) -> None:
         save_checkpoint(tmp_path / "no" / "c", {})
 
 
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_failed_write_leaves_the_old_checkpoint(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "c"
     save_checkpoint(path, {"n": 1})
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     with monkeypatch.context() as patch:
         patch.setattr(os if step == "fsync" else Path, step, full)
         with pytest.raises(OutputError, match="no space left"):
             save_checkpoint(path, {"n": 2})
     assert load_checkpoint(path) == {"n": 1}
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failure_of_the_disk_is_told_with_the_next_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "c"
+    with CheckpointWriter(path) as checkpoint:
+        checkpoint.save({"n": 1})
+        checkpoint.settle()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            checkpoint.save({"n": 2})
+            with pytest.raises(OutputError, match="no space left"):
+                checkpoint.save({"n": 3})
+        assert load_checkpoint(path) == {"n": 1}
+        checkpoint.save({"n": 4})
+    assert load_checkpoint(path) == {"n": 4}
+
+
+def test_a_kill_leaves_what_was_saved_before_the_disk_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, at_the_kill = tmp_path / "c", tmp_path / "killed"
+    waits = threading.Event()
+    with monkeypatch.context() as patch, CheckpointWriter(path) as checkpoint:
+        for n in range(3):
+            checkpoint.save({"n": n})
+        checkpoint.settle()
+        patch.setattr(os, "fsync", lambda _: waits.wait(60.0))
+        checkpoint.save({"n": 3})
+        shutil.copytree(tmp_path, at_the_kill, ignore=shutil.ignore_patterns("killed"))
+        waits.set()
+    left = at_the_kill / "c"
+    assert new_checkpoint(left).exists()
+    assert load_checkpoint(left) == {"n": 3}
+    # A run that goes on from it never has less than it.
+    with CheckpointWriter(left):
+        assert not new_checkpoint(left).exists()
+        assert load_checkpoint(left) == {"n": 3}
+
+
+def test_a_checkpoint_that_is_cut_short_does_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    new = new_checkpoint(path)
+    save_checkpoint(path, {"n": 2})
+    content = path.read_bytes()
+    path.unlink()
+    for length in range(len(content)):
+        new.write_bytes(content[:length])
+        assert not has_checkpoint(path)
+    save_checkpoint(path, {"n": 1})
+    for length in range(len(content)):
+        new.write_bytes(content[:length])
+        assert load_checkpoint(path) == {"n": 1}
+    new.write_bytes(content)
+    assert load_checkpoint(path) == {"n": 2}

@@ -1,6 +1,13 @@
 """The trace: what a run leaves on disk, round by round, and how it is read back."""
 
-from wirelessfl.trace.checkpoint import State, load_checkpoint, save_checkpoint
+from wirelessfl.trace.checkpoint import (
+    CheckpointWriter,
+    State,
+    has_checkpoint,
+    load_checkpoint,
+    new_checkpoint,
+    save_checkpoint,
+)
 from wirelessfl.trace.reader import by_client, has_group, model_weights, open_trace, read_attributes, read_group
 from wirelessfl.trace.records import EventBatch, RoundRecord, TraceHeader
 from wirelessfl.trace.reference import reference_markdown
@@ -21,6 +28,7 @@ __all__ = [
     "JAMMER_NODE",
     "PRIVACY",
     "SERVER_NODE",
+    "CheckpointWriter",
     "EventBatch",
     "EventKind",
     "RoundRecord",
@@ -33,9 +41,11 @@ __all__ = [
     "TraceWriter",
     "Variable",
     "by_client",
+    "has_checkpoint",
     "has_group",
     "load_checkpoint",
     "model_weights",
+    "new_checkpoint",
     "open_trace",
     "read_attributes",
     "read_group",

@@ -2,6 +2,10 @@
 
 Layout: one line of magic, the SHA-256 of all that follows, the length of a JSON tree, the tree, the arrays' bytes. The
 tree holds every value as text that reproduces its bits; an array is its dtype, shape and place among the bytes.
+
+A checkpoint is written beside the old one and then takes its place. As soon as it is written, a kill of the process
+cannot harm it: ``load_checkpoint`` finds it there. That it also outlives a failure of power takes the disk longer than
+a small round takes, so that ``CheckpointWriter`` does not wait for it.
 """
 
 from __future__ import annotations
@@ -9,8 +13,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +32,7 @@ State = Mapping[str, "Leaf | State"]
 _MAGIC = b"wirelessfl-checkpoint 1\n"
 _HASH_BYTES = 32
 _LENGTH_BYTES = 8
+_START = len(_MAGIC) + _HASH_BYTES
 _ARRAY_KINDS = "biufcS"
 
 
@@ -41,24 +47,103 @@ def save_checkpoint(path: str | Path, state: State) -> None:
         OutputError: The folder or the disk cannot take it.
         ValueError: A key that is no text, or a value of another type.
     """
-    path = Path(path)
-    arrays: list[bytes] = []
-    tree = json.dumps(_encode_mapping(state, arrays, ""), allow_nan=False).encode()
-    body = b"".join([len(tree).to_bytes(_LENGTH_BYTES, "little"), tree, *arrays])
-    partial = path.with_name(f".{path.name}.partial")
-    with output_errors(path):
-        try:
-            with partial.open("wb") as file:
-                file.write(_MAGIC + hashlib.sha256(body).digest())
-                file.write(body)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-            _sync_folder(path.parent)
-        except BaseException:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
-            raise
+    with CheckpointWriter(path) as checkpoint:
+        checkpoint.save(state)
+        checkpoint.settle()
+
+
+class CheckpointWriter:
+    """Replaces the checkpoint of a run after every round, and lets a thread wait for the disk.
+
+    As a context manager it waits on the way out; ``settle`` also tells what went wrong.
+
+    Args:
+        path: The checkpoint file.
+
+    Raises:
+        OutputError: A checkpoint that a killed process left beside it cannot take its place.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._thread = ThreadPoolExecutor(1, "checkpoint")
+        self._settling: Future[None] | None = None
+        new = new_checkpoint(self._path)
+        with output_errors(self._path):
+            if _is_whole(new):
+                new.replace(self._path)
+
+    def __enter__(self) -> CheckpointWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.shutdown()
+
+    def save(self, state: State) -> None:
+        """Replace the checkpoint; when this returns, a kill leaves the new one, and until then the old one.
+
+        Args:
+            state: Nested mapping; arrays are boolean, integer, real, complex or bytes, of any shape.
+
+        Raises:
+            OutputError: The folder or the disk cannot take it, or could not take the one before.
+            ValueError: A key that is no text, or a value of another type.
+        """
+        body = _serialised(state)
+        self.settle()
+        new = new_checkpoint(self._path)
+        with output_errors(self._path), _removed_on_failure(new), new.open("wb") as file:
+            file.write(_MAGIC + hashlib.sha256(body).digest())
+            file.write(body)
+        self._settling = self._thread.submit(_take_place, new, self._path)
+
+    def settle(self) -> None:
+        """Wait until the last checkpoint is safe on disk.
+
+        Raises:
+            OutputError: The disk cannot take it; the one before is intact.
+        """
+        settling, self._settling = self._settling, None
+        if settling is not None:
+            with output_errors(self._path):
+                settling.result()
+
+
+def new_checkpoint(path: Path) -> Path:
+    """Where a checkpoint is written before it takes its place at ``path``."""
+    return path.with_name(f".{path.name}.partial")
+
+
+def has_checkpoint(path: Path) -> bool:
+    """Whether there is anything to load at ``path``; a first checkpoint that a kill cut short is nothing."""
+    return path.exists() or _is_whole(new_checkpoint(path))
+
+
+def _take_place(new: Path, path: Path) -> None:
+    """Put what is written of ``new`` on disk before its name changes: never is there a file without content."""
+    with _removed_on_failure(new):
+        with new.open("rb") as file:
+            os.fsync(file.fileno())
+        new.replace(path)
+
+
+@contextmanager
+def _removed_on_failure(new: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether there is a file whose checksum is right."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return False
+    return content[:_START] == _MAGIC + hashlib.sha256(memoryview(content)[_START:]).digest()
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -74,14 +159,14 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         TraceError: No checkpoint, or a damaged one.
     """
     path = Path(path)
+    new = new_checkpoint(path)
     try:
-        content = path.read_bytes()
+        content = (new if _is_whole(new) else path).read_bytes()
     except FileNotFoundError as error:
         raise TraceError(f"{path}: no checkpoint; the run cannot be resumed, run again with --overwrite") from error
     except OSError as error:
         raise TraceError(f"{path}: cannot be read ({error.strerror})") from error
-    start = len(_MAGIC) + _HASH_BYTES
-    digest, body = content[len(_MAGIC) : start], content[start:]
+    digest, body = content[len(_MAGIC) : _START], content[_START:]
     if not content.startswith(_MAGIC):
         raise TraceError(f"{path}: not a checkpoint of this version; run again with --overwrite")
     if hashlib.sha256(body).digest() != digest:
@@ -90,6 +175,13 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     state = _decode(json.loads(body[_LENGTH_BYTES:end]), memoryview(body)[end:])
     assert isinstance(state, dict)
     return state
+
+
+def _serialised(state: State) -> bytes:
+    """All that the checksum covers."""
+    arrays: list[bytes] = []
+    tree = json.dumps(_encode_mapping(state, arrays, ""), allow_nan=False).encode()
+    return b"".join([len(tree).to_bytes(_LENGTH_BYTES, "little"), tree, *arrays])
 
 
 def _encode_mapping(state: State, arrays: list[bytes], place: str) -> dict[str, Any]:
@@ -141,12 +233,3 @@ def _decode(node: Any, data: memoryview) -> Any:
     dtype, shape, offset = value
     array = np.frombuffer(data, dtype, count=int(np.prod(shape)), offset=offset).reshape(shape).copy()
     return array if kind == "array" else array[()]
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
