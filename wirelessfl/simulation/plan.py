@@ -46,11 +46,13 @@ def choose_plan(compute: Compute, device: str, threads: int | None) -> Resources
         threads: overrides the scenario's; without either, all cores.
 
     Raises:
-        InfeasibleError: there is no GPU where one is asked for.
+        InfeasibleError: there is no GPU where one is asked for, or needed for the precision.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     _check_device(device)
+    if compute.precision == "tf32" and device == "cpu":
+        raise InfeasibleError("compute.precision: found tf32, which needs a GPU; allowed on a CPU: fp32 | bf16")
     return Resources(device, threads or compute.threads or os.cpu_count() or 1, compute.precision, compute.chunk)
 
 
