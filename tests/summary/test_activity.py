@@ -91,3 +91,26 @@ def test_digital_sending_lasts_as_long_as_the_upload() -> None:
     for node, length in sent.items():
         assert length == pytest.approx(rounds[0].slots["tx_time"][node], abs=2e-12)
     assert len(sent) > 0
+
+
+def test_who_is_not_selected_does_not_wait_after_the_set_up() -> None:
+    """`pairwise_prf`: everybody advertises a key before the first round, whether selected in it or not."""
+    events = table(
+        (0.0, 0, E.ADVERTISE_KEYS),
+        (0.0, 1, E.ADVERTISE_KEYS),
+        (1.0, 0, E.ARRIVE),
+        (2.0, 1, E.ARRIVE),
+        (3.0, SERVER_NODE, E.BROADCAST),
+        (4.0, 1, E.COMPUTE_START),
+        (6.0, 1, E.COMPUTE_END),
+        (7.0, SERVER_NODE, E.EVALUATE),
+    )
+    assert set(activities(events)[0]) == {
+        Stretch(0, "sends", 0.0, 1.0),
+        Stretch(0, "waits", 1.0, 3.0),
+        Stretch(1, "sends", 0.0, 2.0),
+        Stretch(1, "waits", 2.0, 3.0),
+        Stretch(SERVER_NODE, "broadcasts", 3.0, 4.0),
+        Stretch(1, "trains", 4.0, 6.0),
+        Stretch(1, "waits", 6.0, 7.0),
+    }

@@ -85,8 +85,9 @@ def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
     """What all nodes did, in whole rounds, and what went wrong.
 
     The end of a slot (``superpose``) ends everything that is still going on; the end of a round (``evaluate``) ends
-    all waiting, but not what clients of an asynchronous run are at; the start of local training ends the broadcast.
-    What is still going on at the end of the events is shown up to there.
+    all waiting, but not what clients of an asynchronous run are at; the start of local training ends the broadcast,
+    and the broadcast a set-up in which all registered clients took part. What is still going on at the end of the
+    events is shown up to there.
 
     Args:
         events: the events of some rounds, in their order.
@@ -104,9 +105,9 @@ def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
     columns = (events[name].to_numpy().tolist() for name in ("time", "node", "kind"))
     for time, node, code in zip(*columns, strict=True):
         kind = EventKind(code)
-        if kind in (EventKind.SUPERPOSE, EventKind.EVALUATE):
-            for each, (doing, _) in list(going_on.items()):
-                if kind == EventKind.SUPERPOSE or doing not in ("trains", "sends"):
+        if kind in (EventKind.BROADCAST, EventKind.SUPERPOSE, EventKind.EVALUATE):
+            for each, (at_work, _) in list(going_on.items()):
+                if kind == EventKind.SUPERPOSE or at_work not in ("trains", "sends"):
                     stop(each, time)
         if kind == EventKind.COMPUTE_START:
             stop(SERVER_NODE, time)

@@ -27,6 +27,7 @@ def draw_summary(trace: xr.Dataset, path: Path) -> None:
     # The object interface needs no display and leaves no global figure behind.
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     figure = Figure(figsize=(COLUMN_WIDTH_IN, 8.0), layout="constrained")
     FigureCanvasAgg(figure)
@@ -34,8 +35,9 @@ def draw_summary(trace: xr.Dataset, path: Path) -> None:
     rounds = trace["round"].values
     for axes, draw in zip(panels, (_learning, _privacy, _channels, _resources), strict=True):
         draw(axes, trace, rounds)
-        axes.tick_params(labelsize=7)
+        axes.tick_params(labelsize=7, which="both")
         axes.grid(alpha=0.25, linewidth=0.5)
+    panels[-1].xaxis.set_major_locator(MaxNLocator(5, integer=True))  # there is no round 2.5
     panels[-1].set_xlabel("round", fontsize=8)
     name, seed, status = trace.attrs["name"], trace.attrs["seed"], trace.attrs["status"]
     figure.suptitle(f"{name}, seed {seed}" + ("" if status == "complete" else f" ({status})"), fontsize=9)
@@ -129,9 +131,13 @@ def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     if np.isfinite(jammer).any():
         _plot(axes, rounds, jammer, GREY, "|h| of the jammer")
     _range_from(axes, 0.0, np.concatenate([high, jammer]))
+    axes.yaxis.set_major_formatter("{x:g}")  # with a path loss gains are tiny, and a common exponent hides the legend
     backoff = trace["backoff"].values
     sent = np.any(np.isfinite(backoff), axis=1)
-    largest = np.nanmax(backoff[sent], axis=1) if sent.any() else np.zeros(0)
+    if not sent.any():  # a digital uplink
+        _legend(axes)
+        return
+    largest = np.nanmax(backoff[sent], axis=1)
     twin = _right_axis(axes, "back-off")
     _plot(twin, rounds[sent], largest, VERMILION, "largest back-off (right)")
     _range_from(twin, 1.0, largest)

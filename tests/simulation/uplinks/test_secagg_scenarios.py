@@ -13,7 +13,7 @@ from wirelessfl.privacy import recompute
 from wirelessfl.scenario import load_scenario
 from wirelessfl.simulation import Round, Simulation
 from wirelessfl.simulation.build.simulation import build_simulation
-from wirelessfl.trace import SecAggStage, Status
+from wirelessfl.trace import EventKind, SecAggStage, Status
 
 PLAIN_UPLOADS = {"uplink": {"kind": "digital", "clip": 2.0, "snr_db": 20}}
 
@@ -42,6 +42,15 @@ def test_secagg_dropouts_loses_clients_at_every_stage_and_gives_up_rounds() -> N
     for this in given_up:
         assert len(this.with_status(Status.ABORTED)) < 14 and not len(this.with_status(Status.PARTICIPATED))
     assert any(len(this.with_status(Status.LATE)) for this in rounds)
+    # Every event lies in the log of its own round, what happens to clients that are cut short at its end as well.
+    begin = 0.0
+    for number, this in enumerate(rounds, start=1):
+        times, kinds = np.asarray(played.events[number - 1].time), np.asarray(played.events[number - 1].kind)
+        assert begin <= times.min() and times.max() == this.values["sim_time"]
+        assert kinds[-1] == EventKind.EVALUATE and np.count_nonzero(kinds == EventKind.EVALUATE) == 1
+        begin = this.values["sim_time"]
+        cut_short = {node for kind in (EventKind.LATE, EventKind.REFUSE) for _, node in played.times(kind, number)}
+        assert set(this.clients[this.with_status(Status.LATE)].tolist()) <= cut_short
     assert 0 < played.simulation.state.energy_j < math.inf
     assert [index for index, _ in played.learner.received] == [this.index for this in rounds if this not in given_up]
 
