@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -52,6 +54,17 @@ def test_many_rows_are_written_in_parts(finished: Study, monkeypatch: pytest.Mon
     assert parts.to_dataframe().equals(whole)
 
 
+def test_what_an_earlier_version_did_not_record_is_nan(finished: Study, tmp_path: Path) -> None:
+    shutil.copytree(finished.folder.path / "runs", tmp_path / "runs")
+    first = finished.records[0].run
+    with h5py.File(tmp_path / "runs" / first / "trace.h5", "r+") as trace:
+        del trace["interference_std"]
+    older = replace(finished, path=tmp_path)
+    write_table(older)
+    rows = older.to_dataframe().query("run == @first")
+    assert rows["interference_std"].isna().all() and rows["test_accuracy"].notna().all()
+
+
 def test_columns_have_the_types_of_their_values(tmp_path: Path, inline: InlineWorkers) -> None:
     keys = {
         "timing.deadline_s": [None, 0.5],
@@ -78,6 +91,8 @@ def test_a_notebook_sees_means_with_intervals(finished: Study) -> None:
     assert "<td>uplink.snr_db=0, clients.count=3</td><td>2</td>" in page
     mean = finished.to_dataframe().query("`uplink.snr_db` == 0 and `clients.count` == 3 and round == 3")
     assert f"<td>{100 * mean['test_accuracy'].mean():.1f} ± " in page
+    assert "<th>ε accounted</th>" in page
+    assert f"<td>{mean['epsilon_accounted'].mean():.3g}</td></tr>" in page
 
 
 def test_final_numbers(finished: Study) -> None:

@@ -184,5 +184,8 @@ def print_study(study: Study) -> None:
     console = Console()
     console.print(table)
     console.print(Text("means over the seeds; ± is the 95 % confidence interval", style="dim"))
-    for name, path in (("table", study.folder.table), ("picture", study.folder.picture)):
+    files = {"table": study.folder.table, "picture": study.folder.picture, "report": study.folder.report}
+    for name, path in files.items():
+        if not path.exists():
+            continue
         console.print(Text.assemble((f"{name:8}", "bold"), str(path)), soft_wrap=True)

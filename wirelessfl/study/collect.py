@@ -17,6 +17,7 @@ from wirelessfl.trace import open_trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import xarray as xr
 
 _ROWS_AT_ONCE = 100_000
 
@@ -90,7 +91,7 @@ def _batches(study: Study) -> Iterator[list[tuple[RunRecord, dict[str, NDArray[A
     rows = 0
     for record in study.complete:
         with open_trace(study.folder.trace(record.run)) as trace:
-            columns = {name: np.asarray(trace[name].values) for name in ("round", *METRICS)}
+            columns = {name: _values(trace, name) for name in ("round", *METRICS)}
         batch.append((record, columns))
         rows += len(columns["round"])
         if rows >= _ROWS_AT_ONCE:
@@ -98,6 +99,11 @@ def _batches(study: Study) -> Iterator[list[tuple[RunRecord, dict[str, NDArray[A
             batch, rows = [], 0
     if batch:
         yield batch
+
+
+def _values(trace: xr.Dataset, name: str) -> NDArray[Any]:
+    """A variable of every round; NaN where an earlier version did not record it."""
+    return np.asarray(trace[name].values) if name in trace else np.full(trace.sizes["round"], np.nan)
 
 
 def _rows(

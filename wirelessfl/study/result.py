@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -120,15 +121,18 @@ class Study:
     def _repr_html_(self) -> str:
         """A table of the points, for notebooks."""
         accuracy = self.final("test_accuracy")
+        epsilons = {"ε published": self.final("epsilon_published"), "ε accounted": self.final("epsilon_accounted")}
         rows = "".join(
             f"<tr><td>{html.escape(point_text(self.factors, levels))}</td><td>{len(records)}</td>"
-            f"<td>{accuracy[levels].text(0, percent=True)}</td></tr>"
+            f"<td>{accuracy[levels].text(0, percent=True)}</td>"
+            + "".join(f"<td>{_epsilon_text(float(final[levels].mean[0]))}</td>" for final in epsilons.values())
+            + "</tr>"
             for levels, records in self.points().items()
         )
-        head = "<tr><th>point</th><th>runs</th><th>test accuracy</th></tr>"
+        head = "".join(f"<th>{words}</th>" for words in ("point", "runs", "test accuracy", *epsilons))
         failed = f", {len(self.failures)} failed" if self.failures else ""
         caption = f"{html.escape(self.name)}: {len(self.complete)} of {len(self.records)} runs{failed}"
-        return f"<table><caption>{caption}</caption><thead>{head}</thead><tbody>{rows}</tbody></table>"
+        return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
 def study_of(design: StudyDesign, folder: StudyFolder, outcomes: Mapping[str, Outcome]) -> Study:
@@ -162,6 +166,10 @@ def open_study(path: str | Path) -> Study:
 
 def _tuples(levels: Iterable[Iterable[Any]]) -> tuple[tuple[Any, ...], ...]:
     return tuple(tuple(level) for level in levels)
+
+
+def _epsilon_text(epsilon: float) -> str:
+    return "–" if math.isnan(epsilon) else "∞" if math.isinf(epsilon) else f"{epsilon:.3g}"
 
 
 def _number(value: Any) -> float:
