@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -101,6 +102,8 @@ def test_a_result_as_a_table_and_in_a_notebook(finished: wfl.Result) -> None:
     shown = finished._repr_html_()
     assert f"{finished.summary['test_accuracy']:.1%}" in shown and "data:image/png;base64," in shown
     named = wfl.Result(finished.folder, {**finished.summary, "name": "<b>"})
+    unbounded = wfl.Result(finished.folder, {**finished.summary, "epsilon_accounted": math.inf})
+    assert "<td>∞ at δ" in unbounded._repr_html_()
     assert "&lt;b&gt;" in named._repr_html_() and "<b>" not in named._repr_html_()
 
 

@@ -76,8 +76,8 @@ class Result:
         rows = {
             "rounds": f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard",
             "test accuracy": f"{summary['test_accuracy']:.1%}, loss {summary['test_loss']:.4g}",
-            "ε published": f"{summary['epsilon_published']:.4g} {at}",
-            "ε accounted": f"{summary['epsilon_accounted']:.4g} {at}",
+            "ε published": f"{summary['epsilon_published']:.4g} {at}".replace("inf", "∞"),
+            "ε accounted": f"{summary['epsilon_accounted']:.4g} {at}".replace("inf", "∞"),
             "simulated time": f"{summary['sim_time']:.4g} s, on the air {summary['airtime']:.4g} s",
             "trace": str(self.trace),
         }
