@@ -62,6 +62,8 @@ def doctored(tmp_path: Path) -> Path:
         file["status"][...] = status
         file["jammer_channel_re"][...] = [3.0, 4.0, 5.0]
         file["jammer_channel_im"][...] = -1.0
+        file["jammer_csi_re"][...] = [2.0, 4.5, 5.5]
+        file["jammer_csi_im"][...] = -0.5
         file["jammer_path_gain"][...] = 2.5
     return path
 
@@ -77,7 +79,7 @@ def test_what_nature_dealt_comes_from_the_recording(doctored: Path, tmp_path: Pa
         for name in ("channel_re", "channel_im", "csi_re", "csi_im", "path_gain", "compute_time"):
             expected = np.where(absent, np.nan, recording.dataset[name].values)
             np.testing.assert_array_equal(changed[name].values, expected, err_msg=name)
-        for name in ("jammer_channel_re", "jammer_channel_im", "jammer_path_gain"):
+        for name in ("jammer_channel_re", "jammer_channel_im", "jammer_csi_re", "jammer_csi_im", "jammer_path_gain"):
             np.testing.assert_array_equal(changed[name].values, recording.dataset[name].values)
         # The slot opens when the slowest of those present has trained.
         slowest = np.nanmax(changed["compute_time"].values, axis=1)

@@ -71,7 +71,26 @@ def test_published_without_a_theorem_is_infinite_with_the_reason() -> None:
     ledger = recompute([air_release(FACTS, EVERYONE, theorem="none")], FACTS, SAMPLE)
     assert ledger.epsilon_published() == math.inf
     assert math.isfinite(ledger.epsilon_accounted())
-    assert any("no privacy theorem" in sentence for sentence in ledger.why_different())
+    why = ledger.why_different()
+    assert any("no privacy theorem" in sentence for sentence in why)
+    assert not any("The theorem" in sentence for sentence in why), "there is none to speak of"
+
+
+def test_each_theorem_is_said_to_convert_with_its_own_bound() -> None:
+    by_theorem = {
+        theorem: " ".join(recompute([air_release(FACTS, EVERYONE, theorem=theorem)], FACTS, SAMPLE).why_different())
+        for theorem in ("cross_layer", "privacy_for_free")
+    }
+    assert "Theorems 1 and 3" in by_theorem["cross_layer"] and "tail" not in by_theorem["cross_layer"]
+    assert "Gaussian tail" in by_theorem["privacy_for_free"] and "Theorems 1" not in by_theorem["privacy_for_free"]
+
+
+def test_only_a_theorem_about_leaving_out_is_said_to_compare_so() -> None:
+    """Liu and Simeone exchange a sample, as the statement does here."""
+    exchange = replace(CLIENT, adjacency="replace")
+    for theorem, said in (("cross_layer", True), ("privacy_for_free", False)):
+        why = recompute([air_release(FACTS, EVERYONE, theorem=theorem)], FACTS, exchange).why_different()
+        assert any("one sample more or less" in sentence for sentence in why) is said
 
 
 # ---------------------------------------------------------------------------- accounted: whole updates

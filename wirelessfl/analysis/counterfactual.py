@@ -115,18 +115,15 @@ class RecordedNetwork(Network):
     """The network whose external jammer has the recorded channel.
 
     Attributes:
-        jammer_links: channel h_CJ and path gain β_CJ by round.
+        jammer_links: the link of the jammer by round.
     """
 
-    jammer_links: Mapping[int, tuple[complex, float]]
+    jammer_links: Mapping[int, JammerLink]
 
     def jammer_link(self, moment: Moment) -> JammerLink:
-        """The recorded channel with the estimation error of the scenario's law; a trace does not hold the estimate."""
+        """The recorded link; in a round without one, what the scenario's laws deal."""
         drawn = super().jammer_link(moment)
-        channel, path_gain = self.jammer_links.get(moment.round_index, (drawn.channel, drawn.path_gain))
-        if channel == drawn.channel:
-            return replace(drawn, path_gain=path_gain)
-        return JammerLink(channel, channel + (drawn.estimate - drawn.channel), path_gain)
+        return self.jammer_links.get(moment.round_index, drawn)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,16 +262,16 @@ def under_recorded_conditions(
     return simulation
 
 
-def _jammer_links(scenario: Scenario, trace: xr.Dataset) -> dict[int, tuple[complex, float]]:
+def _jammer_links(scenario: Scenario, trace: xr.Dataset) -> dict[int, JammerLink]:
     """The links of an external jammer by round; a client that jams has its own, which is recorded as that."""
     jammer = getattr(scenario.uplink, "jammer", None)
     if jammer is None or jammer.role != "external":
         return {}
     channel = trace["jammer_channel_re"].values + 1j * trace["jammer_channel_im"].values
-    path_gain = trace["jammer_path_gain"].values
-    known = np.isfinite(channel) & np.isfinite(path_gain)
-    links = zip(channel[known].tolist(), path_gain[known].tolist(), strict=True)
-    return dict(zip(trace["round"].values[known].tolist(), links, strict=True))
+    estimate = trace["jammer_csi_re"].values + 1j * trace["jammer_csi_im"].values
+    columns = (trace["round"].values, channel, estimate, trace["jammer_path_gain"].values)
+    rows = zip(*(column[np.isfinite(channel)].tolist() for column in columns), strict=True)
+    return {index: JammerLink(h, known, path_gain) for index, h, known, path_gain in rows}
 
 
 def _fields(value: Any) -> dict[str, Any]:

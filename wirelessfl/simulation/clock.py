@@ -6,7 +6,9 @@ coincide would not. SimPy accepts integers; a tick is a picosecond, far below an
 Same-instant order. SimPy runs what happens at one instant by priority, then by the order of scheduling. A window
 (deadline, wait-for rule) closes *after* everything else at its instant, whatever was scheduled first: a message
 that arrives exactly at the deadline is in time, and of several that arrive at the same instant as the last one
-needed all count. Clients that act at one instant act in ascending order of their number.
+needed all count. Clients that begin or end something of their own at one instant do so in ascending order of their
+number; those who have waited for the same slot send in the order in which they became ready. Clients whose work goes
+on across rounds (asynchronous aggregation) act in the order in which they set out.
 """
 
 from __future__ import annotations

@@ -219,6 +219,8 @@ ROOT = Group(
         ),
         _per_round("jammer_channel_re", "1", "channel of the jammer h_CJ, real part"),
         _per_round("jammer_channel_im", "1", "channel of the jammer h_CJ, imaginary part"),
+        _per_round("jammer_csi_re", "1", "estimate of the jammer's channel ĥ_CJ, real part"),
+        _per_round("jammer_csi_im", "1", "estimate of the jammer's channel ĥ_CJ, imaginary part"),
         _per_round("jammer_path_gain", "1", "mean channel power of the jammer β_CJ"),
         _per_round("jammer_energy", "normalised", "energy sent by the jammer: 2 d α_CJ² (circular) or d α_CJ² (real)"),
         _per_round(

@@ -111,9 +111,13 @@ class AirRelease:
         """Why the theorem and the exact composition differ."""
         if statement.adversary == "individual":
             return
-        yield from self._unit_remarks(statement)
-        if self.rule == "gradient_step" and statement.unit == "sample":
-            yield from self._gradient_step_remarks()
+        if self.theorem != "none":
+            yield from self._theorem_remarks(statement)
+        if self.rule == "gradient_step" and statement.unit == "sample" and not self.backoff_is_public:
+            yield (
+                "The back-off follows the actual norm of the update, which is private: the accounted figure gives no "
+                "credit for it."
+            )
         if np.any(self.csi_ratio != 1):
             yield (
                 "With imperfect channel knowledge the signal is in both quadratures, and the adversary sees both: "
@@ -129,22 +133,19 @@ class AirRelease:
                 "Part of the noise can be removed by an adversary who sees both quadratures or knows its source; "
                 "the accounted figure counts the rest only."
             )
-        yield (
-            "The theorem converts with a bound (for Theorems 1 and 3, ε = ρ + 2√(ρ ln 1/δ)), the accounted figure with "
-            "the exact Gaussian curve."
-        )
 
-    def _gradient_step_remarks(self) -> Iterator[str]:
-        if self.batch_size is not None:
+    def _theorem_remarks(self, statement: Statement) -> Iterator[str]:
+        """Where a theorem claims something: what it assumes, compares and converts with."""
+        if self.rule == "gradient_step" and statement.unit == "sample" and self.batch_size is not None:
             yield (
                 "The theorem divides one sample's share by all samples of the client; a step on a mini-batch divides "
                 "it by the batch size only."
             )
-        if not self.backoff_is_public:
-            yield (
-                "The back-off follows the actual norm of the update, which is private: the accounted figure gives no "
-                "credit for it."
-            )
+        yield from self._unit_remarks(statement)
+        bound = "a bound on the Gaussian tail"
+        if self.theorem == "cross_layer":
+            bound = "a bound (for Theorems 1 and 3, ε = ρ + 2√(ρ ln 1/δ))"
+        yield f"The theorem converts with {bound}, the accounted figure with the exact Gaussian curve."
 
     def _unit_remarks(self, statement: Statement) -> Iterator[str]:
         if statement.unit == "client":
@@ -157,7 +158,8 @@ class AirRelease:
                 "The theorem assumes that one sample moves a whole update by at most τ/n_i. Clipping the whole update "
                 "does not enforce that: one sample can swing it from one side of the ball to the other, 2τ."
             )
-        if statement.adjacency == "replace" and not (self.rule == "whole_update" and statement.unit == "sample"):
+        exchanged = statement.adjacency == "replace" and self.theorem == "cross_layer"
+        if exchanged and not (self.rule == "whole_update" and statement.unit == "sample"):
             yield (
                 "The theorem compares runs with one sample more or less; the accounted figure exchanges one unit for "
                 "another, which moves the sum twice as far as leaving it out."

@@ -32,6 +32,8 @@ from wirelessfl.simulation.uplinks.air_records import air_rule, note_transmissio
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.streams import Streams
 
+_UNKNOWN = complex(np.nan, np.nan)
+
 
 @dataclass(frozen=True, kw_only=True)
 class AirPlan(SlotPlan):
@@ -179,7 +181,7 @@ class OverTheAir(SlotUplink):
         return noise
 
     def _note_slot(self, this: Round, plan: AirPlan) -> None:
-        jammer_channel = plan.jammer.channel if plan.jammer is not None else complex(np.nan, np.nan)
+        jammer = plan.jammer or JammerLink(_UNKNOWN, _UNKNOWN, np.nan)
         energy = 0.0
         if self.jamming is not None:
             energy = jammer_energy(plan.jammer_gain, self.num_symbols, self.jamming.noise)
@@ -189,9 +191,11 @@ class OverTheAir(SlotUplink):
             channel_noise_std=self.air.channel_noise_std,
             effective_noise_std=self._published_noise_std(plan),
             jammer_gain=plan.jammer_gain,
-            jammer_channel_re=jammer_channel.real,
-            jammer_channel_im=jammer_channel.imag,
-            jammer_path_gain=plan.jammer.path_gain if plan.jammer is not None else np.nan,
+            jammer_channel_re=jammer.channel.real,
+            jammer_channel_im=jammer.channel.imag,
+            jammer_csi_re=jammer.estimate.real,
+            jammer_csi_im=jammer.estimate.imag,
+            jammer_path_gain=jammer.path_gain,
             jammer_energy=energy,
             energy=(transmitted + energy) * self.joules_per_unit,
         )

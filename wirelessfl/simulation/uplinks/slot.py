@@ -99,6 +99,7 @@ class SlotUplink(ABC):
             cell.medium.note(EventKind.JAMMER_FAILURE, JAMMER_NODE if jamming is None else this.clients[[jamming]])
         slot_opens.succeed(SlotGrant(silent, plan.jammer_gain))
         if not len(plan.senders):
+            yield cell.medium.occupy(0.0)  # those in a deep fade say so before the round is over
             return Collected(plan.senders, plan.senders, None, (), 0.0)
         yield cell.medium.occupy(plan.airtime)
         reception = self.receive(this, plan, self.train(cell, this, plan))
