@@ -1,0 +1,123 @@
+"""The numbers of the page on speed: those of the last run of the benchmarks, and no others.
+
+MkDocs calls the functions named ``on_…``. A line ``<!-- benchmarks: W1, W2 -->`` becomes the table of these groups,
+``<!-- benchmarks: targets -->`` that of the targets, ``<!-- benchmarks: picture -->`` the picture.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "benchmarks"
+PICTURE = "explanation/benchmarks.png"
+SIMULATOR = "simulator, over the air"
+
+_PLACE = re.compile(r"^<!-- benchmarks: (?P<what>.+) -->$", re.MULTILINE)
+_NOTHING = "*Nothing was measured here yet; `make bench` does it.*"
+
+Line = dict[str, str]
+
+
+class Target(NamedTuple):
+    """What a column of a workload should be, at least or at most."""
+
+    group: str
+    column: str
+    meaning: str
+    bound: float
+    at_least: bool = True
+
+
+TARGETS = (
+    Target("W1", "to_plain_loop", "× plain loop", 4.5),
+    Target("W1", "to_near_limit", "× near-limit", 1.0),
+    Target("W2", "to_opacus", "× Opacus' best", 5.0),
+    Target("W2", "to_near_limit", "× near-limit", 1.0),
+    Target("W3", "to_plain_loop", "× plain loop", 14.0),
+    Target("W3", "to_near_limit", "× near-limit", 0.9),
+    *(Target(group, "memory_mib", "largest memory, MiB", 600.0, at_least=False) for group in ("W1", "W2", "W3")),
+)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the picture of the last run."""
+    picture = RESULTS / "benchmarks.png"
+    if picture.exists():
+        files.append(File.generated(config, PICTURE, content=picture.read_bytes()))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Puts the tables in their places."""
+    return _PLACE.sub(lambda place: fill(place["what"], read_lines(RESULTS / "benchmarks.csv")), markdown)
+
+
+def read_lines(path: Path) -> list[Line]:
+    """The lines of a run; none where there was none."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def fill(what: str, lines: list[Line]) -> str:
+    """What belongs in a place."""
+    match what:
+        case "targets":
+            rows = list(_targets(lines))
+            head = ["| workload | measured | | aimed at | |", "| --- | ---: | --- | ---: | --- |"]
+        case "picture":
+            return "![Ratios to the plain loop, and scaling curves](benchmarks.png)" if lines else _NOTHING
+        case _:
+            rows = [row for group in what.split(", ") for row in _group(group, lines)]
+            head = [
+                "| | case | median | | × plain loop | × near-limit | × Opacus | of peak | loss | MiB |",
+                "| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+            ]
+    return "\n".join([*head, *rows]) if rows else _NOTHING
+
+
+def _targets(lines: list[Line]) -> Iterator[str]:
+    measured = {line["group"]: line for line in lines if line["case"] == SIMULATOR}
+    for target in TARGETS:
+        found = _value(measured.get(target.group, {}), target.column)
+        if math.isnan(found):
+            continue
+        reached = found >= target.bound if target.at_least else found <= target.bound
+        sign = "≥" if target.at_least else "≤"
+        verdict = "reached" if reached else "missed"
+        yield f"| {target.group} | {number(found)} | {target.meaning} | {sign} {number(target.bound)} | {verdict} |"
+
+
+def _group(group: str, lines: list[Line]) -> Iterator[str]:
+    for line in (line for line in lines if line["group"] == group):
+        share = _value(line, "share_of_peak")
+        columns = [
+            group,
+            line["case"],
+            number(_value(line, "median")),
+            line["unit"],
+            *(number(_value(line, column)) for column in ("to_plain_loop", "to_near_limit", "to_opacus")),
+            "" if math.isnan(share) else f"{share:.0%}",
+            *(number(_value(line, column)) for column in ("loss", "memory_mib")),
+        ]
+        yield f"| {' | '.join(columns)} |"
+
+
+def _value(line: Line, column: str) -> float:
+    return float(line.get(column) or "nan")
+
+
+def number(value: float) -> str:
+    """Three digits; nothing for NaN."""
+    if math.isnan(value):
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
