@@ -24,13 +24,13 @@ FLOORS = (
     {"simulation"},
     {"learning"},
     {"privacy"},
-    {"radio", "secagg"},
+    {"radio", "secagg", "convergence"},
     {"scenario", "trace"},
     {"streams", "errors"},
 )
 """From the roof down; rooms of one floor do not know each other."""
 
-CORE = {"learning", "privacy", "radio", "secagg"}
+CORE = {"learning", "privacy", "radio", "secagg", "convergence"}
 NOT_IN_THE_CORE = {"simpy", "click", "h5py", "yaml", "rich", "pydantic", "matplotlib"}
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
