@@ -217,6 +217,8 @@ def draw(records: Sequence[Record], path: Path) -> None:
 
 
 def _draw_ratios(part: SubFigure, records: Sequence[Record]) -> None:
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     axes = part.subplots()
     positions = range(len(records), 0, -1)
     for position, record in zip(positions, records, strict=True):
@@ -227,6 +229,9 @@ def _draw_ratios(part: SubFigure, records: Sequence[Record]) -> None:
     axes.set_yticks(positions, [f"{record.group}  {record.case}" for record in records], fontsize=7)
     axes.axvline(1.0, color=ORANGE, linewidth=1.0)
     axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.margins(x=0.15)
     axes.set_ylim(0.4, len(records) + 0.6)
     axes.grid(axis="y", alpha=0.25, linewidth=0.5)

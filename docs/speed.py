@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,8 @@ SIMULATOR = "simulator, over the air"
 
 _PLACE = re.compile(r"^<!-- benchmarks: (?P<what>.+) -->$", re.MULTILINE)
 _NOTHING = "*Nothing was measured here yet; `make bench` does it.*"
+
+_HEADINGS = ("", "case", "median", "× plain", "× limit", "× Opacus", "of peak", "loss", "MiB")
 
 Line = dict[str, str]
 
@@ -77,11 +79,10 @@ def fill(what: str, lines: list[Line]) -> str:
         case "picture":
             return "![Ratios to the plain loop, and scaling curves](benchmarks.png)" if lines else _NOTHING
         case _:
-            rows = [row for group in what.split(", ") for row in _group(group, lines)]
-            head = [
-                "| | case | median | | × plain loop | × near-limit | × Opacus | of peak | loss | MiB |",
-                "| --- | --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-            ]
+            cells = [row for group in what.split(", ") for row in _group(group, lines)]
+            used = [index for index in range(len(_HEADINGS)) if any(row[index] for row in cells)]
+            rows = [_row(row[index] for index in used) for row in cells]
+            head = [_row(_HEADINGS[index] for index in used), _row("---:" if i > 1 else "---" for i in used)]
     return "\n".join([*head, *rows]) if rows else _NOTHING
 
 
@@ -94,22 +95,24 @@ def _targets(lines: list[Line]) -> Iterator[str]:
         reached = found >= target.bound if target.at_least else found <= target.bound
         sign = "≥" if target.at_least else "≤"
         verdict = "reached" if reached else "missed"
-        yield f"| {target.group} | {number(found)} | {target.meaning} | {sign} {number(target.bound)} | {verdict} |"
+        yield _row([target.group, number(found), target.meaning, f"{sign} {number(target.bound)}", verdict])
 
 
-def _group(group: str, lines: list[Line]) -> Iterator[str]:
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _group(group: str, lines: list[Line]) -> Iterator[list[str]]:
     for line in (line for line in lines if line["group"] == group):
         share = _value(line, "share_of_peak")
-        columns = [
+        yield [
             group,
             line["case"],
-            number(_value(line, "median")),
-            line["unit"],
+            f"{number(_value(line, 'median'))} {line['unit']}",
             *(number(_value(line, column)) for column in ("to_plain_loop", "to_near_limit", "to_opacus")),
             "" if math.isnan(share) else f"{share:.0%}",
             *(number(_value(line, column)) for column in ("loss", "memory_mib")),
         ]
-        yield f"| {' | '.join(columns)} |"
 
 
 def _value(line: Line, column: str) -> float:
