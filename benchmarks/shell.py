@@ -1,7 +1,8 @@
 """The event shell: what a round costs beside training, with a learner that hands out zeros.
 
 Everything else happens as in any run: selection, SimPy events, channels, power control, superposition, ledger, trace
-and checkpoint. Also how long ``wirelessfl --help`` takes, which imports no more than it must.
+and checkpoint; and which of them takes how long. Also how long ``wirelessfl --help`` takes, which imports no more than
+it must.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.measurement import Case, Runner, Sample, steady
+from benchmarks.phases import PARTS, time_parts
 from benchmarks.recorded import time_scenario, time_shell
 from benchmarks.workloads import Workload
 from wirelessfl.scenario import Scenario
@@ -46,22 +48,27 @@ def on_demand(clients: int, rounds: int, /, **sections: Any) -> Scenario:
 
 
 def shell_cases(workload: Workload, threads: int, runner: Runner, *, quick: bool) -> list[Case]:
-    """Microseconds of shell a client and round, the shell's share of a workload, and start-up."""
-    active, many, rounds = (20, 50, 2) if quick else (1_000, 100_000, 6)
+    """Microseconds of shell a client and round, by parts too, the shell's share of a workload, and start-up."""
+    active, many, rounds = (20, 50, 2) if quick else (1_000, 100_000, 20)
+    over_the_air, crowd = on_demand(active, rounds), on_demand(many, 2)
     scenarios = {
-        f"{active:,} active, over the air": on_demand(active, rounds),
+        f"{active:,} active, over the air": over_the_air,
         f"{active:,} active, over the air, no event log": on_demand(active, rounds, trace={"events": False}),
         f"{active:,} active, ideal uplink": on_demand(active, rounds, uplink={"kind": "ideal"}),
     }
-    crowd = on_demand(many, 2)
     unit = "µs/client/round"
     return [
         *(
             Case(GROUP, name, unit, partial(_per_client, runner, scenario, threads))
             for name, scenario in scenarios.items()
         ),
+        *(
+            Case(GROUP, f"{active:,} active: {part}", unit, partial(_part, runner, over_the_air, threads, active, part))
+            for part in PARTS
+        ),
         Case(GROUP, f"{many:,} active, over the air", unit, partial(_per_client, runner, crowd, threads), most=1),
         Case(GROUP, f"share of {workload.name}, over the air", "%", partial(_share, runner, workload, threads)),
+        Case(GROUP, f"share of {workload.name}, less the air", "%", partial(_bare_share, runner, workload, threads)),
         Case(GROUP, "wirelessfl --help", "s", _start_up),
     ]
 
@@ -77,6 +84,21 @@ def _share(runner: Runner, workload: Workload, threads: int) -> Sample:
     whole, _ = runner(partial(time_scenario, scenario, threads))
     shell, _ = runner(partial(time_shell, scenario, threads))
     return Sample(100 * steady(shell.seconds) / steady(whole.seconds), steady(shell.cpu_seconds))
+
+
+def _part(runner: Runner, scenario: Scenario, threads: int, clients: int, part: str) -> Sample:
+    """Microseconds of the processor that one part takes."""
+    seconds, _ = runner(partial(time_parts, scenario, threads))
+    return Sample(1e6 * seconds[part] / clients, seconds[part])
+
+
+def _bare_share(runner: Runner, workload: Workload, threads: int) -> Sample:
+    """Percent of the processor time of a round of the workload that is neither training nor superposition."""
+    scenario = workload.scenario("over_the_air")
+    whole, _ = runner(partial(time_scenario, scenario, threads))
+    parts, _ = runner(partial(time_parts, scenario, threads))
+    bare = sum(seconds for part, seconds in parts.items() if part not in ("air", "model update"))
+    return Sample(100 * bare / steady(whole.cpu_seconds), bare)
 
 
 def _start_up() -> Sample:

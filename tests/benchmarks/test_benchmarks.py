@@ -15,6 +15,7 @@ from benchmarks.__main__ import GROUPS, main
 from benchmarks.machine import COPY, GEMM
 from benchmarks.measurement import PLAIN_LOOP, Case, Reference, Row, Sample, measure_in_turn, steady
 from benchmarks.peers import peer_cases
+from benchmarks.phases import PartTimes, time_parts
 from benchmarks.plain_loop import _train_privately, train_plainly
 from benchmarks.recorded import RoundTimes, prepare, time_scenario, time_shell
 from benchmarks.report import Record, merge, read_csv, to_records, write_csv
@@ -31,6 +32,33 @@ def test_quick_run_of_everything(tmp_path: Path) -> None:
         groups = {line["group"] for line in csv.DictReader(file)}
     assert groups == {*GROUPS, "machine"}
     assert (tmp_path / "benchmarks.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_time_inside_another_part_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.process_time", lambda: now)
+    times = PartTimes()
+
+    def spend(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    inner = times.counted("inner", lambda: spend(2.0))
+
+    def work() -> None:
+        spend(1.0)
+        inner()
+        spend(4.0)
+
+    outer = times.counted("outer", work)
+    outer()
+    spend(100.0)
+    outer()
+    assert times.seconds == {"outer": 10.0, "inner": 4.0}
+
+
+def test_every_part_takes_time() -> None:
+    assert all(seconds > 0 for seconds in time_parts(on_demand(200, 2), 1).values())
 
 
 def test_only_the_groups_asked_for(tmp_path: Path) -> None:

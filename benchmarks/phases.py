@@ -1,0 +1,86 @@
+"""Where the time of a round goes when nobody trains: processor seconds of each part of the simulator."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+from benchmarks.recorded import prepare, time_simulation, with_idle_learner
+from wirelessfl.privacy import Ledger
+from wirelessfl.scenario import Scenario
+from wirelessfl.simulation import Simulation
+from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.medium import EventLog
+from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir
+from wirelessfl.streams import NodeStream, Streams
+from wirelessfl.trace import CheckpointWriter, TraceWriter
+
+PARTS: dict[str, tuple[tuple[type, str], ...]] = {
+    "events": ((Simulation, "run"),),
+    "streams": (
+        *((NodeStream, law) for law in ("uniform", "normal", "complex_normal", "exponential")),
+        (Streams, "generator"),
+    ),
+    "air": tuple((uplink, step) for uplink in (OverTheAir, IdealUplink) for step in ("plan", "receive")),
+    "model update": ((Learner, "update"),),
+    "ledger": tuple((Ledger, step) for step in ("add", "epsilon_published", "epsilon_accounted", "state")),
+    "trace": ((EventLog, "drain"), (TraceWriter, "append")),
+    "checkpoint": ((CheckpointWriter, "save"),),
+}
+"""What belongs to each part; "events" are all the rest of a run. What a part calls of another counts to that one."""
+
+
+class PartTimes:
+    """Processor seconds by part: of its functions, less those of other parts' functions inside them."""
+
+    def __init__(self) -> None:
+        """Nothing has been called."""
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self._inside: list[str] = []
+        self._since = 0.0
+
+    def counted(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, its time charged to a part."""
+
+        @functools.wraps(function)
+        def within(*args: Any, **kwargs: Any) -> Any:
+            self._charge_innermost()
+            self._inside.append(part)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self._charge_innermost()
+                self._inside.pop()
+
+        return within
+
+    def _charge_innermost(self) -> None:
+        now = time.process_time()
+        if self._inside:
+            self.seconds[self._inside[-1]] += now - self._since
+        self._since = now
+
+
+@contextmanager
+def part_times() -> Iterator[PartTimes]:
+    """Inside, the parts of every run are timed."""
+    times = PartTimes()
+    with ExitStack() as patches:
+        for part, functions in PARTS.items():
+            for owner, name in functions:
+                counted = times.counted(part, getattr(owner, name))
+                patches.enter_context(mock.patch.object(owner, name, counted))
+        yield times
+
+
+def time_parts(scenario: Scenario, threads: int) -> dict[str, float]:
+    """Processor seconds of each part in a round in which nobody trains, mean of the rounds."""
+    simulation = with_idle_learner(prepare(scenario, threads))
+    with part_times() as times:
+        rounds = time_simulation(simulation, scenario)
+    return {part: times.seconds[part] / len(rounds.seconds) for part in PARTS}
