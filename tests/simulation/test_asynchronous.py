@@ -291,6 +291,7 @@ def test_the_timeline_shows_work_that_outlasts_a_round(tmp_path: Path) -> None:
 REFUSED = {
     "uplink.kind: found over_the_air": {"uplink.kind": "over_the_air"},
     "uplink.kind: found secure_aggregation": {"uplink.kind": "secure_aggregation"},
+    "uplink.access: found tdma": {"uplink": "{kind: digital, access: tdma}"},
     "training.algorithm.name: found upcycled": {"training.algorithm.name": "upcycled"},
     "timing.deadline_s: found 2.0": {"timing.deadline_s": "2.0"},
     "timing.wait_for: found a part of the clients": {"timing.wait_for": "{count: 2}"},

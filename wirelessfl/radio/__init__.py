@@ -58,7 +58,13 @@ from wirelessfl.radio.privacy_for_free import (
 )
 from wirelessfl.radio.propagation import LogDistance, PathLossModel, Tr38901
 from wirelessfl.radio.quantiser import StochasticQuantiser
-from wirelessfl.radio.rates import finite_blocklength_rate, link_snr, rayleigh_outage_probability, shannon_rate
+from wirelessfl.radio.rates import (
+    ShortPackets,
+    finite_blocklength_rate,
+    link_snr,
+    rayleigh_outage_probability,
+    shannon_rate,
+)
 from wirelessfl.radio.superposition import Superposition, superpose
 from wirelessfl.radio.tr38901 import tr38901_breakpoint, tr38901_in_range, tr38901_los_probability, tr38901_path_loss_db
 from wirelessfl.radio.truncated_inversion import TruncatedInversion
@@ -96,6 +102,7 @@ __all__ = [
     "Rayleigh",
     "Recorded",
     "Rician",
+    "ShortPackets",
     "Static",
     "StaticPrivacyForFree",
     "StochasticQuantiser",

@@ -21,6 +21,10 @@ class MultipleAccess(Protocol):
         """When each upload (n,) ends, in seconds after the first begins; airtimes in the order of the schedule."""
         ...
 
+    def at_a_time(self, num_clients: int) -> int:
+        """How many of the clients may send at the same time."""
+        ...
+
 
 @dataclass(frozen=True)
 class Tdma:
@@ -34,6 +38,10 @@ class Tdma:
         """Cumulative sums."""
         return np.cumsum(airtime)
 
+    def at_a_time(self, num_clients: int) -> int:
+        """1."""
+        return 1
+
 
 @dataclass(frozen=True)
 class Ofdma:
@@ -46,3 +54,7 @@ class Ofdma:
     def finish_times(self, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
         """The airtimes themselves."""
         return airtime
+
+    def at_a_time(self, num_clients: int) -> int:
+        """All of them."""
+        return max(1, num_clients)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,24 @@ def finite_blocklength_rate(
     dispersion = 1.0 - (1.0 + snr) ** -2.0
     backoff = np.sqrt(dispersion / blocklength) * -special.ndtri(error_probability) / math.log(2.0)
     return np.asarray(np.maximum(shannon_rate(bandwidth_hz, snr) - bandwidth_hz * backoff, 0.0))
+
+
+@dataclass(frozen=True)
+class ShortPackets:
+    """Packets of a fixed length at the rate of the normal approximation, each repeated until it arrives.
+
+    Attributes:
+        blocklength: n, complex channel uses of a packet.
+        error_probability: ε, with which a packet is lost.
+    """
+
+    blocklength: float
+    error_probability: float
+
+    def throughput(self, bandwidth_hz: float, snr: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(1 − ε) R bit/s at signal-to-noise ratios (n,): a packet is sent 1/(1 − ε) times on average."""
+        rate = finite_blocklength_rate(bandwidth_hz, snr, self.blocklength, self.error_probability)
+        return np.asarray((1.0 - self.error_probability) * rate)
 
 
 def rayleigh_outage_probability(

@@ -28,6 +28,8 @@ def find_asynchronous_contradictions(scenario: Scenario) -> Iterator[Contradicti
     if not isinstance(uplink, Digital | Ideal):
         why = "a sum over the air" if isinstance(uplink, OverTheAir) else "a masked sum"
         yield "uplink.kind", f"{uplink.kind} {mode}", f"digital | ideal; {why} needs clients who send together"
+    if isinstance(uplink, Digital) and uplink.access == "tdma":
+        yield "uplink.access", f"tdma {mode}", "ofdma: nobody waits for another's turn"
     if isinstance(scenario.training.algorithm, Upcycled):
         yield "training.algorithm.name", f"upcycled {mode}", "fedavg | fedprox"
     if timing.deadline_s is not None:

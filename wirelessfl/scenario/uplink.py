@@ -85,6 +85,15 @@ class OverTheAir(Section):
         return self
 
 
+class Packets(Section):
+    """Packets so short that they fall behind Shannon's rate."""
+
+    blocklength: Annotated[int, Field(ge=100, le=10**9)] = key(500, "Complex channel uses of a packet.")
+    error_probability: Annotated[float, Field(gt=0, le=0.5)] = key(
+        1.0e-3, "Probability that a packet is lost; it is repeated until it arrives."
+    )
+
+
 class AdaptiveRate(Section):
     """Every upload at the rate that the client's channel carries."""
 
@@ -92,6 +101,9 @@ class AdaptiveRate(Section):
     min_rate_bps: Positive = key(
         1.0e4,
         "A client whose channel carries less stays silent [bit/s]; without it Rayleigh fading has no mean airtime.",
+    )
+    packets: Packets | None = key(
+        None, "Rate of packets of finite length (Polyanskiy, Poor, Verdú 2010), with repetitions. null: Shannon's."
     )
 
 
@@ -135,6 +147,9 @@ class Digital(DigitalLink):
 
     kind: Literal["digital"] = key("digital", "Digital: every client uploads by itself, in a band of its own.")
     clip: Positive | None = key(None, "Clip norm τ of the local update. null: no clipping.")
+    access: Literal["ofdma", "tdma"] = key(
+        "ofdma", "ofdma: an equal part of the band each, at once; tdma: the whole band, one after the other as ready."
+    )
     bits: Annotated[int, Field(ge=1, le=16)] | None = key(
         None, "Bits of a coordinate, rounded at random without bias. null: 32-bit floating point."
     )

@@ -144,8 +144,10 @@ def slot_clients(medium: Medium, shift: Shift, model_arrives: simpy.Event, slot_
     medium.note_each(np.where(silent, EventKind.DEEP_FADE, EventKind.TRANSMIT).astype(np.uint8), shift.nodes[ready])
 
 
-def digital_client(medium: Medium, job: Job, link: Link, bits: int, air_time: AirTime) -> Process:
-    """Train, and upload at once in a band of its own.
+def digital_client(
+    medium: Medium, job: Job, link: Link, bits: int, air_time: AirTime, channel: simpy.Resource
+) -> Process:
+    """Train, and upload as soon as the channel is free.
 
     Args:
         medium: carries what the client says.
@@ -153,13 +155,16 @@ def digital_client(medium: Medium, job: Job, link: Link, bits: int, air_time: Ai
         link: what its channel carries.
         bits: size of the upload.
         air_time: notes when the client sent.
+        channel: free for as many clients as may send at the same time, taken in the order in which they are ready.
     """
     try:
         if not (yield from train(medium, job)):
             return
         if link.sends:
-            medium.note(EventKind.TRANSMIT, job.node, bits)
-            yield from air_time.send(medium, job.position, link.ticks(bits))
+            with channel.request() as turn:
+                yield turn
+                medium.note(EventKind.TRANSMIT, job.node, bits)
+                yield from air_time.send(medium, job.position, link.ticks(bits))
     except simpy.Interrupt:
         medium.note(EventKind.LATE, job.node)
         return

@@ -206,3 +206,71 @@ def test_a_battery_needs_watts() -> None:
     with pytest.raises(ScenarioError, match=r"faults\.battery_j.*tx_power_dbm"):
         digital(faults__battery_j=1.0)
     digital(faults__battery_j=1.0, tx_power_dbm=10.0)
+
+
+def test_one_after_the_other_airtimes_add() -> None:
+    """TDMA: ready at 1, 2, 3, 9 s with 8, 4, 2, 1 s to send: arrivals at 9, 13, 15, 16 s."""
+    played = play(digital(clients__count=4, rounds=1, access="tdma"), TIMING_COMPUTE, TIMING_LINKS, 250_000)
+    assert played.times(EventKind.TRANSMIT) == [(1.0, 0), (9.0, 1), (13.0, 2), (15.0, 3)]
+    assert played.times(EventKind.ARRIVE) == [(9.0, 0), (13.0, 1), (15.0, 2), (16.0, 3)]
+    assert played.rounds[0].values["airtime"] == 8 + 4 + 2 + 1
+    together = play(digital(clients__count=4, rounds=1, access="tdma"), (1.0,) * 4, TIMING_LINKS, 250_000)
+    assert played.rounds[0].values["sim_time"] == together.rounds[0].values["sim_time"] == 16.0
+    assert [node for _, node in together.times(EventKind.ARRIVE)] == [0, 1, 2, 3], "in the order of their numbers"
+
+
+def test_who_waits_for_its_turn_at_the_deadline_is_late_and_has_sent_nothing() -> None:
+    scenario = digital(clients__count=4, rounds=1, access="tdma", tx_power_dbm=20.0, timing__deadline_s=14.0)
+    played = play(scenario, TIMING_COMPUTE, TIMING_LINKS, 250_000)
+    (this,) = played.rounds
+    late = Status.LATE
+    assert this.status.tolist() == [Status.PARTICIPATED, Status.PARTICIPATED, late, late]
+    np.testing.assert_array_equal(this.slots["tx_time"], [8.0, 4.0, 1.0, math.nan])
+    assert played.learner.charged[0][1] == [0, 1, 2]
+    assert played.times(EventKind.LATE) == [(14.0, 2), (14.0, 3)]
+
+
+def test_everyone_has_the_whole_band_in_turn() -> None:
+    """γ = SNR |h|²/2 over the full band (RADIO.md): the in-phase-only SNR would be 3 dB optimistic."""
+    _, rounds, _ = run(digital(snr_db=13.0, access="tdma", rate={"min_rate_bps": 1.0}))
+    for this in rounds:
+        power = this.slots["channel_re"] ** 2 + this.slots["channel_im"] ** 2
+        np.testing.assert_allclose(
+            this.slots["tx_time"], 32 * 610 / (1e6 * np.log2(1 + 10**1.3 * power / 2)), rtol=1e-9
+        )
+        assert this.values["airtime"] == pytest.approx(np.sum(this.slots["tx_time"]), rel=1e-9)
+
+
+def test_short_packets_take_longer_by_the_normal_approximation_and_their_repetitions() -> None:
+    packets = {"blocklength": 200, "error_probability": 0.01}
+    _, rounds, _ = run(digital(snr_db=13.0, rate={"min_rate_bps": 1e-3, "packets": packets}))
+    for this in rounds:
+        power = this.slots["channel_re"] ** 2 + this.slots["channel_im"] ** 2
+        snr = 10**1.3 * power / 2 * 6
+        # Polyanskiy, Poor, Verdú: log2(1 + γ) − √(V/n) Q⁻¹(ε) log2 e with V = γ (γ + 2)/(γ + 1)², Q⁻¹(0.01) = 2.3263.
+        dispersion = snr * (snr + 2) / (snr + 1) ** 2
+        rate = 1e6 / 6 * (np.log2(1 + snr) - np.sqrt(dispersion / 200) * 2.3263478740 * math.log2(math.e))
+        sends = this.status == Status.PARTICIPATED
+        np.testing.assert_allclose(this.slots["tx_time"][sends], (32 * 610 / (rate * 0.99))[sends], rtol=1e-9)
+        assert np.all(rate[~sends] <= 1e-2), "silent only where such packets carry nothing"
+        assert sends.any()
+
+
+def test_very_long_packets_without_errors_are_shannons() -> None:
+    long = {"blocklength": 10**9, "error_probability": 1e-9}
+    one, other = (run(digital(snr_db=13.0, rate=rate))[1][0] for rate in ({"packets": long}, {}))
+    np.testing.assert_allclose(one.slots["tx_time"], other.slots["tx_time"], rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ({"access": "cdma"}, "uplink.access: found cdma"),
+        ({"rate": {"packets": {"blocklength": 10}}}, "uplink.rate.packets.blocklength: found 10"),
+        ({"rate": {"packets": {"error_probability": 0.6}}}, "uplink.rate.packets.error_probability: found 0.6"),
+        ({"rate": {"model": "fixed", "packets": {}}}, "packets: found an unknown key"),
+    ],
+)
+def test_bad_links_are_refused(keys: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScenarioError, match=message.replace(".", r"\.")):
+        digital(**keys)

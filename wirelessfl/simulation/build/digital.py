@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import assert_never
 
-from wirelessfl.radio import AdaptiveRate, FixedRate, StochasticQuantiser
+from wirelessfl.radio import AdaptiveRate, FixedRate, Ofdma, ShortPackets, StochasticQuantiser, Tdma
 from wirelessfl.radio.units import db_to_linear, dbm_to_watts, thermal_noise_density
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.simulation.network import Network
@@ -15,7 +15,8 @@ from wirelessfl.simulation.uplinks import DigitalLinks, DigitalUplink
 def build_digital_uplink(scenario: Scenario, uplink: config.Digital, network: Network, dimension: int) -> DigitalUplink:
     """Uploads that arrive one by one."""
     quantiser = None if uplink.bits is None else StochasticQuantiser(uplink.bits)
-    return DigitalUplink(build_digital_links(scenario, uplink, network), dimension, quantiser)
+    links = build_digital_links(scenario, uplink, network)
+    return DigitalUplink(links, dimension, quantiser, Tdma() if uplink.access == "tdma" else Ofdma())
 
 
 def build_digital_links(scenario: Scenario, uplink: config.DigitalLink, network: Network) -> DigitalLinks:
@@ -28,7 +29,21 @@ def build_digital_links(scenario: Scenario, uplink: config.DigitalLink, network:
     else:
         watts = dbm_to_watts(uplink.tx_power_dbm)
         snr = 2.0 * watts / (thermal_noise_density(scenario.channel.noise_figure_db) * bandwidth)
-    return DigitalLinks(network, build_rate(uplink.rate), bandwidth, snr, watts, scenario.faults.fade_threshold)
+    return DigitalLinks(
+        network=network,
+        rate=build_rate(uplink.rate),
+        bandwidth_hz=bandwidth,
+        snr=snr,
+        transmit_watts=watts,
+        fade_threshold=scenario.faults.fade_threshold,
+        packets=_packets(uplink.rate),
+    )
+
+
+def _packets(rate: config.Rate) -> ShortPackets | None:
+    if not isinstance(rate, config.AdaptiveRate) or rate.packets is None:
+        return None
+    return ShortPackets(rate.packets.blocklength, rate.packets.error_probability)
 
 
 def build_rate(rate: config.Rate) -> AdaptiveRate | FixedRate:

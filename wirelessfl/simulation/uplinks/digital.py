@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import BareRelease
-from wirelessfl.radio import StochasticQuantiser, Superposition
+from wirelessfl.radio import MultipleAccess, Ofdma, StochasticQuantiser, Superposition
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.client import digital_client
@@ -33,11 +33,13 @@ class DigitalUplink:
         links: what the clients' channels carry.
         dimension: d.
         quantiser: rounds every update to few bits; None sends 32-bit floating point.
+        access: how clients share the band.
     """
 
     links: DigitalLinks
     dimension: int
     quantiser: StochasticQuantiser | None = None
+    access: MultipleAccess = field(default_factory=Ofdma)
 
     @property
     def payload_bits(self) -> int:
@@ -51,9 +53,11 @@ class DigitalUplink:
         medium, present, air_time = cell.medium, this.with_status(Status.PARTICIPATED), AirTime()
         this.slot_opens = seconds(medium.now)
         arrives = cell.broadcast()
+        share, at_a_time = self.access.bandwidth_share(max(1, len(present))), self.access.at_a_time(len(present))
+        links, channel = self.links.draw(this, present, share), simpy.Resource(medium.env, at_a_time)
         processes = {
-            job.position: medium.env.process(digital_client(medium, job, link, self.payload_bits, air_time))
-            for job, link in zip(cell.jobs(this, present, arrives), self.links.draw(this, present), strict=True)
+            job.position: medium.env.process(digital_client(medium, job, link, self.payload_bits, air_time, channel))
+            for job, link in zip(cell.jobs(this, present, arrives), links, strict=True)
         }
         yield arrives
         medium.note(EventKind.COMPUTE_START, this.clients[present])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio import AdaptiveRate, FixedRate, Links, Upload, link_snr, shannon_rate
+from wirelessfl.radio import AdaptiveRate, FixedRate, Links, ShortPackets, Upload, link_snr, shannon_rate
 from wirelessfl.simulation.clock import ticks
 from wirelessfl.simulation.network import Network
 from wirelessfl.simulation.round import Round
@@ -43,6 +43,7 @@ class DigitalLinks:
         snr: SNR_i = 2p/(N0 B) of transmit power p.
         transmit_watts: p; NaN where watts are unknown.
         fade_threshold: g, a client with |ĥ|²/E|ĥ|² below it stays silent.
+        packets: packets of finite length; None takes Shannon's rate.
     """
 
     network: Network
@@ -51,6 +52,7 @@ class DigitalLinks:
     snr: float
     transmit_watts: float
     fade_threshold: float = 0.0
+    packets: ShortPackets | None = None
 
     def draw(self, this: Round, positions: NDArray[np.int64], share: float | None = None) -> list[Link]:
         """The links in this round of the clients at ``positions``; written to the round.
@@ -81,13 +83,17 @@ class DigitalLinks:
         An adaptive rate follows the estimate ĥ; where it exceeds what the channel carries the upload is lost.
         """
         band = share * self.bandwidth_hz
-        believed = shannon_rate(band, link_snr(self.snr, links.estimate, share))[:, None]
-        carried = shannon_rate(band, link_snr(self.snr, links.channel, share))[:, None]
+        believed = self._throughput(band, link_snr(self.snr, links.estimate, share))[:, None]
+        carried = self._throughput(band, link_snr(self.snr, links.channel, share))[:, None]
         match self.rate:
             case AdaptiveRate():
                 return self.rate.upload(1.0, believed, believed > carried)
             case FixedRate():
                 return self.rate.upload(1.0, carried, np.zeros_like(carried, dtype=np.bool_))
+
+    def _throughput(self, bandwidth_hz: float, snr: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n,) bit/s that channels carry."""
+        return shannon_rate(bandwidth_hz, snr) if self.packets is None else self.packets.throughput(bandwidth_hz, snr)
 
     def joules(self, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
         """What (n,) seconds on the air cost; NaN where watts are unknown."""
