@@ -27,6 +27,14 @@ def test_accuracy_and_loss_over_several_chunks() -> None:
     assert found.loss == pytest.approx(nn.functional.cross_entropy(logits.double(), targets).item(), rel=1e-6)
 
 
+@pytest.mark.parametrize("threads", [2, 3, 9])
+def test_threads_change_no_bit(threads: int) -> None:
+    model = FlatModel(lambda: mlp((6,), 4, hidden=(5,)), (6,), 4)
+    generator = torch.Generator().manual_seed(2)
+    examples = Examples(torch.randn(4500, 6, generator=generator), torch.randint(4, (4500,), generator=generator))
+    assert evaluate(model, model.initial(1), examples, threads) == evaluate(model, model.initial(1), examples)
+
+
 def test_a_diverged_model_is_reported() -> None:
     model = FlatModel(lambda: mlp((6,), 4), (6,), 4)
     found = evaluate(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from wirelessfl.learning.cohort.workers import map_in_order
 from wirelessfl.learning.data.examples import Examples
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.objective import sample_losses
@@ -27,22 +28,40 @@ class Evaluation:
     loss: float
 
 
-def evaluate(model: FlatModel, parameters: Tensor, examples: Examples) -> Evaluation:
+def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: int = 1) -> Evaluation:
     """Evaluate in chunks of samples, on the device of ``parameters`` (d,).
+
+    Args:
+        model: The model.
+        parameters: (d,).
+        examples: The test set.
+        threads: Worker threads on a CPU; they change no bit.
 
     Raises:
         ValueError: if there are no examples.
     """
     if len(examples) == 0:
         raise ValueError("there are no examples to evaluate on")
-    device = parameters.device
-    model.module.to(device)
-    correct = torch.zeros((), dtype=torch.int64, device=device)
-    loss = torch.zeros((), dtype=torch.float64, device=device)
+
+    def assess_each(chunks: range) -> list[Tensor]:
+        own = model.replica(parameters.device)
+        return [_assess(own, parameters, examples, first) for first in chunks]
+
+    chunks = range(0, len(examples), _CHUNK)
+    if parameters.is_cuda:
+        results = assess_each(chunks)
+    else:
+        shares = [chunks[first::threads] for first in range(min(threads, len(chunks)))]
+        of_shares = list(map_in_order(assess_each, shares, threads))
+        results = [of_shares[index % len(shares)][index // len(shares)] for index in range(len(chunks))]
+    correct, loss = torch.stack(results).sum(dim=0).tolist()
+    return Evaluation(correct / len(examples), loss / len(examples))
+
+
+def _assess(model: FlatModel, parameters: Tensor, examples: Examples, first: int) -> Tensor:
+    """(2,) float64: how many of a chunk of samples are right, and the sum of their losses."""
     with torch.no_grad():
-        for first in range(0, len(examples), _CHUNK):
-            logits = model.logits(parameters, examples.inputs[first : first + _CHUNK].to(device))
-            own = examples.targets[first : first + _CHUNK].to(device)
-            correct += ((logits.argmax(dim=-1) == own) & logits.isfinite().all(dim=-1)).sum()
-            loss += sample_losses(logits, own).sum(dtype=torch.float64)
-    return Evaluation(correct.item() / len(examples), loss.item() / len(examples))
+        logits = model.logits(parameters, examples.inputs[first : first + _CHUNK].to(parameters.device))
+        own = examples.targets[first : first + _CHUNK].to(parameters.device)
+        correct = ((logits.argmax(dim=-1) == own) & logits.isfinite().all(dim=-1)).sum(dtype=torch.float64)
+        return torch.stack([correct, sample_losses(logits, own).sum(dtype=torch.float64)])

@@ -1,4 +1,7 @@
-"""The local objective: cross entropy."""
+"""The local objective: cross entropy.
+
+Not by torch's softmax: along a dimension of ten classes it takes ten times as long on a CPU.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,9 @@ def sample_losses(logits: Tensor, targets: Tensor) -> Tensor:
     Returns:
         (...) losses.
     """
-    log_probability = torch.log_softmax(_single_precision(logits), dim=-1)
-    return -log_probability.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+    shifted = _single_precision(logits)
+    shifted = shifted - shifted.amax(-1, keepdim=True).detach()
+    return shifted.exp().sum(-1).log() - shifted.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
 
 
 def losses_and_derivative(logits: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -31,7 +35,6 @@ def losses_and_derivative(logits: Tensor, targets: Tensor, weights: Tensor) -> t
     Returns:
         (...) losses ℓ and (..., num_classes) ∂(Σ weights · ℓ)/∂logits.
     """
-    # Not by torch's softmax: along a dimension of ten classes it takes ten times as long on a CPU.
     shifted = _single_precision(logits) - logits.amax(-1, keepdim=True)
     own, weights = targets.unsqueeze(-1), weights.unsqueeze(-1)
     at_target = shifted.gather(-1, own)

@@ -183,5 +183,6 @@ class Learner:
         """Test accuracy and loss; NaN in rounds that are not evaluated."""
         if round_index % self.evaluate_every and round_index != self.rounds:
             return math.nan, math.nan
-        result = evaluate(self.model, torch.from_numpy(parameters).to(self.plan.device), self.population.test)
+        there = torch.from_numpy(parameters).to(self.plan.device)
+        result = evaluate(self.model, there, self.population.test, self.plan.threads)
         return result.accuracy, result.loss
