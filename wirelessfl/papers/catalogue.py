@@ -10,9 +10,10 @@ from wirelessfl.papers.moo import MULTI_OBJECTIVE
 from wirelessfl.papers.ota import OTA
 from wirelessfl.papers.paper import Paper, PaperStudy, Size
 from wirelessfl.papers.wavelet import WAVELET
+from wirelessfl.papers.zcdp import ZCDP
 from wirelessfl.scenario.library import shelf_folder
 
-PAPERS: dict[str, Paper] = {paper.name: paper for paper in (OTA, WAVELET, MULTI_OBJECTIVE)}
+PAPERS: dict[str, Paper] = {paper.name: paper for paper in (OTA, WAVELET, MULTI_OBJECTIVE, ZCDP)}
 """In the order of the documentation."""
 
 

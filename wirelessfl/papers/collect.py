@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,15 +19,27 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def collect(name: str, study: Study) -> StudyTable:
-    """The table of a study, from its Parquet file and the summaries of its runs."""
+def collect(name: str, study: Study, curve: Callable[[Path], NDArray[np.float64]] | None = None) -> StudyTable:
+    """The table of a study, from its Parquet file and the summaries of its runs.
+
+    Args:
+        name: What it is called.
+        study: The finished study.
+        curve: What is followed over the rounds, from the trace of a run; None for test accuracy.
+    """
     frame = study.to_dataframe()
     by_run = dict(list(frame.groupby("run", sort=False)))
     keys = tuple(key for factor in study.factors if len(factor.levels) > 1 for key in factor.keys)
     runs = tuple(_row(record, _point(study, record.levels, keys), by_run[record.run]) for record in study.complete)
     curves = []
     for levels, records in study.points().items():
-        curves += _curve(_point(study, levels, keys), [by_run[record.run] for record in records])
+        followed = [
+            by_run[record.run]["test_accuracy"].to_numpy(dtype=float)
+            if curve is None
+            else curve(study.folder.trace(record.run))
+            for record in records
+        ]
+        curves += _curve(_point(study, levels, keys), followed)
     return StudyTable(name, keys, runs, tuple(curves))
 
 
@@ -59,9 +73,9 @@ def _sum(values: NDArray[np.float64]) -> float:
     return float(values.sum()) if len(values) else math.nan
 
 
-def _curve(point: dict[str, str], runs: list[pd.DataFrame]) -> list[CurveRow]:
+def _curve(point: dict[str, str], runs: list[NDArray[np.float64]]) -> list[CurveRow]:
     """Rounds that were evaluated only."""
-    over = band([run["test_accuracy"].to_numpy(dtype=float) for run in runs])
+    over = band(runs)
     return [
         CurveRow(point, at + 1, float(mean), float(half), over.seeds)
         for at, (mean, half) in enumerate(zip(over.mean, over.half_width, strict=True))

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import matplotlib.figure
+    import numpy as np
+    from numpy.typing import NDArray
 
     from wirelessfl.papers.claims import Claim
     from wirelessfl.papers.tables import Tables
@@ -75,6 +79,7 @@ class PaperStudy:
         sizes: In which sizes there is such a file.
         words: Short words for the page instead of a key or of a value's text, e.g. ``training.algorithm.name`` to
             ``algorithm`` and ``fedavg`` to ``FedAvg``.
+        curve: What is followed over the rounds instead of test accuracy: from the trace of a run to one value a round.
     """
 
     name: str
@@ -84,6 +89,7 @@ class PaperStudy:
     audits: tuple[AuditOf, ...] = ()
     sizes: tuple[Size, ...] = SIZES
     words: Mapping[str, str] = field(default_factory=dict)
+    curve: Callable[[Path], NDArray[np.float64]] | None = None
 
 
 @dataclass(frozen=True)

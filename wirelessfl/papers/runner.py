@@ -112,7 +112,7 @@ def _run_study(request: Request, study: PaperStudy, design: StudyDesign, watch: 
             f"{study.name}: {len(result.failures)} of {len(result.records)} runs failed; --resume tries them again. "
             f"The first: {result.describe(first)}: {first.error}"
         )
-    return collect(study.name, result)
+    return collect(study.name, result, study.curve)
 
 
 def _audit(request: Request, study: PaperStudy, design: StudyDesign, wanted: AuditOf) -> AuditRow:
