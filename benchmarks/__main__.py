@@ -13,7 +13,7 @@ from rich.console import Console
 
 from benchmarks import air, dp, machine, scaling, secagg, shell, study_workers, trace_writer, workloads
 from benchmarks.measurement import Case, Row, Runner, Sample, in_fresh_process, in_this_process, measure_in_turn
-from benchmarks.peers import peer_cases
+from benchmarks.peers import attempt, peer_cases
 from benchmarks.report import Record, draw, merge, read_csv, to_records, to_table, write_csv
 
 SECAGG = "secagg"
@@ -74,7 +74,7 @@ def main(
     runs = runs or (1 if quick else 5)
     cases = collect_cases(threads, rounds, quick=quick)
     if peers is not None:
-        cases += peer_cases(peers, environments, threads)
+        cases += map(attempt, peer_cases(peers, environments, threads))
     machine_cases = machine.machine_cases(threads, quick=quick)
     records: list[Record] = []
     with console.status("") as status:

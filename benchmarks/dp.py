@@ -36,7 +36,8 @@ def mechanism_cases(workload: Workload, threads: int, runner: Runner) -> list[Ca
 
     work = Work("gemm", workload.gflop)
     return [
-        Case(workload.name, name, "rounds/s", partial(measure, privacy), work) for name, privacy in MECHANISMS.items()
+        Case(workload.name, name, "rounds/s", partial(measure, privacy), work, most=2)
+        for name, privacy in MECHANISMS.items()
     ]
 
 

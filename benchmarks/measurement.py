@@ -96,6 +96,11 @@ class Row:
         return statistics.median(self.values)
 
     @property
+    def is_complete(self) -> bool:
+        """Whether every run gave a value."""
+        return not any(math.isnan(value) for value in self.values)
+
+    @property
     def loss(self) -> float:
         """The loss; equal in all runs where the same work is done."""
         return self.samples[-1].loss
@@ -152,7 +157,9 @@ def peak_memory_mib() -> float:
 
 def best_reference(rows: Sequence[Row], group: str, reference: Reference) -> Row | None:
     """The fastest case of a group that stands for a reference, by its median; None where there is none."""
-    candidates = [row for row in rows if row.case.group == group and row.case.reference == reference]
+    candidates = [
+        row for row in rows if row.case.group == group and row.case.reference == reference and row.is_complete
+    ]
     return max(candidates, key=lambda row: row.median, default=None)
 
 

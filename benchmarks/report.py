@@ -81,7 +81,7 @@ def to_records(rows: Sequence[Row], machine: Sequence[Row]) -> list[Record]:
     peak_of: dict[Resource, float] = {"gemm": peaks[GEMM], "copy": peaks[COPY]}
     load, date = os.getloadavg()[0], datetime.now(UTC).isoformat(timespec="minutes")
     records = []
-    for row in (row for row in rows if not math.isnan(row.median)):
+    for row in (row for row in rows if row.is_complete):
         case, plain = row.case, best_reference(rows, row.case.group, PLAIN_LOOP)
         records.append(
             Record(

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.machine import COPY, GEMM
-from benchmarks.measurement import PLAIN_LOOP, Case, Reference, Row, Sample, measure_in_turn, steady
-from benchmarks.peers import peer_cases
+from benchmarks.measurement import PLAIN_LOOP, Case, Reference, Row, Sample, best_reference, measure_in_turn, steady
+from benchmarks.peers import attempt, peer_cases
 from benchmarks.phases import PartTimes, time_parts
 from benchmarks.plain_loop import _train_privately, train_plainly
 from benchmarks.recorded import RoundTimes, prepare, time_scenario, time_shell
@@ -194,11 +194,17 @@ def test_a_peer_without_environment_is_left_out(tmp_path: Path) -> None:
     assert not any("pfl" in name or "Opacus" in name for name in names)
 
 
-def test_a_peer_that_says_nothing(tmp_path: Path) -> None:
+def test_a_peer_that_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "vectorised_torch.py").write_text("raise SystemExit('no data')")
     case = next(iter(peer_cases(tmp_path, tmp_path, 1)))
     with pytest.raises(RuntimeError, match="no data"):
         case.measure()
+    assert math.isnan(attempt(case).measure().value)
+    assert "near-limit, 2 workers: " in capsys.readouterr().err
+    failed = Row(attempt(case), [Sample(2.0), Sample(math.nan)])
+    peaks = [Row(Case("machine", name, "", lambda: Sample(0.0)), [Sample(1.0)]) for name in (GEMM, COPY)]
+    assert to_records([failed], peaks) == []
+    assert best_reference([failed], "W1", "near-limit") is None
 
 
 def test_a_peer_that_answers(tmp_path: Path) -> None:
