@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import shlex
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from tests.simulation.scenarios import PLAN, run
 from tests.simulation.uplinks.cells import play
 from wirelessfl.privacy import recompute
-from wirelessfl.scenario import load_scenario
+from wirelessfl.scenario import load_scenario, locate
 from wirelessfl.simulation import Round, Simulation
 from wirelessfl.simulation.build.simulation import build_simulation
 from wirelessfl.trace import EventKind, SecAggStage, Status
@@ -119,3 +121,16 @@ def test_who_sees_every_upload_sees_every_upload(adversary: str, census: tuple[S
     ledger = recompute([r for this in rounds for r in this.releases], simulation.ledger.facts, told)
     assert ledger.epsilon_accounted() == simulation.ledger.epsilon_accounted()
     assert any("sees every upload" in text for text in ledger.why_different()) == (adversary == "individual")
+
+
+@pytest.mark.parametrize("name", ["secagg-dropouts", "zcdp-secagg-adult"])
+def test_what_the_comments_propose_can_be_run(name: str) -> None:
+    text = locate(name).read_text(encoding="utf-8")
+    comments = " ".join(line.removeprefix("#") for line in text.splitlines() if line.startswith("#"))
+    proposed = re.findall(r"(?:--set \S+(?: 0\.02\}\")? ?)+", comments)
+    assert len(proposed) == 2
+    for options in proposed:
+        words = [word.rstrip(").") for word in shlex.split(options) if word != "--set"]
+        scenario = load_scenario(name, [*words, "rounds=1"])
+        simulation, _, _ = run(scenario.model_copy(update={"data": load_scenario("secagg-dropouts").data}), PLAN)
+        assert simulation.state.round_index == 1
