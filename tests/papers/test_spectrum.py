@@ -13,6 +13,7 @@ from wirelessfl.papers.spectrum import (
     noise_ratio,
     on_level,
     prefix_sum_shares,
+    published_ratio,
     white_shares,
 )
 from wirelessfl.privacy.mechanisms import clip_by_haar_norm
@@ -65,6 +66,18 @@ def test_ratio_is_that_of_the_mechanism(shares: np.ndarray) -> None:
     flat_signal, flat_noise = 1.0, float(LENGTH)
     expected = (noise / signal) / (flat_noise / flat_signal)
     assert noise_ratio(shares) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("shares", [on_level(1, LEVELS), white_shares(LEVELS), on_level(4, LEVELS)])
+def test_published_ratio_is_that_of_the_mechanism(shares: np.ndarray) -> None:
+    clipped, _ = clip_by_haar_norm(torch.from_numpy(1e3 * _with_shares(shares)), 1.0, "coefficients")
+    expected = element_noise_variance(LENGTH) / float(clipped.square().sum())
+    assert published_ratio(shares) == pytest.approx(expected, rel=1e-6)
+
+
+def test_as_published_white_gradients_have_a_third_of_the_noise() -> None:
+    assert published_ratio(white_shares(LEVELS)) == pytest.approx(element_noise_variance(LENGTH) ** 2)
+    assert published_ratio(white_shares(LEVELS)) == pytest.approx(1 / 9, rel=1e-2)
 
 
 def _with_shares(shares: np.ndarray) -> np.ndarray:

@@ -109,6 +109,7 @@ WAVELET = Paper(
         PaperStudy("weighted-client", "DP-FedAvg-WAV at equal accounted ε", audits=AUDIT_ONE, words=WORDS),
         PaperStudy("dynamic-equal", "Dyn-DP-SGD at equal accounted ε", sizes=("small",), words=WORDS),
         PaperStudy("third", "DP-SGD with a third of the multiplier and √3 times the norm", words=WORDS),
+        PaperStudy("fifth", "DP-SGD with a fifth of the multiplier and twice the norm", words=WORDS),
     ),
     claims=CLAIMS,
     figures=(

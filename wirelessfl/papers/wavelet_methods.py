@@ -30,7 +30,8 @@ WORDS = {
 }
 
 DP_SGD, WAV = (Method("sample", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))
-DYNAMIC, WEIGHTED, THIRD = Method("dynamic"), Method("weighted"), Method("third")
+DYNAMIC, WEIGHTED = Method("dynamic"), Method("weighted")
+THIRD, FIFTH = Method("third"), Method("fifth")
 DYNAMIC_EQUAL = Method("dynamic-equal")
 FEDAVG, FEDAVG_WAV = (Method("client", {MECHANISM: noise}) for noise in ("gaussian", "wavelet"))
 FEDAVG_DYNAMIC, FEDAVG_WEIGHTED = Method("client-dynamic"), Method("weighted-client")
