@@ -281,7 +281,7 @@ def _study_section(prefix: str, study: StudyData) -> Section:
             ("points", str(len(points))),
             ("runs", str(study.rows["run"].nunique())),
             ("seeds", str(study.rows["seed"].nunique())),
-            ("varied", ", ".join(study.keys)),
+            ("varied", ", ".join(study.keys).replace(".", ".\N{ZERO WIDTH SPACE}")),  # where a long key may break
         ],
         warnings=warnings if points else [*warnings, "No run has ended well."],
         figures=study_figures(prefix, points) if points else [],

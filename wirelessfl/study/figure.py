@@ -35,7 +35,7 @@ PANEL_IN = (2.2, 1.9)
 MOST_COLUMNS, MOST_ROWS = 6, 12
 """More panels than these nobody reads; evenly spaced levels stand for the others, and the table has all."""
 
-_WIDE_RANGE = 20.0
+_WIDE_RANGE = 10.0
 _BESIDE_PT = 2.5
 _MARGIN = 0.12
 _UNITS = {variable.name: variable.units for variable in ROOT.variables}

@@ -35,6 +35,11 @@ _SEARCH = (1e-3, 1e7)
 _PRECISION = 1e-3
 """How far the calibrated noise may lie above the least that suffices, relative."""
 
+_BESIDE = (
+    "What is released beside the gradients costs more alone: with clipping.name quantile the count of gradients within "
+    "the norm, whose noise is clipping.count_noise_std."
+)
+
 
 def build_local_privacy(
     scenario: Scenario,
@@ -174,7 +179,7 @@ def calibrate(
 
     low, high = (math.log(limit) for limit in _SEARCH)
     if reached(math.exp(high)) > epsilon:
-        reasons = " ".join(ledger_at(math.exp(high)).why_different())
+        reasons = " ".join(ledger_at(math.exp(high)).why_different()) or _BESIDE
         raise InfeasibleError(
             f"training.privacy.epsilon: found {epsilon:g} as the {target} ε, which no noise reaches for the unit "
             f"{statement.unit} and the adversary {statement.adversary}. {reasons}"
