@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wirelessfl.papers.bound_pages import OTA_BOUND_CLAIMS, OTA_BOUND_FIGURE, OTA_BOUND_STUDY
 from wirelessfl.papers.claims import Claim
 from wirelessfl.papers.ota_checks import (
     accounting_of_steps,
@@ -164,13 +165,14 @@ CLAIMS = (
     ),
     Claim("Exact calibration of the jammer saves power against Theorem 2.", "this page", power_of_exact),
     Claim("Exact calibration of the jammer gains accuracy against Theorem 2.", "this page", accuracy_of_exact),
+    *OTA_BOUND_CLAIMS,
 )
 
 OTA = Paper(
     name="ota-cross-layer-dp",
     title="Providing Differential Privacy for Federated Learning Over Wireless: A Cross-layer Framework",
     reference="Mao, Yin, Yener, Liu, 2024",
-    studies=STUDIES,
+    studies=(*STUDIES, OTA_BOUND_STUDY),
     claims=CLAIMS,
     figures=(
         PaperFigure(
@@ -195,6 +197,7 @@ OTA = Paper(
             "What an ε costs FedAvg: as published (not a guarantee), and where the accounted ε is the one stated.",
             draw_cost,
         ),
+        OTA_BOUND_FIGURE,
     ),
     tables=(
         PaperTable("cost", "What an ε costs FedAvg in accuracy", cost_rows),
