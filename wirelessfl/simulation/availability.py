@@ -34,6 +34,8 @@ class BernoulliAvailability:
 
     def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
         """(n,) True with probability p."""
+        if self.p == 1.0:
+            return np.ones(len(clients), dtype=np.bool_)
         return streams.nodes("availability", round_index, clients).uniform()[:, 0] < self.p
 
 

@@ -39,5 +39,7 @@ class Faults:
 
     def server_restarts(self, round_index: int, streams: Streams) -> bool:
         """Whether the server goes down in a round."""
+        if self.restart_probability == 0.0:
+            return False
         drawn = streams.nodes("server_restart", round_index, _ONE).uniform()[0, 0]
         return bool(drawn < self.restart_probability)
