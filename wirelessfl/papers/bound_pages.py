@@ -17,7 +17,7 @@ from wirelessfl.convergence import (
 )
 from wirelessfl.papers.bounds import local_sgd_curve, local_sgd_setting, upcycled_curve, upcycled_setting
 from wirelessfl.papers.claims import Claim, Verdict, verdict
-from wirelessfl.papers.figures import legend_below, new_figure, note
+from wirelessfl.papers.figures import legend_below, new_figure
 from wirelessfl.papers.paper import PaperFigure, PaperStudy, Point
 from wirelessfl.papers.tables import MissingRuns, StudyTable, Tables, matches
 
@@ -119,8 +119,8 @@ def _draw(overlays: Mapping[str, Overlay], measured: str) -> Figure:
         low = np.maximum(one.measured - one.half_width, 1e-12)
         axes.fill_between(count, low, one.measured + one.half_width, color="C0", alpha=0.2, linewidth=0)
         axes.plot(count, one.proven, color="C2", linewidth=1.4, label="bound, mended and proven")
-        above = np.where(one.printed > 0, one.printed, np.nan)
-        axes.plot(count, above, color="C3", linewidth=1.4, linestyle="--", label="bound as printed")
+        if np.any(one.printed > 0):
+            axes.plot(count, one.printed, color="C3", linewidth=1.4, linestyle="--", label="bound as printed")
         if one.trivial is not None:
             axes.axhline(one.trivial, color="0.5", linewidth=0.9, linestyle=":", label="G², without any theorem")
         axes.set_yscale("log")
@@ -128,9 +128,10 @@ def _draw(overlays: Mapping[str, Overlay], measured: str) -> Figure:
         axes.set_xlabel("rounds", fontsize=8)
         axes.set_title(title, fontsize=8)
         if np.all(one.printed <= 0):
-            note(axes, f"as printed: {one.printed[-1]:.3g}, below zero")
+            words = f"bound as printed: {one.printed[-1]:.3g},\nbelow zero and off this axis"
+            axes.text(0.03, 0.03, words, transform=axes.transAxes, va="bottom", fontsize=7, color="C3")
     panels[0][0].set_ylabel("squared gradient norm", fontsize=8)
-    legend_below(figure, panels[0][0])
+    legend_below(figure, panels[0][0], columns=2)
     return figure
 
 
