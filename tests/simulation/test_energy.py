@@ -1,0 +1,57 @@
+"""The energy of every shipped scenario adds up: of each round from its parts, of the run from its rounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.simulation.scenarios import PLAN
+from wirelessfl.errors import DataError
+from wirelessfl.scenario import Scenario, list_shipped, load_scenario
+from wirelessfl.simulation import Round, build_simulation
+from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.rehearsal import Rehearser
+from wirelessfl.trace import SecAggStage
+
+IN_WATTS = {"uplink.snr_db": None, "uplink.tx_power_dbm": 20.0}
+ROUNDS = {"rounds": 3, "timing.switched_capacitance": 1e-28}
+
+
+def rehearsed(scenario: Scenario) -> tuple[Any, list[Round]]:
+    """A run without training: every update has the norm that bounds it."""
+    try:
+        simulation = build_simulation(scenario, PLAN)
+    except DataError as error:
+        pytest.skip(str(error))
+    learner = simulation.deployment.learner
+    assert isinstance(learner, Learner)
+    simulation.deployment = replace(simulation.deployment, learner=Rehearser(learner))
+    rounds: list[Round] = []
+    simulation.run(lambda this, _: rounds.append(this))
+    return simulation, rounds
+
+
+@pytest.mark.filterwarnings("ignore::wirelessfl.errors.ModelWarning")
+@pytest.mark.parametrize("name", [shipped.name for shipped in list_shipped()])
+def test_the_energy_of_every_shipped_scenario_adds_up(name: str) -> None:
+    kind = load_scenario(name).uplink.kind
+    scenario = load_scenario(name, {**ROUNDS, **({} if kind == "ideal" else IN_WATTS)})
+    simulation, rounds = rehearsed(scenario)
+    joules_per_unit = getattr(simulation.deployment.uplink, "joules_per_unit", 0.0)
+    for this in rounds:
+        sent, computed = (np.nansum(this.slots.get(part, 0.0)) for part in ("tx_energy_j", "compute_energy_j"))
+        jammed = this.values.get("jammer_energy", 0.0) * joules_per_unit
+        # Keys are exchanged once by all who are registered, also by those that the first round does not select.
+        set_up = 0.0 if this.secagg is None else np.nan_to_num(this.secagg.costs["energy"][SecAggStage.SET_UP])
+        assert computed > 0
+        if kind == "ideal":
+            assert math.isnan(this.values["energy"]), "nobody knows what an ideal uplink costs"
+            continue
+        assert sent > 0
+        assert this.values["energy"] == pytest.approx(float(sent + computed + jammed + set_up), rel=1e-12)
+    if kind != "ideal":
+        assert simulation.state.energy_j == pytest.approx(sum(this.values["energy"] for this in rounds), rel=1e-12)
