@@ -133,5 +133,5 @@ def write_figure(figure: PaperFigure, tables: Tables, folder: Path) -> None:
 
 
 def note(axes: Axes, words: str) -> None:
-    """Small grey words in the upper left corner of a panel."""
-    axes.text(0.02, 0.98, words, transform=axes.transAxes, va="top", fontsize=7, color=GREY)
+    """Small grey words in the lower right corner of a panel, below curves that rise."""
+    axes.text(0.98, 0.03, words, transform=axes.transAxes, ha="right", fontsize=7, color=GREY)

@@ -66,7 +66,7 @@ def with_jammer(tables: Tables) -> Verdict:
     """Upcycled-FL above the others at every ε."""
     return greater(
         *(
-            _compare(f"over {ALGORITHMS[other]} at ε = {epsilon}", jammed("upcycled", epsilon), jammed(other, epsilon))
+            _compare(f"− {ALGORITHMS[other]}, ε = {epsilon}", jammed("upcycled", epsilon), jammed(other, epsilon))
             for epsilon in JAMMED_EPSILONS
             for other in ("fedprox", "fedavg")
         )
@@ -150,7 +150,7 @@ def survives(tables: Tables) -> Verdict:
     """Upcycled-FL above the others where the accounted ε is the one stated."""
     return greater(
         *(
-            _compare(f"over {ALGORITHMS[other]} at ε = {epsilon}", equal("upcycled", epsilon), equal(other, epsilon))
+            _compare(f"− {ALGORITHMS[other]}, ε = {epsilon}", equal("upcycled", epsilon), equal(other, epsilon))
             for epsilon in EPSILONS
             for other in ("fedprox", "fedavg")
         )
@@ -169,7 +169,7 @@ def power_of_exact(tables: Tables) -> Verdict:
     savings = [power_saving(tables, epsilon) for epsilon in JAMMED_EPSILONS]
     found = weigh([f"ε = {epsilon}" for epsilon in JAMMED_EPSILONS], savings)
     numbers = "; ".join(
-        f"ε = {epsilon}: {100 * one.mean:.1f} ± {100 * one.half_width:.1g} % less energy"
+        f"ε = {epsilon}: {100 * one.mean:.1f} % less energy for every seed"
         for epsilon, one in zip(JAMMED_EPSILONS, savings, strict=True)
     )
     return Verdict(found.outcome, numbers, found.reason)

@@ -61,7 +61,8 @@ def write_page(tables: Tables, folder: Path) -> None:
         for table in tables.studies.values():
             write_study(folder, table)
         (folder / "about.json").write_text(to_json(tables.about), encoding="utf-8")
-        remake_page(tables, folder)
+        # From the files, whose numbers have six digits: whoever makes the page again gets the same bytes.
+        remake_page(read_tables(tables.paper, folder), folder)
     except OSError as error:
         raise OutputError(f"{folder} cannot be written: {error.strerror or error}") from error
 
