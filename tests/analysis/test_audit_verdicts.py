@@ -16,6 +16,7 @@ from tests.analysis import audit_examples as examples
 from tests.analysis.audit_examples import (
     FALSE_ALARM,
     audited,
+    built,
     gradient_step,
     local,
     trusted,
@@ -131,3 +132,19 @@ def test_canaries_are_worst_cases(build: Callable[[], Simulation]) -> None:
     scaled = 199 * (audit.mu_accounted / audit.evidence.gaussian.estimate) ** 2
     low, high = stats.chi2.ppf(FALSE_ALARM / 2, 199), stats.chi2.isf(FALSE_ALARM / 2, 199)
     assert low <= scaled <= high
+
+
+def test_single_uploads_say_nothing_of_a_theorem_on_their_secure_sum() -> None:
+    """The ledger gives no credit for integers under masks; what is told apart there, that adversary never sees."""
+    one_step: dict[str, object] = {
+        "training__steps": 1,
+        "training__epochs": None,
+        "training__privacy": {"mechanism": "zcdp", "clip": 1.0, "noise_std": 0.002},
+        "privacy__adjacency": "replace",
+    }
+    masked = audited(built(uplink={"kind": "secure_aggregation"}, **one_step), trials=40)
+    assert masked.epsilon_empirical > masked.epsilon_published
+    assert not masked.relation and not masked.refutes_published and not masked.contradicts_ledger
+    assert any("other units, neighbours or adversaries" in finding for finding in masked.findings())
+    plain = audited(built(uplink={"kind": "ideal"}, **one_step), trials=40)
+    assert plain.relation and not plain.refutes_published

@@ -69,7 +69,7 @@ def attempt(
     return server.close()
 
 
-@pytest.mark.parametrize("num_clients", [2, 3, 5, 6])
+@pytest.mark.parametrize("num_clients", [2, 3, 4, 5, 6])
 def test_every_set_of_answers(num_clients: int) -> None:
     """The exact sum if all answer, else the missing by name; each attempt under a fresh nonce."""
     facts = facts_of()

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from wirelessfl.analysis.audit_choice import UPLOADS, Choice, choose_game
+from wirelessfl.analysis.audit_choice import STEPS, UPLOADS, Choice, choose_game
 from wirelessfl.analysis.audit_evidence import Evidence, weigh
 from wirelessfl.analysis.audit_rehearsal import Rehearsal, rehearse_for_audit
-from wirelessfl.privacy import Statement
+from wirelessfl.privacy import Statement, ZcdpRelease
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Simulation, build_simulation, choose_plan
 
@@ -195,12 +195,18 @@ def audit_simulation(
 
 
 def _relation(rehearsal: Rehearsal, choice: Choice) -> str:
-    """Which runs the published ε compares, or nothing where the game plays others or sees more."""
+    """Which runs the published ε compares, or nothing where the game plays others or sees more.
+
+    Theorem 1 of the zCDP paper speaks of a secure sum. Where the ledger gives no credit for the sum, the game is
+    played on the single upload that it counts, which that adversary does not see.
+    """
     relations = {release.relation for release in rehearsal.releases}
     statement = rehearsal.ledger.statement
     same_unit = all(relation.startswith(f"one {statement.unit}") for relation in relations)
     covers = statement.adjacency == "add_remove" or all("exchanged" in relation for relation in relations)
-    return "; ".join(sorted(relations)) if same_unit and covers and choice.view != UPLOADS else ""
+    sums = [release.secure_sum for release in rehearsal.releases if isinstance(release, ZcdpRelease)]
+    sees_more = choice.view == UPLOADS or (choice.view == STEPS and any(sum_ is not None for sum_ in sums))
+    return "; ".join(sorted(relations)) if same_unit and covers and not sees_more else ""
 
 
 def _affordable(choice: Choice) -> int:
