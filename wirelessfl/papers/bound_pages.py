@@ -78,8 +78,8 @@ def local_sgd_overlay(tables: Tables, where: Point) -> Overlay:
     count = np.arange(1, len(mean) + 1)
     run, problem = local_sgd_setting(_scenario("zcdp-secure-aggregation", where))
     return Overlay(
-        np.cumsum(mean) / count,
-        np.cumsum(np.nan_to_num(half)) / count,
+        mean,
+        np.nan_to_num(half),
         printed_local_sgd_bound(count, run, problem),
         local_sgd_bound(count, run, problem),
     )

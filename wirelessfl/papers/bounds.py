@@ -62,9 +62,10 @@ def squared_gradients(problem: SoftmaxRegression, models: Array) -> Array:
 
 
 def local_sgd_curve(trace: Path) -> Array:
-    """(T,) ‖∇f(θ^t)‖² at the models that the devices of round t receive, t = 0 … T − 1."""
+    """(T,) mean of ‖∇f‖² over the models that the devices have received so far, θ^0 … θ^{T − 1}."""
     scenario, models = models_of(trace)
-    return squared_gradients(problem_of(scenario), models[:-1])
+    squared = squared_gradients(problem_of(scenario), models[:-1])
+    return np.asarray(np.cumsum(squared) / np.arange(1, len(squared) + 1))
 
 
 def upcycled_curve(trace: Path) -> Array:

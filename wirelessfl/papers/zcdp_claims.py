@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 
 from wirelessfl.papers.bound_pages import ZCDP_BOUND_CLAIMS
-from wirelessfl.papers.claims import Claim, Comparison, Verdict, greater, not_tested, verdict, weigh
+from wirelessfl.papers.claims import Claim, Verdict, not_tested, verdict, weigh
 from wirelessfl.papers.paper import Point
 from wirelessfl.papers.tables import Tables
 from wirelessfl.papers.zcdp_points import (
@@ -30,6 +30,7 @@ Pairs = Callable[[str], list[Pair]]
 """The pairs in a size."""
 
 SIZE = "size"
+MASKED, PLAIN = "secure_aggregation", "ideal"
 
 
 def _differences(pairs: Pairs, metric: str = "test_accuracy") -> Callable[[Tables], Verdict]:
@@ -43,77 +44,65 @@ def _differences(pairs: Pairs, metric: str = "test_accuracy") -> Callable[[Table
     return check
 
 
-def _methods(first: int, second: int, size: str) -> list[Pair]:
-    def at(kind: str, method: int) -> tuple[str, Point]:
-        return f"against-dp-sgd-{kind}", method_point(size, kind, method)
-
-    return [(words, at(kind, first), at(kind, second)) for kind, words in KINDS.items()]
+def _methods(kind: str, first: int, second: int, size: str) -> list[Pair]:
+    study = f"against-dp-sgd-{kind}"
+    return [("difference", (study, method_point(size, kind, first)), (study, method_point(size, kind, second)))]
 
 
-def _masks(size: str) -> list[Pair]:
+def _masks(kind: str, size: str) -> list[Pair]:
+    """Masked against plain uploads, both at the published ε."""
     return [
-        (
-            f"{words}, ε = {epsilon}",
-            (f"trade-off-{kind}", trade_off_point(size, kind, epsilon, "secure_aggregation")),
-            (f"trade-off-{kind}", trade_off_point(size, kind, epsilon, "ideal")),
-        )
-        for kind, words in KINDS.items()
+        (f"ε = {epsilon}", _trade_off(kind, size, epsilon, MASKED), _trade_off(kind, size, epsilon, PLAIN))
         for epsilon in EPSILONS
     ]
 
 
-def _masks_accounted(size: str) -> list[Pair]:
+def _masks_accounted(kind: str, size: str) -> list[Pair]:
+    """Masked uploads at the accounted ε against plain ones, whose published ε holds."""
     return [
-        (
-            f"{words}, ε = {epsilon}",
-            (f"equal-{kind}", {EPSILON: epsilon}),
-            (f"trade-off-{kind}", trade_off_point(size, kind, epsilon, "ideal")),
-        )
-        for kind, words in KINDS.items()
+        (f"ε = {epsilon}", (f"equal-{kind}", {EPSILON: epsilon}), _trade_off(kind, size, epsilon, PLAIN))
         for epsilon in EPSILONS
     ]
 
 
-def _larger_epsilon(size: str) -> list[Pair]:
+def _larger_epsilon(kind: str, size: str) -> list[Pair]:
     return [
         (
-            f"{words}, {WORDS[uplink]}, ε {low} → {high}",
-            (f"trade-off-{kind}", trade_off_point(size, kind, high, uplink)),
-            (f"trade-off-{kind}", trade_off_point(size, kind, low, uplink)),
+            f"{WORDS[uplink]}, ε {low} → {high}",
+            _trade_off(kind, size, high, uplink),
+            _trade_off(kind, size, low, uplink),
         )
-        for kind, words in KINDS.items()
-        for uplink in ("secure_aggregation", "ideal")
+        for uplink in (MASKED, PLAIN)
         for low, high in pairwise(EPSILONS)
     ]
 
 
-def _by_noise(size: str) -> list[Pair]:
-    """The larger σ against the next smaller one."""
+def _trade_off(kind: str, size: str, epsilon: float, uplink: str) -> tuple[str, Point]:
+    return f"trade-off-{kind}", trade_off_point(size, kind, epsilon, uplink)
+
+
+def _more_noise(kind: str, size: str) -> list[Pair]:
+    """The largest σ against the smallest."""
+    noises, steps = LEVELS[kind]
     return [
         (
-            f"{KINDS[kind]}, τ = {tau}, σ {low} → {high}",
-            convergence_point(kind, high, tau),
-            convergence_point(kind, low, tau),
+            f"τ = {tau}, σ {noises[0]} → {noises[-1]}",
+            convergence_point(kind, noises[-1], tau),
+            convergence_point(kind, noises[0], tau),
         )
-        for kind, (noises, steps) in LEVELS.items()
         for tau in steps
-        for low, high in pairwise(noises)
     ]
 
 
-def _less_noise(size: str) -> list[Pair]:
-    return [(name, second, first) for name, first, second in _by_noise(size)]
+def _more_steps(kind: str, noise: float) -> list[Pair]:
+    """The largest τ against the smallest."""
+    steps = LEVELS[kind][1]
+    name = f"σ = {noise}, τ {steps[0]} → {steps[-1]}"
+    return [(name, convergence_point(kind, noise, steps[-1]), convergence_point(kind, noise, steps[0]))]
 
 
-def _by_steps(noise: Callable[[tuple[float, ...]], float]) -> list[Pair]:
-    return [
-        (
-            f"{KINDS[kind]}, σ = {noise(noises)}, τ {steps[0]} → {steps[-1]}",
-            convergence_point(kind, noise(noises), steps[-1]),
-            convergence_point(kind, noise(noises), steps[0]),
-        )
-        for kind, (noises, steps) in LEVELS.items()
-    ]
+def _turned(pairs: Pairs) -> Pairs:
+    return lambda size: [(name, second, first) for name, first, second in pairs(size)]
 
 
 def _theorem_1_holds(tables: Tables) -> Verdict:
@@ -137,60 +126,81 @@ def _theorem_1_holds(tables: Tables) -> Verdict:
     return verdict(holds, "; ".join(told), reason)
 
 
+def _claims_on(kind: str) -> tuple[Claim, ...]:
+    """What the paper says of one kind of model."""
+    who, at = KINDS[kind][0].upper() + KINDS[kind][1:], 0 if kind == "logistic" else 1
+    convergence, against, trade_off = (f"VII-{part}, Fig. {one + at}" for part, one in (("B", 3), ("C", 5), ("D", 7)))
+    noises = LEVELS[kind][0]
+    ours = partial(_methods, kind, 0, 1)
+    return (
+        Claim(
+            f"{who}: a larger σ leaves a larger loss.",
+            convergence,
+            _differences(partial(_more_noise, kind), "test_loss"),
+        ),
+        Claim(
+            f"{who}: a larger σ leaves a lower accuracy.",
+            convergence,
+            _differences(_turned(partial(_more_noise, kind))),
+        ),
+        Claim(
+            f"{who}: a larger τ is faster at the beginning (accuracy when first evaluated).",
+            convergence,
+            _differences(lambda size: _more_steps(kind, noises[0]), "first_accuracy"),
+        ),
+        Claim(
+            f"{who}: a larger τ ends at a larger loss (at the largest σ).",
+            convergence,
+            _differences(lambda size: _more_steps(kind, noises[-1]), "test_loss"),
+        ),
+        Claim(f"{who}: at ε = 10 the scheme is more accurate than DP-SGD.", against, _differences(ours)),
+        Claim(f"{who}: at ε = 10 it is so from the first rounds on.", against, _differences(ours, "first_accuracy")),
+        Claim(
+            f"{who}: at ε = 10 its loss is lower than that of DP-SGD.",
+            against,
+            _differences(_turned(ours), "test_loss"),
+        ),
+        Claim(f"{who}: a larger ε gives a higher accuracy.", trade_off, _differences(partial(_larger_epsilon, kind))),
+        Claim(
+            f"{who}: masked uploads always are more accurate than plain ones at the same published ε.",
+            trade_off,
+            _differences(partial(_masks, kind)),
+        ),
+    )
+
+
+def _claims_of_ours(kind: str) -> tuple[Claim, ...]:
+    """Which advantage is left at equal accounted ε."""
+    who = KINDS[kind][0].upper() + KINDS[kind][1:]
+    return (
+        Claim(
+            f"{who}: at equal accounted ε = 10 the scheme (τ steps a round) beats DP-SGD on shuffled batches.",
+            "this page",
+            _differences(partial(_methods, kind, 3, 4)),
+        ),
+        Claim(
+            f"{who}: at equal accounted ε = 10 it beats DP-SGD on Poisson batches.",
+            "this page",
+            _differences(partial(_methods, kind, 3, 5)),
+        ),
+        Claim(
+            f"{who}: masked uploads are more accurate than plain ones at equal accounted ε.",
+            "this page",
+            _differences(partial(_masks_accounted, kind)),
+        ),
+    )
+
+
 CLAIMS = (
-    Claim("A larger σ leaves a larger loss.", "VII-B, Fig. 3 and 4", _differences(_by_noise, "test_loss")),
-    Claim("A larger σ leaves a lower accuracy.", "VII-B, Fig. 3 and 4", _differences(_less_noise)),
-    Claim(
-        "A larger τ is faster at the beginning (accuracy after the first evaluated round).",
-        "VII-B, Fig. 3 and 4",
-        greater(*(Comparison(*one, "first_accuracy") for one in _by_steps(min))),
-    ),
-    Claim(
-        "A larger τ ends at a larger loss (at the largest σ).",
-        "VII-B, Fig. 3 and 4",
-        greater(*(Comparison(*one, "test_loss") for one in _by_steps(max))),
-    ),
+    *_claims_on("logistic"),
+    *_claims_on("network"),
     Claim(
         "At σ = 10⁻³ and τ = 40 the loss falls for about 40 rounds and rises again.",
         "VII-B, Fig. 3",
         lambda tables: not_tested("too few rounds in the small size; the size `full` has the paper's 100"),
     ),
-    Claim(
-        "At ε = 10 the scheme is more accurate than DP-SGD.",
-        "VII-C, Fig. 5 and 6",
-        _differences(partial(_methods, 0, 1)),
-    ),
-    Claim(
-        "At ε = 10 it is so from the first rounds on.",
-        "VII-C, Fig. 5 and 6",
-        _differences(partial(_methods, 0, 1), "first_accuracy"),
-    ),
-    Claim(
-        "At ε = 10 its loss is lower than that of DP-SGD.",
-        "VII-C, Fig. 5 and 6",
-        _differences(lambda size: [(name, b, a) for name, a, b in _methods(0, 1, size)], "test_loss"),
-    ),
-    Claim("A larger ε gives a higher accuracy.", "VII-D, Fig. 7 and 8", _differences(_larger_epsilon)),
-    Claim(
-        "Secure aggregation always is more accurate than plain uploads at the same published ε.",
-        "VII-D, Fig. 7 and 8",
-        _differences(_masks),
-    ),
     Claim("Each device has the (ε, δ) of Theorem 1.", "V, Theorem 1", _theorem_1_holds),
-    Claim(
-        "At equal accounted ε = 10 the scheme (τ steps a round) still beats DP-SGD on shuffled batches.",
-        "ours",
-        _differences(partial(_methods, 3, 4)),
-    ),
-    Claim(
-        "At equal accounted ε = 10 it beats DP-SGD on Poisson batches.",
-        "ours",
-        _differences(partial(_methods, 3, 5)),
-    ),
-    Claim(
-        "Secure aggregation is more accurate than plain uploads at equal accounted ε.",
-        "ours",
-        _differences(_masks_accounted),
-    ),
+    *_claims_of_ours("logistic"),
+    *_claims_of_ours("network"),
     *ZCDP_BOUND_CLAIMS,
 )
