@@ -128,7 +128,7 @@ class Learner:
         return np.minimum(samples, self.training.batch_size) * steps
 
     def train(self, state: SimulationState, clients: NDArray[np.int64], round_index: int) -> Iterator[CohortBlock]:
-        """Local training of ``clients`` from the global model, in fixed blocks.
+        """Local training of ``clients`` from the global model, in fixed blocks; on a CPU it begins at once.
 
         What a clipping rule remembers of each client from round to round is read from the state and written back.
         """
@@ -138,23 +138,24 @@ class Learner:
         if self.private is not None:
             transform = self.private.transform(self.model, start, state, round_index, self.plan)
             rows = self.private.rows(transform, state, clients, start)
+        blocks = train_cohort(
+            self.model, start, self.population, clients, training, self.streams, round_index, self.plan, transform, rows
+        )
+        return self._taken(blocks, state, clients, () if transform is None else transform.lasting)
+
+    def _taken(
+        self,
+        blocks: Iterator[CohortBlock],
+        state: SimulationState,
+        clients: NDArray[np.int64],
+        lasting: tuple[str, ...],
+    ) -> Iterator[CohortBlock]:
+        """The blocks one by one; rows named ``lasting`` go back to the state."""
         with _one_torch_thread():
-            for block in train_cohort(
-                self.model,
-                start,
-                self.population,
-                clients,
-                training,
-                self.streams,
-                round_index,
-                self.plan,
-                transform,
-                rows,
-            ):
+            for block in blocks:
                 self.pause()
-                if transform is not None:
-                    for name in transform.lasting:
-                        state.clipping[name][clients[block.positions]] = block.transform_state[name].cpu().numpy()
+                for name in lasting:
+                    state.clipping[name][clients[block.positions]] = block.transform_state[name].cpu().numpy()
                 yield block
 
     def releases(

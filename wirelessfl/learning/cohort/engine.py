@@ -40,7 +40,8 @@ def train_cohort(
 
     Clients are sorted by their number of local steps, so that those of a block are alike, and each block is
     computed, handed out and forgotten: memory grows with the block and not with the cohort. What is computed
-    for a client does not depend on the others beyond float rounding, and the order of blocks is fixed.
+    for a client does not depend on the others beyond float rounding, and the order of blocks is fixed. On a CPU
+    the workers begin at once, and the caller may do other things before it asks for the first block.
 
     Args:
         model: The model.
@@ -56,7 +57,7 @@ def train_cohort(
         transform_state: Rows (n, ...) of the transform's state from earlier rounds, in the order of
             ``clients``; None starts anew.
 
-    Yields:
+    Returns:
         Blocks of at most ``plan.chunk`` clients that together hold each client once.
     """
     start = start.to(plan.device)
@@ -85,9 +86,8 @@ def train_cohort(
     compile_program(model)
     blocks = [order[first : first + plan.chunk] for first in range(0, len(order), plan.chunk)]
     if torch.device(plan.device).type == "cpu":
-        yield from map_in_order(train_block, blocks, plan.threads)
-    else:
-        yield from map(train_block, blocks)
+        return map_in_order(train_block, blocks, plan.threads)
+    return (train_block(block) for block in blocks)
 
 
 def _local_models(model: FlatModel, start: Tensor, training: LocalTraining, data: BlockData) -> LocalModels:

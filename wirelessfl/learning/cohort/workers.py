@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import TypeVar, cast
 
 import torch
 
@@ -13,22 +14,27 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def map_in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """``map(work, items)`` on worker threads, results in order, at most ``threads`` + 1 of them ahead.
+def map_in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Generator[Result, None, None]:
+    """``map(work, items)`` on worker threads that begin at once; results in order, ``threads`` + 1 of them ahead.
 
     Each worker uses one torch thread: many small products gain nothing from more, and threads that wait for each
     other suffer from any neighbour on the machine. As one worker computes a whole item, results do not depend
-    on the number of workers.
+    on the number of workers. To close the generator gives up what has not begun.
     """
-    pending: deque[Future[Result]] = deque()
+    results = _results(work, iter(items), threads)
+    next(results)
+    return results
+
+
+def _results(work: Callable[[Item], Result], items: Iterator[Item], threads: int) -> Generator[Result, None, None]:
     with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        pending = deque(pool.submit(work, item) for item in islice(items, threads + 1))
         try:
-            for item in items:
-                pending.append(pool.submit(work, item))
-                if len(pending) > threads:
-                    yield pending.popleft().result()
+            yield cast(Result, None)  # the workers have begun
             while pending:
-                yield pending.popleft().result()
+                done = pending.popleft().result()
+                pending.extend(pool.submit(work, item) for item in islice(items, 1))
+                yield done
         finally:
             for future in pending:
                 future.cancel()

@@ -101,8 +101,9 @@ class SlotUplink(ABC):
         if not len(plan.senders):
             yield cell.medium.occupy(0.0)  # those in a deep fade say so before the round is over
             return Collected(plan.senders, plan.senders, None, (), 0.0)
+        blocks = self.train(cell, this, plan)  # workers train while the events of the slot pass by
         yield cell.medium.occupy(plan.airtime)
-        reception = self.receive(this, plan, self.train(cell, this, plan))
+        reception = self.receive(this, plan, blocks)
         cell.medium.note(EventKind.SUPERPOSE, SERVER_NODE)
         cell.drain(this.clients[plan.senders], reception.battery_drain_j)
         return Collected(plan.senders, plan.senders, reception.aggregate, reception.releases, plan.airtime)
