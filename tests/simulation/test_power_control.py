@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from tests.simulation.test_build import variants
 from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import gaussian_epsilon
 from wirelessfl.radio import CrossLayer, PrivacyForFree, StaticPrivacyForFree, check_power_control
-from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation import build_simulation
+from wirelessfl.scenario import Scenario, config, load_scenario
+from wirelessfl.simulation import build_simulation, jammer_shortfall
 from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.trace import Status
 
@@ -177,3 +178,19 @@ class Touchy(CrossLayer):
 def test_power_controls_that_do_not_go_together(overrides: dict[str, Any], message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
         small(**overrides)
+
+
+@pytest.mark.parametrize(("noise", "quadratures"), [("real", 1), ("complex", 2)])
+def test_the_jammer_of_the_quickstart_beside_a_clients_budget(noise: str, quadratures: int) -> None:
+    """RADIO.md, for scale: about 6 times a client's budget in phase, and as much again in the other quadrature.
+
+    α_u σ_m/σ_c = √(ρ(6.52)/ρ(2)) with ρ(ε) = (√(L + ε) − √L)², so that α_CJ² = ρ(6.52)/ρ(2) − 1 at |h_CJ| = 1.
+    """
+    simulation = build_simulation(load_scenario("quickstart", {"uplink.jammer.noise": noise}), PLAN)
+    parts = simulation.deployment
+    _, energy = jammer_shortfall(parts.uplink, parts.selection)
+    log_term = math.log(1e5)
+    rho = [(math.sqrt(log_term + epsilon) - math.sqrt(log_term)) ** 2 for epsilon in (6.52, 2.0)]
+    in_phase = (rho[0] / rho[1] - 1) / 10**0.1
+    assert in_phase == pytest.approx(6, abs=0.5)
+    assert energy / parts.network.registry.power_budget == pytest.approx(quadratures * in_phase, rel=1e-9)
