@@ -74,6 +74,7 @@ def test_client_level_noise_is_calibrated() -> None:
         ({**private(unit="client", epsilon=5.0), "privacy": {"unit": "client"}}, "adds the noise itself"),
         ({**private(unit="client", clip=None, epsilon=5.0), "privacy__adversary": "observer"}, "bounds the update"),
         ({**private(epsilon=5.0), "privacy": {"unit": "client"}}, "protects a sample"),
+        (private(epsilon=0.1, clipping={"name": "quantile"}), "clipping.count_noise_std"),
     ],
 )
 def test_a_target_that_no_noise_meets_is_refused_with_the_reason(case: dict[str, Any], words: str) -> None:
