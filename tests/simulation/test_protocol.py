@@ -11,7 +11,7 @@ from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.errors import DataError, InfeasibleError, ScenarioError
 from wirelessfl.radio import superpose
 from wirelessfl.simulation import build_simulation
-from wirelessfl.simulation.clock import TICKS_PER_SECOND
+from wirelessfl.simulation.clock import TICKS_PER_SECOND, ticks
 from wirelessfl.simulation.round import Round
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventBatch, EventKind, Status
 
@@ -105,6 +105,19 @@ def test_late_clients_are_left_behind_and_the_clock_stops_at_the_deadline() -> N
     assert kinds(events[0]).count(EventKind.LATE) == 2
     assert np.isnan(rounds[0].slots["channel_re"][rounds[0].with_status(Status.LATE)]).all()
     assert rounds[0].values["sim_time"] == pytest.approx(32 * 610 / 1e7 + deadline + 610 / 1e6, abs=2e-12)
+
+
+@pytest.mark.parametrize("wait_for", [{"fraction": 1.0}, {"count": 3}, {"count": 5}])
+def test_a_client_that_ends_at_the_deadline_is_in_time(wait_for: dict[str, float]) -> None:
+    _, free, _ = run(small(rounds=1))
+    times = free[0].slots["compute_time"]
+    third = int(np.argsort(times)[2])
+    deadline = ticks(times[third]) / TICKS_PER_SECOND
+    _, rounds, events = run(small(rounds=1, timing__deadline_s=deadline, timing__wait_for=wait_for))
+    assert rounds[0].with_status(Status.PARTICIPATED).tolist() == sorted(np.argsort(times)[:3])
+    assert rounds[0].with_status(Status.LATE).tolist() == sorted(np.argsort(times)[3:])
+    assert [kinds(events[0]).count(kind) for kind in (EventKind.COMPUTE_END, EventKind.LATE)] == [3, 3]
+    assert rounds[0].worked[third] == ticks(times[third])
 
 
 def test_clients_that_end_at_one_instant_are_all_in_time_in_the_order_of_their_numbers() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import simpy
 
 from wirelessfl.simulation.clock import ticks
-from wirelessfl.simulation.messages import Crashed, Ready
+from wirelessfl.simulation.messages import Crashed, Ready, Reports
 from wirelessfl.simulation.timing import WaitFor
 from wirelessfl.simulation.window import Window
 
@@ -47,6 +48,17 @@ def test_all_that_arrive_with_the_last_one_needed_count() -> None:
     at, window = closing({0: 2.0, 1: 1.0, 2: 2.0, 3: 5.0}, WaitFor(count=2))
     assert at == 2.0
     assert window.ready == {0, 1, 2}
+
+
+def test_reports_of_many_at_once_count_as_one_by_one() -> None:
+    env = simpy.Environment()
+    window = Window(env, WaitFor(), 4, {0, 1, 2, 3})
+    window.take(Reports(ready=np.array([2]), crashed=np.array([], dtype=np.int64)))
+    assert window.outstanding == {0, 1, 3} and window.ready == {2}
+    window.take(Reports(ready=np.array([0]), crashed=np.array([1, 3])))
+    assert window.outstanding == set() and window.ready == {0, 2} and window.crashed == {1, 3}
+    env.run(until=window.closed)
+    assert env.now == 0
 
 
 def test_nobody_left_to_wait_for() -> None:

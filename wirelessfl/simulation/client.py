@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.medium import Medium
-from wirelessfl.simulation.messages import Crashed, Faded, Ready, SlotGrant
+from wirelessfl.simulation.messages import Crashed, Faded, Ready, Reports, SlotGrant
 from wirelessfl.trace import EventKind
 
 if TYPE_CHECKING:
@@ -66,19 +66,15 @@ class Shift:
     crashes: NDArray[np.bool_]
     worked: NDArray[np.int64]
 
-    def by_end(self) -> Iterator[tuple[int, Iterator[tuple[int, int, bool]]]]:
-        """Each end, and (position, node, crashes) of those of the n clients who come to it, in their order."""
-        order = np.argsort(self.ends, kind="stable")
-        rows = zip(
-            self.positions[order].tolist(), self.nodes[order].tolist(), self.crashes[order].tolist(), strict=True
-        )
-        ends = iter(self.ends[order].tolist())
-        return groupby(rows, key=lambda _: next(ends))
+    def enough(self, needed: int) -> int:
+        """Ticks after which so many are ready, or all have come to an end."""
+        ready = np.sort(self.ends[~self.crashes])
+        return int(ready[needed - 1]) if 0 < needed <= len(ready) else int(self.ends.max(initial=0))
 
-    def ready(self, worked: int) -> NDArray[np.int64]:
-        """Which of the n clients have trained after so many ticks, in the order in which they came to the end."""
+    def over(self, worked: int) -> NDArray[np.int64]:
+        """Which of the n clients have come to the end after so many ticks, in the order in which they did."""
         order = np.argsort(self.ends, kind="stable")
-        return order[(self.ends <= worked)[order] & ~self.crashes[order]]
+        return order[self.ends[order] <= worked]
 
     def jobs(self, model_arrives: simpy.Event) -> list[Job]:
         """The same, client by client."""
@@ -113,33 +109,51 @@ def train(medium: Medium, job: Job) -> Generator[simpy.Event, Any, bool]:
     return True
 
 
-def slot_clients(medium: Medium, shift: Shift, model_arrives: simpy.Event, slot_opens: simpy.Event) -> Process:
-    """Wait for the model; each trains and reports; all transmit in the slot that the server opens for them.
+def slot_training(
+    medium: Medium, shift: Shift, needed: int, model_arrives: simpy.Event
+) -> Generator[simpy.Event, Any, NDArray[np.int64]]:
+    """Wait for the model, train and report.
 
-    One process plays all clients, as nothing passes between them: it wakes whenever some come to the end of their
-    training. A process each would take five times as long.
+    One process plays all clients of a slot, as nothing passes between them. It sleeps until enough have come to the
+    end, which nobody asks before, and then logs what each has done at the time at which it did it. The server
+    interrupts it when its deadline comes first.
 
     Args:
         medium: carries what the clients say.
         shift: the clients' round.
+        needed: so many that are ready are enough; the others are late.
         model_arrives: fires when the broadcast is over.
-        slot_opens: fires with the server's ``SlotGrant``.
+
+    Returns:
+        Which of the n clients are ready, in the order in which they became so.
     """
     yield model_arrives
-    begin, worked = medium.now, 0
-    try:
-        for end, clients in shift.by_end():
-            yield medium.env.timeout(end - worked)
-            worked = end
-            for position, node, crashes in clients:
-                medium.note(EventKind.CRASH if crashes else EventKind.COMPUTE_END, node)
-                medium.send(Crashed(position) if crashes else Ready(position))
-    except simpy.Interrupt:  # the server has stopped waiting
-        medium.note(EventKind.LATE, shift.nodes[shift.ends > worked])
-        worked = medium.now - begin
+    begin = medium.now
+    with suppress(simpy.Interrupt):
+        yield medium.env.timeout(shift.enough(needed))
+    worked = medium.now - begin
+    over = shift.over(worked)
+    crashes, ends = shift.crashes[over], shift.ends[over].tolist()
+    kinds = np.where(crashes, EventKind.CRASH, EventKind.COMPUTE_END).astype(np.uint8)
+    medium.note_past([begin + end for end in ends], kinds, shift.nodes[over])
+    medium.note(EventKind.LATE, shift.nodes[shift.ends > worked])
     shift.worked[shift.positions] = np.minimum(shift.ends, worked)
+    ready = over[~crashes]
+    medium.send(Reports(ready=shift.positions[ready], crashed=shift.positions[over[crashes]]))
+    return ready
+
+
+def slot_transmission(medium: Medium, shift: Shift, training: simpy.Process, slot_opens: simpy.Event) -> Process:
+    """Those who are ready transmit in the slot that the server opens for all.
+
+    Args:
+        medium: carries what the clients say.
+        shift: the clients' round.
+        training: ends with who is ready.
+        slot_opens: fires with the server's ``SlotGrant``.
+    """
+    ready: NDArray[np.int64] = yield training
     grant: SlotGrant = yield slot_opens
-    ready = shift.ready(worked)
     silent = grant.silent[shift.positions[ready]]
     medium.note_each(np.where(silent, EventKind.DEEP_FADE, EventKind.TRANSMIT).astype(np.uint8), shift.nodes[ready])
 

@@ -48,6 +48,14 @@ class EventLog:
         self._kinds += kinds.tolist()
         self._nodes += nodes.tolist()
 
+    def add_past(self, times: list[int], kinds: NDArray[np.uint8], nodes: NDArray[np.int64], bits: float) -> None:
+        """Log (n,) kinds at (n,) ticks for (n,) nodes."""
+        self._ticks += times
+        self._bits += [bits] * len(times)
+        self._counts += [1] * len(times)
+        self._kinds += kinds.tolist()
+        self._nodes += nodes.tolist()
+
     def drain(self) -> EventBatch:
         """All rows since the last drain, as columns."""
         times = np.array([seconds(now) for now in self._ticks], dtype=np.float64)
@@ -88,6 +96,11 @@ class Medium:
         """Write what happens now at (n,) nodes, (n,) kinds of events, to the log."""
         if self._log_events:
             self.log.add_all(self.now, kinds, nodes, bits)
+
+    def note_past(self, times: list[int], kinds: NDArray[np.uint8], nodes: NDArray[np.int64]) -> None:
+        """Write what has happened at (n,) nodes since the last entry, at (n,) ascending ticks, to the log."""
+        if self._log_events:
+            self.log.add_past(times, kinds, nodes, math.nan)
 
     def listen(self, deliver: Callable[[Message], None]) -> None:
         """Name the server's inbox."""

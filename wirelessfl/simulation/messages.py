@@ -26,6 +26,16 @@ class Crashed:
     position: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Reports:
+    """What many clients say by one instant, each for itself."""
+
+    ready: NDArray[np.int64]
+    """Places of those who have trained and ask for the uplink."""
+    crashed: NDArray[np.int64]
+    """Places of those with whom contact was lost."""
+
+
 @dataclass(frozen=True, slots=True)
 class SlotGrant:
     """The server opens the uplink slot for everyone who reported in time."""
@@ -56,4 +66,4 @@ class Letter:
     """None for a masked input: its numbers are computed with those of all others that arrived in time."""
 
 
-Message = Ready | Crashed | Faded | Letter
+Message = Ready | Crashed | Faded | Letter | Reports

@@ -5,7 +5,7 @@ from __future__ import annotations
 import simpy
 
 from wirelessfl.simulation.clock import after_all_else, ticks
-from wirelessfl.simulation.messages import Crashed, Faded, Letter, Message, Ready
+from wirelessfl.simulation.messages import Crashed, Faded, Letter, Message, Ready, Reports
 from wirelessfl.simulation.timing import WaitFor
 
 
@@ -45,6 +45,15 @@ class Window:
 
     def take(self, message: Message) -> None:
         """A report or an arrival, or the news that there will be none."""
+        if isinstance(message, Reports):
+            self.ready.update(message.ready.tolist())
+            self.crashed.update(message.crashed.tolist())
+            self.outstanding -= self.ready | self.crashed
+        else:
+            self._take_one(message)
+        self._close_if_done()
+
+    def _take_one(self, message: Ready | Letter | Crashed | Faded) -> None:
         self.outstanding.discard(message.position)
         match message:
             case Ready() | Letter():
@@ -53,7 +62,6 @@ class Window:
                 self.crashed.add(message.position)
             case Faded():
                 self.faded.add(message.position)
-        self._close_if_done()
 
     def _close_if_done(self) -> None:
         if not self._closing and (len(self.ready) >= self._needed or not self.outstanding):

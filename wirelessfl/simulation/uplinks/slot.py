@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.client import slot_clients
+from wirelessfl.simulation.client import slot_training, slot_transmission
 from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.jammer import jammer
 from wirelessfl.simulation.messages import SlotGrant
@@ -131,18 +131,19 @@ class SlotUplink(ABC):
 
 def _wait_for_reports(cell: Cell, this: Round, slot_opens: simpy.Event) -> Generator[simpy.Event, Any, None]:
     """Broadcast the model, let the clients work, close the window and sort out who did not make it."""
-    medium = cell.medium
+    medium, env = cell.medium, cell.medium.env
     arrives = cell.broadcast()
-    active = this.with_status(Status.PARTICIPATED)
-    clients = medium.env.process(slot_clients(medium, cell.shift(this, active), arrives, slot_opens))
+    active, needed = this.with_status(Status.PARTICIPATED), cell.wait_for.needed(len(this.clients))
+    shift = cell.shift(this, active)
+    training = env.process(slot_training(medium, shift, needed, arrives))
+    env.process(slot_transmission(medium, shift, training, slot_opens))
     yield arrives
     medium.note(EventKind.COMPUTE_START, this.clients[active])
-    window = Window(medium.env, cell.wait_for, len(this.clients), set(active.tolist()))
+    window = Window(env, cell.wait_for, len(this.clients), set(active.tolist()))
     medium.listen(window.take)
     yield window.closed
-    late, crashed = sorted(window.outstanding), sorted(window.crashed)
-    if late:
-        clients.interrupt()
-    yield medium.occupy(0.0)  # those who are late stop working
-    this.status[late] = Status.LATE
-    this.status[crashed] = Status.CRASHED
+    if training.is_alive:
+        training.interrupt()
+    yield medium.occupy(0.0)  # those who were in time by then have reported
+    this.status[sorted(window.outstanding)] = Status.LATE
+    this.status[sorted(window.crashed)] = Status.CRASHED
