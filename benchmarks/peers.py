@@ -89,6 +89,8 @@ def run_peer(folder: Path, interpreter: Path, arguments: str, threads: int) -> S
         RuntimeError: it fails, or says nothing.
     """
     distributed = arguments.startswith(_TWO_PROCESSES)
+    if not distributed:
+        arguments += f" --threads {threads}"
     done = subprocess.run(
         [str(interpreter), *arguments.split()],
         cwd=folder,
