@@ -46,7 +46,12 @@ def draw_curves(axes: Axes, table: StudyTable, lines: Sequence[tuple[str, Point]
         mean, half = (100 * np.array([getattr(row, name) for row in rows]) for name in ("mean", "half_width"))
         colour = COLOURS[at % len(COLOURS)]
         axes.plot(
-            rounds, mean, label=label, linewidth=1.3, linestyle=LINES[at // len(COLOURS) % len(LINES)], color=colour
+            rounds,
+            mean,
+            label=label,
+            linewidth=1.2 + 0.4 * min(len(lines) - 1 - at, 4),  # a curve that a later one covers shows as its rim
+            linestyle=LINES[at // len(COLOURS) % len(LINES)],
+            color=colour,
         )
         known = np.isfinite(half)
         axes.fill_between(
