@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 STUDY = "convergence-bound"
+_NOTHING = 1e-9
+"""Below this a squared gradient is 0 but for rounding, and has no place on a logarithmic axis."""
+
 DATA, LAMBDA, STEPS = "data.dataset.name", "training.algorithm.lambda", "training.steps"
 
 
@@ -115,9 +118,10 @@ def _draw(overlays: Mapping[str, Overlay], measured: str) -> Figure:
     figure, panels = new_figure(len(overlays))
     for axes, (title, one) in zip(panels[0], overlays.items(), strict=True):
         count = np.arange(1, len(one.measured) + 1)
-        axes.plot(count, one.measured, color="C0", linewidth=1.4, label=measured)
-        low = np.maximum(one.measured - one.half_width, 1e-12)
-        axes.fill_between(count, low, one.measured + one.half_width, color="C0", alpha=0.2, linewidth=0)
+        shown = one.measured > _NOTHING
+        axes.plot(count[shown], one.measured[shown], color="C0", linewidth=1.4, label=measured)
+        low, high = np.maximum(one.measured - one.half_width, one.measured / 10), one.measured + one.half_width
+        axes.fill_between(count[shown], low[shown], high[shown], color="C0", alpha=0.2, linewidth=0)
         axes.plot(count, one.proven, color="C2", linewidth=1.4, label="bound, mended and proven")
         if np.any(one.printed > 0):
             axes.plot(count, one.printed, color="C3", linewidth=1.4, linestyle="--", label="bound as printed")

@@ -39,6 +39,7 @@ def _draw_convergence(tables: Tables) -> Figure:
             names = ("smallest σ", "middle σ", "largest σ")
             lines = [(name, convergence_point(kind, noise, tau)[1]) for name, noise in zip(names, noises, strict=True)]
             draw_curves(axes, tables.study(f"convergence-{kind}"), lines)
+            axes.xaxis.get_major_locator().set_params(integer=True)
             axes.set_title(f"{KINDS[kind]}, τ = {tau}, σ = {', '.join(map(str, noises))}", fontsize=6.5)
         accuracy_axis(row[0])
     legend_below(figure, panels[0][0])
@@ -50,6 +51,7 @@ def _draw_against(tables: Tables) -> Figure:
     for axes, (kind, words) in zip(panels[0], KINDS.items(), strict=True):
         lines = [(name, method_point(str(tables.about["size"]), kind, method)) for method, name in enumerate(METHODS)]
         draw_curves(axes, tables.study(f"against-dp-sgd-{kind}"), lines)
+        axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_title(words, fontsize=8)
     accuracy_axis(panels[0][0])
     legend_below(figure, panels[0][0], columns=2)
