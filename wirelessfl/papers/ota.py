@@ -183,7 +183,7 @@ OTA = Paper(
         ),
         PaperFigure(
             "twenty-epochs",
-            "The same with 20 local epochs, on 2,000 samples and 10 rounds.",
+            "The same with the paper's 20 local epochs, on fewer samples and rounds.",
             draw_drift,
         ),
         PaperFigure(

@@ -177,8 +177,10 @@ def _escape(text: str) -> str:
 
 
 def table_for_people(tables: Tables, study: PaperStudy) -> list[dict[str, str]]:
-    """The long table of a study with intervals joined to their means, accuracies in percent, and plain words."""
+    """The long table of a study with intervals joined to means, accuracies in percent, and plain words."""
     rows = [{key: cell(value) for key, value in row.items()} for row in long_table(tables, study)]
+    if len({row["seeds"] for row in rows}) == 1:  # then `about` says it
+        rows = [{key: text for key, text in row.items() if key != "seeds"} for row in rows]
     return [
         {study.words.get(head, head): study.words.get(text, text) for head, text in _joined(row).items()}
         for row in rows
