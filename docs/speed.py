@@ -1,7 +1,8 @@
 """The numbers of the page on speed: those of the last run of the benchmarks, and no others.
 
 MkDocs calls the functions named ``on_…``. A line ``<!-- benchmarks: W1, W2 -->`` becomes the table of these groups,
-``<!-- benchmarks: targets -->`` that of the targets, ``<!-- benchmarks: picture -->`` the picture.
+``<!-- benchmarks: targets -->`` that of the targets, ``<!-- benchmarks: picture -->`` the picture, and
+``<!-- benchmarks: when -->`` a sentence on the circumstances.
 """
 
 from __future__ import annotations
@@ -76,6 +77,8 @@ def fill(what: str, lines: list[Line]) -> str:
         case "targets":
             rows = list(_targets(lines))
             head = ["| workload | measured | | aimed at | |", "| --- | ---: | --- | ---: | --- |"]
+        case "when":
+            return _when(lines) or _NOTHING
         case "picture":
             return "![Ratios to the plain loop, and scaling curves](benchmarks.png)" if lines else _NOTHING
         case _:
@@ -84,6 +87,19 @@ def fill(what: str, lines: list[Line]) -> str:
             rows = [_row(row[index] for index in used) for row in cells]
             head = [_row(_HEADINGS[index] for index in used), _row("---:" if i > 1 else "---" for i in used)]
     return "\n".join([*head, *rows]) if rows else _NOTHING
+
+
+def _when(lines: list[Line]) -> str:
+    """When the workloads were measured, and how busy the machine was."""
+    measured = [line for line in lines if line["case"] == SIMULATOR]
+    if not measured:
+        return ""
+    dates = sorted({line["date"].partition("T")[0] for line in measured})
+    load, runs = (max(_value(line, column) for line in measured) for column in ("load", "runs"))
+    return (
+        f"Measured on {' and '.join(dates)}, {number(runs)} times each, at a load average of {number(load)}: above the "
+        "number of cores the machine was busy with other things too, and only ratios mean something."
+    )
 
 
 def _targets(lines: list[Line]) -> Iterator[str]:

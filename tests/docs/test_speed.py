@@ -55,15 +55,20 @@ def test_targets_are_reached_or_missed(speed: ModuleType, lines: list[dict[str, 
     ]
 
 
+def test_the_circumstances_are_told(speed: ModuleType, lines: list[dict[str, str]]) -> None:
+    lines[0] |= {"date": "2026-11-21T02:00+00:00", "load": "3.25", "runs": "5"}
+    assert speed.fill("when", lines).startswith("Measured on 2026-11-21, 5 times each, at a load average of 3.25:")
+
+
 def test_without_results_the_page_says_so(speed: ModuleType, tmp_path: Path) -> None:
     assert speed.read_lines(tmp_path / "none.csv") == []
-    assert all("make bench" in speed.fill(what, []) for what in ("targets", "W1", "picture"))
+    assert all("make bench" in speed.fill(what, []) for what in ("targets", "W1", "picture", "when"))
 
 
 def test_every_place_of_the_page_is_known(speed: ModuleType, lines: list[dict[str, str]]) -> None:
     page = (DOCS / "explanation" / "speed.md").read_text(encoding="utf-8")
     places = {group for what in speed._PLACE.findall(page) for group in what.split(", ")}
-    assert places <= {"targets", "picture", "machine", *GROUPS}
+    assert places <= {"targets", "picture", "when", "machine", *GROUPS}
     assert "<!-- benchmarks" not in speed.on_page_markdown(page)
     # No number of a measurement is typed by hand: outside the table of the workloads there are none.
     prose = re.sub(r"(?m)^\|.*$|^```.*?^```", "", page, flags=re.DOTALL | re.MULTILINE)
