@@ -37,7 +37,7 @@ def lines(speed: ModuleType, tmp_path: Path) -> list[dict[str, str]]:
     rows = [row(speed.SIMULATOR, 6.0), row("peer: near-limit", 4.0, "near-limit"), row("Opacus", 1.5, "Opacus")]
     write_csv(to_records(rows, peaks), tmp_path / "benchmarks.csv")
     found: list[dict[str, str]] = speed.read_lines(tmp_path / "benchmarks.csv")
-    return found
+    return [line | {"load": "1"} for line in found]
 
 
 def test_tables_hold_the_numbers_of_the_file(speed: ModuleType, lines: list[dict[str, str]]) -> None:
@@ -53,6 +53,9 @@ def test_targets_are_reached_or_missed(speed: ModuleType, lines: list[dict[str, 
         "| W2 | 1.5 | × near-limit | ≥ 1 | reached |",
         "| W2 | 601 | largest memory, MiB | ≤ 600 | missed |",
     ]
+    lines[0]["load"] = "17"
+    verdicts = [row.split(" | ")[-1] for row in speed.fill("targets", lines).splitlines()[2:]]
+    assert verdicts == [*["not decided: a busy machine |"] * 2, "missed |"]
 
 
 def test_the_circumstances_are_told(speed: ModuleType, lines: list[dict[str, str]]) -> None:
