@@ -12,7 +12,7 @@ from wirelessfl.learning.cohort.stacked.layer import Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Record, Views
 from wirelessfl.learning.objective import losses_and_derivative
 
-_FORMED_BYTES = 64 * 2**20  # per-sample gradients held at a time
+_FORMED_BYTES = 8 * 2**20  # per-sample gradients held at a time: norms are taken of them while they are in the cache
 
 
 class StackedModels:
