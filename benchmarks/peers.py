@@ -103,7 +103,8 @@ def run_peer(folder: Path, interpreter: Path, arguments: str, threads: int) -> S
     if not found:
         raise RuntimeError(f"{folder / arguments.split()[0]} gave no result: {done.stderr.strip()[-500:]}")
     result = json.loads(found[0])
-    return Sample(result["steady_rounds_per_s"], loss=result["loss"], memory_mib=result.get("self_rss_mib", math.nan))
+    # Not its memory: what the system reports counts that of the process which started it.
+    return Sample(result["steady_rounds_per_s"], loss=result["loss"])
 
 
 def peer_cases(folder: Path, environments: Path, threads: int) -> Iterator[Case]:
