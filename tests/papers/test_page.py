@@ -10,6 +10,7 @@ import pytest
 from tests.papers.example import EXAMPLE, TABLES
 from wirelessfl.errors import OutputError
 from wirelessfl.papers import PAPERS
+from wirelessfl.papers.files import read_rows
 from wirelessfl.papers.page import (
     claim_rows,
     epsilon,
@@ -20,7 +21,6 @@ from wirelessfl.papers.page import (
     remake_page,
     write_page,
 )
-from wirelessfl.papers.tables import read_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 

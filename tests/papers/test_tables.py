@@ -9,19 +9,8 @@ import pytest
 from scipy import stats
 
 from tests.papers.example import EXAMPLE, RULE, SNR, TABLES, at
-from wirelessfl.papers.tables import (
-    Difference,
-    MissingRuns,
-    cell,
-    long_table,
-    matches,
-    number,
-    read_rows,
-    read_study,
-    value_of,
-    write_rows,
-    write_study,
-)
+from wirelessfl.papers.files import cell, number, read_rows, read_study, write_rows, write_study
+from wirelessfl.papers.tables import Difference, MissingRuns, long_table, matches, value_of
 
 
 def test_a_paired_difference_is_a_paired_t_interval() -> None:

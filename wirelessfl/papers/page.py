@@ -26,19 +26,9 @@ from wirelessfl.errors import OutputError
 from wirelessfl.papers.catalogue import PAPERS
 from wirelessfl.papers.claims import judge
 from wirelessfl.papers.figures import write_figure
+from wirelessfl.papers.files import cell, number, read_rows, read_study, write_rows, write_study
 from wirelessfl.papers.paper import Paper, PaperStudy, Size
-from wirelessfl.papers.tables import (
-    MissingRuns,
-    StudyTable,
-    Tables,
-    cell,
-    long_table,
-    number,
-    read_rows,
-    read_study,
-    write_rows,
-    write_study,
-)
+from wirelessfl.papers.tables import MissingRuns, StudyTable, Tables, long_table
 from wirelessfl.summary import to_json
 
 _MARKER = re.compile(r"^\{\{ *(\w+)(?: +([\w.-]+))? *\}\}$", re.MULTILINE)
