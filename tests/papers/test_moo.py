@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
 import pytest
+from matplotlib.container import ErrorbarContainer
 
+from wirelessfl.learning import Population
 from wirelessfl.papers import Outcome, find_paper, judge, study_file
-from wirelessfl.papers.moo import DATASET, EPSILON, MECHANISM, METHODS, MULTI_OBJECTIVE, table_iii_rows
+from wirelessfl.papers.levels import DATASET
+from wirelessfl.papers.moo import EPSILON, MECHANISM, METHODS, MULTI_OBJECTIVE, table_iii_rows
 from wirelessfl.papers.moo_numbers import TABLE_III
 from wirelessfl.papers.tables import RunRow, StudyTable, Tables, long_table
 from wirelessfl.study import load_study
@@ -106,6 +112,7 @@ def test_methods_start_from_the_same_norm_and_rate(size: str) -> None:
             continue
         for one in load_study(study_file(paper, "small" if size == "small" else "full", study)).runs:
             training = one.scenario.training
+            assert training.privacy.mechanism != "none"
             assert (training.privacy.clip, training.optimizer.lr) == (1.0, 0.5)
             assert one.scenario.data.partition.scheme == "classes"
 
@@ -121,11 +128,8 @@ def test_tempered_sigmoids_replace_every_relu_of_the_full_networks() -> None:
     runs = load_study(study_file(paper, "full", paper.study("tempered"))).runs
     for name, count in (("cnn_mnist", 3), ("cnn_cifar10", 4)):
         scenario = next(one.scenario for one in runs if one.scenario.model.name == name)
-
-        class Shape:
-            feature_shape, num_classes = shapes[name], 10
-
-        module = build_model(scenario, Shape).module
+        clients = cast(Population, SimpleNamespace(feature_shape=shapes[name], num_classes=10))
+        module = build_model(scenario, clients).module
         assert sum(isinstance(layer, TemperedSigmoid) for layer in module.modules()) == count
         assert not any(isinstance(layer, nn.ReLU) for layer in module.modules())
 
@@ -135,5 +139,7 @@ def test_the_picture_shows_methods_where_they_have_run(tables: Tables) -> None:
     assert left.get_legend_handles_labels()[1] == list(METHODS)
     assert right.get_legend_handles_labels()[1] == [name for name, (_, equal) in METHODS.items() if equal]
     assert [label.get_text() for label in left.get_xticklabels()] == ["6.38\nMNIST", "1.64\nMNIST"]
-    heights = np.asarray(left.containers[0].lines[0].get_ydata(), dtype=float)
+    bars = left.containers[0]
+    assert isinstance(bars, ErrorbarContainer)
+    heights = np.asarray(bars.lines[0].get_ydata(), dtype=np.float64)
     np.testing.assert_allclose(heights, [73, 63], atol=0.2)  # DP-SGD: 70 and 60, plus a point times the mean seed

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from wirelessfl.papers import Outcome, judge
+from wirelessfl.papers.levels import DATASET
 from wirelessfl.papers.tables import AuditRow, RunRow, StudyTable, Tables
 from wirelessfl.papers.wavelet import WAVELET
-from wirelessfl.papers.wavelet_methods import DATASET, KEYS, MECHANISM, SIGMA, gain_rows
+from wirelessfl.papers.wavelet_methods import KEYS, MECHANISM, SIGMA, gain_rows
 from wirelessfl.papers.wavelet_numbers import EPSILONS, GAINS, least_epsilon
 
 SEEDS = range(1, 6)
