@@ -208,9 +208,7 @@ def test_a_peer_that_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_a_peer_that_answers(tmp_path: Path) -> None:
-    (tmp_path / "vectorised_torch.py").write_text(
-        """print('{"peer": "x", "steady_rounds_per_s": 2.5, "loss": 0.1}')"""
-    )
+    (tmp_path / "vectorised_torch.py").write_text("""print('{"peer": "x", "steady_rounds_per_s": 2.5, "loss": 0.1}')""")
     sample = next(iter(peer_cases(tmp_path, tmp_path, 1))).measure()
     assert (sample.value, sample.loss) == (2.5, 0.1)
 
