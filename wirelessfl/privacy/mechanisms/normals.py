@@ -18,7 +18,7 @@ from torch import Tensor
 
 from wirelessfl.streams import Streams
 
-_AT_ONCE = 2**16  # numbers per vectorised pass: scratch stays in the cache
+_AT_ONCE = 2**19  # numbers per vectorised pass: with fewer, threads wait for the interpreter between passes
 _ALIGNED = 32  # so that both halves of a tile begin on a cache line
 _KEPT_TILES = 4
 _SMALLEST = torch.tensor(2.0**-32)
