@@ -111,7 +111,7 @@ def test_the_numbers_and_reasons_are_there(run: wfl.Result) -> None:
     text = report_html([run.trace])
     summary = run.summary
     assert f"{summary['test_accuracy']:.1%}" in text
-    assert f"{summary['epsilon_accounted']:.4g} at δ = 1e-05" in text
+    assert f"{summary['epsilon_accounted']:.4g} at δ = 1e\N{NON-BREAKING HYPHEN}05" in text
     for reason in summary["why_different"]:
         assert reason.split(".")[0] in text.replace("&#39;", "'")
     assert "hidden: [8]" in text or "hidden:" in text

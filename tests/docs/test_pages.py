@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import Block, PageRun, blocks, commands, differs
+from wirelessfl.papers import PAPERS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
-WITHOUT_SNIPPETS = {"reference/python.md"}
+WITHOUT_SNIPPETS = {"reference/python.md", *(f"papers/{paper}.md" for paper in PAPERS)}
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -17,7 +17,8 @@ from wirelessfl.privacy.clipping.base import Memoryless
 from wirelessfl.privacy.mechanisms import GaussianMechanism, LocalSteps, MeanGaussianMechanism, NoiseMechanism
 from wirelessfl.privacy.releases import Release
 
-_WHITE = (GaussianMechanism, MeanGaussianMechanism)  # their noise on the sum, divided, is their noise on the mean
+# Their noise on the sum, divided, is their noise on the mean. A class derived from them may divide in its own way.
+_WHITE = (GaussianMechanism, MeanGaussianMechanism)
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class PrivateGradients:
         """See ``GradientTransform.__call__``."""
         samples = Samples(self.noise.squared_norms(gradients), gradients.present, gradients.weighted_sum)
         clipped = self.clipping.clip(samples, state, context)
-        if isinstance(self.clipping, Memoryless) and isinstance(self.noise, _WHITE):
+        if isinstance(self.clipping, Memoryless) and type(self.noise) in _WHITE:
             multiplier, rows = self._add_mean(gradients, clipped, context, into, decay), clipped.state
         else:
             total = gradients.weighted_sum(clipped.weights)
