@@ -44,7 +44,7 @@ def test_numbers_are_uncorrelated_within_and_between_rows() -> None:
 def test_the_extreme_words_give_finite_numbers() -> None:
     extremes = torch.tensor([-(2**31), -(2**31) + 1, -1, 0, 1, 2**31 - 1], dtype=torch.int32)
     radius, angle = torch.meshgrid(extremes, extremes, indexing="ij")
-    length, cosine, sine = _Tile(1, 72).box_muller(radius.reshape(1, 36), angle.reshape(1, 36), torch.ones(1, 1))
+    length, cosine, sine = _Tile(1, 72).box_muller(radius.reshape(1, 36), angle.reshape(1, 36))
     out = torch.cat([length * cosine, length * sine])
     assert torch.isfinite(out).all()
     assert float(out.abs().max()) == pytest.approx(np.sqrt(2 * np.log(2.0**32)), rel=1e-6)

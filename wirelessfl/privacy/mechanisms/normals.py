@@ -56,7 +56,7 @@ def add_normal(
     width = -(-dimension // (tiles * _ALIGNED)) * _ALIGNED
     height = max(1, min(len(out), _AT_ONCE // width))
     key = _key(streams, purpose, round_index)
-    scale = std.float()[:, None]
+    scale = std.to(out.dtype)[:, None]
     for top in range(0, len(out), height):
         rows = [_keystream(key, client, step) for client in clients[top : top + height].tolist()]
         tile = _TILES.of(len(rows), width)
@@ -96,17 +96,19 @@ class _Tile:
         """Add normals, ``scale`` (rows, 1) times, to ``out`` (rows, at most width); one stream a row."""
         for stream, words in zip(rows, self._words, strict=True):
             stream.update_into(self._zeros, words)
-        radius, cosine, sine = self.box_muller(self._radius_bits, self._angle_bits, scale)
+        radius, cosine, sine = self.box_muller(self._radius_bits, self._angle_bits)
+        # In the dtype of out; in place where that is possible, for new memory costs as much as the product.
+        radius = radius.mul_(scale) if scale.dtype == radius.dtype else radius * scale
         for half, part in ((out[:, : self._half], cosine), (out[:, self._half :], sine)):
             columns = half.shape[1]
-            half.addcmul_(part[:, :columns].to(out.dtype), radius[:, :columns].to(out.dtype))
+            half.addcmul_(part[:, :columns].to(out.dtype), radius[:, :columns])
 
-    def box_muller(self, radius_bits: Tensor, angle_bits: Tensor, scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """R, cos φ and sin φ (rows, half): R cos φ and R sin φ are independent normals, ``scale`` (rows, 1) times."""
+    def box_muller(self, radius_bits: Tensor, angle_bits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """R, cos φ and sin φ (rows, half) from words of either kind: R cos φ and R sin φ are independent normals."""
         radius, angle, cosine = self._radius, self._angle, self._cosine
         radius.copy_(radius_bits).abs_()
         torch.add(_SMALLEST, radius, alpha=2.0**-31, out=radius)
-        radius.log_().mul_(-2.0).sqrt_().mul_(scale)
+        radius.log_().mul_(-2.0).sqrt_()
         angle.copy_(angle_bits).mul_(math.pi * 2.0**-31)
         torch.cos(angle, out=cosine)
         return radius, cosine, angle.sin_()
