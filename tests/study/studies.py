@@ -23,7 +23,7 @@ BASE: dict[str, Any] = {
     "clients": {"count": 6},
     "training": {"algorithm": {"name": "fedavg"}, "epochs": 1},
 }
-SLOW_ROUNDS = 60
+SLOW_ROUNDS = 150
 """Rounds of a run that is still going on when a test interferes with it: a second or more."""
 
 
