@@ -27,6 +27,8 @@ CASES: dict[str, dict[str, Any]] = {
         "timing__deadline_s": 0.016,
     },
     "correlated": {"channel__correlation": {"model": "gauss_markov", "doppler_hz": 1.0}},
+    "digital": {"uplink": {"kind": "digital", "snr_db": 20.0}},
+    "secure aggregation": {"uplink": {"kind": "secure_aggregation", "snr_db": 20.0, "clip": 1.0}},
     "some selected": {"clients": {"count": 6, "selection": {"scheme": "uniform", "count": 3}}},
 }
 

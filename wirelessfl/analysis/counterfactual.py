@@ -8,7 +8,7 @@ seed; how often is counted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -279,6 +279,13 @@ def _fields(value: Any) -> dict[str, Any]:
     return {one.name: getattr(value, one.name) for one in fields(value)}
 
 
-def _on_network(uplink: Any, before: Network, after: Network) -> Any:
-    """An uplink, whatever its kind, with another network in place of the one it knows."""
-    return replace(uplink, **{name: after for name, part in _fields(uplink).items() if part is before})
+def _on_network(part: Any, before: Network, after: Network) -> Any:
+    """An uplink, whatever its kind, with another network wherever it or a part of it knows the one before."""
+    if part is before:
+        return after
+    if isinstance(part, type) or not is_dataclass(part):
+        return part
+    parts = _fields(part)
+    moved = {name: _on_network(one, before, after) for name, one in parts.items()}
+    changed = {name: one for name, one in moved.items() if one is not parts[name]}
+    return replace(part, **changed) if changed else part
