@@ -283,7 +283,7 @@ def _on_network(part: Any, before: Network, after: Network) -> Any:
     """An uplink, whatever its kind, with another network wherever it or a part of it knows the one before."""
     if part is before:
         return after
-    if isinstance(part, type) or not is_dataclass(part):
+    if not is_dataclass(part) or isinstance(part, type):
         return part
     parts = _fields(part)
     moved = {name: _on_network(one, before, after) for name, one in parts.items()}
