@@ -19,7 +19,7 @@ from wirelessfl.papers.bounds import local_sgd_curve, local_sgd_setting, upcycle
 from wirelessfl.papers.claims import Claim, Verdict, verdict
 from wirelessfl.papers.figures import legend_below, new_figure
 from wirelessfl.papers.paper import PaperFigure, PaperStudy, Point
-from wirelessfl.papers.tables import MissingRuns, StudyTable, Tables, matches
+from wirelessfl.papers.tables import MissingRuns, StudyTable, Tables, run_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,17 +62,14 @@ def _curve(table: StudyTable, where: Point) -> tuple[Array, Array]:
 
 def _scenario(paper: str, where: Point) -> Scenario:
     """The scenario of a point, with its first seed."""
-    from wirelessfl.papers.tables import value_of
     from wirelessfl.scenario.library import shelf_folder
     from wirelessfl.study import load_study
-    from wirelessfl.study.factors import values_at
 
     design = load_study(shelf_folder("scenarios") / "papers" / paper / "small" / f"{STUDY}.yaml")
-    for run in design.runs:
-        point = {key: value_of(value) for key, value in values_at(design.factors, run.levels).items()}
-        if matches(point, where):
-            return run.scenario
-    raise MissingRuns(f"{STUDY}: no run at {dict(where)}")
+    run = run_at(design, where)
+    if run is None:
+        raise MissingRuns(f"{STUDY}: no run at {dict(where)}")
+    return run.scenario
 
 
 def local_sgd_overlay(tables: Tables, where: Point) -> Overlay:

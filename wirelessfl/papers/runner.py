@@ -15,7 +15,7 @@ from wirelessfl.errors import InfeasibleError, OutputError
 from wirelessfl.papers.catalogue import study_file
 from wirelessfl.papers.collect import collect
 from wirelessfl.papers.paper import AuditOf, Paper, PaperStudy, Size
-from wirelessfl.papers.tables import AuditRow, StudyTable, Tables, matches, value_of
+from wirelessfl.papers.tables import AuditRow, StudyTable, Tables, run_at, value_of
 from wirelessfl.scenario import Scenario, dump_scenario, load_scenario
 from wirelessfl.study import Message, Run, StudyDesign, load_study, run_study
 from wirelessfl.study.content import content_id
@@ -141,11 +141,10 @@ def _audit(request: Request, study: PaperStudy, design: StudyDesign, wanted: Aud
 
 
 def _run_at(study: PaperStudy, design: StudyDesign, wanted: AuditOf) -> Run:
-    for run in design.runs:
-        point = {key: value_of(value) for key, value in values_at(design.factors, run.levels).items()}
-        if matches(point, wanted.point):
-            return run
-    raise ValueError(f"{study.name} has no point {dict(wanted.point)} to be audited")
+    run = run_at(design, wanted.point)
+    if run is None:
+        raise ValueError(f"{study.name} has no point {dict(wanted.point)} to be audited")
+    return run
 
 
 def _changed(scenario: Scenario, changes: Mapping[str, Any], folder: Path) -> Scenario:

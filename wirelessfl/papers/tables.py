@@ -16,6 +16,8 @@ import numpy as np
 from wirelessfl.papers.paper import Paper, PaperStudy, Point
 from wirelessfl.scenario.yamltree import inline_yaml
 from wirelessfl.study.bands import Band, band
+from wirelessfl.study.design import Run, StudyDesign
+from wirelessfl.study.factors import values_at
 
 METRICS = (
     "test_accuracy",
@@ -243,6 +245,14 @@ def value_of(value: Any) -> str:
 def matches(point: Mapping[str, str], where: Point) -> bool:
     """Whether a point agrees with all of ``where``."""
     return all(point.get(key) == value_of(value) for key, value in where.items())
+
+
+def run_at(design: StudyDesign, where: Point) -> Run | None:
+    """The first run of a study at a point that agrees with all of ``where``."""
+    for run in design.runs:
+        if matches({key: value_of(value) for key, value in values_at(design.factors, run.levels).items()}, where):
+            return run
+    return None
 
 
 def mean_of(values: Iterable[float]) -> float:

@@ -104,14 +104,12 @@ def build_simulation(
     for name, memory in deployment.memories.items():
         if name in state.memories:
             memory.restore(state.memories[name])
-    stop = StopRules(
-        scenario.rounds,
-        scenario.stop.accuracy,
-        scenario.stop.epsilon,
-        scenario.stop.sim_time_s,
-        scenario.stop.energy_j,
-    )
-    return Simulation(deployment, ledger, state, stop, log_events=scenario.trace.events)
+    return Simulation(deployment, ledger, state, _stop_rules(scenario), log_events=scenario.trace.events)
+
+
+def _stop_rules(scenario: Scenario) -> StopRules:
+    stop = scenario.stop
+    return StopRules(scenario.rounds, stop.accuracy, stop.epsilon, stop.sim_time_s, stop.energy_j)
 
 
 def _learner(
