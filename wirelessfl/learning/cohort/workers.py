@@ -10,6 +10,8 @@ from typing import TypeVar, cast
 
 import torch
 
+from wirelessfl.learning.cohort.memory import keep_freed_memory
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -21,6 +23,7 @@ def map_in_order(work: Callable[[Item], Result], items: Iterable[Item], threads:
     other suffer from any neighbour on the machine. As one worker computes a whole item, results do not depend
     on the number of workers. To close the generator gives up what has not begun.
     """
+    keep_freed_memory()
     results = _results(work, iter(items), threads)
     next(results)
     return results
