@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 # What a run needs, and what those need who change the code.
 RUN := $(VENV)/.installed
 DEV := $(VENV)/.installed-dev
+# Compiled when the package is installed.
+KERNEL := wirelessfl/privacy/mechanisms/normals/kernel.c
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: setup demo test test-all papers-smoke lint docs bench clean
@@ -12,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 setup: $(DEV)
 
 # torch comes first: with it in place nothing else pulls another build of it.
-$(RUN): pyproject.toml
+$(RUN): pyproject.toml hatch_build.py $(KERNEL)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) 'torch>=2.6,<2.14'
 	$(PIP) --editable .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -31,6 +32,14 @@ def test_everything_shipped_is_inside(installed: Path) -> None:
         inside = installed / "wirelessfl" / "shipped" / shelf
         assert {path.relative_to(inside) for path in inside.rglob("*.yaml")} == shipped
     assert (installed / "wirelessfl" / "py.typed").exists()
+
+
+def test_the_kernel_of_the_noise_is_inside_where_there_is_a_compiler(installed: Path) -> None:
+    kernel = "wirelessfl/privacy/mechanisms/normals/kernel.bin"
+    assert (installed / kernel).exists() == (shutil.which("cc") is not None)
+    if (installed / kernel).exists():
+        (record,) = installed.glob("wirelessfl-*.dist-info/WHEEL")
+        assert "Root-Is-Purelib: false" in record.read_text(encoding="utf-8")
 
 
 def test_a_scenario_is_found_by_name_outside_the_checkout(installed: Path, tmp_path: Path) -> None:

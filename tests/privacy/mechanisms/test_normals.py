@@ -10,7 +10,8 @@ from scipy import stats
 from torch import Tensor
 
 from tests.statistics import assert_follows, assert_probability, assert_uncorrelated, assert_variance_gaussian, shifted
-from wirelessfl.privacy.mechanisms.normals import _Tile, add_normal
+from wirelessfl.privacy.mechanisms.normals import add_normal, portable
+from wirelessfl.privacy.mechanisms.normals.compiled import add_compiled, kernel
 from wirelessfl.streams import Streams
 
 
@@ -35,19 +36,63 @@ def test_numbers_are_uncorrelated_within_and_between_rows() -> None:
     values = draw(2, 1_000_000, seed=shifted(2)).double().numpy()
     first, second = values
     assert_uncorrelated(first, second)
-    assert_uncorrelated(first[:500_000], first[500_000:])  # the two of one Box-Muller pair
-    assert_uncorrelated(first[:500_000] ** 2, first[500_000:] ** 2)
+    pairs = first[: 3906 * 256].reshape(-1, 2, 128)  # Box-Muller pairs
+    cosines, sines = pairs[:, 0].ravel(), pairs[:, 1].ravel()
+    assert_uncorrelated(cosines, sines)
+    assert_uncorrelated(cosines**2, sines**2)
     assert_uncorrelated(first[:-1], first[1:])
-    assert_uncorrelated(first[:-4], first[4:])  # one block of the cipher apart
+    assert_uncorrelated(first[:-16], first[16:])  # the next word of the same block of the cipher
 
 
 def test_the_extreme_words_give_finite_numbers() -> None:
-    extremes = torch.tensor([-(2**31), -(2**31) + 1, -1, 0, 1, 2**31 - 1], dtype=torch.int32)
-    radius, angle = torch.meshgrid(extremes, extremes, indexing="ij")
-    length, cosine, sine = _Tile(1, 72).box_muller(radius.reshape(1, 36), angle.reshape(1, 36))
-    out = torch.cat([length * cosine, length * sine])
-    assert torch.isfinite(out).all()
-    assert float(out.abs().max()) == pytest.approx(np.sqrt(2 * np.log(2.0**32)), rel=1e-6)
+    extremes = np.array([0, 1, 2, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1], dtype=np.uint32)
+    radius = portable.radii(extremes)
+    assert np.isfinite(radius).all()
+    assert radius[0] == pytest.approx(np.sqrt(2 * np.log(2.0**32)), rel=1e-6) == radius.max()
+    assert radius.min() == 0
+
+
+def test_polynomials_are_those_of_the_functions() -> None:
+    generator = np.random.default_rng(5)
+    words = np.concatenate([generator.integers(2**32, size=10**6), 2.0 ** np.arange(32)]).astype(np.uint32)
+    u = ((words >> 1).astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-31)
+    rounding = float(
+        np.finfo(np.float32).eps
+    )  # each result within four roundings of what NumPy gives in double precision
+    np.testing.assert_allclose(portable.logarithm(u), np.log(u.astype(np.float64)), rtol=4 * rounding)
+    cosine, sine = portable.cosine_and_sine(words)
+    angle = words * (2 * np.pi * 2.0**-32)
+    np.testing.assert_allclose(cosine, np.cos(angle), atol=2 * rounding)
+    np.testing.assert_allclose(sine, np.sin(angle), atol=2 * rounding)
+
+
+@pytest.mark.parametrize("columns", [1, 255, 256, 257, 70_001])
+def test_the_kernel_gives_the_portable_numbers_bit_for_bit(columns: int) -> None:
+    library = kernel()
+    if library is None:
+        pytest.skip("the kernel was not compiled")
+    generator = np.random.default_rng(6)
+    key, nonces = generator.bytes(32), generator.integers(2**32, size=(3, 3), dtype=np.uint32)
+    std = np.array([0.7, 0.0, 3.0], dtype=np.float32)
+    base = generator.standard_normal((3, columns + 9), dtype=np.float32)
+    found, expected = base.copy(), base.copy()
+    add_compiled(library, found[:, 4:-5], std, key, nonces)
+    portable.add_portably(expected[:, 4:-5], std, key, nonces)
+    np.testing.assert_array_equal(found, expected)
+    assert not np.array_equal(found, base)
+
+
+def test_the_kernel_refuses_what_it_would_misread() -> None:
+    library = kernel()
+    if library is None:
+        pytest.skip("the kernel was not compiled")
+    std, key, nonces = np.ones(2, np.float32), bytes(32), np.zeros((2, 3), np.uint32)
+    with pytest.raises(ValueError, match="side by side"):
+        add_compiled(library, np.zeros((2, 8), np.float32)[:, ::2], std, key, nonces)
+    with pytest.raises(ValueError, match=r"found .* deviations"):
+        add_compiled(library, np.zeros((2, 8), np.float32), std[:1], key, nonces)
+    with pytest.raises(ValueError, match="key of 16"):
+        add_compiled(library, np.zeros((2, 8), np.float32), std, key[:16], nonces)
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 7, 1000, 70_000, 200_001])
@@ -85,3 +130,13 @@ def test_rows_differ_by_seed_purpose_round_client_and_step() -> None:
         draw(1, 50, step=4)[0],
     ]
     assert len({tuple(row.tolist()) for row in rows}) == len(rows)
+
+
+def test_fewer_columns_are_the_beginning_of_more() -> None:
+    assert torch.equal(draw(2, 1000)[:, :300], draw(2, 300))
+
+
+def test_without_the_kernel_the_numbers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = draw(2, 1000)
+    monkeypatch.setattr("wirelessfl.privacy.mechanisms.normals.kernel", lambda: None)
+    assert torch.equal(draw(2, 1000), compiled)
