@@ -131,6 +131,9 @@ def _clip_rows(updates: Tensor, norm: Tensor, clip: float) -> Tensor:
     A row whose norm is not finite becomes zero: no scaling would bring it inside the ball.
     """
     finite = torch.isfinite(norm)
-    updates.mul_((clip / norm).clamp(max=1.0).where(finite, 0.0)[:, None])
-    updates[~finite] = 0.0
+    scale = (clip / norm).clamp(max=1.0).where(finite, 0.0)
+    if bool((scale < 1).any()):  # otherwise a pass over all updates would change nothing
+        updates.mul_(scale[:, None])
+    if not bool(finite.all()):
+        updates.masked_fill_(~finite[:, None], 0.0)
     return norm.clamp(max=clip).where(finite, 0.0)
