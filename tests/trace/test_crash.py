@@ -164,11 +164,12 @@ def test_every_prefix_of_resuming_and_finishing_is_a_readable_trace(
 
 VICTIM = """
 import sys
+from pathlib import Path
 from tests.trace.test_crash import clients
 from tests.trace.traces import header, record
 from wirelessfl.trace import TraceWriter
 path, done = sys.argv[1], int(sys.argv[2])
-writer = TraceWriter.resume(path, done) if done else TraceWriter.create(path, header(), 3)
+writer = TraceWriter.resume(path, done) if Path(path).exists() else TraceWriter.create(path, header(), 3)
 print("ready", flush=True)
 for k in range(done, 200):
     writer.append(record(k, clients(k), weights=k % 2 == 0))

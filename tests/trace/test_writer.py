@@ -39,6 +39,7 @@ from wirelessfl.trace import (
     read_group,
 )
 from wirelessfl.trace.schema import GROUPS, PRIVACY, ROOT
+from wirelessfl.trace.writer import ROUNDS_AHEAD
 
 COHORTS = [np.array([0, 4, 9]), np.array([2]), np.array([1, 2, 3, 4, 5]), np.array([], dtype=np.int64)]
 """Poisson selection: another number of clients in every round, more than expected, and none at all."""
@@ -199,6 +200,27 @@ def test_resume_drops_later_rounds_and_ends_at_the_same_bits(path: Path, tmp_pat
             if isinstance(straight[name], h5py.Dataset) and not name.startswith("model"):
                 assert straight[name][()].tobytes() == other[name][()].tobytes(), name
     assert model_weights(resumed, 2).tolist() == model(2).tolist()
+
+
+def test_room_ahead_of_the_rounds_is_no_part_of_a_closed_trace(tmp_path: Path) -> None:
+    path = tmp_path / "t.h5"
+    with TraceWriter.create(path, header(), slots=1) as writer:
+        for k in range(ROUNDS_AHEAD + 2):
+            writer.append(record(k, range(1)))
+    assert lengths_of_rounds(path) == {ROUNDS_AHEAD + 2}
+    with TraceWriter.resume(path, ROUNDS_AHEAD - 1) as writer:
+        writer.append(record(ROUNDS_AHEAD - 1, range(1)))
+    assert lengths_of_rounds(path) == {ROUNDS_AHEAD}
+    with h5py.File(path) as file:
+        values = per_round(ROOT, 0)
+        assert all(file[name][()].tolist() == [values[name] + k for k in range(ROUNDS_AHEAD)] for name in values)
+
+
+def lengths_of_rounds(path: Path) -> set[int]:
+    """Rows that the datasets over rounds have in the file itself."""
+    with h5py.File(path) as file:
+        over_rounds = [f"{group.path}/{v.name}" for group in GROUPS for v in group.variables if v.dims[0] == "round"]
+        return {len(file[name]) for name in ["round", *over_rounds]}
 
 
 def test_interrupted_and_resumed_status(tmp_path: Path) -> None:

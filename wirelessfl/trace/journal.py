@@ -122,24 +122,26 @@ class HeldBackFile(io.RawIOBase):
                 _write_all(self._descriptor, run, offset)
         self._held.clear()
 
-    def _joined(self, writes: Mapping[int, bytes]) -> Iterator[tuple[int, bytearray]]:
+    def _joined(self, writes: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
         """Neighbours that follow each other become one write, with what the disk holds between them.
 
         A kill falls between two writes much rather than into one: this narrows the moment in which some variables have
         the new row and others do not, and in which an attribute points to a text that is not there yet.
         """
-        start, data = 0, bytearray()
+        start, end, pieces = 0, 0, list[bytes]()
         for offset, piece in writes.items():
-            gap = offset - start - len(data)
-            if data and 0 <= gap <= _JOINED_GAP:
-                data += os.pread(self._descriptor, gap, offset - gap).ljust(gap, b"\0") if gap else b""
-                data += piece
-                continue
-            if data:
-                yield start, data
-            start, data = offset, bytearray(piece)
-        if data:
-            yield start, data
+            gap = offset - end
+            if pieces and 0 <= gap <= _JOINED_GAP:
+                if gap:
+                    pieces.append(os.pread(self._descriptor, gap, end).ljust(gap, b"\0"))
+            else:
+                if pieces:
+                    yield start, b"".join(pieces)
+                start, pieces = offset, []
+            pieces.append(piece)
+            end = offset + len(piece)
+        if pieces:
+            yield start, b"".join(pieces)
 
     def close(self) -> None:
         """Unlock and close; what was not committed is lost."""
@@ -179,7 +181,7 @@ def _allocate(descriptor: int, start: int, stop: int) -> None:
         os.ftruncate(descriptor, stop)
 
 
-def _write_all(descriptor: int, data: bytes | bytearray, offset: int) -> None:
+def _write_all(descriptor: int, data: bytes, offset: int) -> None:
     rest = memoryview(data)
     while rest:
         written = os.pwrite(descriptor, rest, offset)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -140,16 +143,30 @@ def columns(
 
 
 def _cast(variable: Variable, value: ArrayLike, place: str) -> NDArray[np.generic]:
-    array, text = np.asarray(value), np.dtype(variable.dtype).kind == "S"
-    if array.dtype.kind not in ("S" if text else "iufb"):
-        wanted = "bytes" if text else "real numbers"
-        raise ValueError(f"{place}: {variable.name} must be {wanted}, found dtype {array.dtype}")
-    with np.errstate(invalid="ignore"):
-        result = np.ascontiguousarray(array, dtype=variable.dtype).reshape(array.shape)
-    if result.dtype.kind in "iu" and array.dtype != result.dtype and not np.array_equal(result, array):
-        raise ValueError(f"{place}: {variable.name} must hold whole numbers that fit {result.dtype}")
-    if variable.flags is not None and not np.isin(result, [int(code) for code in variable.flags]).all():
+    array, wanted = np.asarray(value), np.dtype(variable.dtype)
+    if array.dtype != wanted:
+        array = _converted(array, wanted, f"{place}: {variable.name}")
+    if variable.flags is not None and not _known_codes(variable.flags)[array].all():
         raise ValueError(f"{place}: {variable.name} holds a code that the trace schema does not know")
+    return np.asarray(array, order="C")
+
+
+@cache
+def _known_codes(flags: type[IntEnum]) -> NDArray[np.bool_]:
+    """(256,) which bytes are codes of an enumeration."""
+    known = np.zeros(256, dtype=np.bool_)
+    known[list(flags)] = True
+    return known
+
+
+def _converted(array: NDArray[Any], wanted: np.dtype[np.generic], place: str) -> NDArray[np.generic]:
+    text = wanted.kind == "S"
+    if array.dtype.kind not in ("S" if text else "iufb"):
+        raise ValueError(f"{place} must be {'bytes' if text else 'real numbers'}, found dtype {array.dtype}")
+    with np.errstate(invalid="ignore"):
+        result = array.astype(wanted)
+    if wanted.kind in "iu" and not np.array_equal(result, array):
+        raise ValueError(f"{place} must hold whole numbers that fit {wanted}")
     return result
 
 
@@ -172,9 +189,9 @@ def check_selected(slots: Mapping[str, NDArray[np.generic]], place: str) -> None
         ValueError: Otherwise.
     """
     ids = np.asarray(slots["client_id"], dtype=np.int64)
-    if ids.size and (ids[0] < 0 or np.any(np.diff(ids) <= 0)):
+    if ids.size and (ids[0] < 0 or (ids[1:] <= ids[:-1]).any()):
         raise ValueError(f"{place}: client_id must be ascending, distinct and not negative")
-    if np.any(slots["status"] == Status.EMPTY_SLOT):
+    if (slots["status"] == Status.EMPTY_SLOT).any():
         raise ValueError(f"{place}: a selected client cannot have the status of an empty slot")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -171,7 +172,12 @@ class Group:
 
     def of(self, *dims: str) -> tuple[Variable, ...]:
         """The variables with exactly these dimensions."""
-        return tuple(variable for variable in self.variables if variable.dims == dims)
+        return self._by_dims.get(dims, ())
+
+    @cached_property
+    def _by_dims(self) -> dict[tuple[str, ...], tuple[Variable, ...]]:
+        found = {variable.dims for variable in self.variables}
+        return {dims: tuple(variable for variable in self.variables if variable.dims == dims) for dims in found}
 
 
 _PAPER = "ota-cross-layer-dp"

@@ -187,17 +187,22 @@ def _chunk(dimension: str, size: int) -> int:
 
 def open_datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
     """Every dataset of the file by its path, such as ``/privacy/air_received_bound``."""
-    paths = [dataset_path(group, name) for group in groups_of(file) for name in _stored(group)]
-    return {path: file[path] for path in paths}
+    labels = [dataset_path(group, label.name) for group in groups_of(file) for label in group.coordinates]
+    return {path: file[path] for path in (*labels, *axes_of(file))}
+
+
+def axes_of(file: h5py.File) -> dict[str, tuple[str, ...]]:
+    """The dimensions of every dataset that is not the labels of one, by its path."""
+    return {
+        dataset_path(group, name): axes
+        for group in groups_of(file)
+        for name, axes in [(name, (name,)) for name in group.dimensions] + [(v.name, v.dims) for v in group.variables]
+    }
 
 
 def groups_of(file: h5py.File) -> tuple[Group, ...]:
     """The groups of the schema that the file has."""
     return tuple(group for group in GROUPS if group.path in file)
-
-
-def _stored(group: Group) -> tuple[str, ...]:
-    return (*group.dimensions, *(variable.name for variable in (*group.coordinates, *group.variables)))
 
 
 def dataset_path(group: Group, name: str) -> str:
@@ -213,9 +218,10 @@ def write_block(
     The low-level interface, with descriptions made once for all datasets of a shape: twenty times as fast as indexing,
     which decides how long a round of the trace takes.
     """
-    dataset.id.set_extent(extent)
+    identifier = dataset.id
+    identifier.set_extent(extent)
     if values.size:
-        dataset.id.write(*_spaces(extent, offset, values.shape), values, _memory_type(values.dtype))
+        identifier.write(*_spaces(extent, offset, values.shape), values, _memory_type(values.dtype))
 
 
 @lru_cache(maxsize=64)

@@ -1,8 +1,8 @@
 """Writes a trace round by round, so that a killed process leaves every finished round readable.
 
 A round is first written behind the end of ``round``; then ``round`` grows by one, which commits it. Rows past the end
-of ``round`` are no part of the trace: readers ignore them and ``resume`` drops them. ``HeldBackFile`` keeps that order
-on disk.
+of ``round`` are no part of the trace: readers ignore them, and ``close`` and ``resume`` drop them. ``HeldBackFile``
+keeps that order on disk.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from wirelessfl.trace.schema import (
     SecAggStage,
 )
 from wirelessfl.trace.storage import (
+    axes_of,
     check_format,
     committed_rounds,
     committed_snapshots,
     create_layout,
     dataset_path,
-    groups_of,
     open_datasets,
     output_errors,
     replace_text,
@@ -52,6 +52,9 @@ from wirelessfl.trace.storage import (
     trace_errors,
     write_block,
 )
+
+ROUNDS_AHEAD = 64
+"""Datasets over rounds grow by so many rows at once: a new extent has to be written out, as their values have."""
 
 
 class _Block:
@@ -80,11 +83,14 @@ class TraceWriter:
         self._backing = backing
         self._file = file
         self._datasets = open_datasets(file)
+        self._axes = axes_of(file)
+        self._secures = SECAGG.path in file
         self._rounds = committed_rounds(file)
         self._slots = len(self._datasets["/slot"])
         self._events = int(self._datasets["/event_count"][self._rounds - 1]) if self._rounds else 0
         self._snapshots = len(self._datasets["/model/round"])
         self._last = int(self._datasets["/round"][self._rounds - 1]) if self._rounds else None
+        self._room = len(self._datasets["/event_count"])
 
     @classmethod
     def create(cls, path: str | Path, header: TraceHeader, slots: int) -> TraceWriter:
@@ -164,8 +170,12 @@ class TraceWriter:
             raise ValueError(f"{place}: rounds count from 0")
         if self._last is not None and record.round_index != self._last + 1:
             raise ValueError(f"{place}: the trace ends with round {self._last}")
-        blocks, slots, events = self._round_blocks(record, place)
+        room = (self._rounds // ROUNDS_AHEAD + 1) * ROUNDS_AHEAD
+        blocks, slots, events = self._round_blocks(record, room, place)
         with output_errors(self.path):
+            if (room, slots) != (self._room, self._slots):
+                self._set_lengths(round=room, slot=slots)
+                self._room = room
             self._write(blocks)
             self._flush()
             self._write([_Block("/round", (self._rounds + 1,), (self._rounds,), np.array([record.round_index]))])
@@ -216,11 +226,12 @@ class TraceWriter:
         if self._backing.closed:
             return
         with output_errors(self.path), closing(self._backing):
+            self._set_lengths(round=self._rounds)
             self._file.close()
             self._backing.commit()
 
-    def _round_blocks(self, record: RoundRecord, place: str) -> tuple[list[_Block], int, int]:
-        """What a round writes, and the numbers of slots and events the trace then has."""
+    def _round_blocks(self, record: RoundRecord, room: int, place: str) -> tuple[list[_Block], int, int]:
+        """What a round writes where there is room for so many, and the numbers of slots and events there are then."""
         root_slots = slot_columns(ROOT, record.slots, place)
         check_selected(root_slots, place)
         privacy_slots = slot_columns(PRIVACY, record.privacy_slots, place)
@@ -241,29 +252,34 @@ class TraceWriter:
         if slots > self._slots:
             new = np.arange(self._slots, slots, dtype=np.int64)
             blocks.append(_Block("/slot", (slots,), (self._slots,), new))
-        row = self._rounds
         for group, per_round, per_slot in ((ROOT, values, root_slots), (PRIVACY, privacy, privacy_slots)):
-            blocks += _row_blocks(group, ("round",), (row + 1,), per_round)
-            blocks += _row_blocks(group, ("round", "slot"), (row + 1, slots), per_slot)
-        blocks += self._secagg_blocks(record, place)
+            blocks += self._row_blocks(group, (room,), per_round)
+            blocks += self._row_blocks(group, (room, slots), per_slot)
+        blocks += self._secagg_blocks(record, room, place)
         if record.weights is not None:
             blocks += self._model_blocks(record.weights, record.round_index)
         return blocks, slots, total
 
-    def _secagg_blocks(self, record: RoundRecord, place: str) -> list[_Block]:
-        if SECAGG.path not in self._file:
+    def _row_blocks(
+        self, group: Group, extent: tuple[int, ...], given: Mapping[str, NDArray[np.generic]]
+    ) -> list[_Block]:
+        """The next row of each variable given; the others keep their fill value."""
+        offset = (self._rounds, *(0 for _ in extent[1:]))
+        return [_Block(dataset_path(group, name), extent, offset, values) for name, values in given.items()]
+
+    def _secagg_blocks(self, record: RoundRecord, room: int, place: str) -> list[_Block]:
+        if not self._secures:
             if record.secagg or record.secagg_stages:
                 raise ValueError(f"{place}: the trace was created without {SECAGG.path}")
             return []
-        row = self._rounds
         per_round = columns(SECAGG.of("round"), record.secagg, place)
         per_stage = columns(SECAGG.of("round", "stage"), record.secagg_stages, place)
         stages = len(SecAggStage)
         if any(array.shape != (stages,) for array in per_stage.values()):
             raise ValueError(f"{place}: values per stage must be {stages} numbers")
         return [
-            *_row_blocks(SECAGG, ("round",), (row + 1,), per_round),
-            *_row_blocks(SECAGG, ("round", "stage"), (row + 1, stages), per_stage),
+            *self._row_blocks(SECAGG, (room,), per_round),
+            *self._row_blocks(SECAGG, (room, stages), per_stage),
         ]
 
     def _model_blocks(self, weights: ArrayLike, round_index: int | None) -> list[_Block]:
@@ -303,14 +319,15 @@ class TraceWriter:
         self._events = int(self._datasets["/event_count"][rounds - 1]) if rounds else 0
         self._snapshots = committed_snapshots(self._file)
         self._slots = len(self._datasets["/slot"])
-        lengths = {"round": rounds, "slot": self._slots, "event": self._events, "snapshot": self._snapshots}
-        for group in groups_of(self._file):
-            dims = {name: (name,) for name in group.dimensions} | {v.name: v.dims for v in group.variables}
-            for name, axes in dims.items():
-                dataset = self._datasets[dataset_path(group, name)]
-                extent = tuple(lengths.get(axis, size) for axis, size in zip(axes, dataset.shape, strict=True))
-                write_block(dataset, extent, (0,) * len(extent), np.empty(0))
+        self._set_lengths(round=rounds, slot=self._slots, event=self._events, snapshot=self._snapshots)
+        self._room = rounds
         self._commit()
+
+    def _set_lengths(self, **lengths: int) -> None:
+        """Give these dimensions their lengths, in all datasets but the labels."""
+        for path, axes in self._axes.items():
+            dataset = self._datasets[path]
+            dataset.resize(lengths.get(axis, size) for axis, size in zip(axes, dataset.shape, strict=True))
 
 
 @contextmanager
@@ -330,14 +347,6 @@ def _opened(path: Path, mode: str) -> Iterator[tuple[HeldBackFile, h5py.File]]:
         with suppress(Exception):
             backing.close()
         raise
-
-
-def _row_blocks(
-    group: Group, dims: tuple[str, ...], extent: tuple[int, ...], given: Mapping[str, NDArray[np.generic]]
-) -> list[_Block]:
-    """One more row for each variable of these dimensions; those not given stay at their fill value."""
-    offset = (extent[0] - 1, *(0 for _ in extent[1:]))
-    return [_Block(dataset_path(group, v.name), extent, offset, given.get(v.name)) for v in group.of(*dims)]
 
 
 def _client_blocks(client_values: Mapping[str, ArrayLike]) -> list[_Block]:
