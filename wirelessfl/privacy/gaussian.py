@@ -22,6 +22,7 @@ from scipy import special
 EPSILON_CAP = 1e6
 """An accounted epsilon above this is reported as infinite: it says nothing, and printing it would suggest it did."""
 
+_ROUNDING = np.finfo(np.float64).eps
 _SQRT_HALF = np.sqrt(0.5)
 _SQRT_HALF_PI = np.sqrt(0.5 * np.pi)
 _BISECTIONS = 70  # the brackets are below 2**13 wide: the last step is below one unit in the last place of 1.0
@@ -55,18 +56,18 @@ def _threshold_of(
     function): from the right they never pass the root. Where rounding breaks that, bisection takes over.
     """
     threshold, done = high, np.zeros(delta.shape, dtype=np.bool_)
-    for _ in range(_BISECTIONS):
-        value, slope = _delta_and_slope(threshold, gdp_mu)
-        above = value > delta
-        low = np.where(above & ~done, threshold, low)
-        high = np.where(above | done, high, threshold)
-        with np.errstate(all="ignore"):  # a delta that underflows has no logarithm
+    with np.errstate(all="ignore"):  # a delta that underflows has no logarithm
+        for _ in range(_BISECTIONS):
+            value, slope = _delta_and_slope(threshold, gdp_mu)
+            above = value > delta
+            low = np.where(above & ~done, threshold, low)
+            high = np.where(above | done, high, threshold)
             newton = threshold - value / slope * np.log(value / delta)
-        rounding = np.finfo(np.float64).eps * np.maximum(1.0, np.abs(high))
-        done |= (high - low <= rounding) | (~above & (high - newton <= rounding))
-        if done.all():
-            break
-        threshold = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
+            rounding = _ROUNDING * np.maximum(1.0, np.abs(high))
+            done |= (high - low <= rounding) | (~above & (high - newton <= rounding))
+            if done.all():
+                break
+            threshold = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
     return high
 
 

@@ -72,7 +72,7 @@ class Ledger:
         clients = np.asarray(release.clients, dtype=np.int64)
         if len(clients) and (clients.min() < 0 or clients.max() >= self.facts.num_clients):
             raise ValueError(f"a release names clients outside 0..{self.facts.num_clients - 1}")
-        if len(np.unique(clients)) != len(clients):
+        if len(_distinct(clients)) != len(clients):
             raise ValueError("a release names a client twice")
         if np.any(self.facts.samples[clients] == 0):
             raise ValueError("a release names a client without samples")
@@ -176,7 +176,7 @@ class Ledger:
         """Raise the worst epsilons by the clients whose costs changed; costs never fall."""
         if not self._changed:
             return
-        changed = np.unique(np.concatenate(self._changed))
+        changed = _distinct(np.concatenate(self._changed))
         self._changed = []
         self._worst_published = self._worst(self._published, changed, self._worst_published)
         self._worst_accounted = self._worst(self._accounted, changed, self._worst_accounted)
@@ -192,6 +192,8 @@ class Ledger:
         size = int(slots.max(initial=0)) + 1
         routes = self._accounted.accounts
         missed = np.zeros((len(routes), len(slots)), dtype=np.bool_)
+        if len(routes) < 2:
+            return missed
         for row, route in enumerate(routes):
             missed[row] = _grown(self._rounds[route], size)[slots] < _grown(self._rounds[_ANY_ROUTE], size)[slots]
         return missed
@@ -249,6 +251,11 @@ def _encoded(texts: Iterable[str]) -> NDArray[np.bytes_]:
 
 def _decoded(texts: NDArray[np.generic]) -> list[str]:
     return [text.decode() for text in texts.tolist()]
+
+
+def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The distinct numbers, ascending; those of a round mostly are."""
+    return numbers if (numbers[1:] > numbers[:-1]).all() else np.unique(numbers)
 
 
 def _grown(array: NDArray[np.int64], size: int) -> NDArray[np.int64]:
