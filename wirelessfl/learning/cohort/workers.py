@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 from itertools import islice
 from typing import TypeVar, cast
 
@@ -30,14 +32,23 @@ def map_in_order(work: Callable[[Item], Result], items: Iterable[Item], threads:
 
 
 def _results(work: Callable[[Item], Result], items: Iterator[Item], threads: int) -> Generator[Result, None, None]:
-    with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        pending = deque(pool.submit(work, item) for item in islice(items, threads + 1))
-        try:
-            yield cast(Result, None)  # the workers have begun
-            while pending:
-                done = pending.popleft().result()
-                pending.extend(pool.submit(work, item) for item in islice(items, 1))
-                yield done
-        finally:
-            for future in pending:
-                future.cancel()
+    pool = _pool(threads)
+    pending = deque(pool.submit(work, item) for item in islice(items, threads + 1))
+    try:
+        yield cast(Result, None)  # the workers have begun
+        while pending:
+            done = pending.popleft().result()
+            pending.extend(pool.submit(work, item) for item in islice(items, 1))
+            yield done
+    finally:
+        wait([future for future in pending if not future.cancel()])
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """The workers, kept from round to round: torch and the C library set much up in a new thread."""
+    return ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive it
