@@ -12,6 +12,7 @@ from torch import Tensor
 from wirelessfl.errors import CheckFailed
 from wirelessfl.privacy.clipping import ClippingRule, Constant, Step
 from wirelessfl.privacy.mechanisms import (
+    Divisible,
     GaussianMechanism,
     LocalSteps,
     PerSampleGradients,
@@ -58,15 +59,22 @@ class Broken:
                 noise = noise * (1 + total.abs().mean())
             case "forgets the sensitivity":
                 scale = torch.ones_like(sensitivity)
+            case "grows with the divisor":
+                scale = sensitivity * step.divisor
             case "depends on the place":
                 noise = noise * torch.arange(1.0, len(noise) + 1)[:, None]
         total += noise * scale[:, None]
-        return torch.ones_like(sensitivity)
+        return step.divisor if self.how == "reports the divisor" else torch.ones_like(sensitivity)
 
     def release(self, steps: LocalSteps, clipping: ClippingRule) -> Release:
         if self.how == "names other clients":
             steps = replace(steps, clients=np.sort(steps.clients))
         return GaussianMechanism(Constant(1.0)).release(steps, clipping)
+
+
+@dataclass(frozen=True)
+class ClaimsDivision(Broken, Divisible):
+    """The same, declared divisible."""
 
 
 @pytest.mark.parametrize(
@@ -92,3 +100,14 @@ def test_a_broken_promise_is_named(how: str, message: str) -> None:
 
 def test_the_unbroken_one_passes() -> None:
     check_noise_mechanism(Broken("not at all"))
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [("grows with the divisor", "noise on the mean"), ("reports the divisor", "multiplier on the mean")],
+)
+def test_who_claims_to_be_divisible_is_held_to_it(how: str, message: str) -> None:
+    check_noise_mechanism(ClaimsDivision("not at all"))
+    check_noise_mechanism(Broken(how))
+    with pytest.raises(CheckFailed, match=f"declared divisible.*{message}"):
+        check_noise_mechanism(ClaimsDivision(how))

@@ -14,11 +14,8 @@ from wirelessfl.learning.cohort import PrivateStep, SampleGradients, StepContext
 from wirelessfl.learning.cohort.in_place import add_to
 from wirelessfl.privacy.clipping import Clipped, ClippingRule, Samples
 from wirelessfl.privacy.clipping.base import Memoryless
-from wirelessfl.privacy.mechanisms import GaussianMechanism, LocalSteps, MeanGaussianMechanism, NoiseMechanism
+from wirelessfl.privacy.mechanisms import Divisible, LocalSteps, NoiseMechanism
 from wirelessfl.privacy.releases import Release
-
-# Their noise on the sum, divided, is their noise on the mean. A class derived from them may divide in its own way.
-_WHITE = (GaussianMechanism, MeanGaussianMechanism)
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class PrivateGradients:
         """See ``GradientTransform.__call__``."""
         samples = Samples(self.noise.squared_norms(gradients), gradients.present, gradients.weighted_sum)
         clipped = self.clipping.clip(samples, state, context)
-        if isinstance(self.clipping, Memoryless) and type(self.noise) in _WHITE:
+        if isinstance(self.clipping, Memoryless) and isinstance(self.noise, Divisible):
             multiplier, rows = self._add_mean(gradients, clipped, context, into, decay), clipped.state
         else:
             total = gradients.weighted_sum(clipped.weights)

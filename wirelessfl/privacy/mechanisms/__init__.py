@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from wirelessfl.privacy.mechanisms.base import LocalSteps, NoiseMechanism, PerSampleGradients, standard_normals
+from wirelessfl.privacy.mechanisms.base import (
+    Divisible,
+    LocalSteps,
+    NoiseMechanism,
+    PerSampleGradients,
+    standard_normals,
+)
 from wirelessfl.privacy.mechanisms.conformance import check_noise_mechanism
 from wirelessfl.privacy.mechanisms.gaussian import GaussianMechanism, MeanGaussianMechanism
 from wirelessfl.privacy.mechanisms.haar import HaarMechanism, clip_by_haar_norm, haar_squared_norms, padded_length
@@ -15,6 +21,7 @@ from wirelessfl.privacy.mechanisms.server import (
 )
 
 __all__ = [
+    "Divisible",
     "GaussianMechanism",
     "HaarMechanism",
     "LocalSteps",

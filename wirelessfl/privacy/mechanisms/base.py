@@ -107,6 +107,15 @@ class NoiseMechanism(Protocol):
         ...
 
 
+class Divisible:
+    """What mechanisms have in common whose noise on a sum, divided, is their noise on the mean.
+
+    For them ``add`` on a mean, with the sensitivity over the divisor and a divisor of 1, adds what it would have added
+    to the sum, divided, and gives the same multiplier; so the engine never needs to form the sum.
+    ``check_noise_mechanism`` tests it.
+    """
+
+
 def standard_normals(purpose: str, step: Step, out: Tensor) -> Tensor:
     """Fills ``out`` with standard normal numbers.
 

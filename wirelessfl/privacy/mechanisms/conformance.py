@@ -17,7 +17,7 @@ from torch import Tensor
 from wirelessfl.errors import CheckFailed
 from wirelessfl.privacy.clipping import FlatClipping
 from wirelessfl.privacy.clipping.conformance import ExampleStep
-from wirelessfl.privacy.mechanisms.base import LocalSteps, NoiseMechanism
+from wirelessfl.privacy.mechanisms.base import Divisible, LocalSteps, NoiseMechanism
 from wirelessfl.streams import Streams
 
 ROUNDING = 1e-9
@@ -62,7 +62,8 @@ def check_noise_mechanism(
 
     The noise depends on seed, round, step and client alone: not on data, on the other clients, or on earlier calls. It
     differs between any two of them, has mean zero, and is proportional to multiplier times sensitivity. The norms by
-    which gradients are clipped are norms, and do not depend on how samples are handed out.
+    which gradients are clipped are norms, and do not depend on how samples are handed out. What is declared
+    ``Divisible`` is.
 
     Args:
         mechanism: The mechanism to check; it must add noise.
@@ -81,6 +82,8 @@ def check_noise_mechanism(
     _require(bool(noise.isfinite().all() and (noise != 0).any(1).all()), "some noise is zero or not finite")
     _check_streams(mechanism, noise, sensitivity, step)
     _check_scale(mechanism, noise, multiplier, sensitivity, step)
+    if isinstance(mechanism, Divisible):
+        _check_division(mechanism, noise, multiplier, sensitivity, step)
     _check_mean(mechanism, sensitivity, step, dimension, false_alarm)
     _check_norms(mechanism, seed)
     _check_release(mechanism, dimension)
@@ -121,6 +124,17 @@ def _check_scale(
     factor = 3 * its_multiplier / multiplier
     same = torch.allclose(larger, factor[:, None] * noise, rtol=ROUNDING, atol=0)
     _require(same, "the noise is not proportional to multiplier times sensitivity")
+
+
+def _check_division(
+    mechanism: NoiseMechanism, noise: Tensor, multiplier: Tensor, sensitivity: Tensor, step: ExampleStep
+) -> None:
+    on_mean = replace(step, divisor=torch.ones_like(step.divisor))
+    mean, its_multiplier = _noise(mechanism, noise.shape[1], sensitivity / step.divisor, on_mean)
+    same = torch.allclose(mean, noise / step.divisor[:, None], rtol=ROUNDING, atol=0)
+    _require(same, "it is declared divisible, and its noise on the sum, divided, is not its noise on the mean")
+    same = torch.allclose(its_multiplier, multiplier, rtol=ROUNDING, atol=0)
+    _require(same, "it is declared divisible, and its multiplier on the mean is another than on the sum")
 
 
 def _check_mean(

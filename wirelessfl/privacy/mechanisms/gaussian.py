@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wirelessfl.privacy.clipping import ClippingRule, FlatClipping, Schedule, Step
-from wirelessfl.privacy.mechanisms.base import LocalSteps, PerSampleGradients
+from wirelessfl.privacy.mechanisms.base import Divisible, LocalSteps, PerSampleGradients
 from wirelessfl.privacy.mechanisms.normals import add_normal
 from wirelessfl.privacy.releases import DpSgdRelease, ZcdpRelease
 
@@ -23,7 +23,7 @@ def add_white_noise(total: Tensor, noise_std: Tensor, step: Step) -> None:
 
 
 @dataclass(frozen=True)
-class GaussianMechanism:
+class GaussianMechanism(Divisible):
     """N(0, (zC)² I) on the sum of gradients clipped to norm C (Abadi et al., CCS 2016).
 
     Attributes:
@@ -58,7 +58,7 @@ class GaussianMechanism:
 
 
 @dataclass(frozen=True)
-class MeanGaussianMechanism:
+class MeanGaussianMechanism(Divisible):
     """N(0, σ² I) on the mean over a mini-batch, with σ in units of the gradient (the zCDP paper, Algorithm 1).
 
     On the sum over a batch with divisor γ it is N(0, (γσ)² I): with gradients clipped to G a step is

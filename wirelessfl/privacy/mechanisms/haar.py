@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 
 from wirelessfl.privacy.clipping import ClippingRule, Schedule, Step
 from wirelessfl.privacy.clipping.base import shrink
-from wirelessfl.privacy.mechanisms.base import LocalSteps, PerSampleGradients, standard_normals
+from wirelessfl.privacy.mechanisms.base import Divisible, LocalSteps, PerSampleGradients, standard_normals
 from wirelessfl.privacy.mechanisms.gaussian import PURPOSE
 from wirelessfl.privacy.noise_laws import ClipDomain, HaarNoise
 from wirelessfl.privacy.releases import DpSgdRelease
@@ -70,7 +70,7 @@ def standard_haar_noise(purpose: str, step: Step, like: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class HaarMechanism:
+class HaarMechanism(Divisible):
     """N(0, (σC/W)²) on the Haar coefficients of the sum (wavelet-dp-fl, Algorithm 1).
 
     The flat gradient is padded with zeros to m = 2^k elements and the noised one cut back. As the transform is linear,
