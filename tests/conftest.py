@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,3 +21,11 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip("no ../shared/data beside the repository")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a machine learns about itself in a test, in processes of its own too, never reaches the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WIRELESSFL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield

@@ -264,9 +264,9 @@ def plot_topology(scenario: Scenario, path: str | Path) -> None:
         InputError: the data or a file of the channel cannot be used.
         OutputError: the place cannot be written.
     """
-    from wirelessfl.simulation import build_simulation, choose_plan, topology_graph
+    from wirelessfl.simulation import build_simulation, plan_to_look, topology_graph
 
-    simulation = build_simulation(scenario, choose_plan(scenario.compute, "cpu", None))
+    simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     try:
         draw_topology(topology_graph(simulation.deployment), scenario.name, Path(path))
     except OSError as error:
@@ -280,9 +280,9 @@ def make_plan(scenario: Scenario) -> Plan:
         InputError: the data cannot be used.
         InfeasibleError: a privacy target that cannot be met.
     """
-    from wirelessfl.simulation import build_simulation, choose_plan, jammer_shortfall, rehearse
+    from wirelessfl.simulation import build_simulation, jammer_shortfall, plan_to_look, rehearse
 
-    simulation = build_simulation(scenario, choose_plan(scenario.compute, "cpu", None))
+    simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     parts = simulation.deployment
     jammer = getattr(scenario.uplink, "jammer", None)
     return Plan(

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
+from tests.simulation.scenarios import PLAN, small
 from wirelessfl.errors import InfeasibleError
+from wirelessfl.learning import ExecutionPlan
+from wirelessfl.learning.cohort import client_bytes
 from wirelessfl.scenario.bookkeeping import Compute
-from wirelessfl.simulation.plan import choose_plan
+from wirelessfl.simulation import build_simulation
+from wirelessfl.simulation.build.simulation import clients_of_a_round
+from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.plan import Resources, choose_plan, plan_to_look
+from wirelessfl.simulation.selection import SelectAll, SelectPoisson, SelectUniform
 
 NO_GPU = not torch.cuda.is_available()
 
@@ -29,3 +38,29 @@ def test_without_a_gpu_auto_is_the_cpu_and_insisting_is_refused() -> None:
 def test_tf32_needs_a_gpu() -> None:
     with pytest.raises(InfeasibleError, match=r"compute\.precision.*fp32 \| bf16"):
         choose_plan(Compute(precision="tf32"), "cpu", None)
+
+
+def test_to_look_at_a_scenario_nothing_is_calibrated() -> None:
+    assert choose_plan(Compute(), "cpu", None).calibrates
+    assert not plan_to_look(Compute()).calibrates
+    assert not choose_plan(Compute(chunk=5), "cpu", None).calibrates
+
+
+def test_on_a_gpu_the_chunk_follows_from_its_memory_and_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = build_simulation(small(), PLAN).deployment.learner
+    assert isinstance(learner, Learner)
+    one = client_bytes(learner.model, learner.training, learner.population)
+    resources = Resources("cuda", 1, "fp32", None)
+    assert not resources.calibrates
+    for memory, chunk in ((80 * 2**30, 6), (4 * 3 * one, 3), (4 * one - 1, 1)):
+        gpu = SimpleNamespace(total_memory=memory)
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device, gpu=gpu: gpu)
+        plan = resources.plan(learner.model, learner.training, learner.population, 6)
+        assert plan == ExecutionPlan("cuda", 1, chunk, "fp32")
+
+
+def test_a_round_trains_on_average_as_many_clients_as_its_selection_says() -> None:
+    assert clients_of_a_round(SelectAll(), 50) == 50
+    assert clients_of_a_round(SelectUniform(7), 50) == 7
+    assert clients_of_a_round(SelectPoisson(0.3), 50) == 15
+    assert clients_of_a_round(SelectPoisson(0.001), 50) == 1

@@ -14,7 +14,7 @@ from wirelessfl.analysis.audit_evidence import Evidence, weigh
 from wirelessfl.analysis.audit_rehearsal import Rehearsal, rehearse_for_audit
 from wirelessfl.privacy import Statement, ZcdpRelease
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Simulation, build_simulation, choose_plan
+from wirelessfl.simulation import Simulation, build_simulation, plan_to_look
 
 FALSE_ALARM = 1e-3
 """How often the audit of a mechanism that keeps its promise says that it does not."""
@@ -145,7 +145,7 @@ def audit_scenario(
         InputError: the data cannot be used.
         InfeasibleError: a privacy target that cannot be met, or nobody is heard.
     """
-    simulation = build_simulation(scenario, choose_plan(scenario.compute, "cpu", None))
+    simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     return audit_simulation(simulation, scenario.name, trials, FALSE_ALARM, on_progress)
 
 

@@ -12,7 +12,6 @@ from wirelessfl.learning.cohort import (
     SampleGradients,
     StepContext,
     TransformState,
-    automatic_chunk,
     train_cohort,
 )
 from wirelessfl.learning.data import Dataset, Examples, load_dataset
@@ -66,7 +65,6 @@ __all__ = [
     "TemperedSigmoid",
     "TransformState",
     "Upcycled",
-    "automatic_chunk",
     "check_module",
     "classes_partition",
     "cnn_cifar10",

@@ -46,5 +46,9 @@ class Compute(Section):
     """How the host computes; it changes results by float rounding only."""
 
     threads: Annotated[int, Field(ge=1, le=1024)] | None = key(None, "Threads of the host. null: chosen.")
-    chunk: Count | None = key(None, "Clients trained together in one block. null: chosen.")
+    chunk: Count | None = key(
+        None,
+        "Clients trained together in one block. null: as many as memory allows, or fewer where a stopwatch found that "
+        "faster on this machine's CPU.",
+    )
     precision: Literal["fp32", "tf32", "bf16"] = key("fp32", "Number format of matrix products.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wirelessfl.simulation.build import build_simulation, jammer_shortfall
 from wirelessfl.simulation.header import client_values, closing_attributes, trace_header
-from wirelessfl.simulation.plan import choose_plan, recorded_plan
+from wirelessfl.simulation.plan import choose_plan, plan_to_look, recorded_plan
 from wirelessfl.simulation.recorder import round_record
 from wirelessfl.simulation.rehearsal import Forecast, rehearse
 from wirelessfl.simulation.round import Round
@@ -23,6 +23,7 @@ __all__ = [
     "client_values",
     "closing_attributes",
     "jammer_shortfall",
+    "plan_to_look",
     "recorded_plan",
     "rehearse",
     "round_record",

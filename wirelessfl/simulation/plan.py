@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, automatic_chunk
-from wirelessfl.learning.cohort import Precision
+from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, Population
+from wirelessfl.learning.cohort import Precision, client_bytes, cpu_chunks, cuda_chunk
 from wirelessfl.scenario.bookkeeping import Compute
 
 
@@ -24,17 +24,30 @@ class Resources:
         threads: worker threads.
         precision: of matrix products.
         chunk: clients trained together; None lets it be chosen.
+        may_calibrate: whether a stopwatch may choose the chunk, as is worth while where a run follows.
     """
 
     device: str
     threads: int
     precision: Precision
     chunk: int | None
+    may_calibrate: bool = True
 
-    def plan(self, model: FlatModel, training: LocalTraining, clients: int) -> ExecutionPlan:
-        """The plan for rounds of so many clients."""
-        chunk = self.chunk or automatic_chunk(model, training, clients, self.device, self.threads)
+    @property
+    def calibrates(self) -> bool:
+        """Whether a stopwatch chooses the chunk; on a GPU there is nothing to choose from."""
+        return self.may_calibrate and self.chunk is None and torch.device(self.device).type == "cpu"
+
+    def plan(self, model: FlatModel, training: LocalTraining, population: Population, clients: int) -> ExecutionPlan:
+        """The plan for rounds of so many clients, without a stopwatch."""
+        chunk = self.chunk or self._chunk(client_bytes(model, training, population), clients)
         return ExecutionPlan(self.device, self.threads, chunk, self.precision)
+
+    def _chunk(self, client: int, clients: int) -> int:
+        if torch.device(self.device).type == "cpu":
+            return cpu_chunks(client, clients, self.threads)[0]
+        # All of its memory and not what is free just now: equal scenarios get equal plans.
+        return cuda_chunk(client, clients, torch.cuda.get_device_properties(self.device).total_memory)
 
 
 def choose_plan(compute: Compute, device: str, threads: int | None) -> Resources:
@@ -54,6 +67,15 @@ def choose_plan(compute: Compute, device: str, threads: int | None) -> Resources
     if compute.precision == "tf32" and device == "cpu":
         raise InfeasibleError("compute.precision: found tf32, which needs a GPU; allowed on a CPU: fp32 | bf16")
     return Resources(device, threads or compute.threads or os.cpu_count() or 1, compute.precision, compute.chunk)
+
+
+def plan_to_look(compute: Compute) -> Resources:
+    """What is used to look at a scenario and not to run it: the CPU, and no stopwatch.
+
+    Raises:
+        InfeasibleError: the precision needs a GPU.
+    """
+    return replace(choose_plan(compute, "cpu", None), may_calibrate=False)
 
 
 def recorded_plan(recorded: Mapping[str, Any]) -> ExecutionPlan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirelessfl.learning.cohort.engine import train_cohort
-from wirelessfl.learning.cohort.planning import automatic_chunk
+from wirelessfl.learning.cohort.planning import client_bytes, cpu_chunks, cuda_chunk, fastest_chunk
 from wirelessfl.learning.cohort.training import CohortBlock, ExecutionPlan, LocalTraining, Precision
 from wirelessfl.learning.cohort.transform import (
     GradientTransform,
@@ -23,6 +23,9 @@ __all__ = [
     "SampleGradients",
     "StepContext",
     "TransformState",
-    "automatic_chunk",
+    "client_bytes",
+    "cpu_chunks",
+    "cuda_chunk",
+    "fastest_chunk",
     "train_cohort",
 ]

@@ -1,42 +1,129 @@
-"""How many clients to train together."""
+"""How many clients to train together: what memory allows, and which of that is fastest where it was measured.
+
+Large blocks spend less on dispatch, small ones stay in a cache; where the two meet differs from machine to machine.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from wirelessfl.learning.cohort.training import LocalTraining
 from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.population import PartitionedData, Population
 
-_CPU_BYTES = 32 * 2**20  # measured: below, dispatch dominates; above, matrices leave the cache
-_CUDA_BYTES = 8 * 2**30
-_MOST_ON_CPU = 256
+_LARGEST_BLOCK = 128 * 2**20  # bytes; measured: one of 100 MiB gains nothing over one of 50, it only takes memory
+_ALL_BLOCKS = 512 * 2**20  # of all threads together
+_SMALLEST_BLOCK = 4 * 2**20  # one that the caches of a core hold: smaller ones only cost dispatch
+_CUDA_SHARE = 0.25  # of the memory of a GPU; the rest is for data, noise and what products need for a moment
+_FINER = (1, 2, 3, 4, 6, 8)
+
+_ORDER_BYTES = 80  # of a sample: keys, permutation, batches and rows are 8 bytes each
+_MADE_BYTES = 12  # of a number of a sample: drawn in float64, kept in float32
+
+_PASS_SECONDS = 0.5
+_REPEATS = 3
+_HOPELESS = 1.3  # times the fastest: not measured again
+_SECONDS = 1.0  # once so many are spent, what is known must do
+_CLEARLY = 0.9  # of the seconds of the first candidate: less than this is not the noise of a clock
+
+Measure = Callable[[int, int], float]
+"""From chunk and local steps to the seconds in which every thread trains one block of so many clients."""
 
 
-def automatic_chunk(
-    model: FlatModel, training: LocalTraining, clients: int, device: str = "cpu", threads: int = 1
-) -> int:
-    """A good ``ExecutionPlan.chunk``: as many clients as fit a budget of memory, and equal work for every thread.
+def client_bytes(model: FlatModel, training: LocalTraining, population: Population) -> int:
+    """About how much memory a client of a block takes.
 
-    It depends on its arguments alone, not on the machine, so that equal scenarios run under equal plans.
+    That is parameters, accumulated gradient, gradient or update, and the optimizer's state; what the layers make of
+    one batch; and the order of the client's samples, and the samples themselves where they are made for the block.
+    """
+    state = sum(rows.numel() for rows in training.optimizer.start(torch.zeros(1, 1)).values())
+    floats = (3 + state) * model.dimension + training.batch_size * _floats_per_sample(model)
+    made = 0 if isinstance(population, PartitionedData) else _MADE_BYTES * math.prod(model.feature_shape)
+    # A block holds clients that are alike, so that one of the blocks holds the large ones.
+    samples = int(np.quantile(population.sizes, 0.9))
+    return 4 * floats + samples * (made + _ORDER_BYTES)
+
+
+def cpu_chunks(client: int, clients: int, threads: int) -> tuple[int, ...]:
+    """Values of ``ExecutionPlan.chunk`` to choose from on a CPU, the largest first, which is a good one unmeasured.
+
+    All threads compute equally many blocks of equal sizes, as the round ends with the last of them: one, or as many
+    as memory asks for, and twice, three times... as many while blocks do not get too small to gain anything.
 
     Args:
-        model: The model; d floats for each of parameters, accumulated gradient and gradient or update.
-        training: For the batch size; the layers' outputs of one batch count too.
+        client: Bytes that a client takes.
         clients: The clients of a round.
-        device: A torch device name.
         threads: Worker threads.
     """
-    floats = 3 * model.dimension + training.batch_size * _floats_per_sample(model)
-    on_cpu = torch.device(device).type == "cpu"
-    fits = (_CPU_BYTES if on_cpu else _CUDA_BYTES) // (4 * floats)
-    largest = max(1, min(fits, _MOST_ON_CPU) if on_cpu else fits)
-    # Every thread computes equally many blocks, of equal sizes: the round ends with the last of them.
-    turns = -(-clients // (largest * threads)) if on_cpu else -(-clients // largest)
-    blocks = max(1, turns * threads if on_cpu else turns)
+    largest = max(1, min(_LARGEST_BLOCK, _ALL_BLOCKS // threads) // client)
+    turns = max(1, -(-clients // (largest * threads)))
+    chunks = [max(1, -(-clients // (finer * turns * threads))) for finer in _FINER]
+    worthwhile = [chunk for chunk in chunks[1:] if chunk * client >= _SMALLEST_BLOCK]
+    return tuple(dict.fromkeys([chunks[0], *worthwhile]))
+
+
+def cuda_chunk(client: int, clients: int, memory: int) -> int:
+    """A good ``ExecutionPlan.chunk`` on a GPU: the whole cohort, or equal parts of it that fit.
+
+    Args:
+        client: Bytes that a client takes.
+        clients: The clients of a round.
+        memory: Bytes that the GPU has.
+    """
+    fits = max(1, int(_CUDA_SHARE * memory) // client)
+    blocks = max(1, -(-clients // fits))
     return max(1, -(-clients // blocks))
+
+
+def fastest_chunk(chunks: Sequence[int], clients: int, threads: int, steps: int, measure: Measure) -> int:
+    """Which of some chunks trains a round in the least time; the first of them unless another is clearly faster.
+
+    Measures for a second or so, whatever a local step takes, in passes through the candidates so that a neighbour on
+    the machine disturbs all of them alike, and counts the least time of each.
+
+    Args:
+        chunks: From ``cpu_chunks``.
+        clients: The clients of a round.
+        threads: Worker threads.
+        steps: Local steps of a client in a round; fewer are measured where these take long.
+        measure: A stopwatch.
+    """
+    steps = _affordable_steps(chunks, steps, measure)
+    if steps == 0:
+        return chunks[0]
+    turns = {chunk: -(-clients // (chunk * threads)) for chunk in chunks}
+    seconds = dict.fromkeys(chunks, math.inf)
+    hopeful, spent = list(chunks), 0.0
+    for _ in range(_REPEATS):
+        for chunk in hopeful:
+            taken = measure(chunk, steps)
+            seconds[chunk] = min(seconds[chunk], turns[chunk] * taken)
+            spent += taken
+        limit = _HOPELESS * min(seconds.values())
+        hopeful = [chunk for chunk in chunks if chunk == chunks[0] or seconds[chunk] <= limit]
+        if len(hopeful) == 1 or spent > _SECONDS:
+            break
+    best = min(chunks, key=lambda chunk: seconds[chunk])
+    return best if seconds[best] < _CLEARLY * seconds[chunks[0]] else chunks[0]
+
+
+def _affordable_steps(chunks: Sequence[int], steps: int, measure: Measure) -> int:
+    """As many of ``steps`` as let one pass through all chunks end in time, by the least chunk; 0 if one is too much."""
+    if len(chunks) == 1:
+        return 0
+    probe = min(chunks)
+    measure(probe, 1)  # whatever is done once: threads, caches, imports
+    allowed = _PASS_SECONDS * probe / sum(chunks)
+    affordable, asked = 0, 1
+    while affordable < steps and measure(probe, asked) <= allowed:
+        affordable, asked = asked, min(2 * asked, steps)
+    return affordable
 
 
 def _floats_per_sample(model: FlatModel) -> int:
@@ -46,7 +133,8 @@ def _floats_per_sample(model: FlatModel) -> int:
 
     def count(module: nn.Module, inputs: Any, output: Tensor) -> None:
         nonlocal total
-        total += output.numel()
+        if output.data_ptr() != inputs[0].data_ptr():  # not a view, as of a Flatten
+            total += output.numel()
         if isinstance(module, nn.Conv2d):  # the patches under its kernel
             total += output[0, 0].numel() * module.weight[0].numel()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import assert_never
 
 from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, Population
@@ -22,6 +23,7 @@ from wirelessfl.simulation.build.mechanism import build_central_noise, build_loc
 from wirelessfl.simulation.build.network import Pace, build_network
 from wirelessfl.simulation.build.radio import airtime, build_uplink, power_budget
 from wirelessfl.simulation.build.shortfall import check_jammer_power
+from wirelessfl.simulation.calibration import calibrate
 from wirelessfl.simulation.errands import Errands
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.network import Registry
@@ -46,7 +48,8 @@ def build_simulation(
 
     Args:
         scenario: what to simulate.
-        plan: device, threads, chunk and precision; or what may be used, for a chunk that fits model and cohort.
+        plan: device, threads, chunk and precision; or what may be used, for a chunk that fits model and cohort, which
+            may take a second to find out.
         state: the state to continue from; None begins at the beginning.
         pause: called between blocks of training; may raise to give up the round in flight.
 
@@ -64,9 +67,11 @@ def build_simulation(
     facts = PrivacyFacts(samples, samples / registry.total_samples, registry.total_samples)
     training = build_training(scenario, build_rule(scenario.training.algorithm))
     selection = build_selection(scenario.clients.selection)
-    if isinstance(plan, Resources):
-        plan = plan.plan(model, training, max(1, len(selection.select(registry.count, 1, streams))))
-    learner = _learner(scenario, population, model, training, plan, streams, pause, facts, statement)
+    cohort = clients_of_a_round(selection, registry.count)
+    untimed = plan.plan(model, training, population, cohort) if isinstance(plan, Resources) else plan
+    learner = _learner(scenario, population, model, training, untimed, streams, pause, facts, statement)
+    if isinstance(plan, Resources) and plan.calibrates:
+        learner = replace(learner, plan=calibrate(learner, cohort))
     pace = build_pace(scenario, model.dimension, float(learner.samples_processed(samples).mean()))
     network = build_network(scenario, registry, streams, pace)
     if state is None:
@@ -171,6 +176,17 @@ def build_selection(selection: config.Selection) -> Selection:
             return SelectPoisson(selection.rate)
         case _:
             assert_never(selection)
+
+
+def clients_of_a_round(selection: Selection, registered: int) -> int:
+    """How many clients a round trains, on average where that is drawn by lot: no matter of the seed."""
+    match selection:
+        case SelectUniform():
+            return selection.count
+        case SelectPoisson():
+            return max(1, round(selection.rate * registered))
+        case _:
+            return registered
 
 
 def build_timing(timing: config.Timing) -> Timing:

@@ -1,0 +1,122 @@
+"""The chunk that trains fastest on this machine: measured before the first run of a kind, then remembered."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from wirelessfl.learning import ExecutionPlan
+from wirelessfl.learning.batches import local_steps
+from wirelessfl.learning.cohort import client_bytes, cpu_chunks, fastest_chunk
+from wirelessfl.simulation.chunk_cache import ChunkCache, user_cache
+from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.state import SimulationState
+
+_LEAST_WORK = 2**29
+"""Bytes that all local steps of a run go through: with fewer, a run ends before a calibration would."""
+
+
+def calibrate(learner: Learner, clients: int) -> ExecutionPlan:
+    """The plan of a learner on a CPU, with the chunk that is fastest here.
+
+    Nothing is measured where there is one chunk to choose or the run is short, nor where the result could not be kept:
+    equal scenarios on one machine get equal plans.
+
+    Args:
+        learner: With the plan as it is without measuring.
+        clients: The clients of a round.
+    """
+    sizes, training = learner.population.sizes, learner.training
+    client = client_bytes(learner.model, training, learner.population)
+    chunks = cpu_chunks(client, clients, learner.plan.threads)
+    steps = max(1, int(np.median(local_steps(sizes, training.batch_size, training.epochs, training.steps))))
+    if len(chunks) == 1 or client * clients * steps * learner.rounds < _LEAST_WORK:
+        return learner.plan
+    kept = user_cache()
+    chunk = None if kept is None else _remembered(learner, clients, steps, chunks, kept)
+    return learner.plan if chunk is None else replace(learner.plan, chunk=chunk)
+
+
+def _remembered(learner: Learner, clients: int, steps: int, chunks: Sequence[int], kept: ChunkCache) -> int | None:
+    key = _key(_circumstances(learner, clients, steps, chunks))
+    known = kept.load(key, chunks)
+    if known is not None:
+        return known
+    if not kept.is_writable():
+        return None
+    state = learner.initial_state(0)
+    state.proxy_clip = 1.0  # a norm as good as any for a stopwatch
+    by_size = np.argsort(learner.population.sizes, kind="stable")
+    measure = partial(seconds_of_blocks, learner, state, by_size)
+    return kept.keep(key, fastest_chunk(chunks, clients, learner.plan.threads, steps, measure), chunks)
+
+
+def seconds_of_blocks(
+    learner: Learner, state: SimulationState, by_size: NDArray[np.int64], chunk: int, steps: int
+) -> float:
+    """Seconds in which every thread trains one block, of clients of middle size.
+
+    Uses up no randomness of the run, whose streams are functions of round and client; ``state`` is the only thing
+    that it writes to.
+    """
+    count = min(len(by_size), chunk * learner.plan.threads)
+    first = (len(by_size) - count) // 2
+    there = np.sort(by_size[first : first + count])
+    training = replace(learner.training, epochs=None, steps=steps)
+    measured = replace(learner, training=training, plan=replace(learner.plan, chunk=chunk))
+    begun = time.perf_counter()
+    for _ in measured.train(state, there, learner.rounds):
+        pass
+    return time.perf_counter() - begun
+
+
+def _circumstances(learner: Learner, clients: int, steps: int, chunks: Sequence[int]) -> dict[str, Any]:
+    """All that a calibration depends on; not the run's seed, learning rate or noise, so that a study measures once."""
+    model, training, private = learner.model, learner.training, learner.private
+    return {
+        "wirelessfl": version("wirelessfl"),
+        "torch": str(torch.__version__),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": learner.plan.threads,
+        "precision": learner.plan.precision,
+        "model": str(model.module),
+        "parameters": {name: list(shape) for name, shape in model.shapes.items()},
+        "sample": [*model.feature_shape, model.num_classes],
+        "optimizer": [type(training.optimizer).__name__, training.optimizer.decay > 0],
+        "batch": [training.batch_size, training.sampling],
+        "proximal": training.prox_mu > 0,
+        "private": private and [type(part).__name__ for part in (private.gradients.clipping, private.gradients.noise)],
+        "clients": clients,
+        "steps": steps.bit_length(),  # to a factor of two: sizes drawn by the seed change it a little
+        "chunks": list(chunks),
+    }
+
+
+def _key(circumstances: dict[str, Any]) -> str:
+    text = json.dumps(circumstances, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@cache
+def _processor() -> str:
+    """The processor's model, as far as the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        lines = []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
