@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirelessfl.simulation.clock import TICKS_PER_SECOND, after_all_else, all_ticks, seconds, ticks
+from wirelessfl.simulation.clock import TICKS_PER_SECOND, after_all_else, all_seconds, all_ticks, seconds, ticks
 
 
 def test_ten_tenths_make_one_second() -> None:
@@ -25,6 +27,14 @@ def test_ticks_round_to_half_a_picosecond(duration: float) -> None:
 @given(st.lists(st.floats(min_value=0.0, max_value=9e6)))
 def test_many_durations_are_rounded_as_one_is(durations: list[float]) -> None:
     assert all_ticks(np.array(durations)).tolist() == [ticks(duration) for duration in durations]
+
+
+@given(st.lists(st.integers(min_value=0, max_value=2**70)))
+def test_many_times_are_the_nearest_seconds_as_one_is(times: list[int]) -> None:
+    assert all_seconds(times).tolist() == [seconds(time) for time in times]
+    assert all(
+        float(Fraction(time, TICKS_PER_SECOND)) == found for time, found in zip(times, all_seconds(times), strict=True)
+    )
 
 
 @pytest.mark.parametrize("duration", [-1e-9, float("nan"), float("inf")])

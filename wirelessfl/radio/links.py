@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,14 +29,14 @@ class Links:
     mean_estimate_power: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            values = getattr(self, field.name)
+        columns = vars(self)
+        for name, values in columns.items():
             if values.shape != self.channel.shape or values.ndim != 1:
-                raise ValueError(f"{field.name} has shape {values.shape}, channel has {self.channel.shape}")
+                raise ValueError(f"{name} has shape {values.shape}, channel has {self.channel.shape}")
         for name in ("weight", "power_budget", "path_gain", "mean_estimate_power"):
-            if not np.all(getattr(self, name) > 0):
+            if not (columns[name] > 0).all():
                 raise ValueError(f"{name} must be positive for every client")
-        if not (np.all(np.isfinite(self.channel)) and np.all(np.isfinite(self.estimate))):
+        if not (np.isfinite(self.channel).all() and np.isfinite(self.estimate).all()):
             raise ValueError("channel and estimate must be finite for every client")
 
     def __len__(self) -> int:
@@ -44,7 +44,7 @@ class Links:
 
     def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> Links:
         """The links of some clients, by position or mask."""
-        return Links(*(getattr(self, field.name)[index] for field in fields(self)))
+        return Links(**{name: values[index] for name, values in vars(self).items()})
 
     def in_deep_fade(self, threshold: float) -> NDArray[np.bool_]:
         """Which clients (n,) see |ĥ|²/E|ĥ|² below ``threshold`` g; for Rayleigh fading Pr = 1 − e^{−g} at any β."""

@@ -45,6 +45,11 @@ def seconds(time: int) -> float:
     return time / TICKS_PER_SECOND
 
 
+def all_seconds(times: list[int]) -> NDArray[np.float64]:
+    """(n,) seconds of n times, each as ``seconds`` has it: whole numbers divide exactly, beyond 2**53, too."""
+    return np.array([time / TICKS_PER_SECOND for time in times], dtype=np.float64)
+
+
 def after_all_else(env: simpy.Environment, delay: int = 0) -> simpy.Event:
     """An event that fires after everything else that happens at the instant ``now + delay``.
 

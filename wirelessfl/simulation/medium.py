@@ -13,7 +13,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from wirelessfl.simulation.clock import seconds, ticks
+from wirelessfl.simulation.clock import all_seconds, ticks
 from wirelessfl.simulation.messages import Message
 from wirelessfl.trace import EventBatch, EventKind
 
@@ -58,9 +58,8 @@ class EventLog:
 
     def drain(self) -> EventBatch:
         """All rows since the last drain, as columns."""
-        times = np.array([seconds(now) for now in self._ticks], dtype=np.float64)
         batch = EventBatch(
-            time=np.repeat(times, self._counts),
+            time=np.repeat(all_seconds(self._ticks), self._counts),
             node=np.array(self._nodes, dtype=np.int64),
             kind=np.array(self._kinds, dtype=np.uint8),
             bits=np.repeat(np.array(self._bits, dtype=np.float64), self._counts),

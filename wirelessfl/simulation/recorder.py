@@ -36,21 +36,22 @@ def round_record(
     privacy: dict[str, float] = {}
     privacy_slots: dict[str, NDArray[np.float64]] = {}
 
-    def put(name: str, clients: NDArray[np.int64], values: NDArray[np.float64] | float) -> None:
+    def put(name: str, positions: NDArray[np.int64], values: NDArray[np.float64] | float) -> None:
         column = privacy_slots[name] = np.full(len(this.clients), np.nan)
-        column[np.searchsorted(this.clients, clients)] = values
+        column[positions] = values
 
     for release in this.releases:
         route, text = route_of(release), settings(release)
+        positions = np.searchsorted(this.clients, release.clients)
         privacy[f"{route}_settings"] = known_settings.setdefault(text, len(known_settings))
-        put("released", release.clients, 1.0)
+        put("released", positions, 1.0)
         for name, number in round_values(release).items():
             if f"{route}_{name}" in _PER_SLOT:
-                put(f"{route}_{name}", release.clients, number)
+                put(f"{route}_{name}", positions, number)
             else:
                 privacy[f"{route}_{name}"] = number
         for name, column in release_columns(release).items():
-            put(f"{route}_{name}", release.clients, column)
+            put(f"{route}_{name}", positions, column)
     secagg, stages = _secure_aggregation(this)
     return RoundRecord(
         round_index=this.index,

@@ -126,6 +126,7 @@ class OverTheAir(SlotUplink):
             raise TypeError(f"an over-the-air slot was planned by another uplink: {type(plan).__name__}")
         on_the_air = Superposition(self.air.dimension, self.iq_packing)
         late = self.network.timing_offsets(this.clients[plan.senders], this.index)
+        received = self._noise(this.index, plan)  # while the workers train
         for block in blocks:
             links = plan.links.take(block.positions)
             transmission = self.policy.transmit(plan.transmit, links, block.norm)
@@ -133,14 +134,15 @@ class OverTheAir(SlotUplink):
             on_the_air.add(block.updates, links.channel * transmission.tx_gain, offset)
             senders = plan.senders[block.positions]
             note_transmission(this, senders, block, transmission, self.joules_per_unit)
-        received = np.asarray(on_the_air.received(), dtype=np.float64) + self._noise(this.index, plan)
+        received += np.asarray(on_the_air.received())
         self._note_slot(this, plan)
         release, drain = self._release(this, plan), self._drain(plan)
         if isinstance(self.policy, AdaptivePowerControl):
             self.policy = self.policy.after(plan.transmit)
         # Weights are renormalised after reception: the noise scales with them and ε does not change.
-        mean = received / plan.transmit.receive_scale / plan.links.weight.sum()
-        return Reception(mean, (release,), drain)
+        received /= plan.transmit.receive_scale
+        received /= plan.links.weight.sum()
+        return Reception(received, (release,), drain)
 
     def state(self) -> dict[str, Any]:
         """What an adaptive power control remembers."""
