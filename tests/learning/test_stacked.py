@@ -226,6 +226,11 @@ def test_per_sample_norms_and_sums_of_every_layer(name: str) -> None:
     torch.testing.assert_close(samples.squared_norms() * samples.present[..., None], squared)
     formed = torch.cat([part for _, part in samples.formed()], dim=1)
     torch.testing.assert_close(formed * samples.present[..., None], expected)
+    products = samples.products()
+    assert (products is None) == any(isinstance(part, nn.Conv2d | nn.GroupNorm) for part in model.module.modules())
+    if products is not None:
+        outer = torch.cat([torch.einsum("kbm,kbn->kbmn", *pair).flatten(2) for pair in products], dim=2)
+        torch.testing.assert_close(outer, formed)
     flat, layered = torch.rand(CLIENTS, SAMPLES).double(), torch.rand(CLIENTS, SAMPLES, len(pieces)).double()
     layered[2, 3] = torch.nan  # padding
     torch.testing.assert_close(samples.weighted_sum(flat), torch.einsum("kb,kbd->kd", flat, expected))

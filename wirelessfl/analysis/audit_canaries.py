@@ -70,6 +70,9 @@ class CanaryGradients:
         total = per_element.where(self.present, 0.0) * self._canary
         return total if into is None else into.mul_(decay).add_(total)
 
+    def products(self) -> None:
+        """See ``SampleGradients.products``: canaries are formed."""
+
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         """See ``SampleGradients.formed``."""
         yield slice(0, 1), self._canary.expand(len(self.present), 1, -1).clone()

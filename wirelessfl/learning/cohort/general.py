@@ -106,6 +106,9 @@ class GeneralSampleGradients:
         self.present = present
         self.losses = gradients.losses(*self._batch)
 
+    def products(self) -> None:
+        """See ``SampleGradients.products``: nothing is known of the layers."""
+
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         """See ``SampleGradients.formed``."""
         return self._gradients.formed(*self._batch)

@@ -9,7 +9,7 @@ function over stacked tensors; its memory is a dictionary of rows, one a client.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -51,6 +51,15 @@ class SampleGradients(Protocol):
             weights: (k, B), or (k, B, L) with one weight for each parameter.
             into: (k, d) set in place to decay · into + sums, and given back; None for new memory.
             decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
+        """
+        ...
+
+    def products(self) -> Sequence[tuple[Tensor, Tensor]] | None:
+        """The gradients as outer products, where every parameter's part is one: in models of linear layers.
+
+        Returns:
+            A pair (k, B, m), (k, B, n) for each parameter in flat order, element i · n + j of whose part is the
+            product of element i of the first and j of the second; None where some part is no outer product.
         """
         ...
 

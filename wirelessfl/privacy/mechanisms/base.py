@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +28,10 @@ class PerSampleGradients(Protocol):
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """(k, d) sums of the weighted gradients."""
+        ...
+
+    def products(self) -> Sequence[tuple[Tensor, Tensor]] | None:
+        """The gradients as outer products (k, B, m), (k, B, n), one a parameter; None where some parts are none."""
         ...
 
     def formed(self) -> Iterator[tuple[slice, Tensor]]:

@@ -48,6 +48,9 @@ class FormedGradients:
             each = torch.repeat_interleave(weights, torch.tensor(self.parts), dim=2)
         return (each * self.gradients).where(self.present[..., None], 0.0).sum(1)
 
+    def products(self) -> None:
+        """They are formed."""
+
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         """Copies, ``at_once`` samples at a time."""
         for first in range(0, self.gradients.shape[1], self.at_once):

@@ -3,49 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from wirelessfl.privacy.clipping import ClippingRule, Schedule, Step
 from wirelessfl.privacy.clipping.base import shrink
-from wirelessfl.privacy.mechanisms.base import Divisible, LocalSteps, PerSampleGradients, standard_normals
+from wirelessfl.privacy.mechanisms.base import Divisible, LocalSteps, PerSampleGradients
 from wirelessfl.privacy.mechanisms.gaussian import PURPOSE
+from wirelessfl.privacy.mechanisms.haar_norms import haar_squared_norms, haar_squared_norms_of_products
+from wirelessfl.privacy.mechanisms.normals import add_normal
 from wirelessfl.privacy.noise_laws import ClipDomain, HaarNoise
 from wirelessfl.privacy.releases import DpSgdRelease
 from wirelessfl.privacy.wavelet import haar_weights, inverse_haar
+
+_DRAWN_BYTES = 2**22  # of coefficients at a time: the inverse transform passes over them while they are in the cache
 
 
 def padded_length(dimension: int) -> int:
     """m, the smallest power of two that is not below ``dimension``."""
     return 1 << max(dimension - 1, 0).bit_length()
-
-
-def haar_squared_norms(vectors: Tensor, clip_domain: Literal["coefficients", "weighted"]) -> Tensor:
-    """Squared norms of the Haar coefficients of zero-padded vectors, without forming the coefficients.
-
-    A level-l coefficient is a difference of sums over blocks of 2^(l−1) elements, divided by 2^l.
-
-    Args:
-        vectors: (..., d).
-        clip_domain: ``coefficients`` for ‖H‖², ``weighted`` for ‖W∘H‖².
-
-    Returns:
-        (...).
-    """
-    level_factor = {"coefficients": 0.25, "weighted": 1.0}[clip_domain]
-    sums, factor = vectors, 1.0
-    total = vectors.new_zeros(vectors.shape[:-1])
-    while sums.shape[-1] > 1:
-        if sums.shape[-1] % 2:
-            sums = pad(sums, (0, 1))
-        left, right = sums[..., 0::2], sums[..., 1::2]
-        factor *= level_factor
-        total += factor * torch.linalg.vector_norm(left - right, dim=-1).square()
-        sums = left + right
-    return total + factor * sums[..., 0].square()
 
 
 def clip_by_haar_norm(
@@ -60,13 +39,29 @@ def clip_by_haar_norm(
     return (vectors * weights).where(weights > 0, 0.0), norms
 
 
-def standard_haar_noise(purpose: str, step: Step, like: Tensor) -> Tensor:
-    """(k, d) noise whose Haar coefficients, before it is cut to length d, are N(0, 1/W²); ``like`` is (k, d)."""
-    clients, dimension = like.shape
+def add_haar_noise(total: Tensor, noise_std: Tensor, step: Step) -> None:
+    """Adds to row i of ``total`` (k, d), in place, noise whose coefficients before it is cut to d are N(0, (σ_i/W)²).
+
+    Args:
+        total: (k, d).
+        noise_std: (k,) σ.
+        step: Whose and which step this is.
+    """
+    clients, dimension = total.shape
     length = padded_length(dimension)
-    coefficients = standard_normals(purpose, step, like.new_empty(clients, length))
-    coefficients /= torch.from_numpy(haar_weights(length)).to(coefficients)
-    return inverse_haar(coefficients)[:, :dimension]
+    scale = _inverse_weights(length, total.dtype, total.device)
+    at_once = clients if total.is_cuda else max(1, _DRAWN_BYTES // (total.element_size() * length))
+    for first in range(0, clients, at_once):
+        rows = slice(first, first + at_once)
+        whose = step.clients[rows]
+        coefficients = total.new_zeros(len(whose), length)
+        add_normal(coefficients, noise_std[rows], step.streams, PURPOSE, step.round_index, whose, step.step)
+        total[rows] += inverse_haar(coefficients.mul_(scale))[:, :dimension]
+
+
+@lru_cache(maxsize=4)
+def _inverse_weights(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.from_numpy(1 / haar_weights(length)).to(device, dtype)
 
 
 @dataclass(frozen=True)
@@ -103,13 +98,16 @@ class HaarMechanism(Divisible):
         """(k, B, 1) in the domain of Haar coefficients, (k, B, L) for ``gradient``."""
         if self.clip_domain == "gradient":
             return gradients.squared_norms()
+        products = gradients.products()
+        if products is not None:
+            return haar_squared_norms_of_products(products, self.clip_domain)[..., None]
         norms = [haar_squared_norms(part, self.clip_domain) for _, part in gradients.formed()]
         return torch.cat(norms, dim=1)[..., None]
 
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         """See ``NoiseMechanism.add``; the sensitivity is that of the clip domain, C."""
         multiplier = torch.full_like(sensitivity, self.noise_multiplier.at(step.round_index))
-        total += standard_haar_noise(PURPOSE, step, total) * (multiplier * sensitivity)[:, None]
+        add_haar_noise(total, multiplier * sensitivity, step)
         return multiplier
 
     def release(self, steps: LocalSteps, clipping: ClippingRule) -> DpSgdRelease:

@@ -45,6 +45,11 @@ class Linear:
         of_weight = of_delta * squared_norm(saved)
         return [of_weight, of_delta] if self.has_bias else [of_weight]
 
+    def products(self, saved: Tensor, delta: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """δ_b xᵀ_b, and δ_b times 1, see ``TrainedLayer.products``."""
+        of_weight = (delta, saved)
+        return [of_weight, (delta, torch.ones_like(delta[..., :1]))] if self.has_bias else [of_weight]
+
     def sample_gradients(self, saved: Tensor, delta: Tensor, part: slice) -> list[Tensor]:
         """See ``TrainedLayer.sample_gradients``."""
         delta = delta[:, part]

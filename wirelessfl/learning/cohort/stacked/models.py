@@ -83,6 +83,12 @@ class StackedSampleGradients:
         """Of each recorded layer its parameters in ``matrix`` (k, d)."""
         return [views for views in self._program.weights([matrix]) if views]
 
+    def products(self) -> list[tuple[Tensor, Tensor]] | None:
+        """See ``SampleGradients.products``."""
+        of_layers = [record.layer.products(record.saved, record.delta) for record in self._records]
+        known = [products for products in of_layers if products is not None]
+        return None if len(known) < len(of_layers) else [product for products in known for product in products]
+
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         """See ``SampleGradients.formed``."""
         clients, samples = self.present.shape

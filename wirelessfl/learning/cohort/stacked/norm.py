@@ -62,6 +62,9 @@ class GroupNorm:
         """See ``TrainedLayer.squared_norms``."""
         return [squared_norm(gradient) for gradient in self.sample_gradients(saved, delta, slice(None))]
 
+    def products(self, saved: _Saved, delta: Tensor) -> None:
+        """None: see ``TrainedLayer.products``."""
+
     def sample_gradients(self, saved: _Saved, delta: Tensor, part: slice) -> list[Tensor]:
         """See ``TrainedLayer.sample_gradients``."""
         clients = saved.scale.shape[1] // self.groups
