@@ -10,7 +10,7 @@ from scipy import stats
 from torch import Tensor
 
 from tests.statistics import assert_follows, assert_probability, assert_uncorrelated, assert_variance_gaussian, shifted
-from wirelessfl.privacy.mechanisms.normals import add_normal, portable
+from wirelessfl.privacy.mechanisms.normals import add_normal, compiled, portable
 from wirelessfl.privacy.mechanisms.normals.compiled import add_compiled, kernel
 from wirelessfl.streams import Streams
 
@@ -130,6 +130,16 @@ def test_rows_differ_by_seed_purpose_round_client_and_step() -> None:
         draw(1, 50, step=4)[0],
     ]
     assert len({tuple(row.tolist()) for row in rows}) == len(rows)
+
+
+def test_a_kernel_that_gives_other_numbers_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    if compiled.kernel() is None:
+        pytest.skip("the kernel was not compiled")
+    logarithm = portable.logarithm
+    monkeypatch.setattr(portable, "logarithm", lambda u: np.nextafter(logarithm(u), np.float32(-99)))
+    compiled.kernel.cache_clear()
+    assert compiled.kernel() is None
+    compiled.kernel.cache_clear()
 
 
 def test_fewer_columns_are_the_beginning_of_more() -> None:

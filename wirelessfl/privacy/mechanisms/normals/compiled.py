@@ -9,21 +9,36 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.privacy.mechanisms.normals.portable import add_portably
+
 LIBRARY = Path(__file__).with_name("kernel.bin")
 """Where ``hatch_build.py`` puts the library; by another ending, Python would take it for a module."""
+
+_TRIED = 2000  # numbers that are compared before a library is used
 
 
 @cache
 def kernel() -> ctypes.CDLL | None:
-    """The library, or None where it was not compiled or does not fit this machine."""
+    """The library; None where it was not compiled, does not fit this machine, or gives other numbers than it should.
+
+    The last may be so where a compiler contracts operations in spite of its flags, or left over from an older source.
+    """
+    pointer, count = ctypes.c_void_p, ctypes.c_int64
     try:
         library = ctypes.CDLL(str(LIBRARY))
-    except OSError:
+        library.wirelessfl_add_normals.argtypes = (pointer, count, count, count, pointer, pointer, pointer)
+        library.wirelessfl_add_normals.restype = None
+    except (OSError, AttributeError):
         return None
-    pointer, count = ctypes.c_void_p, ctypes.c_int64
-    library.wirelessfl_add_normals.argtypes = (pointer, count, count, count, pointer, pointer, pointer)
-    library.wirelessfl_add_normals.restype = None
-    return library
+    return library if _gives_the_portable_numbers(library) else None
+
+
+def _gives_the_portable_numbers(library: ctypes.CDLL) -> bool:
+    found, expected = np.zeros((2, 1, _TRIED), dtype=np.float32)
+    trial = np.full(1, 1.5, dtype=np.float32), bytes(range(32)), np.arange(3, dtype=np.uint32)[None]
+    add_compiled(library, found, *trial)
+    add_portably(expected, *trial)
+    return np.array_equal(found, expected)
 
 
 def add_compiled(
