@@ -60,6 +60,12 @@ def test_the_initial_model_follows_from_its_seed_and_leaves_torch_alone(model: F
     assert torch.equal(first, expected)
 
 
+def test_initial_models_differ_by_the_low_32_bits_of_the_seed(model: FlatModel) -> None:
+    seed = 0x1234_5678_9ABC_DEF0
+    assert torch.equal(model.initial(seed), model.initial(seed % 2**32))
+    assert not torch.equal(model.initial(seed), model.initial(seed + 1))
+
+
 def test_a_module_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="mixes the samples"):
         FlatModel(lambda: nn.Sequential(nn.BatchNorm1d(5), nn.Linear(5, 3)), (5,), 3)
