@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from tests.study.studies import SLOW_ROUNDS, design, same_numbers
+from tests.study.studies import SLOW_ROUNDS, design, same_numbers, write_study
+from wirelessfl.cli import main
 from wirelessfl.errors import InfeasibleError, InputError, RunInterrupted
 from wirelessfl.study import Message, Outcome, Progress, Study, cluster, open_study, run_study
 from wirelessfl.study.claim import hold_run
-from wirelessfl.study.cluster import ClusterWorkers
 from wirelessfl.trace import read_attributes
 
 distributed = pytest.importorskip("distributed")
@@ -137,7 +141,7 @@ def test_a_scheduler_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatc
     with pytest.raises(InfeasibleError, match=r"no Dask scheduler answered at tcp://127\.0\.0\.1:9 within 0\.5 s"):
         run_study(design(tmp_path, seeds=1), tmp_path / "out", scheduler="tcp://127.0.0.1:9")
     assert time.monotonic() - began < 30
-    assert not (tmp_path / "out" / "study.json").exists()  # nothing began: no --resume is needed for the next try
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_scheduler_without_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,10 +154,69 @@ def test_a_scheduler_without_workers_is_given_up(tmp_path: Path, monkeypatch: py
         run_study(design(tmp_path, seeds=1), tmp_path / "out", scheduler=address)
 
 
-@pytest.mark.parametrize("address", ["", "somewhere", "slum", "127.0.0.1:8786", "tcp://", "tcp://host", "foo://host:1"])
-def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(InputError, match=r"--scheduler: found .*; allowed: tcp://HOST:PORT, tls://HOST:PORT or slurm"):
-        ClusterWorkers(address, 1)
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "somewhere",
+        "slum",
+        "127.0.0.1:8786",
+        "tcp://",
+        "tcp://host",
+        "tcp://host:port",
+        "tcp://host:0",
+        "tcp://host:65536",
+        "tcp://two words:1",
+        "foo://host:1",
+    ],
+)
+def test_what_is_no_address_is_refused(tmp_path: Path, address: str) -> None:
+    allowed = r"allowed: tcp://HOST:PORT, tls://HOST:PORT \(ports 1 to 65535\) or slurm"
+    with pytest.raises(InputError, match=rf"--scheduler: found {re.escape(repr(address))}; {allowed}"):
+        run_study(design(tmp_path, seeds=1), tmp_path / "out", scheduler=address)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        (b"", r"no Dask scheduler answered at tcp://127\.0\.0\.1:\d+ within 0\.5 s"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", r"what answered at tcp://127\.0\.0\.1:\d+ is no Dask scheduler"),
+    ],
+)
+def test_what_is_no_scheduler_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: bytes, words: str
+) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_TIMEOUT_S", 0.5)
+
+    def answer(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            connection.sendall(says)
+            connection.recv(1 << 16)  # Dask's greeting
+            connection.recv(1)  # until the other side is gone
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        other = threading.Thread(target=answer, args=(listener,))
+        other.start()
+        address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(InfeasibleError, match=words):
+            run_study(design(tmp_path, seeds=1), tmp_path / "out", scheduler=address)
+        other.join()
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("address", "code"), [("foo://host:1", 2), ("tcp://127.0.0.1:9", 3)])
+def test_the_command_says_it_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, code: int
+) -> None:
+    monkeypatch.setattr(cluster, "CONNECT_TIMEOUT_S", 0.5)
+    file, out = write_study(tmp_path, seeds=1), tmp_path / "out"
+    result = CliRunner().invoke(main, ["study", str(file), "--scheduler", address, "--out", str(out)])
+    assert result.exit_code == code and result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("Error: ") and address in line
+    assert not out.exists()
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,14 @@ worker is given to another by the scheduler and goes on from its last round on d
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import queue
 import re
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +27,7 @@ CONNECT_TIMEOUT_S = 10.0
 WORKER_PATIENCE_S = 300.0
 """How long a scheduler without any worker is waited for; clusters that grow with the load need a while."""
 _LOOK_INTERVAL_S = 2.0
+_LAST_PORT = 65535
 
 
 def compute(task: Task, topic: str) -> Outcome:
@@ -35,45 +39,82 @@ def compute(task: Task, topic: str) -> Outcome:
     )
 
 
+@contextmanager
+def connect(scheduler: str, jobs: int) -> Iterator[Any]:
+    """A Dask client of the cluster behind ``scheduler``, an address or the word slurm; touches no file of a study.
+
+    Args:
+        scheduler: Where the cluster is.
+        jobs: The workers asked of Slurm.
+
+    Raises:
+        InputError: neither an address nor slurm.
+        InfeasibleError: Dask is not installed, or the scheduler does not answer.
+    """
+    if scheduler != SLURM and not _is_address(scheduler):
+        raise InputError(
+            f"--scheduler: found {scheduler!r}; allowed: tcp://HOST:PORT, tls://HOST:PORT (ports 1 to {_LAST_PORT}) "
+            f"or {SLURM}"
+        )
+    distributed = _require("distributed", "wirelessfl[cluster]")
+    with ExitStack() as resources:
+        cluster = resources.enter_context(_slurm_cluster(jobs)) if scheduler == SLURM else None
+        with _in_words(scheduler):
+            if cluster is None:
+                _knock(distributed, scheduler)
+            client = distributed.Client(cluster or scheduler, timeout=CONNECT_TIMEOUT_S, set_as_default=False)
+        yield resources.enter_context(client)
+
+
+def _knock(distributed: Any, address: str) -> None:
+    """Make sure that a scheduler answers in time: Dask's client waits for ever for a listener that says nothing."""
+
+    async def shake_hands() -> None:
+        arguments = distributed.Security().get_connection_args("client")
+        connection = await distributed.comm.connect(address, timeout=CONNECT_TIMEOUT_S, **arguments)
+        await connection.close()
+
+    with ThreadPoolExecutor(1) as thread:  # the caller's may have an event loop already
+        thread.submit(asyncio.run, asyncio.wait_for(shake_hands(), CONNECT_TIMEOUT_S)).result()
+
+
+@contextmanager
+def _in_words(scheduler: str) -> Iterator[None]:
+    """Whatever goes wrong while connecting, as an error of the user's."""
+    try:
+        yield
+    except OSError as error:
+        raise InfeasibleError(
+            f"no Dask scheduler answered at {scheduler} within {CONNECT_TIMEOUT_S:g} s; "
+            "is it running, and can this machine reach it?"
+        ) from error
+    except (TypeError, ValueError) as error:  # such as TLS without certificates
+        raise InputError(f"--scheduler: {scheduler} cannot be used: {error}") from error
+    except Exception as error:  # Dask takes whatever comes for its own protocol, and fails in as many ways
+        raise InfeasibleError(f"what answered at {scheduler} is no Dask scheduler ({error})") from error
+
+
+def _is_address(text: str) -> bool:
+    found = re.fullmatch(r"(tcp|tls)://\S+:(\d{1,5})", text)
+    return found is not None and 1 <= int(found[2]) <= _LAST_PORT
+
+
 class ClusterWorkers:
     """The workers of a Dask cluster, as many as it has."""
 
-    def __init__(self, scheduler: str, jobs: int) -> None:
-        """The cluster behind ``scheduler``, an address or the word slurm; ``jobs`` workers are asked of Slurm.
-
-        Raises:
-            InputError: neither an address nor slurm.
-        """
-        if scheduler != SLURM and not re.fullmatch(r"(tcp|tls)://\S+:\d{1,5}", scheduler):
-            raise InputError(f"--scheduler: found {scheduler!r}; allowed: tcp://HOST:PORT, tls://HOST:PORT or {SLURM}")
+    def __init__(self, client: Any, scheduler: str) -> None:
+        """The workers that ``client``, connected to ``scheduler``, reaches."""
+        self._client = client
         self._scheduler = scheduler
-        self._jobs = jobs
-        self._resources = ExitStack()
         self._inbox: queue.SimpleQueue[Message | InfeasibleError] = queue.SimpleQueue()
         self._futures: list[Any] = []
         self._alone_since: float | None = None
         self._look_at = 0.0
+        self._topic = f"wirelessfl-{client.id}"
 
     def __enter__(self) -> Self:
-        """Connect.
-
-        Raises:
-            InfeasibleError: Dask is not installed, or the scheduler does not answer.
-        """
-        distributed = _require("distributed", "wirelessfl[cluster]")
-        address = self._resources.enter_context(_slurm_cluster(self._jobs)) if self._scheduler == SLURM else None
-        try:
-            client = distributed.Client(address or self._scheduler, timeout=CONNECT_TIMEOUT_S, set_as_default=False)
-        except OSError as error:
-            raise InfeasibleError(
-                f"no Dask scheduler answered at {self._scheduler} within {CONNECT_TIMEOUT_S:g} s; "
-                "is it running, and can this machine reach it?"
-            ) from error
-        except (TypeError, ValueError) as error:  # such as TLS without certificates
-            raise InputError(f"--scheduler: {self._scheduler} cannot be used: {error}") from error
-        self._client = self._resources.enter_context(client)
-        self._topic = f"wirelessfl-{client.id}"
-        client.subscribe_topic(self._topic, lambda event: self._inbox.put(Progress(**event[1]["progress"])))
+        """Listen to what the workers say."""
+        self._client.subscribe_topic(self._topic, lambda event: self._inbox.put(Progress(**event[1]["progress"])))
         return self
 
     def submit(self, task: Task) -> None:
@@ -115,10 +156,9 @@ class ClusterWorkers:
             )
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Take back what has not begun, and leave; a run in progress sees that the claim is gone and stops."""
+        """Take back what has not begun; a run in progress sees that the claim is gone and stops."""
         for future in self._futures:
             future.release()
-        self._resources.close()
 
 
 def _outcome(future: Any, run: str) -> Outcome | InfeasibleError:

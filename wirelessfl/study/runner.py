@@ -11,7 +11,7 @@ from wirelessfl.errors import InfeasibleError, RunInterrupted
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import dump_scenario
 from wirelessfl.study.claim import Claim, claim_folder
-from wirelessfl.study.cluster import ClusterWorkers
+from wirelessfl.study.cluster import ClusterWorkers, connect
 from wirelessfl.study.collect import write_results
 from wirelessfl.study.design import Run, StudyDesign
 from wirelessfl.study.folder import StudyFolder
@@ -62,11 +62,11 @@ def run_study(
     if not resume:
         folder.refuse_if_taken()
     crew = min(workers or available_cores(), len(design.runs))
-    with claim_folder(folder.path) as claim, catch_interrupts() as interrupts:
+    with catch_interrupts() as interrupts, _connection(scheduler, crew) as cluster, claim_folder(folder.path) as claim:
         session = _Session(design, folder, fail_fast, on_message or (lambda _: None))
         session.find_finished()
         make_task = _TaskMaker(folder, claim, device, _threads(threads, crew, scheduler))
-        with session.recorded(), _workers(scheduler, crew, make_task.threads, folder) as pool, _released(claim):
+        with session.recorded(), _workers(cluster, crew, make_task.threads, folder) as pool, _released(claim):
             session.work(pool, make_task, interrupts)
         study = session.study()
         write_results(study)
@@ -78,10 +78,18 @@ def _threads(threads: int | None, crew: int, scheduler: str | None) -> int | Non
     return threads if scheduler is not None else threads or max(1, available_cores() // crew)
 
 
-def _workers(scheduler: str | None, crew: int, threads: int | None, folder: StudyFolder) -> Workers:
-    if scheduler is not None:
-        return ClusterWorkers(scheduler, crew)
-    return LocalWorkers(crew, threads or 1, folder.log)
+@contextmanager
+def _connection(scheduler: str | None, crew: int) -> Iterator[ClusterWorkers | None]:
+    """A cluster that answers, or None; a study whose cluster does not leaves nothing on disk."""
+    if scheduler is None:
+        yield None
+        return
+    with connect(scheduler, crew) as client:
+        yield ClusterWorkers(client, scheduler)
+
+
+def _workers(cluster: ClusterWorkers | None, crew: int, threads: int | None, folder: StudyFolder) -> Workers:
+    return cluster or LocalWorkers(crew, threads or 1, folder.log)
 
 
 @contextmanager
