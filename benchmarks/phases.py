@@ -34,6 +34,10 @@ PARTS: dict[str, tuple[tuple[type, str], ...]] = {
 }
 """What belongs to each part; "events" are all the rest of a run. What a part calls of another counts to that one."""
 
+SHELL = ("events", "streams", "ledger")
+TRACE = ("trace", "checkpoint")
+"""The parts that simulating costs beside what is simulated: training, the air and the step of the model."""
+
 
 class PartTimes:
     """Processor seconds by part: of its functions, less those of other parts' functions inside them."""

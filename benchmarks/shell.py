@@ -3,6 +3,12 @@
 Everything else happens as in any run: selection, SimPy events, channels, power control, superposition, ledger, trace
 and checkpoint; and which of them takes how long. Also how long ``wirelessfl --help`` takes, which imports no more than
 it must.
+
+Two shares of a workload's round tell what remains of it when nobody trains:
+
+* "over the air", all of it: power control, superposition, receiver noise and the step of the model included;
+* "less the air", shell (events, streams, ledger) and trace (writer, checkpoint) alone. The air is simulated as training
+  is, and no overhead: reading all updates once and drawing the noise is what any program has to do.
 """
 
 from __future__ import annotations
@@ -14,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.measurement import Case, Runner, Sample, steady
-from benchmarks.phases import PARTS, time_parts
+from benchmarks.phases import PARTS, SHELL, TRACE, time_parts
 from benchmarks.recorded import time_scenario, time_shell
 from benchmarks.workloads import Workload
 from wirelessfl.scenario import Scenario
@@ -93,12 +99,16 @@ def _part(runner: Runner, scenario: Scenario, threads: int, clients: int, part: 
 
 
 def _bare_share(runner: Runner, workload: Workload, threads: int) -> Sample:
-    """Percent of the processor time of a round of the workload that is neither training nor superposition."""
+    """Percent of a round of the workload that shell and trace take, which no training thread shares.
+
+    Processor seconds of the one over seconds of the other: a share of the round's processor seconds would be the
+    smaller the more threads train.
+    """
     scenario = workload.scenario("over_the_air")
     whole, _ = runner(partial(time_scenario, scenario, threads))
-    parts, _ = runner(partial(time_parts, scenario, threads))
-    bare = sum(seconds for part, seconds in parts.items() if part not in ("air", "model update"))
-    return Sample(100 * bare / steady(whole.cpu_seconds), bare)
+    parts, _ = runner(partial(time_parts, scenario, 1))
+    bare = sum(parts[part] for part in (*SHELL, *TRACE))
+    return Sample(100 * bare / steady(whole.seconds), bare)
 
 
 def _start_up() -> Sample:

@@ -15,7 +15,7 @@ from benchmarks.__main__ import GROUPS, main
 from benchmarks.machine import COPY, GEMM
 from benchmarks.measurement import PLAIN_LOOP, Case, Reference, Row, Sample, best_reference, measure_in_turn, steady
 from benchmarks.peers import attempt, peer_cases
-from benchmarks.phases import PartTimes, time_parts
+from benchmarks.phases import PARTS, SHELL, TRACE, PartTimes, time_parts
 from benchmarks.plain_loop import _train_privately, train_plainly
 from benchmarks.recorded import RoundTimes, prepare, time_scenario, time_shell
 from benchmarks.report import Record, merge, read_csv, to_records, write_csv
@@ -59,6 +59,10 @@ def test_time_inside_another_part_counts_once(monkeypatch: pytest.MonkeyPatch) -
 
 def test_every_part_takes_time() -> None:
     assert all(seconds > 0 for seconds in time_parts(on_demand(200, 2), 1).values())
+
+
+def test_shell_and_trace_are_all_but_the_air_and_the_step_of_the_model() -> None:
+    assert sorted([*SHELL, *TRACE, "air", "model update"]) == sorted(PARTS)
 
 
 def test_only_the_groups_asked_for(tmp_path: Path) -> None:
