@@ -11,37 +11,13 @@ from typing import TYPE_CHECKING, Any
 from wirelessfl.analysis.replay import Recording, open_recording
 from wirelessfl.analysis.report_channel import ChannelStatistics, channel_statistics, power_law
 from wirelessfl.analysis.report_figures import Drawing, run_figures
+from wirelessfl.analysis.report_secagg import cost_facts, cost_table, secure_aggregation_costs
 from wirelessfl.analysis.report_study import StudyData, open_study_data, study_figures, study_points
+from wirelessfl.analysis.report_tables import SortedTable, number_text, point_table, round_table, run_table
 from wirelessfl.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from jinja2 import Template
-
-MOST_ROWS = 1000
-"""A table of more rounds than these shows every second, every third, ... of them."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a table: what is shown, and by what it is sorted."""
-
-    text: str
-    value: float | str
-
-
-@dataclass(frozen=True)
-class SortedTable:
-    """A table whose rows the reader may sort.
-
-    Attributes:
-        caption: what its rows are.
-        head: names of the columns.
-        rows: of cells.
-    """
-
-    caption: str
-    head: tuple[str, ...]
-    rows: list[list[Cell]]
 
 
 @dataclass(frozen=True)
@@ -109,9 +85,9 @@ def report_html(paths: Sequence[Path]) -> str:
         if isinstance(source, StudyData):
             sections.append(_study_section(prefix, source))
         else:
-            runs.append((prefix, source))
+            runs.append(source)
             sections.append(_run_section(prefix, source))
-    overview = [_overview(runs)] if len(runs) > 1 else []
+    overview = [run_table(runs)] if len(runs) > 1 else []
     title = sections[0].title if len(sections) == 1 else f"{len(sections)} runs and studies"
     return _template().render(title=title, sections=sections, overview=overview)
 
@@ -141,15 +117,17 @@ def _open(path: Path) -> Recording | StudyData:
 def _run_section(prefix: str, recording: Recording) -> Section:
     trace, summary, scenario = recording.dataset, recording.summary(), recording.scenario
     statistics, law = channel_statistics(trace, scenario), power_law(scenario)
+    costs = secure_aggregation_costs(recording)
+    secure_facts, secure_tables = ([], []) if costs is None else (cost_facts(costs), [cost_table(costs)])
     warnings = [] if summary["status"] == "complete" else [f"The run is not complete but {summary['status']}."]
     return Section(
         anchor=prefix,
         title=f"{summary['name']}, seed {summary['seed']}",
-        facts=_run_facts(summary, statistics),
+        facts=[*_run_facts(summary, statistics), *secure_facts],
         reasons=[*recording.why_different, summary["privacy_scope"]],
         warnings=warnings,
         figures=run_figures(prefix, recording, statistics, law),
-        tables=[_round_table(recording)],
+        tables=[*secure_tables, round_table(recording)],
         scenario=str(trace.attrs["scenario"]),
     )
 
@@ -188,90 +166,8 @@ def _channel_facts(statistics: ChannelStatistics) -> list[tuple[str, str]]:
     return facts
 
 
-def number_text(value: float) -> str:
-    """A number for people; ∞ and – where there is none."""
-    if math.isnan(value):
-        return "–"
-    return "∞" if math.isinf(value) else f"{value:.4g}"
-
-
-def _percent(share: float) -> str:
-    return "–" if math.isnan(share) else f"{share:.1%}"
-
-
-def _cell(value: float) -> Cell:
-    return Cell(number_text(value), value)
-
-
-_ROUND_COLUMNS = (
-    ("accuracy", "test_accuracy"),
-    ("loss", "test_loss"),
-    ("heard", "participants"),
-    ("ε published", "epsilon_published"),
-    ("ε accounted", "epsilon_accounted"),
-    ("α_u", "server_gain"),
-    ("α_CJ", "jammer_gain"),
-    ("σ_m", "effective_noise_std"),
-    ("time (s)", "sim_time"),
-)
-
-
-def _round_table(recording: Recording) -> SortedTable:
-    trace = recording.dataset
-    step = -(-trace.sizes["round"] // MOST_ROWS)
-    columns = [trace["round"].values, *(trace[name].values for _, name in _ROUND_COLUMNS)]
-    rows = [
-        [Cell(_percent(float(value)), float(value)) if at == 1 else _cell(float(value)) for at, value in enumerate(row)]
-        for row in zip(*(column[::step] for column in columns), strict=True)
-    ]
-    caption = "Rounds" if step == 1 else f"Every {step}th round"
-    return SortedTable(caption, ("round", *(words for words, _ in _ROUND_COLUMNS)), rows)
-
-
-_RUN_COLUMNS = (
-    ("ε published", "epsilon_published"),
-    ("ε accounted", "epsilon_accounted"),
-    ("rounds", "rounds"),
-    ("heard", "participants_mean"),
-    ("time (s)", "sim_time"),
-    ("airtime (s)", "airtime"),
-    ("energy (J)", "energy"),
-)
-
-
-def _overview(runs: list[tuple[str, Recording]]) -> SortedTable:
-    rows = []
-    for _, recording in runs:
-        summary = recording.summary()
-        name = f"{summary['name']}, seed {summary['seed']}"
-        accuracy = Cell(_percent(summary["test_accuracy"]), summary["test_accuracy"])
-        rows.append([Cell(name, name), accuracy, *(_cell(float(summary[key])) for _, key in _RUN_COLUMNS)])
-    return SortedTable("Runs", ("run", "accuracy", *(words for words, _ in _RUN_COLUMNS)), rows)
-
-
-_POINT_COLUMNS = (
-    ("ε published", "epsilon_published"),
-    ("ε accounted", "epsilon_accounted"),
-    ("time (s)", "sim_time"),
-    ("airtime (s)", "airtime"),
-    ("energy (J)", "energy"),
-)
-
-
 def _study_section(prefix: str, study: StudyData) -> Section:
     points = study_points(study) if len(study.rows) else []
-    rows = []
-    for point in points:
-        accuracy, width = point.last["test_accuracy"], point.half_width[-1]
-        words = f"{accuracy:.1%}" + ("" if math.isnan(width) else f" ± {100 * width:.1f}")
-        rows.append(
-            [
-                Cell(point.label, point.label),
-                _cell(point.runs),
-                Cell(words, accuracy),
-                *(_cell(point.last[name]) for _, name in _POINT_COLUMNS),
-            ]
-        )
     warnings = [f"Failed: {failure}" for failure in study.failures]
     warnings += [f"{study.unfinished} runs are not finished."] if study.unfinished else []
     return Section(
@@ -285,11 +181,5 @@ def _study_section(prefix: str, study: StudyData) -> Section:
         ],
         warnings=warnings if points else [*warnings, "No run has ended well."],
         figures=study_figures(prefix, points) if points else [],
-        tables=[
-            SortedTable(
-                "Points: means over the seeds after the last round, ± 95 % confidence",
-                ("point", "runs", "accuracy", *(words for words, _ in _POINT_COLUMNS)),
-                rows,
-            )
-        ],
+        tables=[point_table(points)],
     )
