@@ -56,10 +56,12 @@ class NodeStream:
         """(len(nodes), count) words of 64 random bits."""
         blocks = np.arange((count + 1) // 2, dtype=np.uint64)[None, :]
         nodes = self.nodes.astype(np.uint64)[:, None]
-        counter = (blocks, nodes & _LOW, np.uint64(self.round_index), nodes >> _HALF)
-        w0, w1, w2, w3 = philox4x32(np.broadcast_arrays(*counter), self.key)
-        pairs = np.stack([(w0 << _HALF) | w1, (w2 << _HALF) | w3], axis=-1)
-        return pairs.reshape(len(self.nodes), 2 * blocks.size)[:, :count]
+        round_index = np.array(self.round_index, dtype=np.uint64)
+        counter: tuple[NDArray[np.uint64], ...] = (blocks, nodes & _LOW, round_index, nodes >> _HALF)
+        w0, w1, w2, w3 = philox4x32(counter, self.key)
+        pairs = np.empty((*w0.shape, 2), dtype=np.uint64)
+        pairs[..., 0], pairs[..., 1] = (w0 << _HALF) | w1, (w2 << _HALF) | w3
+        return pairs.reshape(len(nodes), 2 * blocks.size)[:, :count]
 
     def uniform(self, count: int = 1) -> NDArray[np.float64]:
         """(len(nodes), count) uniform numbers in the open interval (0, 1)."""
