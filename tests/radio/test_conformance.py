@@ -32,7 +32,7 @@ from wirelessfl.radio import (
 from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.streams import NodeStream
 
-BUDGET = PrivacyBudget(epsilon=2.0, delta=1e-5, rounds=20, total_samples=3000)
+BUDGET = PrivacyBudget(cost=0.08, rounds=20, total_samples=3000)
 POLICIES: list[PowerControl] = [
     CrossLayer(50.0),
     CrossLayer(50.0, backoff="actual"),

@@ -21,7 +21,7 @@ from wirelessfl.privacy.clipping_laws import (
     PerLayerClip,
     QuantileClip,
 )
-from wirelessfl.privacy.concentrated import tail_bound_epsilon, zcdp_epsilon, zcdp_rho
+from wirelessfl.privacy.concentrated import tail_bound_cost, tail_bound_epsilon, zcdp_epsilon, zcdp_rho
 from wirelessfl.privacy.gaussian import EPSILON_CAP, gaussian_delta, gaussian_epsilon, gaussian_mu
 from wirelessfl.privacy.ledger import SCOPE, Ledger, recompute
 from wirelessfl.privacy.noise_laws import HaarNoise, NoiseLaw, WhiteNoise
@@ -98,6 +98,7 @@ __all__ = [
     "release_from_values",
     "round_values",
     "settings",
+    "tail_bound_cost",
     "tail_bound_epsilon",
     "zcdp_calculator",
     "zcdp_epsilon",

@@ -64,3 +64,16 @@ def tail_bound_epsilon(cost: ArrayLike, delta: ArrayLike) -> NDArray[np.float64]
     """
     cost = _non_negative("cost", cost)
     return cost + 2.0 * tail_constant(delta) * np.sqrt(cost)
+
+
+def tail_bound_cost(epsilon: ArrayLike, delta: ArrayLike) -> NDArray[np.float64]:
+    """The cost at which ``tail_bound_epsilon`` gives ``epsilon``: R = (sqrt(epsilon + Q²) − Q)².
+
+    Written as (epsilon / (sqrt(epsilon + Q²) + Q))², which does not cancel for small epsilon.
+
+    Raises:
+        ValueError: If ``epsilon`` is negative or NaN or ``delta`` is outside (0, 1).
+    """
+    epsilon, tail = _non_negative("epsilon", epsilon), tail_constant(delta)
+    root: NDArray[np.float64] = epsilon / (np.sqrt(epsilon + tail**2) + tail)
+    return root**2

@@ -53,8 +53,6 @@ from wirelessfl.radio.privacy_for_free import (
     PrivacyBudget,
     PrivacyForFree,
     StaticPrivacyForFree,
-    privacy_for_free_budget,
-    privacy_for_free_epsilon,
 )
 from wirelessfl.radio.propagation import LogDistance, PathLossModel, Tr38901
 from wirelessfl.radio.quantiser import StochasticQuantiser
@@ -140,8 +138,6 @@ __all__ = [
     "nearest_site",
     "path_gain",
     "phase_errors",
-    "privacy_for_free_budget",
-    "privacy_for_free_epsilon",
     "rayleigh_outage_probability",
     "received_bound",
     "received_jamming_std",

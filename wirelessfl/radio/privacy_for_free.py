@@ -12,7 +12,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from wirelessfl.radio.links import Links
 from wirelessfl.radio.power_control import (
@@ -29,26 +28,24 @@ class PrivacyBudget:
     """What may be spent over the run, and the training problem it is spent on.
 
     Attributes:
-        epsilon: ε > 0 of the whole run.
-        delta: δ in (0, 1).
+        cost: R > 0, what (ε, δ) of the whole run allow by the paper's tail bound (`privacy.tail_bound_cost`).
         rounds: M.
         total_samples: |D|.
     """
 
-    epsilon: float
-    delta: float
+    cost: float
     rounds: int
     total_samples: int
 
     def __post_init__(self) -> None:
-        if not (0 < self.epsilon < np.inf and 0 < self.delta < 1):
-            raise ValueError(f"epsilon must be positive and delta in (0, 1), not {self.epsilon} and {self.delta}")
+        if not 0 < self.cost < np.inf:
+            raise ValueError(f"cost must be positive and finite, not {self.cost}")
         if self.rounds < 1 or self.total_samples < 1:
             raise ValueError(f"rounds and total_samples must be at least 1, not {self.rounds}, {self.total_samples}")
 
     def squared_gains(self, channel_noise_std: float) -> float:
         """What Σ_m α_u² may amount to: Σ 2 α_u²/(|D|² σ_c²) <= R."""
-        return 0.5 * privacy_for_free_budget(self.epsilon, self.delta) * (self.total_samples * channel_noise_std) ** 2
+        return 0.5 * self.cost * (self.total_samples * channel_noise_std) ** 2
 
 
 @dataclass(frozen=True)
@@ -159,22 +156,6 @@ def optimal_squared_gains(limits: NDArray[np.float64], budget: float, contractio
     level = (budget - capped) / free
     first_free = int(np.argmax(level <= limits[order] / growth[order]))
     return np.asarray(np.minimum(limits, level[first_free] * growth))
-
-
-def privacy_for_free_budget(epsilon: float, delta: float) -> float:
-    """R = (sqrt(ε + Q²) − Q)², Q the root of C(x) = sqrt(π) x e^{x²} at 1/δ."""
-    tail = _tail_root(delta)
-    return float((epsilon / (np.sqrt(epsilon + tail**2) + tail)) ** 2)
-
-
-def privacy_for_free_epsilon(spent: float, delta: float) -> float:
-    """The ε that the theorem states for a spent R = Σ 2 α_u²/(|D|² σ_c²): R + 2 Q sqrt(R)."""
-    return float(spent + 2.0 * _tail_root(delta) * np.sqrt(spent))
-
-
-def _tail_root(delta: float) -> float:
-    """Q = C^{-1}(1/δ): 2Q² e^{2Q²} = 2/(π δ²), so 2Q² is Lambert's W there."""
-    return float(np.sqrt(special.lambertw(2.0 / (np.pi * delta**2)).real / 2.0))
 
 
 def _squared_limit(links: Links) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal, assert_never
 
-from wirelessfl.privacy import Statement, gaussian_mu, noise_std_theorem
+from wirelessfl.privacy import Statement, gaussian_mu, noise_std_theorem, tail_bound_cost
 from wirelessfl.radio import (
     Calibration,
     Cotaf,
@@ -43,7 +43,8 @@ def build_power_control(
             calibration = build_calibration(control.calibration, control.epsilon, scenario, registry, statement)
             return LowerGain(calibration, control.rescale)
         case config.PrivacyForFree():
-            budget = PrivacyBudget(control.epsilon, scenario.privacy.delta, scenario.rounds, registry.total_samples)
+            cost = float(tail_bound_cost(control.epsilon, scenario.privacy.delta))
+            budget = PrivacyBudget(cost, scenario.rounds, registry.total_samples)
             if control.schedule == "static":
                 return StaticPrivacyForFree(budget)
             return PrivacyForFree(budget, control.contraction)
