@@ -16,6 +16,7 @@ import numpy as np
 
 from wirelessfl.study.bands import Band, band
 from wirelessfl.study.factors import Factor
+from wirelessfl.study.figure_layout import MOST_COLUMNS, Layout, Levels, lay_out, spread
 from wirelessfl.summary.numbers import last_finite
 from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION
 from wirelessfl.trace.schema import ROOT
@@ -32,65 +33,11 @@ COLOURS = (BLUE, VERMILION, GREEN, ORANGE, "#56B4E9", "#CC79A7", "#000000")
 LINES = ("-", "--", ":", "-.")
 MARKERS = "osD^vP"
 PANEL_IN = (2.2, 1.9)
-MOST_COLUMNS, MOST_ROWS = 6, 12
-"""More panels than these nobody reads; evenly spaced levels stand for the others, and the table has all."""
 
 _WIDE_RANGE = 10.0
 _BESIDE_PT = 2.5
 _MARGIN = 0.12
 _UNITS = {variable.name: variable.units for variable in ROOT.variables}
-_NOWHERE = Factor((), ((),))
-
-Levels = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Which factor goes where; a study with fewer factors has single columns, rows or curves.
-
-    Attributes:
-        factors: All factors of the study; a point has one level of each.
-        columns: Position of the factor over the columns, None without.
-        rows: Positions of the factors over the rows.
-        colours: Position of the factor that the colours tell apart, None without.
-    """
-
-    factors: tuple[Factor, ...]
-    columns: int | None
-    rows: tuple[int, ...]
-    colours: int | None
-
-    def factor(self, position: int | None) -> Factor:
-        return _NOWHERE if position is None else self.factors[position]
-
-    def point(self, row: Levels, column: int, colour: int) -> Levels:
-        """The levels of the curve of a colour in a panel."""
-        levels = dict.fromkeys(range(len(self.factors)), 0) | dict(zip(self.rows, row, strict=True))
-        levels |= {
-            position: level
-            for position, level in ((self.columns, column), (self.colours, colour))
-            if position is not None
-        }
-        return tuple(levels.values())
-
-    def row_combinations(self) -> list[Levels]:
-        every = list(itertools.product(*(range(len(self.factors[position].levels)) for position in self.rows)))
-        return [every[index] for index in _spread(len(every), MOST_ROWS)]
-
-    def row_text(self, row: Levels) -> str:
-        pairs = zip(self.rows, row, strict=True)
-        return "\n".join(f"{self.factors[at].name} = {self.factors[at].label(level)}" for at, level in pairs)
-
-
-def _lay_out(factors: tuple[Factor, ...]) -> _Layout:
-    varied = [position for position, factor in enumerate(factors) if len(factor.levels) > 1]
-    first = varied[0] if len(varied) > 1 else None
-    return _Layout(factors, first, tuple(varied[1:-1]), varied[-1] if varied else None)
-
-
-def _spread(count: int, most: int) -> list[int]:
-    """All of ``count`` positions, or ``most`` of them at even distances with both ends."""
-    return list(range(count)) if count <= most else [round(at) for at in np.linspace(0, count - 1, most)]
 
 
 def draw_study(study: Study, path: Path) -> None:
@@ -104,8 +51,8 @@ def draw_study(study: Study, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    layout = _lay_out(study.factors)
-    columns = _spread(len(layout.factor(layout.columns).levels), MOST_COLUMNS)
+    layout = lay_out(study.factors)
+    columns = spread(len(layout.factor(layout.columns).levels), MOST_COLUMNS)
     rows = list(itertools.product(study.metrics, layout.row_combinations()))
     last = layout.colours is not None
     width = max(3.5, PANEL_IN[0] * (len(columns) + last))
@@ -162,7 +109,7 @@ def _heading(study: Study) -> str:
 
 def _draw_row(
     panels: Sequence[Axes],
-    layout: _Layout,
+    layout: Layout,
     metric: str,
     row: Levels,
     columns: Sequence[int],
@@ -204,7 +151,7 @@ def _scale_vertically(axes: Axes, metric: str, bands: Sequence[Band]) -> None:
     axes.set_ylim(bottom - 0.1 * room, top + 0.1 * room)
 
 
-def _draw_curve(axes: Axes, curve: Band, layout: _Layout, colour: int) -> None:
+def _draw_curve(axes: Axes, curve: Band, layout: Layout, colour: int) -> None:
     """A mean over the rounds where it is known, with its band, and a dot where a line would be invisible."""
     rounds = np.arange(1, len(curve.mean) + 1)
     known = np.isfinite(curve.mean)
@@ -224,7 +171,7 @@ def _draw_curve(axes: Axes, curve: Band, layout: _Layout, colour: int) -> None:
     axes.fill_between(rounds[banded], low[banded], high[banded], alpha=0.2, linewidth=0, **style)
 
 
-def _draw_last(axes: Axes, layout: _Layout, row: Levels, curves: Mapping[Levels, _Curve]) -> None:
+def _draw_last(axes: Axes, layout: Layout, row: Levels, curves: Mapping[Levels, _Curve]) -> None:
     """The last round against the first factor, one line a colour; against the only factor where there is one."""
     alone = layout.columns is None
     along = layout.factor(layout.colours if alone else layout.columns)
@@ -281,7 +228,7 @@ def _place(axes: Axes, factor: Factor) -> list[float]:
     return places
 
 
-def _name_columns(top: Sequence[Axes], bottom: Sequence[Axes], layout: _Layout, columns: Sequence[int]) -> None:
+def _name_columns(top: Sequence[Axes], bottom: Sequence[Axes], layout: Layout, columns: Sequence[int]) -> None:
     """What a column shows, above its first panel; what lies along its axis, below its last one."""
     factor = layout.factor(layout.columns)
     for column, first, last in zip(columns, top, bottom, strict=False):
@@ -294,7 +241,7 @@ def _name_columns(top: Sequence[Axes], bottom: Sequence[Axes], layout: _Layout, 
         bottom[-1].set_xlabel(along.name, fontsize=8)
 
 
-def _legend(figure: Figure | SubFigure, axes: Axes, layout: _Layout) -> None:
+def _legend(figure: Figure | SubFigure, axes: Axes, layout: Layout) -> None:
     """The colours, below all panels, where they cover nothing."""
     if layout.colours is None:
         return
