@@ -14,7 +14,7 @@ from pathlib import Path
 import h5py
 import pytest
 
-from tests.trace.traces import header, record
+from tests.trace.traces import header, per_round, record
 from wirelessfl.errors import OutputError, TraceError
 from wirelessfl.trace import (
     TraceWriter,
@@ -24,6 +24,7 @@ from wirelessfl.trace import (
     read_attributes,
     read_group,
 )
+from wirelessfl.trace.schema import ROOT
 
 NOBODY = 65534
 
@@ -152,7 +153,7 @@ def test_read_only_folder(tmp_path: Path) -> None:
 
 HOLDER = """
 import sys
-from tests.trace.traces import header, record
+from tests.trace.traces import header, per_round, record
 from wirelessfl.trace import TraceWriter
 writer = TraceWriter.create(sys.argv[1], header(), 2)
 writer.append(record(0, range(2)))
@@ -228,6 +229,21 @@ def test_a_round_can_be_repeated_once_there_is_room(path: Path, monkeypatch: pyt
         assert dataset["client_id"][3].to_numpy().tolist() == list(range(500))
 
 
+def test_closing_does_not_commit_a_round_that_failed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    writer = TraceWriter.resume(path, 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", full)
+        with pytest.raises(OutputError):
+            writer.append(record(3, range(500)))
+    writer.close()
+    with open_trace(path) as dataset:
+        assert dataset.sizes["round"] == 3
+        assert dataset.load()["sim_time"].to_numpy().tolist() == [per_round(ROOT, k)["sim_time"] for k in range(3)]
+
+
 def test_full_disk_before_the_header(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -240,7 +256,7 @@ def test_full_disk_before_the_header(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 LIMITED = """
 import resource, sys
-from tests.trace.traces import header, record
+from tests.trace.traces import header, per_round, record
 from wirelessfl.errors import OutputError
 from wirelessfl.trace import TraceWriter
 resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, resource.RLIM_INFINITY))

@@ -146,10 +146,14 @@ def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool)
             dataset = _create_dataset(node, variable, sizes)
             for axis, dimension in enumerate(variable.dims):
                 dataset.dims[axis].attach_scale(node[dimension] if dimension in node else file[dimension])
-    write_block(file["slot"], (slots,), (0,), np.arange(slots, dtype=np.int64))
+    _label(file["slot"], np.arange(slots, dtype=np.int64))
     if secagg:
-        stages = np.array(list(SecAggStage), dtype=np.uint8)
-        write_block(file[dataset_path(SECAGG, "stage")], stages.shape, (0,), stages)
+        _label(file[dataset_path(SECAGG, "stage")], np.array(list(SecAggStage), dtype=np.uint8))
+
+
+def _label(scale: h5py.Dataset, labels: NDArray[np.generic]) -> None:
+    scale.resize(labels.shape)
+    scale[...] = labels
 
 
 def _create_dimension(node: h5py.Group, name: str, size: int) -> None:
@@ -213,15 +217,13 @@ def dataset_path(group: Group, name: str) -> str:
 def write_block(
     dataset: h5py.Dataset, extent: tuple[int, ...], offset: tuple[int, ...], values: NDArray[np.generic]
 ) -> None:
-    """Resize to ``extent`` and write ``values`` at ``offset``, over the trailing axes of the dataset.
+    """Write ``values`` at ``offset`` into a dataset of this extent, over its trailing axes.
 
     The low-level interface, with descriptions made once for all datasets of a shape: twenty times as fast as indexing,
     which decides how long a round of the trace takes.
     """
-    identifier = dataset.id
-    identifier.set_extent(extent)
     if values.size:
-        identifier.write(*_spaces(extent, offset, values.shape), values, _memory_type(values.dtype))
+        dataset.id.write(*_spaces(extent, offset, values.shape), values, _memory_type(values.dtype))
 
 
 @lru_cache(maxsize=64)

@@ -83,6 +83,7 @@ class TraceWriter:
         self._backing = backing
         self._file = file
         self._datasets = open_datasets(file)
+        self._extents: dict[str, tuple[int, ...]] = {path: dataset.shape for path, dataset in self._datasets.items()}
         self._axes = axes_of(file)
         self._secures = SECAGG.path in file
         self._rounds = committed_rounds(file)
@@ -90,7 +91,6 @@ class TraceWriter:
         self._events = int(self._datasets["/event_count"][self._rounds - 1]) if self._rounds else 0
         self._snapshots = len(self._datasets["/model/round"])
         self._last = int(self._datasets["/round"][self._rounds - 1]) if self._rounds else None
-        self._room = len(self._datasets["/event_count"])
 
     @classmethod
     def create(cls, path: str | Path, header: TraceHeader, slots: int) -> TraceWriter:
@@ -173,9 +173,8 @@ class TraceWriter:
         room = (self._rounds // ROUNDS_AHEAD + 1) * ROUNDS_AHEAD
         blocks, slots, events = self._round_blocks(record, room, place)
         with output_errors(self.path):
-            if (room, slots) != (self._room, self._slots):
+            if self._extents["/client_id"] != (room, slots):
                 self._set_lengths(round=room, slot=slots)
-                self._room = room
             self._write(blocks)
             self._flush()
             self._write([_Block("/round", (self._rounds + 1,), (self._rounds,), np.array([record.round_index]))])
@@ -226,6 +225,7 @@ class TraceWriter:
         if self._backing.closed:
             return
         with output_errors(self.path), closing(self._backing):
+            self._resize("/round", (self._rounds,))  # longer where the last commit failed
             self._set_lengths(round=self._rounds)
             self._file.close()
             self._backing.commit()
@@ -300,7 +300,13 @@ class TraceWriter:
 
     def _write(self, blocks: list[_Block]) -> None:
         for block in blocks:
+            self._resize(block.path, block.extent)
             write_block(self._datasets[block.path], block.extent, block.offset, block.values)
+
+    def _resize(self, path: str, extent: tuple[int, ...]) -> None:
+        if extent != self._extents[path]:
+            self._datasets[path].id.set_extent(extent)
+            self._extents[path] = extent
 
     def _flush(self) -> None:
         """Everything written so far reaches the disk before anything written later."""
@@ -320,14 +326,13 @@ class TraceWriter:
         self._snapshots = committed_snapshots(self._file)
         self._slots = len(self._datasets["/slot"])
         self._set_lengths(round=rounds, slot=self._slots, event=self._events, snapshot=self._snapshots)
-        self._room = rounds
         self._commit()
 
     def _set_lengths(self, **lengths: int) -> None:
         """Give these dimensions their lengths, in all datasets but the labels."""
         for path, axes in self._axes.items():
-            dataset = self._datasets[path]
-            dataset.resize(lengths.get(axis, size) for axis, size in zip(axes, dataset.shape, strict=True))
+            sizes = zip(axes, self._extents[path], strict=True)
+            self._resize(path, tuple(lengths.get(axis, size) for axis, size in sizes))
 
 
 @contextmanager
