@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from typing import assert_never
 
 import numpy as np
 
-from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import FlatModel, LocalTraining, Population
 from wirelessfl.learning.private import CentralNoise, PrivateGradients, layer_of_parameters
-from wirelessfl.privacy import Ledger, PrivacyFacts, Release, Statement
+from wirelessfl.privacy import PrivacyFacts, Release, Statement
 from wirelessfl.privacy.clipping import (
     ClippingRule,
     Constant,
@@ -28,17 +25,8 @@ from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, Mean
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.simulation.build.learning import load_data
+from wirelessfl.simulation.build.noise_search import calibrate
 from wirelessfl.simulation.local_privacy import LocalPrivacy, ProxyCalibration
-
-_SEARCH = (1e-3, 1e7)
-"""Noise, relative to the clip, between which a target is looked for."""
-_PRECISION = 1e-3
-"""How far the calibrated noise may lie above the least that suffices, relative."""
-
-_BESIDE = (
-    "What is released beside the gradients costs more alone: with clipping.name quantile the count of gradients within "
-    "the norm, whose noise is clipping.count_noise_std."
-)
 
 
 def build_local_privacy(
@@ -142,52 +130,6 @@ def _planned_sum(scenario: Scenario) -> SecureSum | None:
 def _one_client_of_each_size(population: Population) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Clients with equally many samples spend equally much: one stands for all of them."""
     return np.unique(population.sizes, return_index=True)[1].astype(np.int64)
-
-
-def calibrate(
-    planned: Callable[[float, int], tuple[Release, ...]],
-    epsilon: float,
-    target: str,
-    rounds: int,
-    facts: PrivacyFacts,
-    statement: Statement,
-) -> float:
-    """The least noise whose ledger over all rounds, with everybody in every round, meets a target.
-
-    Args:
-        planned: from noise and round to what would be released.
-        epsilon: the target.
-        target: "accounted" or "published".
-        rounds: M.
-        facts: the population.
-        statement: what ε is said about.
-
-    Raises:
-        InfeasibleError: no noise meets it, with the ledger's reason.
-    """
-
-    def ledger_at(noise: float) -> Ledger:
-        ledger = Ledger(facts, statement)
-        for round_index in range(1, rounds + 1):
-            for release in planned(noise, round_index):
-                ledger.add(release)
-        return ledger
-
-    def reached(noise: float) -> float:
-        ledger = ledger_at(noise)
-        return ledger.epsilon_accounted() if target == "accounted" else ledger.epsilon_published()
-
-    low, high = (math.log(limit) for limit in _SEARCH)
-    if reached(math.exp(high)) > epsilon:
-        reasons = " ".join(ledger_at(math.exp(high)).why_different()) or _BESIDE
-        raise InfeasibleError(
-            f"training.privacy.epsilon: found {epsilon:g} as the {target} ε, which no noise reaches for the unit "
-            f"{statement.unit} and the adversary {statement.adversary}. {reasons}"
-        )
-    while high - low > _PRECISION:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if reached(math.exp(middle)) <= epsilon else (middle, high)
-    return math.exp(high)
 
 
 def build_clipping(mechanism: config.GradientNoise, model: FlatModel, noise: float, rounds: int) -> ClippingRule:
