@@ -14,6 +14,7 @@ on across rounds (asynchronous aggregation) act in the order in which they set o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import simpy
@@ -45,7 +46,7 @@ def seconds(time: int) -> float:
     return time / TICKS_PER_SECOND
 
 
-def all_seconds(times: list[int]) -> NDArray[np.float64]:
+def all_seconds(times: Sequence[int]) -> NDArray[np.float64]:
     """(n,) seconds of n times, each as ``seconds`` has it: whole numbers divide exactly, beyond 2**53, too."""
     return np.array([time / TICKS_PER_SECOND for time in times], dtype=np.float64)
 

@@ -13,60 +13,54 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from wirelessfl.simulation.clock import all_seconds, ticks
+from wirelessfl.simulation.clock import all_seconds, seconds, ticks
 from wirelessfl.simulation.messages import Message
 from wirelessfl.trace import EventBatch, EventKind
 
+_Columns = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.float64]]
+_NOTHING: _Columns = (np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8), np.zeros(0))
+
 
 class EventLog:
-    """The events since the last drain, in plain lists: most come one at a time, for which arrays are slow.
-
-    What happens at several nodes at one instant is one entry, with its number of nodes.
-    """
+    """The events since the last drain: batches of those at many nodes, and between them those that come one by one."""
 
     def __init__(self) -> None:
         """An empty log."""
-        self._ticks: list[int] = []
-        self._bits: list[float] = []
-        self._counts: list[int] = []
-        self._kinds: list[int] = []
-        self._nodes: list[int] = []
+        self._batches: list[_Columns] = [_NOTHING]
+        self._singles: list[tuple[int, int, int, float]] = []
 
     def add(self, now: int, kind: EventKind, node: int, bits: float) -> None:
         """Log ``kind`` at ``now`` ticks for a node."""
-        self._ticks.append(now)
-        self._bits.append(bits)
-        self._counts.append(1)
-        self._kinds.append(kind)
-        self._nodes.append(node)
+        self._singles.append((now, node, kind, bits))
 
     def add_all(self, now: int, kinds: NDArray[np.uint8], nodes: NDArray[np.int64], bits: float) -> None:
         """Log (n,) kinds at ``now`` ticks for (n,) nodes, in their order."""
-        self._ticks.append(now)
-        self._bits.append(bits)
-        self._counts.append(len(nodes))
-        self._kinds += kinds.tolist()
-        self._nodes += nodes.tolist()
+        self._add_batch(np.full(len(nodes), seconds(now)), nodes, kinds, bits)
 
     def add_past(self, times: list[int], kinds: NDArray[np.uint8], nodes: NDArray[np.int64], bits: float) -> None:
         """Log (n,) kinds at (n,) ticks for (n,) nodes."""
-        self._ticks += times
-        self._bits += [bits] * len(times)
-        self._counts += [1] * len(times)
-        self._kinds += kinds.tolist()
-        self._nodes += nodes.tolist()
+        self._add_batch(all_seconds(times), nodes, kinds, bits)
+
+    def _add_batch(
+        self, times: NDArray[np.float64], nodes: NDArray[np.int64], kinds: NDArray[np.uint8], bits: float
+    ) -> None:
+        if len(nodes):
+            self._gather()
+            self._batches.append((times, nodes, kinds, np.full(len(nodes), bits)))
+
+    def _gather(self) -> None:
+        """What came one by one becomes a batch."""
+        if self._singles:
+            times, nodes, kinds, bits = zip(*self._singles, strict=True)
+            columns = np.array(nodes, np.int64), np.array(kinds, np.uint8), np.array(bits, np.float64)
+            self._batches.append((all_seconds(times), *columns))
+            self._singles = []
 
     def drain(self) -> EventBatch:
         """All rows since the last drain, as columns."""
-        batch = EventBatch(
-            time=np.repeat(all_seconds(self._ticks), self._counts),
-            node=np.array(self._nodes, dtype=np.int64),
-            kind=np.array(self._kinds, dtype=np.uint8),
-            bits=np.repeat(np.array(self._bits, dtype=np.float64), self._counts),
-        )
-        for column in (self._ticks, self._bits, self._counts, self._kinds, self._nodes):
-            column.clear()
-        return batch
+        self._gather()
+        batches, self._batches = self._batches, [_NOTHING]
+        return EventBatch(*(np.concatenate(column) for column in zip(*batches, strict=True)))
 
 
 class Medium:
