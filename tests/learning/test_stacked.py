@@ -248,7 +248,7 @@ def block_data(population: RandomPopulation, training: LocalTraining) -> BlockDa
 
 
 @pytest.mark.parametrize("sampling", ["shuffle", "poisson"])
-@pytest.mark.parametrize("hidden", [None, 7])
+@pytest.mark.parametrize("hidden", [None, 7, 40])
 @pytest.mark.parametrize("prox_mu", [0.0, 0.4])
 def test_sample_space_is_another_form_of_the_same(sampling: Sampling, hidden: int | None, prox_mu: float) -> None:
     shape = (5, 8)

@@ -22,6 +22,7 @@ from wirelessfl.learning.cohort.stacked.layer import Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step, Views
 
 _FLOPS_PER_ELEMENT = 25  # a pass over one number in memory takes as long as so many of a matrix product
+_FEW_OUTPUTS = 32  # with fewer, a product for each client is faster than a long, thin one for all
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,18 @@ class SampleSpace:
         outputs, features = self.weight.shape
         first_weight, rest = start[: self.weight.size], start[self.weight.size :]
         inputs = data.own_inputs().flatten(2)
-        base = inputs.flatten(0, 1) @ first_weight.view(outputs, features).T
+        base = _outputs(inputs, first_weight.view(outputs, features))
         gram = torch.bmm(inputs, inputs.transpose(1, 2)).flatten(0, 1) if len(data.batches) > 1 else None
         coefficients = Slot(0, (inputs.shape[1], outputs), matrix=0)
         first = Step(SampleSpaceLinear(base, gram), (coefficients, *self.bias))
         return SampleSpaceModels(Program((first, *self.behind)), inputs, rest, data)
+
+
+def _outputs(inputs: Tensor, weight: Tensor) -> Tensor:
+    """(k · n, outputs) the products of ``inputs`` (k, n, inputs) with a ``weight`` (outputs, inputs) that all share."""
+    if len(weight) < _FEW_OUTPUTS:
+        return torch.matmul(weight, inputs.transpose(1, 2)).transpose(1, 2).flatten(0, 1)
+    return inputs.flatten(0, 1) @ weight.T
 
 
 class SampleSpaceModels:
