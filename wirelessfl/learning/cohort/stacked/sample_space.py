@@ -105,6 +105,8 @@ class SampleSpace:
 
     def models(self, start: Tensor, data: BlockData) -> SampleSpaceModels:
         """The local models of a block at the global model ``start`` (d,)."""
+        # Before all else: where the updates of the last block lay there is room for these, until others take of it.
+        updates = start.new_empty(data.clients, len(start))
         outputs, features = self.weight.shape
         first_weight, rest = start[: self.weight.size], start[self.weight.size :]
         inputs = data.own_inputs().flatten(2)
@@ -112,7 +114,7 @@ class SampleSpace:
         gram = torch.bmm(inputs, inputs.transpose(1, 2)).flatten(0, 1) if len(data.batches) > 1 else None
         coefficients = Slot(0, (inputs.shape[1], outputs), matrix=0)
         first = Step(SampleSpaceLinear(base, gram), (coefficients, *self.bias))
-        return SampleSpaceModels(Program((first, *self.behind)), inputs, rest, data)
+        return SampleSpaceModels(Program((first, *self.behind)), inputs, rest, data, updates)
 
 
 def _outputs(inputs: Tensor, weight: Tensor) -> Tensor:
@@ -125,10 +127,11 @@ def _outputs(inputs: Tensor, weight: Tensor) -> Tensor:
 class SampleSpaceModels:
     """k local models with the first layer in sample space; see ``LocalModels``."""
 
-    def __init__(self, program: Program, inputs: Tensor, rest: Tensor, data: BlockData) -> None:
+    def __init__(self, program: Program, inputs: Tensor, rest: Tensor, data: BlockData, updates: Tensor) -> None:
         self.program = program
         self.inputs = inputs
         self.data = data
+        self._updates = updates
         clients, samples = inputs.shape[:2]
         coefficients = inputs.new_zeros(clients, program.steps[0].slots[0].size)
         self.trained = [coefficients, rest.expand(clients, -1).clone()]
@@ -150,7 +153,7 @@ class SampleSpaceModels:
         coefficients, rest = self.trained
         outputs = self.program.steps[0].slots[0].shape[1]
         features = self.inputs.shape[2]
-        updates = rest.new_empty(len(rest), outputs * features + rest.shape[1])
+        updates = self._updates
         first_weight, others = updates[:, : outputs * features], updates[:, outputs * features :]
         transposed = coefficients.view(len(rest), -1, outputs).transpose(1, 2)
         add_product(first_weight.view(-1, outputs, features), transposed, self.inputs, 0.0)
