@@ -7,9 +7,11 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from typing import Any
 from unittest import mock
 
+from benchmarks.measurement import steady
 from benchmarks.recorded import prepare, time_simulation, with_idle_learner
 from wirelessfl.privacy import Ledger
 from wirelessfl.scenario import Scenario
@@ -83,8 +85,9 @@ def part_times() -> Iterator[PartTimes]:
 
 
 def time_parts(scenario: Scenario, threads: int) -> dict[str, float]:
-    """Processor seconds of each part in a round in which nobody trains, mean of the rounds."""
+    """Processor seconds of each part in a round in which nobody trains, the median of the rounds but the first."""
     simulation = with_idle_learner(prepare(scenario, threads))
+    readings: list[dict[str, float]] = [dict.fromkeys(PARTS, 0.0)]
     with part_times() as times:
-        rounds = time_simulation(simulation, scenario)
-    return {part: times.seconds[part] / len(rounds.seconds) for part in PARTS}
+        time_simulation(simulation, scenario, lambda: readings.append({part: times.seconds[part] for part in PARTS}))
+    return {part: steady(after[part] - before[part] for before, after in pairwise(readings)) for part in PARTS}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -109,14 +109,23 @@ def time_shell(scenario: Scenario, threads: int) -> RoundTimes:
     return time_simulation(with_idle_learner(prepare(scenario, threads)), scenario)
 
 
-def time_simulation(simulation: Simulation, scenario: Scenario) -> RoundTimes:
-    """Run, with scenario, trace and checkpoint in a folder that is thrown away."""
+def time_simulation(
+    simulation: Simulation, scenario: Scenario, after_round: Callable[[], None] = lambda: None
+) -> RoundTimes:
+    """Run, with scenario, trace and checkpoint in a folder that is thrown away.
+
+    Args:
+        simulation: ready to run.
+        scenario: what it was built from.
+        after_round: called after each round.
+    """
     clock = Clock()
     rounds: list[Round] = []
 
     def note(this: Round) -> None:
         clock.lap()
         rounds[:] = [this]
+        after_round()
 
     with tempfile.TemporaryDirectory(prefix="wirelessfl-bench-") as place, catch_interrupts() as interrupts:
         folder = RunFolder(Path(place))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.errors import DataError, InfeasibleError, ScenarioError
@@ -263,3 +264,14 @@ def test_the_run_stops_at_a_simulated_time() -> None:
     _, free, _ = run(small())
     _, done, _ = run(small(stop={"sim_time_s": free[1].values["sim_time"]}))
     assert len(done) == 2
+
+
+def test_a_run_computes_on_one_torch_thread_beside_its_workers() -> None:
+    before = torch.get_num_threads()
+    seen: list[int] = []
+    torch.set_num_threads(3)
+    try:
+        build_simulation(small(), PLAN).run(lambda this, batch: seen.append(torch.get_num_threads()))
+        assert seen == [1] * 3 and torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

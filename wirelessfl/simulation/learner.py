@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -31,17 +30,6 @@ from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams
-
-
-@contextmanager
-def _one_torch_thread() -> Iterator[None]:
-    """Whoever takes blocks from the workers computes on one thread: a second would spin on a core that they need."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class Training(Protocol):
@@ -151,12 +139,11 @@ class Learner:
         lasting: tuple[str, ...],
     ) -> Iterator[CohortBlock]:
         """The blocks one by one; rows named ``lasting`` go back to the state."""
-        with _one_torch_thread():
-            for block in blocks:
-                self.pause()
-                for name in lasting:
-                    state.clipping[name][clients[block.positions]] = block.transform_state[name].cpu().numpy()
-                yield block
+        for block in blocks:
+            self.pause()
+            for name in lasting:
+                state.clipping[name][clients[block.positions]] = block.transform_state[name].cpu().numpy()
+            yield block
 
     def releases(
         self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None

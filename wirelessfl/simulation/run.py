@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import simpy
 
+from wirelessfl.learning.cohort import one_torch_thread
 from wirelessfl.privacy import Ledger
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.round import Round
@@ -81,4 +82,5 @@ class Simulation:
             return not self.state.ended
 
         server = ParameterServer(medium, self.deployment, self.ledger, self.state, announce)
-        env.run(until=env.process(server.run()))
+        with one_torch_thread():
+            env.run(until=env.process(server.run()))

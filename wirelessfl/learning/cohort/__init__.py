@@ -12,6 +12,7 @@ from wirelessfl.learning.cohort.transform import (
     StepContext,
     TransformState,
 )
+from wirelessfl.learning.cohort.workers import one_torch_thread
 
 __all__ = [
     "CohortBlock",
@@ -27,5 +28,6 @@ __all__ = [
     "cpu_chunks",
     "cuda_chunk",
     "fastest_chunk",
+    "one_torch_thread",
     "train_cohort",
 ]

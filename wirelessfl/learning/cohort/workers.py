@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from functools import cache
 from itertools import islice
 from typing import TypeVar, cast
@@ -16,6 +17,20 @@ from wirelessfl.learning.cohort.memory import keep_freed_memory
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Within the scope this thread computes alone, as befits whoever takes what workers made.
+
+    A second torch thread would go on to spin, after each array that is large enough for two, on a core that they need.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def map_in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Generator[Result, None, None]:
