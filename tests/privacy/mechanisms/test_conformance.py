@@ -12,11 +12,12 @@ from torch import Tensor
 from wirelessfl.errors import CheckFailed
 from wirelessfl.privacy.clipping import ClippingRule, Constant, Step
 from wirelessfl.privacy.mechanisms import (
-    Divisible,
     GaussianMechanism,
     LocalSteps,
     PerSampleGradients,
     check_noise_mechanism,
+    divisible,
+    is_divisible,
     standard_normals,
 )
 from wirelessfl.privacy.releases import Release
@@ -73,8 +74,10 @@ class Broken:
 
 
 @dataclass(frozen=True)
-class ClaimsDivision(Broken, Divisible):
+class ClaimsDivision(Broken):
     """The same, declared divisible."""
+
+    add = divisible(lambda self, total, sensitivity, step: Broken.add(self, total, sensitivity, step))
 
 
 @pytest.mark.parametrize(
@@ -111,3 +114,15 @@ def test_who_claims_to_be_divisible_is_held_to_it(how: str, message: str) -> Non
     check_noise_mechanism(Broken(how))
     with pytest.raises(CheckFailed, match=f"declared divisible.*{message}"):
         check_noise_mechanism(ClaimsDivision(how))
+
+
+def test_another_add_does_not_inherit_the_claim() -> None:
+    class Derived(GaussianMechanism):
+        def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
+            return super().add(total, sensitivity * step.divisor, step)
+
+    class Renamed(GaussianMechanism):
+        pass
+
+    assert is_divisible(GaussianMechanism(Constant(1.0))) and is_divisible(Renamed(Constant(1.0)))
+    assert not is_divisible(Derived(Constant(1.0)))

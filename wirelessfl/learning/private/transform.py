@@ -14,7 +14,7 @@ from wirelessfl.learning.cohort import PrivateStep, SampleGradients, StepContext
 from wirelessfl.learning.cohort.in_place import add_to
 from wirelessfl.privacy.clipping import Clipped, ClippingRule, Samples
 from wirelessfl.privacy.clipping.base import Memoryless
-from wirelessfl.privacy.mechanisms import Divisible, LocalSteps, NoiseMechanism
+from wirelessfl.privacy.mechanisms import LocalSteps, NoiseMechanism, is_divisible
 from wirelessfl.privacy.releases import Release
 
 
@@ -49,7 +49,7 @@ class PrivateGradients:
         """See ``GradientTransform.__call__``."""
         samples = Samples(self.noise.squared_norms(gradients), gradients.present, gradients.weighted_sum)
         clipped = self.clipping.clip(samples, state, context)
-        if isinstance(self.clipping, Memoryless) and isinstance(self.noise, Divisible):
+        if isinstance(self.clipping, Memoryless) and is_divisible(self.noise):
             multiplier, rows = self._add_mean(gradients, clipped, context, into, decay), clipped.state
         else:
             total = gradients.weighted_sum(clipped.weights)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from wirelessfl.privacy.mechanisms.base import (
-    Divisible,
     LocalSteps,
     NoiseMechanism,
     PerSampleGradients,
+    divisible,
+    is_divisible,
     standard_normals,
 )
 from wirelessfl.privacy.mechanisms.conformance import check_noise_mechanism
@@ -22,7 +23,6 @@ from wirelessfl.privacy.mechanisms.server import (
 )
 
 __all__ = [
-    "Divisible",
     "GaussianMechanism",
     "HaarMechanism",
     "LocalSteps",
@@ -32,8 +32,10 @@ __all__ = [
     "ServerNoise",
     "check_noise_mechanism",
     "clip_by_haar_norm",
+    "divisible",
     "haar_server_noise",
     "haar_squared_norms",
+    "is_divisible",
     "padded_length",
     "server_noise_std",
     "server_weights",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,13 +111,23 @@ class NoiseMechanism(Protocol):
         ...
 
 
-class Divisible:
-    """What mechanisms have in common whose noise on a sum, divided, is their noise on the mean.
+Add = TypeVar("Add", bound=Callable[..., Tensor])
 
-    For them ``add`` on a mean, with the sensitivity over the divisor and a divisor of 1, adds what it would have added
-    to the sum, divided, and gives the same multiplier; so the engine never needs to form the sum.
-    ``check_noise_mechanism`` tests it.
+
+def divisible(add: Add) -> Add:
+    """Marks an ``add`` whose noise on a sum, divided, is its noise on the mean.
+
+    On a mean, with the sensitivity over the divisor and a divisor of 1, it adds what it would have added to the sum,
+    divided, and gives the same multiplier; so the engine never needs to form the sum. ``check_noise_mechanism`` tests
+    it. The mark is on the method: another ``add`` in a derived class does not inherit it.
     """
+    vars(add)["divisible"] = True
+    return add
+
+
+def is_divisible(mechanism: NoiseMechanism) -> bool:
+    """Whether the mechanism's ``add`` is marked as ``divisible``."""
+    return getattr(type(mechanism).add, "divisible", False)
 
 
 def standard_normals(purpose: str, step: Step, out: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor
 from wirelessfl.errors import CheckFailed
 from wirelessfl.privacy.clipping import FlatClipping
 from wirelessfl.privacy.clipping.conformance import ExampleStep
-from wirelessfl.privacy.mechanisms.base import Divisible, LocalSteps, NoiseMechanism
+from wirelessfl.privacy.mechanisms.base import LocalSteps, NoiseMechanism, is_divisible
 from wirelessfl.streams import Streams
 
 ROUNDING = 1e-9
@@ -66,7 +66,7 @@ def check_noise_mechanism(
     The noise depends on seed, round, step and client alone: not on data, on the other clients, or on earlier calls. It
     differs between any two of them, has mean zero, and is proportional to multiplier times sensitivity. The norms by
     which gradients are clipped are norms, and do not depend on how samples are handed out. What is declared
-    ``Divisible`` is.
+    ``divisible`` is.
 
     Args:
         mechanism: The mechanism to check; it must add noise.
@@ -85,7 +85,7 @@ def check_noise_mechanism(
     _require(bool(noise.isfinite().all() and (noise != 0).any(1).all()), "some noise is zero or not finite")
     _check_streams(mechanism, noise, sensitivity, step)
     _check_scale(mechanism, noise, multiplier, sensitivity, step)
-    if isinstance(mechanism, Divisible):
+    if is_divisible(mechanism):
         _check_division(mechanism, noise, multiplier, sensitivity, step)
     _check_mean(mechanism, sensitivity, step, dimension, false_alarm)
     _check_norms(mechanism, seed)

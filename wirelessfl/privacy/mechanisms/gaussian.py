@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wirelessfl.privacy.clipping import ClippingRule, FlatClipping, Schedule, Step
-from wirelessfl.privacy.mechanisms.base import Divisible, LocalSteps, PerSampleGradients
+from wirelessfl.privacy.mechanisms.base import LocalSteps, PerSampleGradients, divisible
 from wirelessfl.privacy.mechanisms.normals import add_normal
 from wirelessfl.privacy.releases import DpSgdRelease, ZcdpRelease
 
@@ -23,7 +23,7 @@ def add_white_noise(total: Tensor, noise_std: Tensor, step: Step) -> None:
 
 
 @dataclass(frozen=True)
-class GaussianMechanism(Divisible):
+class GaussianMechanism:
     """N(0, (zC)² I) on the sum of gradients clipped to norm C (Abadi et al., CCS 2016).
 
     Attributes:
@@ -36,6 +36,7 @@ class GaussianMechanism(Divisible):
         """Of the gradients as they are."""
         return gradients.squared_norms()
 
+    @divisible
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         """See ``NoiseMechanism.add``."""
         multiplier = torch.full_like(sensitivity, self.noise_multiplier.at(step.round_index))
@@ -58,7 +59,7 @@ class GaussianMechanism(Divisible):
 
 
 @dataclass(frozen=True)
-class MeanGaussianMechanism(Divisible):
+class MeanGaussianMechanism:
     """N(0, σ² I) on the mean over a mini-batch, with σ in units of the gradient (the zCDP paper, Algorithm 1).
 
     On the sum over a batch with divisor γ it is N(0, (γσ)² I): with gradients clipped to G a step is
@@ -81,6 +82,7 @@ class MeanGaussianMechanism(Divisible):
         """Of the gradients as they are."""
         return gradients.squared_norms()
 
+    @divisible
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         """See ``NoiseMechanism.add``."""
         noise_std = self.noise_std * step.divisor

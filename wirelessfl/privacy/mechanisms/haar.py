@@ -11,7 +11,7 @@ from torch import Tensor
 
 from wirelessfl.privacy.clipping import ClippingRule, Schedule, Step
 from wirelessfl.privacy.clipping.base import shrink
-from wirelessfl.privacy.mechanisms.base import Divisible, LocalSteps, PerSampleGradients
+from wirelessfl.privacy.mechanisms.base import LocalSteps, PerSampleGradients, divisible
 from wirelessfl.privacy.mechanisms.gaussian import PURPOSE
 from wirelessfl.privacy.mechanisms.haar_norms import haar_squared_norms, haar_squared_norms_of_products
 from wirelessfl.privacy.mechanisms.normals import add_normal
@@ -65,7 +65,7 @@ def _inverse_weights(length: int, dtype: torch.dtype, device: torch.device) -> T
 
 
 @dataclass(frozen=True)
-class HaarMechanism(Divisible):
+class HaarMechanism:
     """N(0, (σC/W)²) on the Haar coefficients of the sum (wavelet-dp-fl, Algorithm 1).
 
     The flat gradient is padded with zeros to m = 2^k elements and the noised one cut back. As the transform is linear,
@@ -104,6 +104,7 @@ class HaarMechanism(Divisible):
         norms = [haar_squared_norms(part, self.clip_domain) for _, part in gradients.formed()]
         return torch.cat(norms, dim=1)[..., None]
 
+    @divisible
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         """See ``NoiseMechanism.add``; the sensitivity is that of the clip domain, C."""
         multiplier = torch.full_like(sensitivity, self.noise_multiplier.at(step.round_index))
