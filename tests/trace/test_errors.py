@@ -153,7 +153,7 @@ def test_read_only_folder(tmp_path: Path) -> None:
 
 HOLDER = """
 import sys
-from tests.trace.traces import header, per_round, record
+from tests.trace.traces import header, record
 from wirelessfl.trace import TraceWriter
 writer = TraceWriter.create(sys.argv[1], header(), 2)
 writer.append(record(0, range(2)))
@@ -214,7 +214,9 @@ def test_full_disk_leaves_the_rounds_before_it(path: Path, monkeypatch: pytest.M
         dataset.load()
 
 
-def test_a_round_can_be_repeated_once_there_is_room(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def refused_a_round(path: Path, monkeypatch: pytest.MonkeyPatch) -> TraceWriter:
+    """A writer whose fourth round a full disk did not take, and that has room again."""
+
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -223,6 +225,11 @@ def test_a_round_can_be_repeated_once_there_is_room(path: Path, monkeypatch: pyt
         patch.setattr(os, "posix_fallocate", full)
         with pytest.raises(OutputError):
             writer.append(record(3, range(500)))
+    return writer
+
+
+def test_a_round_can_be_repeated_once_there_is_room(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = refused_a_round(path, monkeypatch)
     writer.append(record(3, range(500)))
     writer.finish("complete")
     with open_trace(path) as dataset:
@@ -230,14 +237,7 @@ def test_a_round_can_be_repeated_once_there_is_room(path: Path, monkeypatch: pyt
 
 
 def test_closing_does_not_commit_a_round_that_failed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    writer = TraceWriter.resume(path, 3)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "posix_fallocate", full)
-        with pytest.raises(OutputError):
-            writer.append(record(3, range(500)))
+    writer = refused_a_round(path, monkeypatch)
     writer.close()
     with open_trace(path) as dataset:
         assert dataset.sizes["round"] == 3
@@ -256,7 +256,7 @@ def test_full_disk_before_the_header(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 LIMITED = """
 import resource, sys
-from tests.trace.traces import header, per_round, record
+from tests.trace.traces import header, record
 from wirelessfl.errors import OutputError
 from wirelessfl.trace import TraceWriter
 resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, resource.RLIM_INFINITY))

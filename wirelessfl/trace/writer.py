@@ -318,7 +318,7 @@ class TraceWriter:
 
     def _rewind(self, rounds: int) -> None:
         """Drop everything after the first ``rounds`` rounds, the commit mark first."""
-        self._write([_Block("/round", (rounds,), (0,), None)])
+        self._resize("/round", (rounds,))
         self._commit()
         labels = self._datasets["/round"][()]
         self._rounds, self._last = rounds, int(labels[-1]) if rounds else None
