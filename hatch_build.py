@@ -37,6 +37,11 @@ class KernelBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         build_data["artifacts"].append(f"/{SOURCE.with_suffix('.bin').as_posix()}")
 
 
+def compiler() -> list[str]:
+    """The command of the C compiler: that of the environment, else the one that Python was built with."""
+    return shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+
+
 def compile_kernel(source: Path, library: Path) -> None:
     """Compile, and put the library in its place at once: a running program keeps the one that it has loaded.
 
@@ -44,9 +49,8 @@ def compile_kernel(source: Path, library: Path) -> None:
         OSError: there is no compiler.
         subprocess.CalledProcessError: it does not take the source.
     """
-    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
     wide = [WIDE] if sysconfig.get_platform().endswith("x86_64") else []
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         made = Path(folder) / library.name
-        subprocess.run([*compiler, *FLAGS, *wide, str(source), "-o", str(made), "-lm"], check=True)
+        subprocess.run([*compiler(), *FLAGS, *wide, str(source), "-o", str(made), "-lm"], check=True)
         made.replace(library)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -10,18 +11,28 @@ from pathlib import Path
 
 import pytest
 
+from hatch_build import compiler
+
 ROOT = Path(__file__).resolve().parents[1]
+
+
+KERNEL = "wirelessfl/privacy/mechanisms/normals/kernel.bin"
+
+
+def build(folder: Path, **environment: str) -> Path:
+    """The wheel."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=os.environ | environment)
+    (wheel,) = folder.glob("wirelessfl-*.whl")
+    return wheel
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built and unpacked as an installation would."""
     folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = folder.glob("wirelessfl-*.whl")
     target = folder / "site-packages"
-    with zipfile.ZipFile(wheel) as archive:
+    with zipfile.ZipFile(build(folder)) as archive:
         archive.extractall(target)
     return target
 
@@ -35,11 +46,17 @@ def test_everything_shipped_is_inside(installed: Path) -> None:
 
 
 def test_the_kernel_of_the_noise_is_inside_where_there_is_a_compiler(installed: Path) -> None:
-    kernel = "wirelessfl/privacy/mechanisms/normals/kernel.bin"
-    assert (installed / kernel).exists() == (shutil.which("cc") is not None)
-    if (installed / kernel).exists():
+    assert (installed / KERNEL).exists() == (shutil.which(compiler()[0]) is not None)
+    if (installed / KERNEL).exists():
         (record,) = installed.glob("wirelessfl-*.dist-info/WHEEL")
         assert "Root-Is-Purelib: false" in record.read_text(encoding="utf-8")
+
+
+def test_without_a_compiler_the_wheel_is_for_every_machine(tmp_path: Path) -> None:
+    wheel = build(tmp_path, CC="/nowhere/cc")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert KERNEL not in archive.namelist()
 
 
 def test_a_scenario_is_found_by_name_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
