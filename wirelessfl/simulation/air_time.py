@@ -23,16 +23,27 @@ class AirTime:
     def send(
         self, medium: Medium, position: int, duration_ticks: int, label: int = 0
     ) -> Generator[simpy.Event, Any, None]:
-        """Send for a while; a client that is interrupted was on the air until then."""
+        """Send for a while; a client that is interrupted was on the air until then.
+
+        A message that takes less than a tick is sent in no time, and is sent all the same. Nothing is sent by a client
+        that is interrupted at the instant at which it begins.
+        """
         begin = medium.now
         try:
             yield medium.env.timeout(duration_ticks)
-        finally:
-            self.note(position, begin, medium.now, label)
+        except simpy.Interrupt:
+            if medium.now > begin:
+                self.note(position, begin, medium.now, label)
+            raise
+        self.note(position, begin, medium.now, label)
 
     def note(self, position: int, begin: int, end: int, label: int = 0) -> None:
-        """A client was on the air from ``begin`` to ``end``, in ticks."""
+        """A client was on the air from ``begin`` to ``end``, in ticks; the two may be equal."""
         self._rows.append((label, position, begin, end))
+
+    def senders(self, label: int | None = None) -> NDArray[np.int64]:
+        """Positions of the clients that have sent anything, ascending, under one label or under all."""
+        return np.array(sorted({row[1] for row in self._rows if label in (None, row[0])}), dtype=np.int64)
 
     def by_client(self, count: int, label: int | None = None) -> NDArray[np.float64]:
         """(count,) seconds on the air of each client, under one label or under all."""

@@ -62,6 +62,30 @@ def test_a_late_upload_counts_as_transmitted_and_one_that_never_began_does_not()
     assert np.isnan(first.rounds[0].slots["tx_time"][3])
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"uplink__access": "tdma"},
+        {"aggregation": {"mode": "asynchronous", "buffer": 6}},
+        {"uplink__kind": "secure_aggregation"},
+        {"uplink__kind": "secure_aggregation", "uplink__protocol": "secagg"},
+    ],
+    ids=["ofdma", "tdma", "asynchronous", "pairwise_prf", "secagg"],
+)
+def test_an_upload_of_less_than_a_tick_is_charged(keys: dict[str, Any]) -> None:
+    """20,000 bits at 1e17 bit/s take 0.2 ps, on a clock of picoseconds: who sent is charged, not who took time."""
+    rate = {"model": "fixed", "rate_bps": 1e17}
+    scenario = small(uplink={"kind": "digital", "rate": rate}, rounds=1, timing__bandwidth_hz=1e20, **keys)
+    simulation, rounds, _ = run(scenario)
+    this = rounds[0]
+    heard = this.clients[this.with_status(Status.PARTICIPATED)]
+    assert len(heard) == 6
+    assert [release.clients.tolist() for release in this.releases] == [heard.tolist()]
+    assert simulation.ledger.epsilon_accounted() == math.inf
+    np.testing.assert_array_equal(this.slots["tx_time"], 0.0)
+
+
 def test_energy_is_power_times_time_on_the_air() -> None:
     played = play(
         digital(clients__count=4, tx_power_dbm=20.0, timing__deadline_s=7.0), TIMING_COMPUTE, TIMING_LINKS, 250_000

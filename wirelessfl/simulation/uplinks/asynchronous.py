@@ -50,8 +50,8 @@ class SeparateUploads(Protocol):
         """(k, d) the updates of a block of clients as they come out of the links."""
         ...
 
-    def note_energy(self, this: Round, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Write what (n,) seconds on the air cost the clients of a round; returns (n,) joules."""
+    def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
+        """Write how long the clients of a round were on the air, and what that cost; returns (n,) joules."""
         ...
 
 
@@ -144,12 +144,13 @@ class Asynchronous:
         for position, errand in zip(positions.tolist(), errands, strict=True):
             this.status[position] = errand.outcome if errand.ends <= now else Status.UNDERWAY
             this.worked[position] = _overlap(errand.model_arrives, errand.training_ends, begin, now)
-            if errand.sends:
-                air_time.note(position, *_part(errand.training_ends, errand.ends, begin, now))
             fresh = errand.round_index == this.index or errand.training_ends > begin
             began_to_send.append(errand.sends and fresh and errand.training_ends <= now)
+            first, last = _part(errand.training_ends, errand.ends, begin, now)
+            if errand.sends and (last > first or (began_to_send[-1] and errand.ends <= now)):
+                air_time.note(position, first, last)
         this.put("compute_time", positions, np.array([errand.compute_s for errand in errands]))
-        cell.drain(this.clients, self.uploads.note_energy(this, air_time.by_client(len(this.clients))))
+        cell.drain(this.clients, self.uploads.note_energy(this, air_time))
         transmitted = positions[np.array(began_to_send, dtype=np.bool_)]
         back = np.array([errand.ends <= now for errand in errands], dtype=np.bool_)
         heard = this.with_status(Status.PARTICIPATED)

@@ -76,9 +76,8 @@ class DigitalUplink:
         this.status[sorted(window.faded)] = Status.DEEP_FADE
 
     def _received(self, cell: Cell, this: Round, heard: NDArray[np.int64], air_time: AirTime) -> Collected:
-        airtime = air_time.by_client(len(this.clients))
-        cell.drain(this.clients, self.links.note_energy(this, airtime))
-        transmitted = np.flatnonzero(airtime > 0)
+        cell.drain(this.clients, self.links.note_energy(this, air_time))
+        transmitted = air_time.senders()
         return Collected(
             heard=heard,
             transmitted=transmitted,
@@ -102,9 +101,9 @@ class DigitalUplink:
         """The links of clients that set out now, each with a share of the band; written to the round."""
         return self.links.draw(this, positions, share)
 
-    def note_energy(self, this: Round, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Write what (n,) seconds on the air cost the clients of a round; returns (n,) joules."""
-        return self.links.note_energy(this, airtime)
+    def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
+        """Write how long the clients of a round were on the air, and what that cost; returns (n,) joules."""
+        return self.links.note_energy(this, air_time)
 
     def decoded(self, cell: Cell, this: Round, positions: NDArray[np.int64], block: CohortBlock) -> Any:
         """(k, d) the updates of a block of clients as they come out of the links."""

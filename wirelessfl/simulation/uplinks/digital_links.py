@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.radio import AdaptiveRate, FixedRate, Links, ShortPackets, Upload, link_snr, shannon_rate
+from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.clock import ticks
 from wirelessfl.simulation.network import Network
 from wirelessfl.simulation.round import Round
@@ -99,13 +100,15 @@ class DigitalLinks:
         """What (n,) seconds on the air cost; NaN where watts are unknown."""
         return self.transmit_watts * airtime
 
-    def note_energy(self, this: Round, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Write what (n,) seconds on the air cost the clients of a round; returns (n,) joules."""
-        on_air = np.flatnonzero(airtime > 0)
-        joules = np.where(airtime > 0, self.joules(airtime), 0.0)
-        this.put("tx_time", on_air, airtime[on_air])
+    def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
+        """Write how long the clients of a round were on the air, and what that cost; returns (n,) joules."""
+        senders = air_time.senders()
+        airtime = air_time.by_client(len(this.clients))[senders]
+        joules = np.zeros(len(this.clients))
+        joules[senders] = self.joules(airtime)
+        this.put("tx_time", senders, airtime)
         # ‖x‖² in units of N0/2, as over the air: 2 p T/N0.
-        this.put("tx_energy", on_air, self.snr * self.bandwidth_hz * airtime[on_air])
-        this.put("tx_energy_j", on_air, joules[on_air])
+        this.put("tx_energy", senders, self.snr * self.bandwidth_hz * airtime)
+        this.put("tx_energy_j", senders, joules[senders])
         this.values["energy"] = float(joules.sum())
         return joules

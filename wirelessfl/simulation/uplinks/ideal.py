@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import Superposition
+from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.network import Registry
 from wirelessfl.simulation.round import Round
@@ -66,7 +67,7 @@ class IdealUplink(SlotUplink):
         """(k, d) the updates of a block of clients, as they are."""
         return block.updates
 
-    def note_energy(self, this: Round, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
+    def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
         """(n,) joules of the clients of a round: nothing, as far as anybody knows."""
         this.values["energy"] = math.nan
-        return np.zeros(len(airtime))
+        return np.zeros(len(this.clients))

@@ -76,7 +76,7 @@ class SecureUplink(ABC):
         self._account(cell, this, run.post)
         _note_statuses(this, run, outcome)
         airtime += run.post.air_time.occupied()
-        transmitted = np.flatnonzero(run.post.air_time.by_client(len(this.clients), SecAggStage.MASKED_INPUT) > 0)
+        transmitted = run.post.air_time.senders(SecAggStage.MASKED_INPUT)
         if isinstance(outcome, RoundAborted):
             cell.medium.note(EventKind.ABORT, SERVER_NODE)
             record.abort_reason = outcome.reason
@@ -103,7 +103,7 @@ class SecureUplink(ABC):
     def _account(self, cell: Cell, this: Round, post: Post) -> None:
         """Energy, by client and by stage."""
         count = len(this.clients)
-        cell.drain(this.clients, self.links.note_energy(this, post.air_time.by_client(count)))
+        cell.drain(this.clients, self.links.note_energy(this, post.air_time))
         for stage in SecAggStage:
             joules = self.links.joules(post.air_time.by_client(count, stage))
             post.costs.add(stage, energy=float(joules.sum()))
