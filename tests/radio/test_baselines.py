@@ -1,4 +1,4 @@
-"""Full power, truncated inversion, COTAF and minimum MSE against their definitions and brute force."""
+"""Full power, truncated and weakest inversion, and minimum MSE against their definitions and brute force."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tests.radio.strategies import CLIP, example_links, rounds
 from tests.statistics import assert_probability, shifted
 from wirelessfl.radio import (
     AirInterface,
-    Cotaf,
     FullPower,
     Links,
     MinimumMse,
     PowerControl,
     Rayleigh,
     TruncatedInversion,
+    WeakestInversion,
     received_bound,
 )
 from wirelessfl.radio.minimum_mse import optimal_server_gain
 from wirelessfl.streams import Streams
 
 AIR = AirInterface(clip=CLIP, channel_noise_std=0.8, dimension=30)
-POLICIES: list[PowerControl] = [FullPower(), TruncatedInversion(0.2), Cotaf(), MinimumMse()]
+POLICIES: list[PowerControl] = [FullPower(), TruncatedInversion(0.2), WeakestInversion(), MinimumMse()]
 
 
 def received_weights(policy: PowerControl, links: Links) -> np.ndarray:
@@ -91,9 +91,9 @@ def test_the_scale_of_truncated_inversion_does_not_follow_the_fading() -> None:
 
 
 @given(links=rounds())
-def test_cotaf_is_exact_and_its_weakest_client_at_full_power(links: Links) -> None:
+def test_weakest_inversion_is_exact_and_its_weakest_client_at_full_power(links: Links) -> None:
     links = replace(links, estimate=links.channel)
-    policy = Cotaf()
+    policy = WeakestInversion()
     plan = policy.plan(links, 0, AIR)
     np.testing.assert_allclose(received_weights(policy, links), links.weight)
     energy = (np.abs(policy.transmit(plan, links).tx_gain) * CLIP) ** 2
@@ -102,11 +102,11 @@ def test_cotaf_is_exact_and_its_weakest_client_at_full_power(links: Links) -> No
     assert (plan.server_gain / CLIP) ** 2 == pytest.approx(precoder)
 
 
-def test_cotaf_ignores_who_is_below_the_threshold() -> None:
+def test_weakest_inversion_ignores_who_is_below_the_threshold() -> None:
     links = replace(example_links(4), estimate=np.array([1.0, 1e-6, 0.5j, -2.0]))
-    plan = Cotaf(0.01).plan(links, 0, AIR)
+    plan = WeakestInversion(0.01).plan(links, 0, AIR)
     assert plan.silent.tolist() == [False, True, False, False]
-    assert plan.server_gain == Cotaf().plan(links.take(~plan.silent), 0, AIR).server_gain
+    assert plan.server_gain == WeakestInversion().plan(links.take(~plan.silent), 0, AIR).server_gain
 
 
 def mean_squared_error(scale: float, amplitude: np.ndarray, weight: np.ndarray, noise_energy: float) -> float:
@@ -135,11 +135,11 @@ def test_minimum_mse_plans_with_the_noise_of_all_coordinates() -> None:
     assert MinimumMse().plan(links, 0, AIR).server_gain == expected
 
 
-def test_minimum_mse_without_noise_is_cotaf() -> None:
+def test_minimum_mse_without_noise_is_weakest_inversion() -> None:
     links = example_links(7)
     quiet = AirInterface(CLIP, 0.0, 30)
     noiseless = MinimumMse().plan(links, 0, quiet).server_gain
-    assert noiseless == pytest.approx(Cotaf().plan(links, 0, quiet).server_gain)
+    assert noiseless == pytest.approx(WeakestInversion().plan(links, 0, quiet).server_gain)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -170,4 +170,4 @@ def test_bad_thresholds_are_refused(threshold: float) -> None:
         TruncatedInversion(threshold)
     if threshold != 0:
         with pytest.raises(ValueError, match="fade_threshold"):
-            Cotaf(threshold)
+            WeakestInversion(threshold)

@@ -11,7 +11,6 @@ import pytest
 from wirelessfl.errors import CheckFailed
 from wirelessfl.radio import (
     AirInterface,
-    Cotaf,
     CrossLayer,
     FadingModel,
     FullPower,
@@ -28,6 +27,7 @@ from wirelessfl.radio import (
     Transmission,
     TransmitPlan,
     TruncatedInversion,
+    WeakestInversion,
 )
 from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.streams import NodeStream
@@ -39,8 +39,8 @@ POLICIES: list[PowerControl] = [
     CrossLayer(1e5, rescale="none"),
     FullPower(),
     TruncatedInversion(0.1),
-    Cotaf(),
-    Cotaf(0.3),
+    WeakestInversion(),
+    WeakestInversion(0.3),
     MinimumMse(),
     StaticPrivacyForFree(BUDGET),
     PrivacyForFree(BUDGET, contraction=0.95),

@@ -95,7 +95,7 @@ def test_a_single_cell_is_the_same_with_and_without_the_word(overrides: dict[str
         assert second.values["interference_std"] == 0.0
 
 
-@pytest.mark.parametrize("policy", ["cross_layer", "full_power", "mmse", "cotaf"])
+@pytest.mark.parametrize("policy", ["cross_layer", "full_power", "mmse", "weakest_inversion"])
 def test_what_is_received_is_the_formula(policy: str) -> None:
     """y_c = Re Σ_i h_ic α_i Δ_i + z_c over all clients at every base station that serves somebody."""
     control = {"policy": policy, **({"server_gain": 60.0} if policy == "cross_layer" else {})}

@@ -20,7 +20,7 @@ from wirelessfl.trace import Status
 
 POLICIES = [variant().policy for variant in variants(config.PowerControl)]
 INVERTING = [policy for policy in POLICIES if policy != "full_power"]
-WITHOUT_THEOREM = ["full_power", "truncated_inversion", "cotaf", "mmse"]
+WITHOUT_THEOREM = ["full_power", "truncated_inversion", "weakest_inversion", "mmse"]
 # float32 parameters, three rounds of six updates: rounding stays well below this.
 ROUNDING = 2e-6
 

@@ -7,7 +7,6 @@ from wirelessfl.radio.access import MultipleAccess, Ofdma, Tdma
 from wirelessfl.radio.agreement import Calibration, ExactCalibration, ExactStepCalibration, Jamming, TheoremCalibration
 from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.radio.correlation import clarke_fading, clarke_gains, gauss_markov, jakes_correlation
-from wirelessfl.radio.cotaf import Cotaf
 from wirelessfl.radio.cross_layer import CrossLayer
 from wirelessfl.radio.csi import estimate_channel, mean_estimate_power
 from wirelessfl.radio.fading import FadingModel, Nakagami, Rayleigh, Recorded, Rician, Static
@@ -67,13 +66,13 @@ from wirelessfl.radio.superposition import Superposition, superpose
 from wirelessfl.radio.tr38901 import tr38901_breakpoint, tr38901_in_range, tr38901_los_probability, tr38901_path_loss_db
 from wirelessfl.radio.truncated_inversion import TruncatedInversion
 from wirelessfl.radio.upload import AdaptiveRate, FixedRate, Upload
+from wirelessfl.radio.weakest_inversion import WeakestInversion
 
 __all__ = [
     "AdaptivePowerControl",
     "AdaptiveRate",
     "AirInterface",
     "Calibration",
-    "Cotaf",
     "CrossLayer",
     "ExactCalibration",
     "ExactStepCalibration",
@@ -114,6 +113,7 @@ __all__ = [
     "UniformDisc",
     "UniformHexagons",
     "Upload",
+    "WeakestInversion",
     "accounted_noise_std",
     "check_fading_model",
     "check_power_control",

@@ -95,7 +95,6 @@ from wirelessfl.scenario.model import (
     TemperedSigmoid,
 )
 from wirelessfl.scenario.power_control import (
-    Cotaf,
     CrossLayer,
     ExternalPowerControl,
     FullPower,
@@ -104,6 +103,7 @@ from wirelessfl.scenario.power_control import (
     PowerControl,
     PrivacyForFree,
     TruncatedInversion,
+    WeakestInversion,
 )
 from wirelessfl.scenario.statement import PrivacyStatement
 from wirelessfl.scenario.timing import Ofdm, Quorum, Timing
@@ -156,7 +156,6 @@ __all__ = [
     "Compute",
     "ConstantStaleness",
     "Correlation",
-    "Cotaf",
     "CrossLayer",
     "Csi",
     "Data",
@@ -257,5 +256,6 @@ __all__ = [
     "Upcycled",
     "Uplink",
     "WaveletNoise",
+    "WeakestInversion",
     "Zcdp",
 ]

@@ -81,13 +81,13 @@ class TruncatedInversion(Section):
     )
 
 
-class Cotaf(Section):
-    """After Sery and Cohen, TSP 2020, with the bound τ in place of expected norms."""
+class WeakestInversion(Section):
+    """The scale of the weakest sender."""
 
     theorem: ClassVar[Theorem] = "none"
 
-    policy: Literal["cotaf"] = key(
-        "cotaf", "The loudest common scale that the weakest client above faults.fade_threshold can follow."
+    policy: Literal["weakest_inversion"] = key(
+        "weakest_inversion", "The loudest common scale that the weakest client above faults.fade_threshold can follow."
     )
 
 
@@ -114,7 +114,7 @@ PowerControl = Annotated[
     | PrivacyForFree
     | FullPower
     | TruncatedInversion
-    | Cotaf
+    | WeakestInversion
     | MinimumMse
     | ExternalPowerControl,
     Family("policy", default="cross_layer"),

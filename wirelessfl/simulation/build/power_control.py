@@ -8,7 +8,6 @@ from typing import Literal, assert_never
 from wirelessfl.privacy import Statement, gaussian_mu, noise_std_theorem, tail_bound_cost
 from wirelessfl.radio import (
     Calibration,
-    Cotaf,
     CrossLayer,
     ExactCalibration,
     ExactStepCalibration,
@@ -21,6 +20,7 @@ from wirelessfl.radio import (
     StaticPrivacyForFree,
     TheoremCalibration,
     TruncatedInversion,
+    WeakestInversion,
     server_gain_for_noise,
 )
 from wirelessfl.scenario import Scenario, config
@@ -52,8 +52,8 @@ def build_power_control(
             return FullPower()
         case config.TruncatedInversion():
             return TruncatedInversion(threshold)
-        case config.Cotaf():
-            return Cotaf(threshold)
+        case config.WeakestInversion():
+            return WeakestInversion(threshold)
         case config.MinimumMse():
             return MinimumMse()
         case config.ExternalPowerControl():
@@ -67,7 +67,7 @@ def build_power_control(
 
 def own_threshold(control: config.PowerControl, threshold: float) -> float:
     """The deep-fade threshold that is left to the uplink: 0 where the policy itself says who is silent."""
-    return 0.0 if isinstance(control, config.TruncatedInversion | config.Cotaf) else threshold
+    return 0.0 if isinstance(control, config.TruncatedInversion | config.WeakestInversion) else threshold
 
 
 def _server_gain(scenario: Scenario, control: config.CrossLayer, registry: Registry) -> float:

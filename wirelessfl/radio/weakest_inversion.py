@@ -1,4 +1,4 @@
-"""Time-varying precoding in the manner of COTAF (Sery, Cohen: "On Analog Gradient Descent Learning", IEEE TSP 2020)."""
+"""Channel inversion towards the loudest scale that the weakest sender of a round can follow."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from wirelessfl.radio.power_control import (
 
 
 @dataclass(frozen=True)
-class Cotaf:
+class WeakestInversion:
     """The loudest common scale of the round: p_t = min_i P_i |ĥ_i|²/(p_i² τ²) over those who send.
 
-    The bound τ stands where the original uses the expected norm of the updates, so that the scale is public. The
-    weakest client sends at full power, nobody backs off, and the weights arrive exact.
+    The scale follows from the bound τ, and so it is public. The weakest client sends at full power, nobody backs off,
+    and the weights arrive exact.
 
     Attributes:
         fade_threshold: g >= 0 on |ĥ|²/E|ĥ|²; who is below stays silent and does not hold the others back.
