@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from tests.statistics import assert_follows, assert_mean, assert_probability, assert_uncorrelated, shifted
-from wirelessfl.radio import Links, Rayleigh, estimate_channel, mean_estimate_power
+from wirelessfl.radio import Links, Rayleigh, Rician, Static, estimate_channel, mean_estimate_power
 from wirelessfl.radio.csi import Estimator
 from wirelessfl.streams import Streams
 
@@ -78,6 +78,58 @@ def test_deep_fade_has_the_same_probability_at_any_path_gain(estimator: Estimato
     ones = np.ones(COUNT)
     silent = Links(channel, estimate, ones, ones, PATH_GAIN, power).in_deep_fade(threshold)
     assert_probability(int(silent.sum()), COUNT, -np.expm1(-threshold))
+
+
+def rician_and_estimate(estimator: Estimator, known: bool) -> tuple[np.ndarray, np.ndarray]:
+    """K = 8 and an error of 0.3, the case of RADIO's closed form."""
+    streams, law = Streams(shifted(23)), Rician(8.0)
+    draws = streams.nodes("fading", 0, NODES)
+    channel = 2.0 * law.draw(draws)
+    specular = law.specular(draws) if known else 0j
+    return channel, estimate_channel(channel, PATH_GAIN, 0.3, estimator, streams.nodes("csi", 0, NODES), specular)
+
+
+def test_mmse_about_the_line_of_sight_inverts_a_rician_channel_without_bias() -> None:
+    """E[h/ĥ | ĥ] = 1 at every ĥ, and so over all above half the mean amplitude, where the ratio has a variance."""
+    channel, estimate = rician_and_estimate("mmse", known=True)
+    ratio = (channel / estimate)[np.abs(estimate) > 1.0]
+    assert_mean(ratio.real, 1.0, std=float(ratio.real.std()))
+    assert_mean(ratio.imag, 0.0, std=float(ratio.imag.std()))
+    residual, least = np.mean(np.abs(channel - estimate) ** 2), 4.0 * 0.09 / (1 + 9 * 0.09)
+    assert residual == pytest.approx(least, rel=0.02)
+    power = mean_estimate_power(PATH_GAIN, 0.3, "mmse", specular_power=8 / 9)[0]
+    assert_mean(np.abs(estimate) ** 2, power, std=float((np.abs(estimate) ** 2).std()))
+
+
+def test_mmse_about_zero_over_inverts_a_rician_channel_by_the_closed_form() -> None:
+    """(1 + σ²)[a + (1 − a)(1 − e^{−K/(1 + (K+1)σ²)})] with a = 1/(1 + (K+1)σ²): 1.084 at K = 8, σ = 0.3."""
+    share = 1 / (1 + 9 * 0.09)
+    bias = 1.09 * (share + (1 - share) * -np.expm1(-8 * share))
+    assert bias == pytest.approx(1.084, abs=5e-4)
+    channel, estimate = rician_and_estimate("mmse", known=False)
+    ratio = (channel / estimate).real
+    assert ratio.mean() == pytest.approx(bias, abs=0.01)
+
+
+def test_what_does_not_fade_is_known_and_mmse_says_so() -> None:
+    streams, law = Streams(1), Static()
+    draws = streams.nodes("fading", 0, np.arange(3))
+    channel = law.draw(draws)
+    estimate = estimate_channel(
+        channel, np.ones(3), 0.5, "mmse", streams.nodes("csi", 0, np.arange(3)), law.specular(draws)
+    )
+    np.testing.assert_array_equal(estimate, channel)
+
+
+def test_every_client_may_have_an_error_of_its_own() -> None:
+    channel, path_gain, error_std = np.ones(3, dtype=complex), np.array([1.0, 4.0, 1.0]), np.array([0.0, 0.2, 0.4])
+    stream = Streams(1).nodes("csi", 0, np.arange(3))
+    together = estimate_channel(channel, path_gain, error_std, "mmse", stream)
+    for i, std in enumerate(error_std):
+        alone = Streams(1).nodes("csi", 0, np.array([i]))
+        assert together[i] == estimate_channel(channel[[i]], path_gain[[i]], float(std), "mmse", alone)[0]
+        power = mean_estimate_power(path_gain, error_std, "mmse")[i]
+        assert power == mean_estimate_power(path_gain[[i]], float(std), "mmse")[0]
 
 
 @pytest.mark.parametrize("error_std", [-0.1, np.nan, np.inf])

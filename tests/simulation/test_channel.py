@@ -9,6 +9,7 @@ import pytest
 
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_build import variants
+from tests.statistics import assert_mean
 from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.radio import Rayleigh, Rician, free_space_path_loss_db, jakes_correlation
 from wirelessfl.scenario import config
@@ -168,3 +169,24 @@ def test_late_arrivals_smear_the_sum_and_nothing_else() -> None:
 def test_channels_that_do_not_go_together(overrides: dict[str, Any], message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
         small(**overrides)
+
+
+@pytest.mark.parametrize("correlation", ["independent", "gauss_markov", "clarke"])
+def test_mmse_knows_the_line_of_sight_of_every_fading_in_time(correlation: str) -> None:
+    """K = 9 dB in sight and Rayleigh elsewhere: E[h/ĥ | ĥ] = 1 on both, and E|ĥ|² as the links say."""
+    found = network(
+        channel__pathloss={"model": "tr38901"},
+        channel__correlation={"model": correlation},
+        channel__csi={"error_std": 0.3, "estimator": "mmse"},
+    )
+    channels = found.clients.channels(np.arange(40_000), START)
+    seen = found.clients.large_scale.gains(np.arange(40_000), START).line_of_sight
+    for sight in (True, False):
+        h, known, power = (
+            values[seen == sight] for values in (channels.channel, channels.estimate, channels.mean_estimate_power)
+        )
+        strong = np.abs(known) ** 2 > 0.25 * power
+        ratio = (h / known).real[strong]
+        assert_mean(ratio, 1.0, std=float(ratio.std()))
+        relative = np.abs(known) ** 2 / power
+        assert_mean(relative, 1.0, std=float(relative.std()))

@@ -107,6 +107,9 @@ class RecordedSource(ChannelSource):
             channel=np.where(known, columns["channel_re"] + 1j * columns["channel_im"], drawn.channel),
             estimate=np.where(known, columns["csi_re"] + 1j * columns["csi_im"], drawn.estimate),
             path_gain=np.where(known, columns["path_gain"], drawn.path_gain),
+            mean_estimate_power=np.where(
+                known, drawn.mean_estimate_power * columns["path_gain"] / drawn.path_gain, drawn.mean_estimate_power
+            ),
         )
 
 

@@ -9,7 +9,7 @@ from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.radio.correlation import clarke_fading, clarke_gains, gauss_markov, jakes_correlation
 from wirelessfl.radio.cross_layer import CrossLayer
 from wirelessfl.radio.csi import estimate_channel, mean_estimate_power
-from wirelessfl.radio.fading import FadingModel, Nakagami, Rayleigh, Recorded, Rician, Static
+from wirelessfl.radio.fading import FadingModel, Nakagami, Rayleigh, Recorded, Rician, SpecularFading, Static
 from wirelessfl.radio.full_power import FullPower
 from wirelessfl.radio.geometry import hexagonal_sites, nearest_site, site_distances, uniform_disc, uniform_hexagon
 from wirelessfl.radio.impairments import phase_errors, timing_offsets
@@ -100,6 +100,7 @@ __all__ = [
     "Recorded",
     "Rician",
     "ShortPackets",
+    "SpecularFading",
     "Static",
     "StaticPrivacyForFree",
     "StochasticQuantiser",

@@ -15,21 +15,25 @@ Estimator = Literal["ls", "mmse"]
 def estimate_channel(
     channel: NDArray[np.complex128],
     path_gain: NDArray[np.float64],
-    error_std: float,
+    error_std: NDArray[np.float64] | float,
     estimator: Estimator,
     stream: NodeStream,
+    specular: NDArray[np.complex128] | complex = 0j,
 ) -> NDArray[np.complex128]:
-    """The estimate ĥ = h + e of each channel, e ~ CN(0, error_std² β).
+    """The estimate ĥ of each channel from an observation h + e, e ~ CN(0, error_std² β).
 
-    ``ls`` is ĥ as it stands. ``mmse`` scales it by 1/(1 + error_std²); for Rayleigh fading it is then the conditional
-    mean of h, so that E[h/ĥ | ĥ] = 1, where least squares is biased low by that factor.
+    ``ls`` (least squares) is the observation as it stands. ``mmse`` is the linear estimate of least mean-squared error
+    about the known mean √β μ of h, √β μ + a (h + e − √β μ) with a = s/(s + error_std²) and s = 1 − |μ|² the scattered
+    power (Kay, "Estimation Theory", 1993, chapter 12). Where the scattered part is Gaussian, as with Rayleigh and
+    Rician fading, it is the conditional mean, so that E[h/ĥ | ĥ] = 1; least squares is biased low.
 
     Args:
         channel: h (n,), path gain included.
         path_gain: β (n,), E|h|².
-        error_std: standard deviation of the error relative to sqrt(β), per complex dimension; 0 gives h exactly.
+        error_std: standard deviation of the error relative to sqrt(β), (n,) or one number; 0 gives h exactly.
         estimator: "ls" or "mmse".
         stream: the draws of these n nodes.
+        specular: μ (n,), the mean of h/√β that is known, such as the line of sight; 0 for a uniform phase.
 
     Returns:
         ĥ (n,).
@@ -37,21 +41,45 @@ def estimate_channel(
     Raises:
         ValueError: if ``error_std`` is negative or not finite, or the estimator unknown.
     """
-    scale = _estimator_scale(error_std, estimator)
-    if error_std == 0:
+    trust = _trust(error_std, estimator, np.abs(specular) ** 2)
+    if np.all(np.asarray(error_std) == 0):
         return channel
     error = error_std * np.sqrt(path_gain) * stream.complex_normal()[:, 0]
-    return (channel + error) * scale
+    mean = np.sqrt(path_gain) * specular
+    return np.asarray(mean + (channel + error - mean) * trust)
 
 
-def mean_estimate_power(path_gain: NDArray[np.float64], error_std: float, estimator: Estimator) -> NDArray[np.float64]:
-    """E|ĥ|² (n,) for any fading law of mean power 1: β (1 + error_std²) for ls, β/(1 + error_std²) for mmse."""
-    return path_gain * (1.0 + error_std**2) * _estimator_scale(error_std, estimator) ** 2
+def mean_estimate_power(
+    path_gain: NDArray[np.float64],
+    error_std: NDArray[np.float64] | float,
+    estimator: Estimator,
+    specular_power: NDArray[np.float64] | float = 0.0,
+) -> NDArray[np.float64]:
+    """E|ĥ|² (n,) for any fading law of mean power 1.
+
+    β (1 + error_std²) for ls; β (|μ|² + s²/(s + error_std²)) for mmse, s = 1 − |μ|² (`estimate_channel`).
+
+    Args:
+        path_gain: β (n,).
+        error_std: relative to sqrt(β), (n,) or one number.
+        estimator: "ls" or "mmse".
+        specular_power: |μ|² (n,) or one number.
+    """
+    trust = _trust(error_std, estimator, specular_power)
+    known = 0.0 if estimator == "ls" else specular_power
+    return np.asarray(path_gain * (1.0 - known + np.square(error_std)) * trust**2 + path_gain * known)
 
 
-def _estimator_scale(error_std: float, estimator: Estimator) -> float:
-    if not 0 <= error_std < np.inf:
+def _trust(
+    error_std: NDArray[np.float64] | float, estimator: Estimator, specular_power: NDArray[np.float64] | float
+) -> NDArray[np.float64] | float:
+    """The factor a on what was observed beside the known mean: 1 for ls."""
+    if not np.all((np.asarray(error_std) >= 0) & np.isfinite(error_std)):
         raise ValueError(f"error_std must be finite and at least 0, not {error_std}")
     if estimator not in get_args(Estimator):
         raise ValueError(f"estimator must be one of {get_args(Estimator)}, not {estimator!r}")
-    return 1.0 / (1.0 + error_std**2) if estimator == "mmse" else 1.0
+    if estimator == "ls":
+        return 1.0
+    scattered, noise = np.maximum(1.0 - specular_power, 0.0), np.square(error_std)
+    # Without noise the observation is the channel, also where nothing is scattered.
+    return np.where(noise == 0, 1.0, scattered / np.where(noise == 0, 1.0, scattered + noise))

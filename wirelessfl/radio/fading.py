@@ -26,6 +26,15 @@ class FadingModel(Protocol):
         ...
 
 
+@runtime_checkable
+class SpecularFading(FadingModel, Protocol):
+    """A law with a part that the receiver knows: what is uncertain is scattered around it."""
+
+    def specular(self, stream: NodeStream) -> NDArray[np.complex128]:
+        """The known parts μ (n,) of the gains that `draw` gives for the same stream, |μ|² <= 1."""
+        ...
+
+
 @dataclass(frozen=True)
 class Rayleigh:
     """Rich scattering without line of sight: CN(0, 1), variance 1/2 in each real dimension."""
@@ -42,6 +51,10 @@ class Static:
     def draw(self, stream: NodeStream) -> NDArray[np.complex128]:
         """Ones (n,)."""
         return np.ones(len(stream.nodes), dtype=np.complex128)
+
+    def specular(self, stream: NodeStream) -> NDArray[np.complex128]:
+        """All of the gains (n,): nothing is scattered."""
+        return self.draw(stream)
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,11 @@ class Rician:
         """The gain with this scattered part of mean power 1, for instance one that is correlated in time."""
         line_of_sight = np.sqrt(self.rician_k) * np.exp(1j * line_of_sight_phase)
         return np.asarray((line_of_sight + scatter) / np.sqrt(self.rician_k + 1.0))
+
+    def specular(self, stream: NodeStream) -> NDArray[np.complex128]:
+        """The lines of sight (n,) of `draw`, √(K/(K+1)) e^{jφ}."""
+        phase = np.angle(stream.complex_normal(2)[:, 1])
+        return self.around(np.zeros(len(phase), dtype=np.complex128), phase)
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,9 @@ class Csi(Section):
     error_std: NonNegative = key(
         0.0, "Standard deviation of the estimation error relative to √β: ĥ = h + e, e ~ CN(0, error_std² β)."
     )
-    estimator: Literal["ls", "mmse"] = key("ls", "ls uses ĥ as it is; mmse scales it by 1/(1 + error_std²).")
+    estimator: Literal["ls", "mmse"] = key(
+        "ls", "ls uses ĥ as it is; mmse is linear about the known mean of h (its line of sight)."
+    )
 
 
 class Sync(Section):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.radio import Links
-from wirelessfl.simulation.network import ChannelSource, Network
+from wirelessfl.simulation.network import Channels, ChannelSource, Network
 from wirelessfl.simulation.propagation import Memory, Moment
 
 
@@ -51,10 +51,9 @@ class CellularNetwork(Network):
         path_gain = np.stack([channels.path_gain for channels in found], axis=1)
         serving = path_gain.argmax(axis=1)
         rows = np.arange(len(clients))
-        channel = np.stack([channels.channel for channels in found], axis=1)
-        estimate = np.stack([channels.estimate for channels in found], axis=1)
-        own = self.as_links(clients, channel[rows, serving], estimate[rows, serving], path_gain[rows, serving])
-        return CellLinks(serving, own, channel)
+        of_all = {name: np.stack([getattr(one, name) for one in found], axis=1) for name in vars(found[0])}
+        own = Channels(**{name: values[rows, serving] for name, values in of_all.items()})
+        return CellLinks(serving, self.as_links(clients, own), of_all["channel"])
 
     def memories(self) -> dict[str, Memory]:
         """The parts that remember, by name; the places are remembered once."""

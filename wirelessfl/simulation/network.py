@@ -74,11 +74,19 @@ class Receiver:
 
 @dataclass(frozen=True, eq=False)
 class Channels:
-    """Channels of n nodes: h, ĥ, and path gain β."""
+    """Channels of n nodes, all (n,).
+
+    Attributes:
+        channel: h.
+        estimate: ĥ.
+        path_gain: β.
+        mean_estimate_power: E|ĥ|².
+    """
 
     channel: NDArray[np.complex128]
     estimate: NDArray[np.complex128]
     path_gain: NDArray[np.float64]
+    mean_estimate_power: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -102,11 +110,16 @@ class ChannelSource:
         receiver, round_index = self.receiver, moment.round_index
         large = self.large_scale.gains(nodes, moment)
         channel = np.sqrt(large.path_gain) * self.fading.gains(nodes, large.line_of_sight, moment)
-        error = self.draws.nodes("fading/csi_error", round_index, nodes)
-        estimate = estimate_channel(channel, large.path_gain, receiver.csi_error_std, receiver.csi_estimator, error)
+        draws = self.draws.nodes("fading/csi_error", round_index, nodes)
+        error_std, estimator = receiver.csi_error_std, receiver.csi_estimator
+        specular = np.zeros(len(nodes), dtype=np.complex128)
+        if estimator == "mmse" and error_std > 0:
+            specular = self.fading.specular(nodes, large.line_of_sight, moment)
+        estimate = estimate_channel(channel, large.path_gain, error_std, estimator, draws, specular)
+        power = mean_estimate_power(large.path_gain, error_std, estimator, np.abs(specular) ** 2)
         if receiver.phase_std > 0:
             channel = channel * phase_errors(receiver.phase_std, self.draws.nodes("phase_error", round_index, nodes))
-        return Channels(channel, estimate, large.path_gain)
+        return Channels(channel, estimate, large.path_gain, power)
 
     def memories(self) -> dict[str, Memory]:
         """The parts that remember, by name."""
@@ -133,25 +146,17 @@ class Network:
 
     def links(self, clients: NDArray[np.int64], moment: Moment) -> Links:
         """The uplinks of ``clients``; moments of successive calls do not go back in time."""
-        found = self.clients.channels(clients, moment)
-        return self.as_links(clients, found.channel, found.estimate, found.path_gain)
+        return self.as_links(clients, self.clients.channels(clients, moment))
 
-    def as_links(
-        self,
-        clients: NDArray[np.int64],
-        channel: NDArray[np.complex128],
-        estimate: NDArray[np.complex128],
-        path_gain: NDArray[np.float64],
-    ) -> Links:
+    def as_links(self, clients: NDArray[np.int64], found: Channels) -> Links:
         """Channels (n,) of ``clients`` together with what is known of the clients."""
-        receiver = self.clients.receiver
         return Links(
-            channel=channel,
-            estimate=estimate,
+            channel=found.channel,
+            estimate=found.estimate,
             weight=self.registry.weight(clients),
             power_budget=np.full(len(clients), self.registry.power_budget),
-            path_gain=path_gain,
-            mean_estimate_power=mean_estimate_power(path_gain, receiver.csi_error_std, receiver.csi_estimator),
+            path_gain=found.path_gain,
+            mean_estimate_power=found.mean_estimate_power,
         )
 
     def jammer_link(self, moment: Moment) -> JammerLink:

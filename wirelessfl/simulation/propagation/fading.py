@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError
-from wirelessfl.radio import FadingModel, Rayleigh, Rician, clarke_gains, gauss_markov
+from wirelessfl.radio import FadingModel, Rayleigh, Rician, SpecularFading, clarke_gains, gauss_markov
 from wirelessfl.simulation.propagation.draws import Draws, Moment
 from wirelessfl.simulation.propagation.memory import NodeMemory
 
@@ -22,6 +22,12 @@ class Fading(Protocol):
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
     ) -> NDArray[np.complex128]:
         """(n,) gains of mean power 1 at a moment; asked twice in a round, the same."""
+        ...
+
+    def specular(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
+    ) -> NDArray[np.complex128]:
+        """(n,) the part of these gains that the receiver knows; 0 where their phase is uniform."""
         ...
 
     def law_of(self, in_sight: bool) -> FadingModel:
@@ -58,6 +64,16 @@ class BlockFading:
             raise DataError(f"channel.fading: {error}") from error
         return gains if self.in_sight is None else np.where(line_of_sight, self.in_sight.draw(stream), gains)
 
+    def specular(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
+    ) -> NDArray[np.complex128]:
+        """(n,) the known parts of the gains."""
+        stream = self.draws.nodes("fading", moment.round_index, nodes)
+        known = np.zeros(len(nodes), dtype=np.complex128)
+        if isinstance(self.law, SpecularFading):
+            known = self.law.specular(stream)
+        return known if self.in_sight is None else np.where(line_of_sight, self.in_sight.specular(stream), known)
+
     def law_of(self, in_sight: bool) -> FadingModel:
         """One of the two laws."""
         return self.in_sight if in_sight and self.in_sight is not None else self.law
@@ -80,7 +96,7 @@ class DirectRay:
     def beside(
         self, scatter: NDArray[np.complex128], nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_]
     ) -> NDArray[np.complex128]:
-        """(n,) gains from the scattered parts, CN(0, 1)."""
+        """(n,) gains from the scattered parts, CN(0, 1); without scattering, the direct rays alone."""
         phase = 2 * np.pi * self.draws.nodes("direct_ray", 0, nodes).uniform()[:, 0]
         gains = self.law.around(scatter, phase)
         if self.in_sight is None:
@@ -125,6 +141,12 @@ class GaussMarkovFading:
         self.last.write(nodes, scatter=scatter, round=np.full(len(nodes), moment.round_index))
         return self.ray.beside(scatter, nodes, line_of_sight)
 
+    def specular(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
+    ) -> NDArray[np.complex128]:
+        """(n,) the direct rays."""
+        return self.ray.beside(np.zeros(len(nodes), dtype=np.complex128), nodes, line_of_sight)
+
     def law_of(self, in_sight: bool) -> FadingModel:
         """The law of a gain at one instant."""
         return self.ray.law_of(in_sight)
@@ -159,6 +181,12 @@ class ClarkeFading:
         times = np.full(len(nodes), moment.time_s)
         scatter = clarke_gains(times, self.doppler_hz, self.draws.nodes("fading", 0, nodes))
         return self.ray.beside(scatter, nodes, line_of_sight)
+
+    def specular(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
+    ) -> NDArray[np.complex128]:
+        """(n,) the direct rays."""
+        return self.ray.beside(np.zeros(len(nodes), dtype=np.complex128), nodes, line_of_sight)
 
     def law_of(self, in_sight: bool) -> FadingModel:
         """The law of a gain at one instant."""
