@@ -234,6 +234,8 @@ class Plan:
         delta: δ of both ε.
         shortfall_probability: how often in a round the jammer lacks power.
         max_shortfall: how often it may.
+        training_s: seconds after the broadcast by which a client must be ready for the slot; NaN without a deadline, or
+            without a slot for all.
         forecast: what the run will cost.
     """
 
@@ -244,13 +246,14 @@ class Plan:
     delta: float
     shortfall_probability: float
     max_shortfall: float
+    training_s: float
     forecast: Forecast
 
     def as_mapping(self) -> dict[str, Any]:
         """Flat, with the names of the trace and the summary."""
         own = {"name": self.name, "d": self.dimension, "samples": self.samples, "clients": self.clients}
-        shortfall = {"shortfall_probability": self.shortfall_probability}
-        return {**own, "delta": self.delta, **asdict(self.forecast), **shortfall}
+        further = {"shortfall_probability": self.shortfall_probability, "training_s": self.training_s}
+        return {**own, "delta": self.delta, **asdict(self.forecast), **further}
 
 
 def plot_topology(scenario: Scenario, path: str | Path) -> None:
@@ -280,7 +283,7 @@ def make_plan(scenario: Scenario) -> Plan:
         InputError: the data cannot be used.
         InfeasibleError: a privacy target that cannot be met.
     """
-    from wirelessfl.simulation import build_simulation, jammer_shortfall, plan_to_look, rehearse
+    from wirelessfl.simulation import build_simulation, jammer_shortfall, plan_to_look, rehearse, training_time
 
     simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     parts = simulation.deployment
@@ -293,5 +296,6 @@ def make_plan(scenario: Scenario) -> Plan:
         delta=scenario.privacy.delta,
         shortfall_probability=jammer_shortfall(parts.uplink, parts.selection)[0],
         max_shortfall=jammer.max_shortfall if jammer is not None else 0.0,
+        training_s=training_time(parts.wait_for, parts.uplink),
         forecast=rehearse(simulation),
     )

@@ -24,7 +24,7 @@ FAULTY: dict[str, dict[str, Any]] = {
     "over the air": {"faults": {"availability": ABSENT, "crash_rate_per_s": 300.0, "fade_threshold": 0.5}},
     "deadline": {"timing": {"deadline_s": 0.02, "straggler_scale": 1.0}, "faults": {"fade_threshold": 0.5}},
     "the first two": {"timing": {"wait_for": {"count": 2}}},
-    "deadline before anybody is ready": {"timing": {"deadline_s": 1e-6}},
+    "deadline before anybody is ready": {"timing": {"deadline_s": 610 / 1e6 + 1e-6}},
     "everybody in a deep fade": {"faults": {"fade_threshold": 50.0}},
     "everybody crashes": {"faults": {"crash_rate_per_s": 1e9}},
     "rotating jammer": {"uplink__jammer": {"epsilon": 1.0, "role": "rotating"}},

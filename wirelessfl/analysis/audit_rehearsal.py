@@ -28,6 +28,7 @@ class SlotTap(SlotUplink):
     inner: SlotUplink
     slots: list[tuple[Round, SlotPlan]]
     rotating_jammer: bool
+    airtime: float
 
     @property
     def jams(self) -> bool:
@@ -112,7 +113,9 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
         raise TypeError("an audit needs the simulation as it was built")
     rounds: list[Round] = []
     slots: list[tuple[Round, SlotPlan]] = []
-    tapped = SlotTap(uplink, slots, uplink.rotating_jammer) if isinstance(uplink, SlotUplink) else uplink
+    tapped = uplink
+    if isinstance(uplink, SlotUplink):
+        tapped = SlotTap(uplink, slots, uplink.rotating_jammer, uplink.airtime)
     simulation.deployment = replace(parts, learner=Rehearser(learner), uplink=tapped)
     simulation.run(lambda this, _: rounds.append(this))
     client = _worst_client(ledger)

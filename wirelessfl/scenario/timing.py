@@ -58,7 +58,8 @@ class Timing(Section):
         0.0, "κ of a client's processor: a cycle at f Hz costs κ f² [J s²], such as 1e-28. 0: computing costs nothing."
     )
     deadline_s: Positive | None = key(
-        None, "The server waits no longer than this after the broadcast [s]. null: no limit."
+        None,
+        "The upload of a round, airtime included, is over by then, counted from the broadcast [s]. null: no limit.",
     )
     wait_for: Annotated[Literal["all"] | Quorum, ByShape()] = key(
         "all", "The uplink begins once all clients, {fraction: f} or {count: n} of them are ready."

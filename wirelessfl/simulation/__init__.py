@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirelessfl.simulation.build import build_simulation, jammer_shortfall
+from wirelessfl.simulation.build import build_simulation, jammer_shortfall, training_time
 from wirelessfl.simulation.header import client_values, closing_attributes, trace_header
 from wirelessfl.simulation.plan import choose_plan, plan_to_look, recorded_plan
 from wirelessfl.simulation.recorder import round_record
@@ -29,4 +29,5 @@ __all__ = [
     "round_record",
     "topology_graph",
     "trace_header",
+    "training_time",
 ]

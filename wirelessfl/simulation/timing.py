@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.simulation.clock import ticks
 from wirelessfl.streams import Streams
 
 BITS_PER_PARAMETER = 32
@@ -77,12 +78,20 @@ class WaitFor:
     Attributes:
         fraction: share of the selected clients that is enough.
         count: number of clients that is enough; None when ``fraction`` decides.
-        deadline_s: seconds after the broadcast has arrived at which the window closes in any case, or None.
+        deadline_s: seconds after the broadcast has arrived by which the server must have heard everybody, or None.
     """
 
     fraction: float = 1.0
     count: int | None = None
     deadline_s: float | None = None
+
+    def closes_after(self, airtime_s: float = 0.0) -> int | None:
+        """Ticks after the broadcast at which the window closes in any case; None without a deadline.
+
+        Args:
+            airtime_s: seconds of a slot that follows the window and has to be over by the deadline.
+        """
+        return None if self.deadline_s is None else max(0, ticks(self.deadline_s) - ticks(airtime_s))
 
     def needed(self, selected: int) -> int:
         """How many of ``selected`` clients must have reported."""

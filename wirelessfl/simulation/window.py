@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import simpy
 
-from wirelessfl.simulation.clock import after_all_else, ticks
+from wirelessfl.simulation.clock import after_all_else
 from wirelessfl.simulation.messages import Crashed, Faded, Letter, Message, Ready, Reports
 from wirelessfl.simulation.timing import WaitFor
 
@@ -22,7 +22,9 @@ class Window:
         outstanding: positions of the clients still at work.
     """
 
-    def __init__(self, env: simpy.Environment, wait_for: WaitFor, selected: int, started: set[int]) -> None:
+    def __init__(
+        self, env: simpy.Environment, wait_for: WaitFor, selected: int, started: set[int], airtime_s: float = 0.0
+    ) -> None:
         """Open a window.
 
         Args:
@@ -30,6 +32,7 @@ class Window:
             wait_for: when to close.
             selected: clients selected in the round; shares are counted of these.
             started: positions of the clients that began to work.
+            airtime_s: seconds of a slot that follows and has to be over by the deadline.
         """
         self.closed = env.event()
         self.ready: set[int] = set()
@@ -39,8 +42,9 @@ class Window:
         self._env = env
         self._needed = wait_for.needed(selected)
         self._closing = False
-        if wait_for.deadline_s is not None:
-            self._close_after(ticks(wait_for.deadline_s))
+        closes_after = wait_for.closes_after(airtime_s)
+        if closes_after is not None:
+            self._close_after(closes_after)
         self._close_if_done()
 
     def take(self, message: Message) -> None:

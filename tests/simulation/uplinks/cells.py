@@ -19,7 +19,7 @@ from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Round, Simulation, build_simulation
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.timing import Timing
-from wirelessfl.simulation.uplinks import Asynchronous
+from wirelessfl.simulation.uplinks import Asynchronous, OverTheAir
 from wirelessfl.simulation.uplinks.digital_links import DigitalLinks, Link
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
 from wirelessfl.streams import Streams
@@ -128,6 +128,8 @@ def play(
     if isinstance(uplink, SecureUplink):
         encoding: Any = uplink.encoding
         uplink = replace(uplink, encoding=replace(encoding, dimension=dimension))
+    elif isinstance(uplink, OverTheAir):
+        uplink = replace(uplink, air=replace(uplink.air, dimension=dimension))
     else:
         uplink = replace(uplink, dimension=dimension)
     timing: Timing = parts.timing

@@ -6,7 +6,8 @@ reports a variant that was forgotten. Here, and nowhere earlier, the user's own 
 
 from __future__ import annotations
 
+from wirelessfl.simulation.build.deadline import training_time
 from wirelessfl.simulation.build.shortfall import jammer_shortfall
 from wirelessfl.simulation.build.simulation import build_simulation
 
-__all__ = ["build_simulation", "jammer_shortfall"]
+__all__ = ["build_simulation", "jammer_shortfall", "training_time"]

@@ -10,6 +10,7 @@ from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, Populat
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.simulation.build.asynchronous import build_asynchronous
+from wirelessfl.simulation.build.deadline import check_deadline
 from wirelessfl.simulation.build.faults import build_faults
 from wirelessfl.simulation.build.learning import (
     as_schedule,
@@ -87,6 +88,8 @@ def build_simulation(
     jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
     if jammer is not None and isinstance(uplink, OverTheAir):
         check_jammer_power(jammer, uplink, selection)
+    wait_for = build_wait_for(scenario.timing)
+    check_deadline(wait_for, uplink)
     faults, errands = build_faults(scenario), Errands()
     if isinstance(scenario.aggregation, config.Asynchronous):
         uplink = build_asynchronous(scenario.aggregation, uplink, errands)
@@ -96,7 +99,7 @@ def build_simulation(
         network=network,
         selection=selection,
         timing=build_timing(scenario.timing),
-        wait_for=build_wait_for(scenario.timing),
+        wait_for=wait_for,
         faults=faults,
         learner=learner,
         uplink=uplink,
@@ -155,7 +158,7 @@ def build_pace(scenario: Scenario, dimension: int, processed: float) -> Pace:
     timing, slot = build_timing(scenario.timing), airtime(scenario, dimension)
     compute = timing.cycles_per_sample * processed / (sum(timing.cpu_hz) / 2) * (1 + timing.straggler_scale)
     if scenario.timing.deadline_s is not None:
-        compute = min(compute, scenario.timing.deadline_s)
+        compute = min(compute, max(0.0, scenario.timing.deadline_s - slot))
     return Pace(slot, timing.downlink_time(dimension) + compute + slot)
 
 

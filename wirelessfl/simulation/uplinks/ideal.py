@@ -34,6 +34,7 @@ class IdealUplink(SlotUplink):
     registry: Registry
     dimension: int
     rotating_jammer: bool = False
+    airtime: float = 0.0
 
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """Everyone who reported is heard, at once."""

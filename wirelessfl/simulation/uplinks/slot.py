@@ -64,9 +64,11 @@ class SlotUplink(ABC):
 
     Attributes:
         rotating_jammer: whether one of the selected clients jams instead of training.
+        airtime: seconds of a slot, which is over by the deadline; 0 where updates take no time.
     """
 
     rotating_jammer: bool
+    airtime: float
 
     @property
     def jams(self) -> bool:
@@ -89,7 +91,7 @@ class SlotUplink(ABC):
         """Broadcast, wait for reports, open the slot, receive."""
         slot_opens = cell.medium.env.event()
         jamming = self._appoint_jammer(cell, this, slot_opens)
-        yield from _wait_for_reports(cell, this, slot_opens)
+        yield from _wait_for_reports(cell, this, slot_opens, self.airtime)
         this.slot_opens = seconds(cell.medium.now)
         plan = self.plan(this, this.with_status(Status.PARTICIPATED), jamming)
         this.status[plan.silent] = Status.DEEP_FADE
@@ -129,8 +131,13 @@ class SlotUplink(ABC):
         return position
 
 
-def _wait_for_reports(cell: Cell, this: Round, slot_opens: simpy.Event) -> Generator[simpy.Event, Any, None]:
-    """Broadcast the model, let the clients work, close the window and sort out who did not make it."""
+def _wait_for_reports(
+    cell: Cell, this: Round, slot_opens: simpy.Event, airtime_s: float
+) -> Generator[simpy.Event, Any, None]:
+    """Broadcast the model, let the clients work, close the window and sort out who did not make it.
+
+    Until the window closes the server does not know who will be late: where somebody is, the slot ends at the deadline.
+    """
     medium, env = cell.medium, cell.medium.env
     arrives = cell.broadcast()
     active, needed = this.with_status(Status.PARTICIPATED), cell.wait_for.needed(len(this.clients))
@@ -139,7 +146,7 @@ def _wait_for_reports(cell: Cell, this: Round, slot_opens: simpy.Event) -> Gener
     env.process(slot_transmission(medium, shift, training, slot_opens))
     yield arrives
     medium.note(EventKind.COMPUTE_START, this.clients[active])
-    window = Window(env, cell.wait_for, len(this.clients), set(active.tolist()))
+    window = Window(env, cell.wait_for, len(this.clients), set(active.tolist()), airtime_s)
     medium.listen(window.take)
     yield window.closed
     if training.is_alive:

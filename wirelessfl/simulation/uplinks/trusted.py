@@ -37,6 +37,7 @@ class TrustedServer(SlotUplink):
     central: CentralNoise
     streams: Streams
     rotating_jammer: bool = False
+    airtime: float = 0.0
 
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """Everyone who reported is heard, at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -125,11 +126,12 @@ class Post:
         return sum(message.bits for message in messages) / self._cell.timing.downlink_bps
 
     def deliver(self, stage: SecAggStage, messages: Sequence[Message]) -> Generator[simpy.Event, Any, None]:
-        """The server sends to its clients, one after the other."""
+        """The server sends to its clients, one after the other, until it is done or interrupted."""
         position_of = {int(node): position for position, node in enumerate(self._this.clients)}
         self._begin()
-        for message in messages:
-            self.costs.downlink(stage, message.bits)
-            yield self._medium.occupy(message.bits / self._cell.timing.downlink_bps)
-            self._medium.note(EventKind.REQUEST, message.receiver, message.bits)
-            self._inboxes[position_of[message.receiver]].put(message)
+        with suppress(simpy.Interrupt):
+            for message in messages:
+                self.costs.downlink(stage, message.bits)
+                yield self._medium.occupy(message.bits / self._cell.timing.downlink_bps)
+                self._medium.note(EventKind.REQUEST, message.receiver, message.bits)
+                self._inboxes[position_of[message.receiver]].put(message)

@@ -58,6 +58,8 @@ class ProtocolRun(ABC):
         self.threshold = math.nan
         self.neighbours = math.nan
         self.attempts = 0
+        self._deadline: int | None = None
+        self._processes: list[simpy.Process] = []
 
     @abstractmethod
     def opening(self, position: int) -> Letter | None:
@@ -80,28 +82,35 @@ class ProtocolRun(ABC):
         medium, env = self.cell.medium, self.cell.medium.env
         arrives = self.cell.broadcast()
         jobs = self.cell.jobs(self.this, self.present, arrives)
-        processes = [env.process(protocol_client(medium, job, self.post, self)) for job in jobs]
+        self._processes = [env.process(protocol_client(medium, job, self.post, self)) for job in jobs]
         yield arrives
+        closes_after = self.cell.wait_for.closes_after()
+        self._deadline = None if closes_after is None else medium.now + closes_after
         medium.note(EventKind.COMPUTE_START, self.this.clients[self.present])
         self.window = Window(env, self.cell.wait_for, len(self.this.clients), set(self.present.tolist()))
         medium.listen(self._receive)
         yield self.window.closed
         outcome = yield from self.protocol()
-        for process in processes:
+        for process in self._processes:
             if process.is_alive:
                 process.interrupt()
         yield medium.occupy(0.0)  # those who were interrupted stop sending
         return outcome
 
     def ask(self, stage: Stage, requests: Sequence[Message]) -> simpy.Event:
-        """Send requests and wait for the answers of all who are asked; the event fires when that is over."""
+        """Send requests and wait for the answers of all who are asked; the event fires when that is over.
+
+        The deadline of the round is that of all its stages: what comes after it counts for nothing.
+        """
         env, timeout = self.cell.medium.env, self.uplink.stage_timeout_s
         self.post.losses_show = timeout is None
-        deadline = None if timeout is None else self.post.delivery_time(requests) + timeout
+        limits = [] if timeout is None else [self.post.delivery_time(requests) + timeout]
+        if self._deadline is not None:
+            limits.append(seconds(max(0, self._deadline - self.cell.medium.now)))
         nodes = [request.receiver for request in requests]
         asked = set(np.searchsorted(self.this.clients, nodes).tolist())
-        self.window = Window(env, WaitFor(deadline_s=deadline), len(asked), asked)
-        env.process(self.post.deliver(column_of(stage), requests))
+        self.window = Window(env, WaitFor(deadline_s=min(limits, default=None)), len(asked), asked)
+        self._processes.append(env.process(self.post.deliver(column_of(stage), requests)))
         return self.window.closed
 
     def close(self, stage: Stage, expected: int) -> None:
