@@ -306,7 +306,7 @@ def test_real_jamming_counts_per_client_what_cannot_be_nulled() -> None:
     assert any("can be removed" in sentence for sentence in recompute([release], FACTS, CLIENT).why_different())
 
 
-@pytest.mark.parametrize("caveat", [Caveat.DATA_DEPENDENT_PARTICIPATION, Caveat.REALISED_NORMS, Caveat.UNCLIPPED])
+@pytest.mark.parametrize("caveat", [Caveat.REALISED_NORMS, Caveat.UNCLIPPED])
 def test_data_dependent_rounds_void_the_guarantee_but_not_the_theorem(caveat: Caveat) -> None:
     rounds = [air_release(FACTS, EVERYONE, 0), air_release(FACTS, [1], 1, caveat=caveat)]
     ledger = recompute(rounds, FACTS, SAMPLE)

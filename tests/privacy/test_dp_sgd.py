@@ -256,7 +256,7 @@ def test_local_noise_holds_against_every_adversary(adversary: Any) -> None:
 
 
 def test_compute_time_from_a_random_batch_size_voids_the_guarantee() -> None:
-    release = training(caveat=Caveat.DATA_DEPENDENT_PARTICIPATION)
+    release = training(caveat=Caveat.UNCLIPPED)
     assert recompute([release], FACTS, SAMPLE).epsilon_accounted() == math.inf
 
 

@@ -49,5 +49,5 @@ def test_a_record_of_ones_own_is_accounted_for() -> None:
 
 
 def test_caveats_hold_for_it_too() -> None:
-    rounds: list[Release] = [NoisedCount(0, np.array([0]), 2.0, Caveat.DATA_DEPENDENT_PARTICIPATION)]
+    rounds: list[Release] = [NoisedCount(0, np.array([0]), 2.0, Caveat.REALISED_NORMS)]
     assert recompute(rounds, facts_of([5]), Statement(1e-5)).epsilon_accounted() == np.inf

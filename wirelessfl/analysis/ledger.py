@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from wirelessfl.errors import TraceError
-from wirelessfl.privacy import Ledger, PrivacyFacts, Release, Statement, recompute
+from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, Ledger, PrivacyFacts, Release, Statement, recompute
 from wirelessfl.privacy.releases import release_from_values
 from wirelessfl.trace import PRIVACY, open_trace, read_group
 
@@ -55,7 +55,10 @@ def recorded_ledger(path: Path, **changes: Any) -> Ledger:
         )
         kinds: list[str] = json.loads(trace.attrs["release_settings"])
         statement = replace(recorded_statement(privacy), **changes)
-        return recompute(_releases(trace, privacy, kinds, clients), facts, statement)
+        ledger = recompute(_releases(trace, privacy, kinds, clients), facts, statement)
+        if ENDED_BY_ITS_OUTPUTS in json.loads(trace.attrs.get("why_different") or "[]"):
+            ledger.remark(ENDED_BY_ITS_OUTPUTS)
+        return ledger
 
 
 def _releases(

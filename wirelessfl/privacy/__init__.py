@@ -23,7 +23,7 @@ from wirelessfl.privacy.clipping_laws import (
 )
 from wirelessfl.privacy.concentrated import tail_bound_cost, tail_bound_epsilon, zcdp_epsilon, zcdp_rho
 from wirelessfl.privacy.gaussian import EPSILON_CAP, gaussian_delta, gaussian_epsilon, gaussian_mu
-from wirelessfl.privacy.ledger import SCOPE, Ledger, recompute
+from wirelessfl.privacy.ledger import ENDED_BY_ITS_OUTPUTS, SCOPE, Ledger, recompute
 from wirelessfl.privacy.noise_laws import HaarNoise, NoiseLaw, WhiteNoise
 from wirelessfl.privacy.releases import (
     AirRelease,
@@ -50,6 +50,7 @@ from wirelessfl.privacy.wavelet import (
 )
 
 __all__ = [
+    "ENDED_BY_ITS_OUTPUTS",
     "EPSILON_CAP",
     "SCOPE",
     "AirRelease",

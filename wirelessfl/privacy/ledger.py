@@ -18,6 +18,12 @@ SCOPE = (
     "cover the trace: the seed, update norms, actual back-off, transmit energies and training losses are private data "
     "of the simulated clients."
 )
+ENDED_BY_ITS_OUTPUTS = (
+    "The run ended early because of what it had released. That reads no private data, but the accounted figure is what "
+    "was spent by then: for a run that may end so, the ε of all rounds (`validate` forecasts it) holds at the stated "
+    "δ, and the figure given here at δ times the number of rounds."
+)
+"""Why the ε of a run whose end follows its outputs is not what could be promised before it (docs, privacy)."""
 _ANY_ROUTE = ""
 _NOBODY = np.zeros(0, dtype=np.int64)
 
@@ -83,6 +89,10 @@ class Ledger:
         self._changed.append(slots)
         self._remarks.update(dict.fromkeys(release.remarks(self.facts, self.statement)))
         self._relations[release.relation] = None
+
+    def remark(self, sentence: str) -> None:
+        """Add a sentence on how the figures are to be read."""
+        self._remarks[sentence] = None
 
     def _spending(self, release: Release) -> Spending:
         if release.caveat is not None:

@@ -24,10 +24,6 @@ class Caveat(StrEnum):
         "the power control scales by realised update norms; these are private, and the scale that every client "
         "and the server learn depends on them"
     )
-    DATA_DEPENDENT_PARTICIPATION = (
-        "who takes part depends on private data (a battery drained by the realised transmit energy, or a compute "
-        "time that follows a random batch size); public nominal values would restore the guarantee"
-    )
     NOTHING_ADDS_NOISE = "nothing adds noise to what is released"
     UNCLIPPED = "nothing bounds the update before it is released"
 

@@ -39,7 +39,11 @@ class Stop(Section):
     accuracy: Share | None = key(None, "Ends the run once the test accuracy reaches this. null: off.")
     epsilon: Positive | None = key(None, "Ends the run once the accounted ε reaches this. null: off.")
     sim_time_s: Positive | None = key(None, "Ends the run once the simulated clock reaches this [s]. null: off.")
-    energy_j: Positive | None = key(None, "Ends the run once the energy spent reaches this [J]. null: off.")
+    energy_j: Positive | None = key(
+        None,
+        "Ends the run once the energy spent reaches this [J]; over the air every update counts with what it may spend "
+        "at most (norm τ), for its own energy is private. null: off.",
+    )
 
 
 class Compute(Section):

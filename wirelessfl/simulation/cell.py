@@ -87,7 +87,8 @@ class Cell:
         share = this.worked[worked] / TICKS_PER_SECOND / this.slots["compute_time"][worked]
         joules = self.timing.compute_energy(samples, clients, self.network.streams) * np.minimum(share, 1.0)
         this.put("compute_energy_j", worked, joules)
-        this.values["energy"] = this.values.get("energy", 0.0) + float(joules.sum())
+        computing = float(joules.sum())
+        this.put_energy(this.values.get("energy", 0.0) + computing, this.nominal_energy_j + computing)
         self.drain(clients, joules)
 
     def drain(self, clients: NDArray[np.int64], joules: NDArray[np.float64]) -> None:

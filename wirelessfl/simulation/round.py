@@ -50,6 +50,8 @@ class Round:
         train_loss: (n,) mean local training loss.
         slots: per-client columns of the trace, each (n,), NaN where there is no value.
         values: per-round values of the trace.
+        nominal_energy_j: joules of the round in which every transmission counts with its public bound; see
+            ``put_energy``.
         releases: the records for the privacy ledger; none where nobody was heard.
         secagg: what secure aggregation did and cost; None with other uplinks.
     """
@@ -62,6 +64,7 @@ class Round:
     slot_opens: float = 0.0
     slots: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
+    nominal_energy_j: float = 0.0
     releases: tuple[Release, ...] = ()
     secagg: SecAggRecord | None = None
 
@@ -80,6 +83,17 @@ class Round:
         if name not in self.slots:
             self.slots[name] = np.full(len(self.clients), math.nan)
         self.slots[name][positions] = values
+
+    def put_energy(self, joules: float, nominal: float | None = None) -> None:
+        """Write the energy of the round so far; NaN where watts are unknown.
+
+        Args:
+            joules: what was spent.
+            nominal: what it would have been at most, from public values alone, where ``joules`` depends on private
+                data. What stops a run must not follow private data, or the number of rounds tells of them.
+        """
+        self.values["energy"] = joules
+        self.nominal_energy_j = joules if nominal is None else nominal
 
     def note_links(self, positions: NDArray[np.int64], links: Links) -> None:
         """Write the channels of the clients at ``positions``."""

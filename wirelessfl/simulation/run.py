@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import simpy
 
 from wirelessfl.learning.cohort import one_torch_thread
-from wirelessfl.privacy import Ledger
+from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, Ledger
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.server import Deployment, ParameterServer
@@ -21,12 +21,15 @@ from wirelessfl.trace import EventBatch
 class StopRules:
     """What ends a run; the first reached counts.
 
+    None of them reads private data, so that the number of rounds tells nothing beyond what is accounted for: accuracy
+    is a function of the released model and of test data that belong to no client, and the others are public.
+
     Attributes:
         rounds: M.
         accuracy: test accuracy, or None.
         epsilon: accounted ε, or None.
         sim_time_s: simulated seconds, or None.
-        energy_j: joules, or None.
+        energy_j: joules by public bounds, or None.
     """
 
     rounds: int
@@ -35,15 +38,18 @@ class StopRules:
     sim_time_s: float | None = None
     energy_j: float | None = None
 
-    def reached(self, this: Round, energy_j: float) -> bool:
-        """Whether the run ends with this round; a value that is NaN reaches nothing."""
+    def reached_publicly(self, this: Round, nominal_energy_j: float) -> bool:
+        """Whether the run ends with this round, whatever it has learnt; a value that is NaN reaches nothing."""
         limits = (
-            (this.values["test_accuracy"], self.accuracy),
             (this.values["epsilon_accounted"], self.epsilon),
             (this.values["sim_time"], self.sim_time_s),
-            (energy_j, self.energy_j),
+            (nominal_energy_j, self.energy_j),
         )
         return this.index >= self.rounds or any(limit is not None and value >= limit for value, limit in limits)
+
+    def reached_by_accuracy(self, this: Round) -> bool:
+        """Whether the run ends with this round because of what it has released."""
+        return self.accuracy is not None and this.values["test_accuracy"] >= self.accuracy
 
 
 @dataclass
@@ -77,7 +83,12 @@ class Simulation:
 
         def announce(this: Round) -> bool:
             self.state.wall_time = this.values["wall_time"] = time.perf_counter() - started
-            self.state.ended = self.stop.reached(this, self.state.energy_j)
+            early = self.stop.reached_by_accuracy(this)
+            self.state.ended = self.stop.reached_publicly(this, self.state.nominal_energy_j)
+            if early and not self.state.ended:
+                self.state.ended = True
+                self.ledger.remark(ENDED_BY_ITS_OUTPUTS)
+                self.state.ledger = self.ledger.state()
             on_round(this, medium.log.drain())
             return not self.state.ended
 

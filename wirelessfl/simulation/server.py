@@ -151,5 +151,6 @@ class ParameterServer:
         state.round_index = this.index
         state.clock = self._medium.now
         state.energy_j += this.values["energy"]
+        state.nominal_energy_j += this.nominal_energy_j
         state.ledger = self._ledger.state()
         state.memories = {name: memory.state() for name, memory in self._parts.memories.items()}

@@ -24,6 +24,7 @@ class SimulationState:
         clock: simulated time in ticks.
         wall_time: seconds of real time spent so far.
         energy_j: joules spent so far; NaN where watts are unknown.
+        nominal_energy_j: the same by public bounds, which is what ends a run.
         battery_used_j: (K,) joules drawn from each client's battery; empty where there are no batteries.
         clipping: what clipping rules remember of each client, by name, each (K,); empty for rules without memory.
         proxy_clip: the norm last calibrated on public data; NaN where there is none.
@@ -41,6 +42,7 @@ class SimulationState:
     clock: int = 0
     wall_time: float = 0.0
     energy_j: float = 0.0
+    nominal_energy_j: float = 0.0
     battery_used_j: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     clipping: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     proxy_clip: float = math.nan

@@ -110,5 +110,5 @@ class DigitalLinks:
         # ‖x‖² in units of N0/2, as over the air: 2 p T/N0.
         this.put("tx_energy", senders, self.snr * self.bandwidth_hz * airtime)
         this.put("tx_energy_j", senders, joules[senders])
-        this.values["energy"] = float(joules.sum())
+        this.put_energy(float(joules.sum()))
         return joules

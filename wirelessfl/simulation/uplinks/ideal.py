@@ -48,7 +48,7 @@ class IdealUplink(SlotUplink):
         for block in blocks:
             total.add(block.updates, weight[block.positions].astype(np.complex128))
             this.note_training(plan.senders[block.positions], block)
-        this.values["energy"] = math.nan
+        this.put_energy(math.nan)
         return Reception(
             aggregate=np.asarray(total.received(), dtype=np.float64) / weight.sum(),
             releases=(BareRelease(this.index, clients),),
@@ -70,5 +70,5 @@ class IdealUplink(SlotUplink):
 
     def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
         """(n,) joules of the clients of a round: nothing, as far as anybody knows."""
-        this.values["energy"] = math.nan
+        this.put_energy(math.nan)
         return np.zeros(len(this.clients))

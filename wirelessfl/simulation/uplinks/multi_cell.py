@@ -143,8 +143,8 @@ class MultiCell(SlotUplink):
             arrived = own[station] + foreign[station] + self._noise(this.index, station)
             sums[station] = arrived / announced.receive_scale
             interference += foreign[station] / announced.server_gain
-        self._note_slot(this, plan, interference)
         release, drain = self._release(this, plan), self._drain(plan)
+        self._note_slot(this, plan, interference, drain)
         for station, announced in plan.transmit.items():
             policy = self.policies[station]
             if isinstance(policy, AdaptivePowerControl):
@@ -207,15 +207,17 @@ class MultiCell(SlotUplink):
         everyone = np.arange(len(plan.senders))
         return self._transmission(plan, everyone, np.full(len(everyone), self.air.clip))
 
-    def _note_slot(self, this: Round, plan: CellsPlan, interference: NDArray[np.float64]) -> None:
+    def _note_slot(
+        self, this: Round, plan: CellsPlan, interference: NDArray[np.float64], drain_j: NDArray[np.float64]
+    ) -> None:
         gains = np.array([announced.server_gain for announced in plan.transmit.values()])
         this.values.update(
             server_gain=plan.reference_gain,
             channel_noise_std=self.air.channel_noise_std,
             effective_noise_std=self.air.channel_noise_std * float(np.sqrt(np.sum(gains**-2.0))),
             interference_std=float(np.linalg.norm(interference) / np.sqrt(self.air.dimension)),
-            energy=float(np.nansum(this.slots["tx_energy"])) * self.joules_per_unit,
         )
+        this.put_energy(float(np.nansum(this.slots["tx_energy"])) * self.joules_per_unit, float(drain_j.sum()))
 
     def _release(self, this: Round, plan: CellsPlan) -> AirRelease:
         """One record for the ledger, in units of y/α_u at the largest α_u of the cells.

@@ -135,8 +135,8 @@ class OverTheAir(SlotUplink):
             senders = plan.senders[block.positions]
             note_transmission(this, senders, block, transmission, self.joules_per_unit)
         received += np.asarray(on_the_air.received())
-        self._note_slot(this, plan)
         release, drain = self._release(this, plan), self._drain(plan)
+        self._note_slot(this, plan, drain)
         if isinstance(self.policy, AdaptivePowerControl):
             self.policy = self.policy.after(plan.transmit)
         # Weights are renormalised after reception: the noise scales with them and ε does not change.
@@ -182,7 +182,7 @@ class OverTheAir(SlotUplink):
             noise += jamming_std * streams.generator("jammer_noise", round_index).standard_normal(dimension)
         return noise
 
-    def _note_slot(self, this: Round, plan: AirPlan) -> None:
+    def _note_slot(self, this: Round, plan: AirPlan, drain_j: NDArray[np.float64]) -> None:
         jammer = plan.jammer or JammerLink(_UNKNOWN, _UNKNOWN, np.nan)
         energy = 0.0
         if self.jamming is not None:
@@ -199,7 +199,9 @@ class OverTheAir(SlotUplink):
             jammer_csi_im=jammer.estimate.imag,
             jammer_path_gain=jammer.path_gain,
             jammer_energy=energy,
-            energy=(transmitted + energy) * self.joules_per_unit,
+        )
+        this.put_energy(
+            (transmitted + energy) * self.joules_per_unit, float(drain_j.sum()) + energy * self.joules_per_unit
         )
 
     def _drain(self, plan: AirPlan) -> NDArray[np.float64]:

@@ -54,7 +54,7 @@ class TrustedServer(SlotUplink):
             this.note_training(plan.senders[clipped.positions], clipped)
         noise = self.central.noise(self.dimension, this.index, self.streams.generator("server_noise", this.index))
         this.values["effective_noise_std"] = self.central.noise_std(this.index)
-        this.values["energy"] = math.nan
+        this.put_energy(math.nan)
         return Reception(
             aggregate=np.asarray(total.received(), dtype=np.float64) + noise,
             releases=(self.central.release(this.index, clients, self.dimension),),

@@ -95,7 +95,7 @@ class SecureUplink(ABC):
     def _give_up(self, cell: Cell, this: Round, costs: StageCosts, airtime: float) -> Collected:
         """No protocol can be run with the clients selected: nobody trains, nothing is sent."""
         cell.medium.note(EventKind.ABORT, SERVER_NODE)
-        this.values["energy"] = costs.energy
+        this.put_energy(costs.energy)
         this.status[this.with_status(Status.PARTICIPATED)] = Status.ABORTED
         nobody = np.zeros(0, dtype=np.int64)
         return self._collected(this, nobody, nobody, None, airtime)
@@ -107,7 +107,7 @@ class SecureUplink(ABC):
         for stage in SecAggStage:
             joules = self.links.joules(post.air_time.by_client(count, stage))
             post.costs.add(stage, energy=float(joules.sum()))
-        this.values["energy"] = post.costs.energy
+        this.put_energy(post.costs.energy)
 
     def _collected(
         self,
