@@ -26,7 +26,7 @@ from wirelessfl.privacy import (
     round_values,
     settings,
 )
-from wirelessfl.privacy.releases import PARTS, RELEASES
+from wirelessfl.privacy.releases import PARTS, RELEASES, NoAmplification
 
 FACTS = facts_of([40, 60])
 EVERYONE = np.array([0, 1])
@@ -47,6 +47,7 @@ EXAMPLES: list[Release] = [
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=MooClip("private")),
     ServerNoiseRelease(5, EVERYONE, 1.0, 0.5, None, 0.2, "uniform"),
     ServerNoiseRelease(5, EVERYONE, 1.0, 0.5, 1.5, 0.2, "poisson"),
+    ServerNoiseRelease(5, EVERYONE[:0], 1.0, 0.5, 1.5, 0.2, "poisson", unamplified=NoAmplification.QUORUM),
     ZcdpRelease(1, EVERYONE, 1.0, 0.2, BATCH, STEPS, STEPS, secure_sum=SecureSum(9, 7, 4, "integer")),
 ]
 

@@ -35,6 +35,11 @@ class SlotTap(SlotUplink):
         """As the uplink."""
         return self.inner.jams
 
+    @property
+    def steps_without_senders(self) -> bool:
+        """As the uplink."""
+        return self.inner.steps_without_senders
+
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """As the uplink."""
         return self.inner.plan(this, ready, jammer)
@@ -90,10 +95,11 @@ class Rehearsal:
         return math.sqrt(self._total(truths)) if plain and one_route else math.nan
 
     def _total(self, spendings: list[Spending]) -> float:
-        """Σ μ² of the client."""
+        """Σ μ² of the client; where not everyone is charged, of the releases that it takes part in."""
         return sum(
             float(spending.mu_squared[0 if spending.everyone else self.place_in(release)])
             for spending, release in zip(spendings, self.releases, strict=True)
+            if spending.everyone or self.client in release.clients
         )
 
     def place_in(self, release: Release) -> int:

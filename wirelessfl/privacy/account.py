@@ -73,7 +73,10 @@ class Account:
         if spending.unproven is not None:
             if spending.unproven not in self.reasons:
                 self.reasons.append(spending.unproven)
-            self._unproven[slots] = self.reasons.index(spending.unproven)
+            if spending.everyone:
+                self._common = Profile(np.inf, ())
+            else:
+                self._unproven[slots] = self.reasons.index(spending.unproven)
         elif spending.everyone:
             self._add_common(spending)
         else:

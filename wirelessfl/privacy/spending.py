@@ -112,6 +112,11 @@ def no_guarantee(num_clients: int, reason: str) -> Spending:
     return Spending(np.full(num_clients, np.inf), unproven=reason)
 
 
+def no_guarantee_for_anyone(reason: str) -> Spending:
+    """The same where it holds for every registered client, selected or not."""
+    return Spending(np.full(1, np.inf), unproven=reason, everyone=True)
+
+
 def sampled_spending(
     noise_multiplier: ArrayLike,
     sample_rate: ArrayLike,

@@ -38,7 +38,11 @@ class Stop(Section):
 
     accuracy: Share | None = key(None, "Ends the run once the test accuracy reaches this. null: off.")
     epsilon: Positive | None = key(None, "Ends the run once the accounted ε reaches this. null: off.")
-    sim_time_s: Positive | None = key(None, "Ends the run once the simulated clock reaches this [s]. null: off.")
+    sim_time_s: Positive | None = key(
+        None,
+        "Ends the run once the simulated clock reaches this [s]; noise of a trusted server is then not amplified by "
+        "the selection of clients. null: off.",
+    )
     energy_j: Positive | None = key(
         None,
         "Ends the run once the energy spent reaches this [J]; over the air every update counts with what it may spend "

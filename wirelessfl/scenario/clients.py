@@ -23,7 +23,11 @@ class SelectUniform(Section):
 class SelectPoisson(Section):
     """Each client for itself with the same probability."""
 
-    scheme: Literal["poisson"] = key("poisson", "Every client takes part with the same probability, independently.")
+    scheme: Literal["poisson"] = key(
+        "poisson",
+        "Every client takes part with the same probability, independently; a round may be empty, and a server that "
+        "adds noise releases it all the same.",
+    )
     rate: Share = key(0.2, "Probability that a client is selected in a round.")
 
 

@@ -62,7 +62,9 @@ class Timing(Section):
         "The upload of a round, airtime included, is over by then, counted from the broadcast [s]. null: no limit.",
     )
     wait_for: Annotated[Literal["all"] | Quorum, ByShape()] = key(
-        "all", "The uplink begins once all clients, {fraction: f} or {count: n} of them are ready."
+        "all",
+        "The uplink begins once all clients, {fraction: f} or {count: n} of them are ready. With fewer than all, noise "
+        "of a trusted server is not amplified by the selection of clients.",
     )
 
     @model_validator(mode="after")

@@ -52,7 +52,7 @@ class Round:
         values: per-round values of the trace.
         nominal_energy_j: joules of the round in which every transmission counts with its public bound; see
             ``put_energy``.
-        releases: the records for the privacy ledger; none where nobody was heard.
+        releases: the records for the privacy ledger; none where nothing was released.
         secagg: what secure aggregation did and cost; None with other uplinks.
     """
 

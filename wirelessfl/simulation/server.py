@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import simpy
 
-from wirelessfl.privacy import BareRelease, Ledger
+from wirelessfl.privacy import BareRelease, Ledger, Release
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import after_all_else, seconds, ticks
 from wirelessfl.simulation.errands import Errands
@@ -93,8 +93,9 @@ class ParameterServer:
         if self._parts.faults.server_restarts(this.index, self._parts.network.streams):
             collected = yield from self._restart(this, collected)
         if collected.aggregate is not None:
-            weight = self._parts.network.registry.weight(this.clients[collected.heard])
-            this.values["train_loss"] = float(np.average(this.train_loss[collected.heard], weights=weight))
+            if len(collected.heard):
+                weight = self._parts.network.registry.weight(this.clients[collected.heard])
+                this.values["train_loss"] = float(np.average(this.train_loss[collected.heard], weights=weight))
             self._parts.learner.update(self._state, collected.aggregate, this.index)
             self._state.model_version += 1
             self._medium.note(EventKind.AGGREGATE, SERVER_NODE)
@@ -130,13 +131,17 @@ class ParameterServer:
         self._medium.note(kind, this.clients[this.with_status(status)])
 
     def _charge(self, this: Round, collected: Collected) -> None:
-        """Tell the ledger what was released, by whoever sent something: also by those who were not heard."""
-        if not len(collected.transmitted):
-            return
+        """Tell the ledger what was released, by whoever sent something: also by those who were not heard.
+
+        What a trusted server releases counts also where nobody sent anything: that it was so is part of the secret.
+        """
         clients = this.clients[collected.transmitted]
-        local = self._parts.learner.releases(this.index, clients, collected.secure_sum)
-        # Where clients add noise of their own, that the uplink adds none is no release of its own.
-        this.releases = local + tuple(r for r in collected.releases if not (local and isinstance(r, BareRelease)))
+        local: tuple[Release, ...] = ()
+        if len(clients):
+            local = self._parts.learner.releases(this.index, clients, collected.secure_sum)
+        # An upload without noise is no release of its own where clients add noise, or where nobody uploads.
+        bare_counts = len(clients) > 0 and not local
+        this.releases = local + tuple(r for r in collected.releases if bare_counts or not isinstance(r, BareRelease))
         for release in this.releases:
             self._ledger.add(release)
 

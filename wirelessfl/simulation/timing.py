@@ -99,3 +99,10 @@ class WaitFor:
             return min(self.count, selected)
         # The tolerance keeps 0.1 of 30 clients at 3, where 30 * 0.1 is a hair above it.
         return max(1, math.ceil(self.fraction * selected - 1e-9))
+
+    def stops_early(self, most: int) -> bool:
+        """Whether, with up to ``most`` selected clients, fewer than all of them can be enough.
+
+        The number that is not waited for grows with the number selected, so that the largest round tells.
+        """
+        return self.needed(most) < most

@@ -20,7 +20,7 @@ from wirelessfl.privacy.mechanisms import (
     white_server_noise,
 )
 from wirelessfl.privacy.noise_laws import ClipDomain, HaarNoise, WhiteNoise
-from wirelessfl.privacy.releases import ServerNoiseRelease
+from wirelessfl.privacy.releases import NoAmplification, ServerNoiseRelease
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class CentralNoise:
         count: K, the number of registered clients.
         wavelet: the domain in which updates are clipped where the noise is on Haar coefficients; None for white noise.
         reading: which claim of the wavelet paper counts as published.
+        unamplified: why the sampling of clients amplifies nothing; None where it does.
     """
 
     noise_multiplier: Schedule
@@ -44,6 +45,7 @@ class CentralNoise:
     count: int
     wavelet: ClipDomain | None = None
     reading: Literal["algorithm_1", "lemma_2"] = "algorithm_1"
+    unamplified: NoAmplification | None = None
 
     def clip_block(self, block: CohortBlock, round_index: int) -> CohortBlock:
         """A block of updates, each clipped to C of the round."""
@@ -70,7 +72,7 @@ class CentralNoise:
         return draw(dimension, self.noise_std(round_index), generator)
 
     def release(self, round_index: int, clients: NDArray[np.int64], dimension: int) -> ServerNoiseRelease:
-        """The record of a round for the ledger."""
+        """The record of a round for the ledger, also of one in which nobody takes part."""
         law = WhiteNoise() if self.wavelet is None else HaarNoise(padded_length(dimension), self.wavelet, self.reading)
         return ServerNoiseRelease(
             round_index,
@@ -81,4 +83,5 @@ class CentralNoise:
             sample_rate=self.sample_rate,
             selection=self.selection,
             noise=law,
+            unamplified=self.unamplified,
         )

@@ -9,7 +9,7 @@ from wirelessfl.privacy.releases.air import AirRelease
 from wirelessfl.privacy.releases.bare import BareRelease
 from wirelessfl.privacy.releases.base import Release
 from wirelessfl.privacy.releases.dp_sgd import DpSgdRelease
-from wirelessfl.privacy.releases.server_noise import ServerNoiseRelease
+from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
 from wirelessfl.privacy.releases.values import (
     PARTS,
     RELEASES,
@@ -26,6 +26,7 @@ __all__ = [
     "AirRelease",
     "BareRelease",
     "DpSgdRelease",
+    "NoAmplification",
     "Release",
     "SecureSum",
     "ServerNoiseRelease",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -11,17 +12,46 @@ from numpy.typing import NDArray
 
 from wirelessfl.privacy.noise_laws import NoiseLaw, WhiteNoise
 from wirelessfl.privacy.releases.base import non_negative
-from wirelessfl.privacy.spending import Caveat, Spending, no_guarantee, sampled_spending
+from wirelessfl.privacy.spending import (
+    Caveat,
+    Spending,
+    no_guarantee,
+    no_guarantee_for_anyone,
+    sampled_spending,
+)
 from wirelessfl.privacy.statement import PrivacyFacts, Statement
+
+
+class NoAmplification(StrEnum):
+    """Why the sampling of clients earns no amplification, although the observer does not see who was selected."""
+
+    UNSTATED = (
+        "the record is of a version that added no noise in rounds without clients, and does not say that all take part "
+        "independently"
+    )
+    QUORUM = (
+        "the server waits for a part of the clients only (timing.wait_for), so that a fast client that is selected "
+        "pushes another one out of the sum"
+    )
+    STOPPED_BY_CLOCK = (
+        "the run ends at a simulated time (stop.sim_time_s), so that the number of rounds depends on who was selected"
+    )
+    FOREIGN_AVAILABILITY = (
+        "who can be reached is decided by code from outside (faults.availability), which may follow who was selected "
+        "before"
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class ServerNoiseRelease:
     """One noised aggregate Σ (p_i/q) Δ_i + N(0, σ²) over the selected clients, with fixed public weights.
 
+    Every round is one, also that in which nobody took part: an observer who saw that a round adds no noise would know
+    that nobody did.
+
     Attributes:
         round_index: Communication round.
-        clients: (n,) who took part.
+        clients: (n,) who took part; none in an empty round.
         published_multiplier: z, the multiplier that the paper's accountant is fed, as in σ = z C/(q d).
         noise_std: σ on the aggregate; for Haar noise, before division by the weights of the coefficients.
         clip: C, the norm every client's update is clipped to; None if it is not clipped.
@@ -29,6 +59,8 @@ class ServerNoiseRelease:
         selection: ``all``, ``poisson`` (independently) or ``uniform`` (a fixed number).
         noise: How the noise is shaped.
         caveat: A circumstance that voids the accounted guarantee.
+        unamplified: Why sampling amplifies nothing; None where an observer cannot tell who takes part, nobody's part
+            depends on that of another, and every round is noised.
 
     Raises:
         ValueError: If a value is out of range.
@@ -45,6 +77,7 @@ class ServerNoiseRelease:
     selection: Literal["all", "poisson", "uniform"] = "all"
     noise: NoiseLaw = WhiteNoise()  # noqa: RUF009 - frozen
     caveat: Caveat | None = None
+    unamplified: NoAmplification | None = None
 
     def __post_init__(self) -> None:
         non_negative("published_multiplier", self.published_multiplier)
@@ -71,19 +104,23 @@ class ServerNoiseRelease:
         return sampled_spending(factor * self.published_multiplier, self.sample_rate, 1, exchange=False, everyone=True)
 
     def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
-        """Multiplier σ/(C max p_i/q) with amplification, for an observer; the server knows its own noise."""
-        count = len(self.clients)
+        """Multiplier σ/(C max p_i/q) with amplification, for an observer; the server knows its own noise.
+
+        Without amplification it is one Gaussian mechanism a round for everybody, whoever takes part: by the joint
+        convexity of the hockey-stick divergence, a mixture over what is secret is told apart no better than the worst
+        of its parts, and once all selections are known, worlds with equal completion times differ in one summand.
+        """
         if statement.adversary != "observer":
-            return no_guarantee(count, "the server adds the noise itself and sees the updates without it")
+            return no_guarantee(len(self.clients), "the server adds the noise itself and sees the updates without it")
         if self.clip is None:
-            return no_guarantee(count, Caveat.UNCLIPPED.value)
+            return no_guarantee_for_anyone(Caveat.UNCLIPPED.value)
         largest = self.clip * facts.largest_weight / self.sample_rate
         multiplier = self.noise.accounted_factor() * self.noise_std / largest
         if multiplier == 0:
-            return no_guarantee(count, Caveat.NOTHING_ADDS_NOISE.value)
+            return no_guarantee_for_anyone(Caveat.NOTHING_ADDS_NOISE.value)
         return sampled_spending(
             multiplier,
-            self.sample_rate,
+            self.sample_rate if self.unamplified is None else 1.0,
             1,
             exchange=statement.exchange,
             fixed_size=self.selection == "uniform",
@@ -103,7 +140,12 @@ class ServerNoiseRelease:
             yield (
                 "One sample can swing a clipped update across the ball: a sample is protected like an exchanged client."
             )
-        if self.selection == "uniform":
+        if self.selection != "all" and self.unamplified is not None:
+            yield (
+                f"The paper amplifies by the sampling of clients; the accounted figure does not: {self.unamplified}. "
+                "Every round counts as one whole use of the noise for every client."
+            )
+        elif self.selection == "uniform":
             yield (
                 "The paper amplifies as if clients were selected independently; a fixed number of them is drawn "
                 "without replacement, where another client takes the vacant place."

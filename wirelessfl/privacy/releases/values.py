@@ -19,7 +19,7 @@ from wirelessfl.privacy.releases.air import AirRelease
 from wirelessfl.privacy.releases.bare import BareRelease
 from wirelessfl.privacy.releases.base import Release
 from wirelessfl.privacy.releases.dp_sgd import DpSgdRelease
-from wirelessfl.privacy.releases.server_noise import ServerNoiseRelease
+from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
 from wirelessfl.privacy.releases.zcdp import SecureSum, ZcdpRelease
 from wirelessfl.privacy.spending import Caveat
 
@@ -35,6 +35,7 @@ PARTS: tuple[type, ...] = (
 
 _PLACE = ("round_index", "clients")
 _INTEGERS = ("batch_size", "steps", "steps_before")
+_REASONS: Mapping[str, type[Caveat] | type[NoAmplification]] = {"caveat": Caveat, "unamplified": NoAmplification}
 
 
 def round_values(release: Release) -> dict[str, float]:
@@ -74,6 +75,8 @@ def release_from_values(
     kind = named.pop("kind", None)
     build = _named(RELEASES, kind)
     arguments: dict[str, Any] = {name: _rich(name, value) for name, value in named.items()}
+    if build is ServerNoiseRelease:  # traces of version 0.1 do not say it, and lack the rounds that nobody took part in
+        arguments.setdefault("unamplified", NoAmplification.UNSTATED)
     for name, value in {**round_values, **client_values}.items():
         arguments[name] = np.asarray(value).astype(np.int64) if name in _INTEGERS else value
     release: Release = build(round_index=round_index, clients=np.asarray(clients, dtype=np.int64), **arguments)
@@ -91,7 +94,7 @@ def _numbers(release: Release) -> list[tuple[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Caveat):
+    if isinstance(value, Caveat | NoAmplification):
         return value.name
     if is_dataclass(value) and not isinstance(value, type):
         return {"kind": type(value).__name__, **asdict(value)}
@@ -99,8 +102,8 @@ def _plain(value: Any) -> Any:
 
 
 def _rich(name: str, value: Any) -> Any:
-    if name == "caveat" and value is not None:
-        return Caveat[value]
+    if name in _REASONS and value is not None:
+        return _REASONS[name][value]
     if not isinstance(value, dict):
         return value
     arguments = {key: tuple(item) if isinstance(item, list) else item for key, item in value.items() if key != "kind"}

@@ -24,9 +24,11 @@ from wirelessfl.privacy.clipping import (
 from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.build.amplification import why_unamplified
 from wirelessfl.simulation.build.learning import load_data
 from wirelessfl.simulation.build.noise_search import calibrate
 from wirelessfl.simulation.local_privacy import LocalPrivacy, ProxyCalibration
+from wirelessfl.simulation.timing import WaitFor
 
 
 def build_local_privacy(
@@ -71,9 +73,16 @@ def build_local_privacy(
 
 
 def build_central_noise(
-    scenario: Scenario, model: FlatModel, facts: PrivacyFacts, statement: Statement
+    scenario: Scenario, model: FlatModel, facts: PrivacyFacts, statement: Statement, wait_for: WaitFor
 ) -> CentralNoise | None:
     """Noise that the server adds for whole clients, or None.
+
+    Args:
+        scenario: the scenario.
+        model: the model.
+        facts: public constants of the population.
+        statement: what ε is said about.
+        wait_for: when the server stops waiting.
 
     Raises:
         InfeasibleError: a target ε that no noise meets.
@@ -92,6 +101,8 @@ def build_central_noise(
         case _:
             assert_never(selection)
 
+    unamplified = why_unamplified(scenario, wait_for)
+
     def with_noise(multiplier: float) -> CentralNoise:
         clip: Schedule | None = None if mechanism.clip is None else Constant(mechanism.clip)
         if isinstance(mechanism.clipping, config.DynamicClip) and mechanism.clip is not None:
@@ -105,6 +116,7 @@ def build_central_noise(
             count=count,
             wavelet=None if wavelet is None else wavelet.clip_domain,
             reading="algorithm_1" if wavelet is None else wavelet.reading,
+            unamplified=unamplified,
         )
 
     if mechanism.noise_multiplier is not None:

@@ -80,7 +80,8 @@ def build_simulation(
     ledger = Ledger(facts, statement)
     if state.ledger:
         ledger.restore(state.ledger)
-    central = build_central_noise(scenario, model, facts, statement)
+    wait_for = build_wait_for(scenario.timing)
+    central = build_central_noise(scenario, model, facts, statement, wait_for)
     if central is not None:
         uplink: Uplink = TrustedServer(registry, model.dimension, central, streams)
     else:

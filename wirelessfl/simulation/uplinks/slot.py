@@ -75,6 +75,11 @@ class SlotUplink(ABC):
         """Whether there is a cooperative jammer."""
         return False
 
+    @property
+    def steps_without_senders(self) -> bool:
+        """Whether the server steps the model also where nobody sends, so that nobody learns that nobody did."""
+        return False
+
     @abstractmethod
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """Settle the slot for the clients at the positions ``ready``, ``jammer`` being the position of one who jams."""
@@ -100,10 +105,12 @@ class SlotUplink(ABC):
         if plan.jammer_failed:
             cell.medium.note(EventKind.JAMMER_FAILURE, JAMMER_NODE if jamming is None else this.clients[[jamming]])
         slot_opens.succeed(SlotGrant(silent, plan.jammer_gain))
-        if not len(plan.senders):
+        if not (len(plan.senders) or self.steps_without_senders):
             yield cell.medium.occupy(0.0)  # those in a deep fade say so before the round is over
             return Collected(plan.senders, plan.senders, None, (), 0.0)
-        blocks = self.train(cell, this, plan)  # workers train while the events of the slot pass by
+        blocks: Iterable[CohortBlock] = ()
+        if len(plan.senders):
+            blocks = self.train(cell, this, plan)  # workers train while the events of the slot pass by
         yield cell.medium.occupy(plan.airtime)
         reception = self.receive(this, plan, blocks)
         cell.medium.note(EventKind.SUPERPOSE, SERVER_NODE)

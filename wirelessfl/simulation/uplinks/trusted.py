@@ -23,7 +23,8 @@ from wirelessfl.streams import Streams
 class TrustedServer(SlotUplink):
     """Updates arrive exactly, are clipped, summed with fixed public weights p_i/q, and noised.
 
-    The sum is never divided by who arrived: that would make the weights depend on the others.
+    The sum is never divided by who arrived: that would make the weights depend on the others. Noise is added in every
+    round, also where nobody was selected or all who were got lost: a model that stays as it is would tell that.
 
     Attributes:
         registry: the registered clients.
@@ -39,12 +40,17 @@ class TrustedServer(SlotUplink):
     rotating_jammer: bool = False
     airtime: float = 0.0
 
+    @property
+    def steps_without_senders(self) -> bool:
+        """Every round is released."""
+        return True
+
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """Everyone who reported is heard, at once."""
         return SlotPlan(senders=ready, silent=ready[:0], airtime=0.0)
 
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
-        """Σ (p_i/q) Δ_i + noise."""
+        """Σ (p_i/q) Δ_i + noise; the noise alone where nobody sends."""
         clients = this.clients[plan.senders]
         weights = server_weights(self.registry.weight(clients), self.central.sample_rate)
         total = Superposition(self.dimension)
