@@ -7,10 +7,13 @@ from wirelessfl.radio.access import MultipleAccess, Ofdma, Tdma
 from wirelessfl.radio.agreement import Calibration, ExactCalibration, ExactStepCalibration, Jamming, TheoremCalibration
 from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.radio.correlation import clarke_fading, clarke_gains, gauss_markov, jakes_correlation
+from wirelessfl.radio.cotaf import Cotaf
 from wirelessfl.radio.cross_layer import CrossLayer
 from wirelessfl.radio.csi import estimate_channel, mean_estimate_power
+from wirelessfl.radio.expected_norms import ExpectedNorms, MeasuredNorms
 from wirelessfl.radio.fading import FadingModel, Nakagami, Rayleigh, Recorded, Rician, SpecularFading, Static
 from wirelessfl.radio.full_power import FullPower
+from wirelessfl.radio.gbma import Gbma
 from wirelessfl.radio.geometry import hexagonal_sites, nearest_site, site_distances, uniform_disc, uniform_hexagon
 from wirelessfl.radio.impairments import phase_errors, timing_offsets
 from wirelessfl.radio.jamming import (
@@ -41,10 +44,13 @@ from wirelessfl.radio.placement import GivenPositions, PlacementLaw, UniformDisc
 from wirelessfl.radio.power_control import (
     AdaptivePowerControl,
     AirInterface,
+    AveragePowerControl,
+    NormScaledPowerControl,
     PowerControl,
     Transmission,
     TransmitPlan,
     clamped_inversion,
+    is_peak_limited,
     received_bound,
     server_gain_for_received_limit,
 )
@@ -72,22 +78,28 @@ __all__ = [
     "AdaptivePowerControl",
     "AdaptiveRate",
     "AirInterface",
+    "AveragePowerControl",
     "Calibration",
+    "Cotaf",
     "CrossLayer",
     "ExactCalibration",
     "ExactStepCalibration",
+    "ExpectedNorms",
     "FadingModel",
     "FixedRate",
     "FullPower",
+    "Gbma",
     "GivenPositions",
     "Jamming",
     "Journey",
     "Links",
     "LogDistance",
     "LowerGain",
+    "MeasuredNorms",
     "MinimumMse",
     "MultipleAccess",
     "Nakagami",
+    "NormScaledPowerControl",
     "OfdmNumerology",
     "Ofdma",
     "PathLossModel",
@@ -128,6 +140,7 @@ __all__ = [
     "free_space_path_loss_db",
     "gauss_markov",
     "hexagonal_sites",
+    "is_peak_limited",
     "jakes_correlation",
     "jammer_energy",
     "jammer_gain_for_noise",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wirelessfl.radio.jamming import (
     JammerNoise,
@@ -98,16 +99,20 @@ class ExactStepCalibration:
     batch_size: int
 
     def required_noise_std(self, policy: PowerControl, plan: TransmitPlan, links: Links) -> float:
-        """σ_m = X √M/μ*, X = reach · max_i |h_i/ĥ_i| p_i/min(n_i, batch); a back-off earns no credit."""
-        return self._required(links)
+        """σ_m = X √M/μ*, X = reach · max_i |h_i/ĥ_i| p_i/min(n_i, batch).
+
+        A back-off earns no credit; one below 1, of a client that is heard louder than its weight, costs.
+        """
+        at_the_clip = policy.transmit(plan, links, np.full(len(links), plan.clip))
+        return self._required(links, np.minimum(at_the_clip.backoff, 1.0))
 
     def server_gain(self, received_noise_std: float, links: Links) -> float:
         """α_u = noise/σ_m: in units of y/α_u the share of a sample does not depend on α_u."""
-        return server_gain_for_noise(self._required(links), received_noise_std)
+        return server_gain_for_noise(self._required(links, np.ones(len(links))), received_noise_std)
 
-    def _required(self, links: Links) -> float:
+    def _required(self, links: Links, backoff: NDArray[np.float64]) -> float:
         in_step = np.minimum(links.weight * self.total_samples, self.batch_size)
-        shares = np.abs(links.channel) / np.abs(links.estimate) * links.weight / in_step
+        shares = np.abs(links.channel) / np.abs(links.estimate) * links.weight / in_step / backoff
         return required_noise_std_exact(self.reach * float(shares.max(initial=0.0)), self.rounds, self.gdp_mu)
 
 

@@ -8,12 +8,15 @@ differ in how α_u is chosen and in who stays silent.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, Self, runtime_checkable
+from typing import Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.radio.links import Links
+
+PowerLimit = Literal["peak", "average"]
+"""What a power budget limits: the energy of every transmission, or its mean."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +51,14 @@ class TransmitPlan:
         receive_scale: what the server divides the received signal by: α_u/τ, or α_u where the 1/τ is not undone.
         clip: τ, the bound by which clients scale.
         silent: (n,) who is told not to transmit, in the order of the links that were planned for.
+        channel_amplitude: |h| at which a weight arrives exactly, where the channel is not inverted; 1 otherwise.
     """
 
     server_gain: float
     receive_scale: float
     clip: float
     silent: NDArray[np.bool_]
+    channel_amplitude: float = 1.0
 
     @classmethod
     def undoing_the_clip(cls, server_gain: float, air: AirInterface, silent: NDArray[np.bool_]) -> TransmitPlan:
@@ -83,8 +88,8 @@ class Transmission:
 class PowerControl(Protocol):
     """A policy: the server plans, then every client scales; both see estimated channels only.
 
-    ‖x_i‖² <= P_i holds for every update with ‖Δ_i‖ <= τ, and ‖x_i‖ does not fall when ‖Δ_i‖ grows.
-    `wirelessfl.radio.conformance` checks a policy of your own.
+    ‖x_i‖² <= P_i holds for every update with ‖Δ_i‖ <= τ (save under an `AveragePowerControl`), and ‖x_i‖ does not fall
+    when ‖Δ_i‖ grows. `wirelessfl.radio.conformance` checks a policy of your own.
     """
 
     @property
@@ -118,6 +123,33 @@ class AdaptivePowerControl(PowerControl, Protocol):
         ...
 
 
+@runtime_checkable
+class AveragePowerControl(PowerControl, Protocol):
+    """A policy that says whether P_i limits every transmission or their mean: with "average", a single ‖x_i‖² may exceed it.
+
+    What arrives is then bounded by the gain at the clip alone: R_i = |h_i α_i| τ/α_u, which no budget cuts off.
+    """
+
+    @property
+    def power_limit(self) -> PowerLimit:
+        """What P_i limits: "peak", ‖x_i‖² of every transmission; "average", its mean."""
+        ...
+
+
+@runtime_checkable
+class NormScaledPowerControl(PowerControl, Protocol):
+    """A policy whose common scale follows from the norms that the updates of a slot turn out to have: private data."""
+
+    def settled(self, plan: TransmitPlan, norms: NDArray[np.float64]) -> TransmitPlan:
+        """The plan at its final α_u, once the norms (k,) of all senders are known; every α_i changes in proportion."""
+        ...
+
+
+def is_peak_limited(policy: PowerControl) -> bool:
+    """Whether ‖x_i‖² <= P_i holds for every single update with ‖Δ_i‖ <= τ."""
+    return not isinstance(policy, AveragePowerControl) or policy.power_limit == "peak"
+
+
 def full_power_amplitude(links: Links) -> NDArray[np.float64]:
     """|ĥ_i| sqrt(P_i) (n,): how loud each client is expected to arrive at full power.
 
@@ -148,11 +180,23 @@ def clamped_inversion(plan: TransmitPlan, links: Links, norms: NDArray[np.float6
     return Transmission(gain * links.estimate.conj() / magnitude, backoff)
 
 
+def inversion(plan: TransmitPlan, links: Links) -> Transmission:
+    """Channel inversion whatever it costs: α_i = α_u p_i/(ĥ_i τ), no back-off.
+
+    Raises:
+        ValueError: if an estimate is zero; such a client has to stay silent.
+    """
+    if not np.all(links.estimate != 0):
+        raise ValueError("a channel estimate is zero: this client cannot invert its channel and has to be silent")
+    return Transmission(plan.server_gain * links.weight / (plan.clip * links.estimate), np.ones(len(links)))
+
+
 def received_bound(policy: PowerControl, plan: TransmitPlan, links: Links) -> NDArray[np.float64]:
     """R_i (n,): the largest norm with which an update can arrive, in units of y/α_u.
 
     R_i = |h_i α_i| τ/α_u with the gain α_i of an update of norm τ. For clamped inversion this is
-    min(p_i, |ĥ_i| sqrt(P_i)/α_u) |h_i/ĥ_i| under either kind of back-off; it counts both quadratures (PRIVACY.md).
+    min(p_i, |ĥ_i| sqrt(P_i)/α_u) |h_i/ĥ_i| under either kind of back-off, for inversion under an average power limit
+    p_i |h_i/ĥ_i|; it counts both quadratures (PRIVACY.md).
     """
     at_the_clip = policy.transmit(plan, links, np.full(len(links), plan.clip))
     return np.abs(links.channel * at_the_clip.tx_gain) * plan.clip / plan.server_gain

@@ -157,7 +157,7 @@ def _tag_of(member: type[Section], tag_key: str) -> str:
 
 @dataclass(frozen=True)
 class ByShape:
-    """Annotation of a union whose members a reader tells apart at sight: a word, a mapping, a number."""
+    """Annotation of a union whose members a reader tells apart at sight: a word, a mapping, a list, a number."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         choices = {f"@{_shape_of(member)}": handler.generate_schema(member) for member in get_args(source)}
@@ -168,6 +168,8 @@ def _shape_of(member: Any) -> str:
     if get_origin(member) is Literal:
         return "word"
     bare = get_args(member)[0] if get_origin(member) is Annotated else member
+    if get_origin(bare) is tuple:
+        return "list"
     return "word" if bare is str else "number" if bare in (int, float) else "mapping"
 
 
@@ -176,6 +178,8 @@ def _shape_of_value(value: Any) -> str | None:
         return "@word"
     if isinstance(value, Mapping | Steps | BaseModel):
         return "@mapping"
+    if isinstance(value, list | tuple):
+        return "@list"
     return "@number" if isinstance(value, int | float) else None
 
 

@@ -95,9 +95,11 @@ from wirelessfl.scenario.model import (
     TemperedSigmoid,
 )
 from wirelessfl.scenario.power_control import (
+    Cotaf,
     CrossLayer,
     ExternalPowerControl,
     FullPower,
+    Gbma,
     LowerGain,
     MinimumMse,
     PowerControl,
@@ -156,6 +158,7 @@ __all__ = [
     "Compute",
     "ConstantStaleness",
     "Correlation",
+    "Cotaf",
     "CrossLayer",
     "Csi",
     "Data",
@@ -185,6 +188,7 @@ __all__ = [
     "FullPower",
     "GaussMarkovFading",
     "GaussianNoise",
+    "Gbma",
     "GilbertElliottAvailability",
     "GivenPlacement",
     "GradientNoise",

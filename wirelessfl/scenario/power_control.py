@@ -6,7 +6,17 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from wirelessfl.scenario.base import OPTIONS, ByShape, Family, Options, Positive, Reference, Section, key
+from wirelessfl.scenario.base import (
+    OPTIONS,
+    ByShape,
+    Family,
+    Options,
+    Positive,
+    Reference,
+    Says,
+    Section,
+    key,
+)
 
 Theorem = Literal["cross_layer", "privacy_for_free", "none"]
 
@@ -79,6 +89,9 @@ class TruncatedInversion(Section):
     policy: Literal["truncated_inversion"] = key(
         "truncated_inversion", "Channel inversion above faults.fade_threshold, silence below."
     )
+    power_limit: Literal["peak", "average"] = key(
+        "peak", "P_i limits every transmission, or its mean over the fading (Zhu et al.): 7.4 dB more at threshold 0.1."
+    )
 
 
 class WeakestInversion(Section):
@@ -89,6 +102,43 @@ class WeakestInversion(Section):
     policy: Literal["weakest_inversion"] = key(
         "weakest_inversion", "The loudest common scale that the weakest client above faults.fade_threshold can follow."
     )
+
+
+Norms = Annotated[
+    Annotated[tuple[Positive, ...], Field(min_length=1, strict=False)]
+    | Annotated[str, Field(min_length=1), Says("measured, or the path of a file")],
+    ByShape(),
+]
+"""Expected norms: a list, the word ``measured``, or a path."""
+_NORMS = (
+    "√(max_n E‖Δ_n‖²) by which a round's power is scaled, in the unit of clip: one a round; a CSV file with round and norm; "
+    "or measured: the largest norm of the round itself, which is private, so that no guarantee holds."
+)
+
+
+class Cotaf(Section):
+    """Sery, Shlezinger, Cohen, Eldar, TSP 2021."""
+
+    theorem: ClassVar[Theorem] = "none"
+
+    policy: Literal["cotaf"] = key(
+        "cotaf", "COTAF: x = √p_t (p_i/max p)(h_min/ĥ_i) Δ_i where |ĥ_i| ≥ h_min, else silent; P is kept on average."
+    )
+    expected_norms: Norms | None = key(None, f"{_NORMS} Has to be given.")
+    h_min: Positive | None = key(
+        None, "Threshold on |ĥ|. null: √(faults.fade_threshold · least E|ĥ_i|² of the round's clients)."
+    )
+
+
+class Gbma(Section):
+    """Sery and Cohen, TSP 2020."""
+
+    theorem: ClassVar[Theorem] = "none"
+
+    policy: Literal["gbma"] = key(
+        "gbma", "x = √p_t (p_i/max p) e^{−j∠ĥ_i} Δ_i: the phase is corrected, the channel is not inverted."
+    )
+    expected_norms: Norms | None = key(None, f"{_NORMS} null: clip, which no update exceeds.")
 
 
 class MinimumMse(Section):
@@ -115,6 +165,8 @@ PowerControl = Annotated[
     | FullPower
     | TruncatedInversion
     | WeakestInversion
+    | Cotaf
+    | Gbma
     | MinimumMse
     | ExternalPowerControl,
     Family("policy", default="cross_layer"),

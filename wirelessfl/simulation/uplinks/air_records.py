@@ -25,6 +25,12 @@ def note_transmission(
     this.put("tx_energy_j", senders, energy * joules_per_unit)
 
 
+def scale_transmission(this: Round, senders: NDArray[np.int64], factor: float) -> None:
+    """Multiply the gains that were written by one factor, and the energies by its square."""
+    for name, power in (("tx_gain_abs", 1), ("tx_energy", 2), ("tx_energy_j", 2)):
+        this.put(name, senders, this.slots[name][senders] * factor**power)
+
+
 def air_rule(gradient_step: int | None, samples: NDArray[np.int64]) -> dict[str, Any]:
     """What bounds the influence of one of a client's (n,) samples, in the words of ``AirRelease``.
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.privacy import AirRelease
+from wirelessfl.privacy import AirRelease, Caveat
 from wirelessfl.privacy.releases.air import AirTheorem
 from wirelessfl.radio import (
     AdaptivePowerControl,
     AirInterface,
     Jamming,
     Links,
+    NormScaledPowerControl,
     PowerControl,
     Superposition,
     TransmitPlan,
@@ -28,7 +29,7 @@ from wirelessfl.radio import (
 )
 from wirelessfl.simulation.network import JammerLink, Network
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.air_records import air_rule, note_transmission
+from wirelessfl.simulation.uplinks.air_records import air_rule, note_transmission, scale_transmission
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.streams import Streams
 
@@ -127,6 +128,7 @@ class OverTheAir(SlotUplink):
         on_the_air = Superposition(self.air.dimension, self.iq_packing)
         late = self.network.timing_offsets(this.clients[plan.senders], this.index)
         received = self._noise(this.index, plan)  # while the workers train
+        drain = self._drain(plan)
         for block in blocks:
             links = plan.links.take(block.positions)
             transmission = self.policy.transmit(plan.transmit, links, block.norm)
@@ -134,15 +136,26 @@ class OverTheAir(SlotUplink):
             on_the_air.add(block.updates, links.channel * transmission.tx_gain, offset)
             senders = plan.senders[block.positions]
             note_transmission(this, senders, block, transmission, self.joules_per_unit)
-        received += np.asarray(on_the_air.received())
-        release, drain = self._release(this, plan), self._drain(plan)
+        heard = np.asarray(on_the_air.received())
+        if isinstance(self.policy, NormScaledPowerControl):
+            plan, louder = self._settled(self.policy, this, plan)
+            heard = heard * louder
+        received += heard
         self._note_slot(this, plan, drain)
+        release = self._release(this, plan)
         if isinstance(self.policy, AdaptivePowerControl):
             self.policy = self.policy.after(plan.transmit)
         # Weights are renormalised after reception: the noise scales with them and ε does not change.
         received /= plan.transmit.receive_scale
         received /= plan.links.weight.sum()
         return Reception(received, (release,), drain)
+
+    def _settled(self, policy: NormScaledPowerControl, this: Round, plan: AirPlan) -> tuple[AirPlan, float]:
+        """The plan at the scale that the realised norms give, and the factor by which everybody sends louder."""
+        transmit = policy.settled(plan.transmit, this.slots["update_norm"][plan.senders])
+        louder = transmit.server_gain / plan.transmit.server_gain
+        scale_transmission(this, plan.senders, louder)
+        return replace(plan, transmit=transmit), louder
 
     def state(self) -> dict[str, Any]:
         """What an adaptive power control remembers."""
@@ -243,5 +256,6 @@ class OverTheAir(SlotUplink):
             csi_ratio=np.abs(links.channel) / np.abs(links.estimate),
             backoff_is_public=not self.policy.needs_norms,
             theorem=self.theorem,
+            caveat=Caveat.REALISED_NORMS if isinstance(self.policy, NormScaledPowerControl) else None,
             **air_rule(self.gradient_step, self.network.registry.samples[this.clients[plan.senders]]),
         )
