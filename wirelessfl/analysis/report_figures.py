@@ -151,7 +151,12 @@ def power_figure(prefix: str, trace: xr.Dataset) -> Drawing | None:
         figure.legend(handles=above.get_lines(), loc="outside upper right", ncols=2)
         if np.any(used > 0):
             low = min(float(used[used > 0].min()), 0.5)
-            below.hist(used, bins=np.geomspace(low, 1.0 + 1e-9, _BINS).tolist(), color=BLUE, alpha=0.6)
+            below.hist(
+                used,
+                bins=np.geomspace(low, max(1.0, float(used.max())) * (1.0 + 1e-9), _BINS).tolist(),
+                color=BLUE,
+                alpha=0.6,
+            )
             below.axvline(1.0, color=INK, linestyle="--", linewidth=1.0)
             log_scale(below.xaxis)
         below.set(xlabel="‖x_i‖² / P_i", ylabel="transmissions")

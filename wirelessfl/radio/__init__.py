@@ -16,6 +16,7 @@ from wirelessfl.radio.full_power import FullPower
 from wirelessfl.radio.gbma import Gbma
 from wirelessfl.radio.geometry import hexagonal_sites, nearest_site, site_distances, uniform_disc, uniform_hexagon
 from wirelessfl.radio.impairments import phase_errors, timing_offsets
+from wirelessfl.radio.inverse_power import mean_inverse_power
 from wirelessfl.radio.jamming import (
     accounted_noise_std,
     effective_noise_std,
@@ -149,6 +150,7 @@ __all__ = [
     "link_snr",
     "log_distance_path_loss_db",
     "mean_estimate_power",
+    "mean_inverse_power",
     "nearest_site",
     "path_gain",
     "phase_errors",

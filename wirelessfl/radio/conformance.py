@@ -61,8 +61,9 @@ def check_fading_model(model: FadingModel, count: int = 100_000, false_alarm: fl
 def check_power_control(policy: PowerControl, seed: int = 0, trials: int = 20) -> None:
     """Checks plans and transmissions over rounds of 1 to 40 clients with channels from very weak to very strong.
 
-    The power budget holds for every norm up to the clip, save where it limits the average; a larger update is not sent with less energy; plan and gains
-    depend neither on the order of clients nor on batching, nor on realised norms unless ``needs_norms`` admits it.
+    The power budget holds for every norm up to the clip, save where it limits the average (`AveragePowerControl`); a
+    larger update is not sent with less energy; plan and gains depend neither on the order of clients nor on batching,
+    nor on realised norms unless ``needs_norms`` admits it.
 
     Args:
         policy: the policy to check; an adaptive one is asked for every round from the state it is in.

@@ -17,9 +17,9 @@ from wirelessfl.radio.power_control import AirInterface, PowerLimit, Transmissio
 class Cotaf:
     """Precoding x_i = sqrt(p_t) (p_i/max p) (h_min/ĥ_i) Δ_i where |ĥ_i| >= h_min, silence below.
 
-    p_t = P/max_n E‖Δ_n‖² grows as updates shrink, so that the server hears them equally well in every round. P limits the
-    energy on average, over updates of the expected norm: nothing is clamped, and a larger update costs more than P.
-    P and max p are those of the clients of the round, the silent included: the scale does not follow the fading.
+    p_t = P/max_n E‖Δ_n‖² grows as updates shrink, so that the server hears them equally well in every round. P limits
+    the energy on average, over updates of the expected norm: nothing is clamped, and a larger update costs more. P and
+    max p are those of the clients of the round, the silent included: the scale does not follow the fading.
 
     Attributes:
         expected_norms: sqrt(max_n E‖Δ_n‖²) for each round.

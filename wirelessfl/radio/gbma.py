@@ -1,5 +1,4 @@
-"""Gradient-based multiple access (Sery, Cohen: "On Analog Gradient Descent Learning Over Multiple Access Fading
-Channels", IEEE TSP 2020)."""
+"""GBMA (Sery, Cohen: "On Analog Gradient Descent Learning Over Multiple Access Fading Channels", IEEE TSP 2020)."""
 
 from __future__ import annotations
 
@@ -18,8 +17,9 @@ from wirelessfl.radio.power_control import AirInterface, PowerLimit, Transmissio
 class Gbma:
     """x_i = sqrt(p_t) (p_i/max p) e^{−j∠ĥ_i} Δ_i: the phase is corrected and the channel is not inverted.
 
-    p_t = P/max_n E‖Δ_n‖². Client i arrives with the weight p_i |ĥ_i|/a, a² = Σ p_i E|ĥ_i|²/Σ p_i, which the server knows
-    without any channel estimate. As in the paper the mean E|ĥ_i|/a remains in the step: 0.886 under Rayleigh fading.
+    p_t = P/max_n E‖Δ_n‖². Client i arrives with the weight p_i |ĥ_i|/a, a² = Σ p_i E|ĥ_i|²/Σ p_i, which the server
+    knows without any channel estimate. As in the paper the mean E|ĥ_i|/a remains in the step:
+    0.886 under Rayleigh fading.
 
     Attributes:
         expected_norms: sqrt(max_n E‖Δ_n‖²) for each round; by the clip τ, the energy never exceeds P.

@@ -16,7 +16,8 @@ class Links:
         channel: h_i, path gain included.
         estimate: ĥ_i, what clients and server believe h_i to be.
         weight: p_i = n_i/|D|.
-        power_budget: P_i, the normalised energy one round may cost: ‖x_i‖² <= P_i. May be infinite.
+        power_budget: P_i, the normalised energy one round may cost: ‖x_i‖² <= P_i, or its mean under a power control
+            that limits the average. May be infinite.
         path_gain: β_i = E|h_i|².
         mean_estimate_power: E|ĥ_i|², the reference of the deep-fade threshold.
     """

@@ -125,9 +125,9 @@ class AdaptivePowerControl(PowerControl, Protocol):
 
 @runtime_checkable
 class AveragePowerControl(PowerControl, Protocol):
-    """A policy that says whether P_i limits every transmission or their mean: with "average", a single ‖x_i‖² may exceed it.
+    """A policy that says whether P_i limits every transmission or their mean.
 
-    What arrives is then bounded by the gain at the clip alone: R_i = |h_i α_i| τ/α_u, which no budget cuts off.
+    With "average" a single ‖x_i‖² may exceed P_i, and what arrives is bounded by the gain at the clip alone.
     """
 
     @property

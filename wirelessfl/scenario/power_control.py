@@ -104,6 +104,8 @@ class WeakestInversion(Section):
     )
 
 
+MEASURED = "measured"
+"""The word for norms of the round itself."""
 Norms = Annotated[
     Annotated[tuple[Positive, ...], Field(min_length=1, strict=False)]
     | Annotated[str, Field(min_length=1), Says("measured, or the path of a file")],
@@ -111,8 +113,8 @@ Norms = Annotated[
 ]
 """Expected norms: a list, the word ``measured``, or a path."""
 _NORMS = (
-    "√(max_n E‖Δ_n‖²) by which a round's power is scaled, in the unit of clip: one a round; a CSV file with round and norm; "
-    "or measured: the largest norm of the round itself, which is private, so that no guarantee holds."
+    "√(max_n E‖Δ_n‖²) by which a round's power is scaled, in the unit of clip: a list, one a round; a CSV file with "
+    "round and norm; or measured: the largest norm of the round itself, which is private, so that no guarantee holds."
 )
 
 

@@ -10,6 +10,7 @@ from wirelessfl.scenario.channel import IndependentFading, RayleighFading, Recor
 from wirelessfl.scenario.faults import RecordedAvailability
 from wirelessfl.scenario.geography import GivenPlacement, NoPathLoss
 from wirelessfl.scenario.power_control import LowerGain, PrivacyForFree, TruncatedInversion
+from wirelessfl.scenario.precoder_consistency import find_precoder_contradictions
 from wirelessfl.scenario.topology import Hierarchical, SingleCell
 from wirelessfl.scenario.training import Upcycled
 from wirelessfl.scenario.uplink import OverTheAir
@@ -73,6 +74,7 @@ def _power_control(scenario: Scenario) -> Iterator[Contradiction]:
             "0 with the power control truncated_inversion, which inverts channels above it",
             "above 0, such as 0.1",
         )
+    yield from find_precoder_contradictions(scenario, uplink)
     if isinstance(control, LowerGain) and control.calibration == "exact" and scenario.privacy.adversary == "individual":
         yield (
             "uplink.power_control.calibration",

@@ -24,7 +24,8 @@ class Registry:
     Attributes:
         samples: (K,) n_i.
         total_samples: |D| = Σ n_i.
-        power_budget: P_i, the transmit energy allowed in a round, ‖x_i‖² ≤ P_i; the same for every client.
+        power_budget: P_i, the transmit energy allowed in a round, ‖x_i‖² ≤ P_i or, as the power control limits the
+            average, its mean; the same for every client.
     """
 
     samples: NDArray[np.int64]

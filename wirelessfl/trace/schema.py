@@ -265,7 +265,11 @@ ROOT = Group(
         Variable("status", _SLOT, "u1", "1", "what became of the client", flags=Status, required=True),
         Variable("samples", _CLIENT, "i8", "1", "training samples n_i", required=True),
         _per_client("weight", "1", "aggregation weight p_i = n_i / |D|"),
-        _per_client("power_budget", "normalised", "transmit energy budget per round P_i"),
+        _per_client(
+            "power_budget",
+            "normalised",
+            "transmit energy budget per round P_i (on average where the power control limits that)",
+        ),
         _per_client("distance", "m", "distance to the server"),
         _per_client(
             "client_epsilon_published", "1", "ε of this client by the paper's theorem", f"{_PAPER}, Theorems 1 and 3"

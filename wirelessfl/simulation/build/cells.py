@@ -27,7 +27,7 @@ def build_multi_cell(
         edges = EdgeModels(stations, topology.edge_rounds, both_ways)
     return MultiCell(
         network=network,
-        policies=[build_power_control(scenario, control, network.registry, statement) for _ in range(stations)],
+        policies=[build_power_control(scenario, control, network, statement) for _ in range(stations)],
         air=one_cell.air,
         iq_packing=one_cell.iq_packing,
         fade_threshold=one_cell.fade_threshold,

@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from typing import Literal, assert_never
 
+from wirelessfl.errors import InfeasibleError
 from wirelessfl.privacy import Statement, gaussian_mu, noise_std_theorem, tail_bound_cost
 from wirelessfl.radio import (
     Calibration,
+    Cotaf,
     CrossLayer,
     ExactCalibration,
     ExactStepCalibration,
+    ExpectedNorms,
     FullPower,
+    Gbma,
     LowerGain,
+    MeasuredNorms,
     MinimumMse,
     PowerControl,
     PrivacyBudget,
@@ -21,21 +26,30 @@ from wirelessfl.radio import (
     TheoremCalibration,
     TruncatedInversion,
     WeakestInversion,
+    mean_inverse_power,
     server_gain_for_noise,
 )
 from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario.power_control import MEASURED
 from wirelessfl.simulation.build.objects import make_object
-from wirelessfl.simulation.network import Registry
+from wirelessfl.simulation.build.recordings import load_norms
+from wirelessfl.simulation.network import Network, Registry
 
 CHANNEL_NOISE_STD = 1.0
 """σ_c: the receiver normalises its noise to variance 1 per real symbol (RADIO.md)."""
 
 
 def build_power_control(
-    scenario: Scenario, control: config.PowerControl, registry: Registry, statement: Statement
+    scenario: Scenario, control: config.PowerControl, network: Network, statement: Statement
 ) -> PowerControl:
-    """The power control."""
-    threshold = scenario.faults.fade_threshold
+    """The power control.
+
+    Raises:
+        DataError: a file of expected norms is missing, damaged or too short.
+        InfeasibleError: a threshold that no channel reaches.
+        ScenarioError: a policy of the user's own cannot be used.
+    """
+    registry, threshold = network.registry, scenario.faults.fade_threshold
     match control:
         case config.CrossLayer():
             return CrossLayer(_server_gain(scenario, control, registry), control.backoff, control.rescale)
@@ -51,9 +65,16 @@ def build_power_control(
         case config.FullPower():
             return FullPower()
         case config.TruncatedInversion():
-            return TruncatedInversion(threshold)
+            average = control.power_limit == "average"
+            return TruncatedInversion(threshold, _mean_inverse_power(network, threshold) if average else None)
         case config.WeakestInversion():
             return WeakestInversion(threshold)
+        case config.Cotaf():
+            cotaf = Cotaf(_expected_norms(control.expected_norms, scenario.rounds), control.h_min, threshold)
+            return MeasuredNorms(cotaf) if control.expected_norms == MEASURED else cotaf
+        case config.Gbma():
+            gbma = Gbma(_expected_norms(control.expected_norms, scenario.rounds))
+            return MeasuredNorms(gbma) if control.expected_norms == MEASURED else gbma
         case config.MinimumMse():
             return MinimumMse()
         case config.ExternalPowerControl():
@@ -67,7 +88,32 @@ def build_power_control(
 
 def own_threshold(control: config.PowerControl, threshold: float) -> float:
     """The deep-fade threshold that is left to the uplink: 0 where the policy itself says who is silent."""
-    return 0.0 if isinstance(control, config.TruncatedInversion | config.WeakestInversion) else threshold
+    silences = config.TruncatedInversion | config.WeakestInversion | config.Cotaf
+    return 0.0 if isinstance(control, silences) else threshold
+
+
+def _expected_norms(given: tuple[float, ...] | str | None, rounds: int) -> ExpectedNorms:
+    """By which norms a precoder scales; where they are measured, the clip stands for them until they are known."""
+    if given is None or given == MEASURED:
+        return ExpectedNorms()
+    return ExpectedNorms(load_norms(given, rounds) if isinstance(given, str) else given)
+
+
+def _mean_inverse_power(network: Network, threshold: float) -> float:
+    """E[1/X; X >= g] of the clients' estimates, the larger one where lines of sight make a difference.
+
+    Raises:
+        InfeasibleError: no channel ever reaches the threshold.
+    """
+    clients = network.clients
+    error_std, estimator = clients.receiver.csi_error_std, clients.receiver.csi_estimator
+    laws = [clients.fading.law_of(in_sight) for in_sight in (False, True)]
+    cost = max(mean_inverse_power(law, threshold, error_std, estimator) for law in laws)
+    if cost == 0:
+        raise InfeasibleError(
+            f"faults.fade_threshold: found {threshold:g}, which no channel reaches; nobody would send"
+        )
+    return cost
 
 
 def _server_gain(scenario: Scenario, control: config.CrossLayer, registry: Registry) -> float:

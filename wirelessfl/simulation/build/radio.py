@@ -97,7 +97,7 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension)
             one_cell = OverTheAir(
                 network=network,
-                policy=build_power_control(scenario, uplink.power_control, network.registry, statement),
+                policy=build_power_control(scenario, uplink.power_control, network, statement),
                 air=air,
                 jamming=build_jamming(scenario, uplink, network.registry, dimension, statement),
                 rotating_jammer=uplink.jammer is not None and uplink.jammer.role == "rotating",

@@ -16,10 +16,11 @@ from wirelessfl.radio import Recorded
 from wirelessfl.trace import JAMMER_NODE, Status
 from wirelessfl.trace.schema import FORMAT
 
-_KEY_GAINS, _KEY_POSITIONS, _KEY_PRESENCE = (
+_KEY_GAINS, _KEY_POSITIONS, _KEY_PRESENCE, _KEY_NORMS = (
     "channel.fading.file",
     "channel.placement.file",
     "faults.availability.file",
+    "uplink.power_control.expected_norms",
 )
 
 
@@ -61,6 +62,24 @@ def load_positions(file: str, clients: int) -> tuple[tuple[float, float], ...]:
     if len(table) < clients:
         raise DataError(f"{_KEY_POSITIONS}: {file} holds {len(table)} positions; allowed here: at least {clients}")
     return tuple((float(x), float(y)) for x, y in table)
+
+
+def load_norms(file: str, rounds: int) -> tuple[float, ...]:
+    """Expected norms, one a round, from the columns round and norm of a CSV file.
+
+    Raises:
+        DataError: the file is missing or damaged, lacks a round, or holds a norm that is not positive.
+    """
+    table = _read_csv(_existing(file, _KEY_NORMS), ("round", "norm"), _KEY_NORMS)
+    norm_of = dict(table.tolist())
+    missing = next((index for index in range(1, rounds + 1) if index not in norm_of), None)
+    if missing is not None:
+        raise DataError(
+            f"{_KEY_NORMS}: {file} holds no norm for round {missing}; allowed here: {rounds} rounds, from 1"
+        )
+    if not np.all(table[:, 1] > 0):
+        raise DataError(f"{_KEY_NORMS}: {file} holds a norm of {table[:, 1].min():g}; allowed: above 0")
+    return tuple(norm_of[index] for index in range(1, rounds + 1))
 
 
 def load_presence(file: str, rounds: int, clients: int) -> NDArray[np.bool_]:
