@@ -156,3 +156,11 @@ def test_the_grid_test_sees_a_shared_stream() -> None:
     here = stream().uniform(1)[:, 0]
     with pytest.raises(AssertionError, match="chi-square"):
         assert_counts(pair_counts(here, here), np.full(256, 1 / 256))
+
+
+def test_a_stream_goes_on_at_any_block() -> None:
+    """A block is two words: rows that begin at block b are the columns from 2b on."""
+    whole = stream(5)
+    part = whole.at_block(np.array([4, 1]), np.array([0, 3]))
+    assert part.nodes.tolist() == [4, 1]
+    np.testing.assert_array_equal(part.uniform(3), [whole.uniform(3)[4], whole.uniform(9)[1, 6:]])

@@ -9,7 +9,7 @@ nodes of a round is one vectorised call of Philox4x32-10 (Salmon et al., "Parall
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,23 +45,41 @@ class NodeStream:
     """The draws of one purpose in one round, for an array of nodes at once.
 
     Row ``i`` of every result belongs to ``nodes[i]`` and is the same whatever the other nodes are.
-    Two calls with the same arguments return the same numbers: ask once for all you need.
+    Two calls with the same arguments return the same numbers: ask once for all you need, or go on in `at_block`.
+
+    Attributes:
+        key: of the purpose.
+        round_index: the round; 0 for what is drawn once.
+        nodes: (n,) whose draws they are.
+        first_block: (n,) or one number, where the rows begin, in blocks of two words: two uniform or one complex
+            normal number.
     """
 
     key: tuple[int, int]
     round_index: int
     nodes: NDArray[np.int64]
+    first_block: NDArray[np.int64] | int = 0
+
+    def at_block(self, rows: NDArray[np.int64] | slice, first_block: NDArray[np.int64]) -> NodeStream:
+        """The stream of some of the nodes, each from a block of its own on: draws that are counted, not timed."""
+        return replace(self, nodes=self.nodes[rows], first_block=first_block)
 
     def _words(self, count: int) -> NDArray[np.uint64]:
         """(len(nodes), count) words of 64 random bits."""
-        blocks = np.arange((count + 1) // 2, dtype=np.uint64)[None, :]
+        first_block = np.asarray(self.first_block, dtype=np.uint64)[..., None]
+        blocks = np.arange((count + 1) // 2, dtype=np.uint64)
         nodes = self.nodes.astype(np.uint64)[:, None]
         round_index = np.array(self.round_index, dtype=np.uint64)
-        counter: tuple[NDArray[np.uint64], ...] = (blocks, nodes & _LOW, round_index, nodes >> _HALF)
+        counter: tuple[NDArray[np.uint64], ...] = (
+            np.atleast_2d(first_block + blocks),
+            nodes & _LOW,
+            round_index,
+            nodes >> _HALF,
+        )
         w0, w1, w2, w3 = philox4x32(counter, self.key)
         pairs = np.empty((*w0.shape, 2), dtype=np.uint64)
         pairs[..., 0], pairs[..., 1] = (w0 << _HALF) | w1, (w2 << _HALF) | w3
-        return pairs.reshape(len(nodes), 2 * blocks.size)[:, :count]
+        return pairs.reshape(len(nodes), 2 * len(blocks))[:, :count]
 
     def uniform(self, count: int = 1) -> NDArray[np.float64]:
         """(len(nodes), count) uniform numbers in the open interval (0, 1)."""

@@ -20,6 +20,11 @@ def stream(round_index: int = 0, count: int = COUNT) -> NodeStream:
     return Streams(shifted(71)).nodes("mobility", round_index, np.arange(count))
 
 
+def setting_out(target: np.ndarray) -> Journey:
+    """One node on its way from the middle at 2 m/s."""
+    return Journey(np.zeros((1, 2)), target, np.array([2.0]), np.zeros(1), np.zeros(1), np.zeros(1, dtype=np.int64))
+
+
 def moved(first: Journey, second: Journey) -> np.ndarray:
     return np.asarray(np.linalg.norm(second.position - first.position, axis=1))
 
@@ -63,28 +68,34 @@ def test_no_time_no_move() -> None:
 
 def test_a_node_waits_at_its_waypoint() -> None:
     walk = replace(WALK, pause_s=10.0)
-    start = Journey(np.zeros((1, 2)), np.array([[6.0, 8.0]]), np.array([2.0]), np.zeros(1))
+    start = setting_out(np.array([[6.0, 8.0]]))
     arrived = walk.advance(start, np.array([5.0]), stream(1, 1))
     np.testing.assert_allclose(arrived.position, [[6.0, 8.0]])
     waiting = walk.advance(start, np.array([12.0]), stream(1, 1))
     np.testing.assert_allclose(waiting.position, [[6.0, 8.0]])
     assert waiting.pause[0] == pytest.approx(3.0)
+    assert waiting.current_speed[0] == 0.0 and waiting.travelled[0] == pytest.approx(10.0)
     gone = walk.advance(start, np.array([15.5]), stream(1, 1))
     assert moved(waiting, gone)[0] == pytest.approx(1.0)
+    assert gone.current_speed[0] == 2.0 and gone.travelled[0] == pytest.approx(11.0)
 
 
 def test_a_waypoint_under_its_own_feet_is_reached_at_once() -> None:
-    here = Journey(np.zeros((1, 2)), np.zeros((1, 2)), np.array([2.0]), np.zeros(1))
+    here = setting_out(np.zeros((1, 2)))
     np.testing.assert_array_equal(WALK.advance(here, np.zeros(1), stream(1, 1)).position, [[0.0, 0.0]])
 
 
-def test_two_steps_inside_a_leg_are_one_long_step() -> None:
-    journey = WALK.start(stream())
-    halfway = WALK.advance(journey, np.full(COUNT, 1.0), stream(1))
-    twice = WALK.advance(halfway, np.full(COUNT, 1.0), stream(2))
-    once = WALK.advance(journey, np.full(COUNT, 2.0), stream(1))
-    same_leg = np.all(twice.target == journey.target, axis=1)
-    np.testing.assert_allclose(twice.position[same_leg], once.position[same_leg])
+def test_a_way_does_not_depend_on_how_often_it_is_asked_for() -> None:
+    """Over many legs and pauses; the length of the way is that of its legs, however it is cut."""
+    walk, journey = RandomWaypoint(100.0, 1.0, 30.0, pause_s=3.0), WALK.start(stream())
+    once = walk.advance(journey, np.full(COUNT, 90.0), stream())
+    for elapsed in np.full(36, 2.5):
+        step = walk.advance(journey, np.full(COUNT, elapsed), stream())
+        assert np.all(step.travelled - journey.travelled >= moved(journey, step) - 1e-9)
+        journey = step
+    for name, values in vars(once).items():
+        np.testing.assert_allclose(vars(journey)[name], values, atol=1e-7, err_msg=name)
+    assert once.legs.mean() > 3 and np.all(once.travelled <= 30.0 * 90.0)
 
 
 def test_a_node_walks_the_same_way_whoever_else_is_there() -> None:

@@ -8,7 +8,6 @@ from scipy import stats
 
 from tests.statistics import assert_follows, assert_probability, assert_variance_gaussian, shifted
 from wirelessfl.radio.pathloss import (
-    decorrelated,
     free_space_path_loss_db,
     line_of_sight,
     log_distance_path_loss_db,
@@ -60,12 +59,6 @@ def test_each_link_has_its_own_shadowing_spread() -> None:
 def test_line_of_sight_is_as_frequent_as_stated(probability: float) -> None:
     seen = line_of_sight(np.full(COUNT, probability), stream())
     assert_probability(int(seen.sum()), COUNT, probability)
-
-
-def test_a_link_is_redrawn_beyond_the_decorrelation_distance_only() -> None:
-    anchor, position = np.zeros((3, 2)), np.array([[3.0, 4.0], [6.0, 8.1], [50.0, 0.0]])
-    assert decorrelated(anchor, position, 10.0).tolist() == [False, True, True]
-    assert decorrelated(anchor, position, np.array([1.0, 37.0, 50.0])).tolist() == [True, False, False]
 
 
 def test_bad_arguments_are_refused() -> None:

@@ -44,6 +44,8 @@ def test_a_law_of_distance_alone_says_nothing_of_the_line_of_sight() -> None:
     law = LogDistance(2e9, 3.0, 10.0, shadowing=4.0, decorrelation=30.0)
     np.testing.assert_array_equal(law.shadowing_std_db(SEEN), [4.0, 4.0, 4.0])
     np.testing.assert_array_equal(law.decorrelation_distance(SEEN), [30.0, 30.0, 30.0])
+    np.testing.assert_array_equal(law.ray_length(DISTANCE), DISTANCE)
+    assert law.wavelength == pytest.approx(0.149896, rel=1e-5)
     assert law.rician_k is None and law.in_range(DISTANCE).all()
 
 
@@ -51,6 +53,9 @@ def test_the_standard_tells_links_with_and_without_sight_apart() -> None:
     law = Tr38901("umi", 3.5e9, 10.0, 1.5)
     np.testing.assert_array_equal(law.shadowing_std_db(SEEN), [4.0, 7.82, 4.0])
     np.testing.assert_array_equal(law.decorrelation_distance(SEEN), [10.0, 13.0, 10.0])
+    assert [law.sight_decorrelation, Tr38901("inh", 3.5e9, 3.0, 1.0).sight_decorrelation] == [50.0, 10.0]
+    np.testing.assert_allclose(law.ray_length(DISTANCE) ** 2, DISTANCE**2 + 8.5**2)
+    assert law.wavelength == pytest.approx(0.0856550, rel=1e-5)
     np.testing.assert_array_equal(law.in_range(DISTANCE), [False, True, True])
     np.testing.assert_array_equal(
         law.loss_db(DISTANCE, SEEN), tr38901_path_loss_db("umi", DISTANCE, SEEN, 3.5e9, 10.0, 1.5)

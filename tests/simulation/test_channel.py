@@ -11,7 +11,7 @@ from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_build import variants
 from tests.statistics import assert_mean
 from wirelessfl.errors import ModelWarning, ScenarioError
-from wirelessfl.radio import Rayleigh, Rician, free_space_path_loss_db, jakes_correlation
+from wirelessfl.radio import Rayleigh, Rician, free_space_path_loss_db
 from wirelessfl.scenario import config
 from wirelessfl.simulation import build_simulation
 from wirelessfl.simulation.network import Network
@@ -62,11 +62,12 @@ def test_the_correlation_from_round_to_round_is_that_of_the_nominal_round() -> N
     nominal = 32 * 610 / 1e7 + 20 * 1e6 / 1.5e9 * 1.2 + 610 / 1e6
     fading = network(channel__correlation={"model": "gauss_markov", "doppler_hz": 7.0}).clients.fading
     assert isinstance(fading, GaussMarkovFading)
-    assert fading.correlation == pytest.approx(jakes_correlation(7.0, nominal), rel=1e-12)
+    assert fading.interval_s == pytest.approx(nominal, rel=1e-12)
     given = {"model": "gauss_markov", "doppler_hz": 7.0, "interval_s": 0.01}
     fading = network(channel__correlation=given).clients.fading
     assert isinstance(fading, GaussMarkovFading)
-    assert fading.correlation == jakes_correlation(7.0, 0.01)
+    assert fading.interval_s == 0.01
+    np.testing.assert_array_equal(fading.doppler.shift_hz(CLIENTS, START), 7.0)
 
 
 def test_clarke_runs_on_the_slots_simulated_time() -> None:
@@ -84,7 +85,8 @@ def test_clarke_runs_on_the_slots_simulated_time() -> None:
 @pytest.mark.parametrize("model", ["rayleigh", "rician"])
 def test_line_of_sight_selects_rician_where_the_standard_tells(correlation: str, model: str) -> None:
     fading = {"model": model, **({"k_db": 3.0} if model == "rician" else {})}
-    common = {"channel__fading": fading, "channel__correlation": {"model": correlation}}
+    in_time = {"model": correlation, **({} if correlation == "independent" else {"doppler_hz": 10.0})}
+    common = {"channel__fading": fading, "channel__correlation": in_time}
     outdoors = network(**common, channel__pathloss={"model": "tr38901"}).clients.fading
     expected = Rician(10**0.3) if model == "rician" else Rician(10**0.9)
     assert outdoors.law_of(True) == expected and outdoors.law_of(False) == Rayleigh()
@@ -143,7 +145,7 @@ def test_late_arrivals_smear_the_sum_and_nothing_else() -> None:
     [
         ({"channel__fading": {"model": "recorded"}}, r"channel\.fading\.file: found null with the model recorded"),
         (
-            {"channel__correlation": {"model": "clarke"}, "channel__fading": {"model": "nakagami"}},
+            {"channel__correlation": {"model": "clarke", "doppler_hz": 1}, "channel__fading": {"model": "nakagami"}},
             r"channel\.correlation\.model: found clarke with nakagami fading",
         ),
         ({"channel__placement": {"scheme": "positions"}}, "found neither points_m nor file"),
@@ -164,6 +166,11 @@ def test_late_arrivals_smear_the_sum_and_nothing_else() -> None:
         ({"channel__pathloss": {"model": "tr38901", "h_ut": 0.5}}, r"h_ut: found 0.5 m with uma"),
         ({"channel__pathloss": {"model": "tr38901", "h_bs": 1.0}}, r"h_bs: found 1.0 m with uma"),
         ({"channel__sync": {"max_offset": 1.0}}, "max_offset"),
+        (
+            {"channel__correlation": {"model": "clarke"}},
+            r"correlation\.doppler_hz: found null without a path loss.*allowed: a number of hertz, such as 10, or a",
+        ),
+        ({"channel__correlation": {"model": "gauss_markov"}}, r"correlation\.doppler_hz: found null without a path"),
     ],
 )
 def test_channels_that_do_not_go_together(overrides: dict[str, Any], message: str) -> None:

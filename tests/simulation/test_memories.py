@@ -18,7 +18,8 @@ from wirelessfl.trace import EventBatch, load_checkpoint, save_checkpoint
 MOVING = {"scheme": "random_waypoint", "radius_m": 200.0, "min_speed": 4e3, "max_speed": 9e3}
 """So fast that waypoints are reached between two of these short rounds."""
 SELECTION = {"scheme": "uniform", "count": 3}
-URBAN = {"model": "log_distance", "shadowing_db": 6.0, "decorrelation_m": 20.0}
+URBAN = {"model": "log_distance", "shadowing_db": 6.0, "decorrelation_m": 20.0, "carrier_hz": 1e6}
+"""At a wavelength at which even such speeds are Doppler shifts of 30 Hz."""
 JAMMER = {"epsilon": 1.0}
 
 CELLS = {"rings": 1, "inter_site_distance_m": 150.0}
@@ -33,7 +34,14 @@ STATEFUL: dict[str, Scenario] = {
     "privacy_for_free in cells": small(
         topology={"kind": "multi_cell", **CELLS}, uplink__power_control={"policy": "privacy_for_free"}, **WALKING
     ),
-    "gauss_markov": small(channel__correlation={"model": "gauss_markov"}, uplink__jammer=JAMMER),
+    "gauss_markov": small(channel__correlation={"model": "gauss_markov", "doppler_hz": 10.0}, uplink__jammer=JAMMER),
+    "gauss_markov on the move": small(channel__correlation={"model": "gauss_markov"}, **WALKING),
+    "lines of sight on the move": small(
+        channel__placement=MOVING,
+        channel__pathloss={"model": "tr38901", "carrier_hz": 1e6},
+        channel__correlation={"model": "clarke"},
+        topology={"kind": "multi_cell", **CELLS},
+    ),
     "random_waypoint": small(channel__placement=MOVING, channel__pathloss=URBAN, uplink__jammer=JAMMER),
     "clarke on the move": small(
         channel__placement=MOVING, channel__pathloss=URBAN, channel__correlation={"model": "clarke"}

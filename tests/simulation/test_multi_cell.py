@@ -76,7 +76,7 @@ def tx_gains(this: Round) -> np.ndarray:
         {},
         {"channel__csi": {"error_std": 0.3}, "faults__fade_threshold": 0.3},
         {"uplink__iq_packing": True, "channel__csi": {"error_std": 0.3}},
-        {"channel__correlation": {"model": "gauss_markov"}, "faults__availability": {"p": 0.7}},
+        {"channel__correlation": {"model": "gauss_markov", "doppler_hz": 10.0}, "faults__availability": {"p": 0.7}},
     ],
     ids=["plain", "csi", "iq", "correlated"],
 )

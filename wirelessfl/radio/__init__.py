@@ -34,7 +34,6 @@ from wirelessfl.radio.minimum_mse import MinimumMse
 from wirelessfl.radio.mobility import Journey, RandomWaypoint
 from wirelessfl.radio.numerology import OfdmNumerology
 from wirelessfl.radio.pathloss import (
-    decorrelated,
     free_space_path_loss_db,
     line_of_sight,
     log_distance_path_loss_db,
@@ -69,6 +68,7 @@ from wirelessfl.radio.rates import (
     rayleigh_outage_probability,
     shannon_rate,
 )
+from wirelessfl.radio.spatial import PairedFields, ornstein_uhlenbeck
 from wirelessfl.radio.superposition import Superposition, superpose
 from wirelessfl.radio.tr38901 import tr38901_breakpoint, tr38901_in_range, tr38901_los_probability, tr38901_path_loss_db
 from wirelessfl.radio.truncated_inversion import TruncatedInversion
@@ -103,6 +103,7 @@ __all__ = [
     "NormScaledPowerControl",
     "OfdmNumerology",
     "Ofdma",
+    "PairedFields",
     "PathLossModel",
     "PlacementLaw",
     "PowerControl",
@@ -134,7 +135,6 @@ __all__ = [
     "clamped_inversion",
     "clarke_fading",
     "clarke_gains",
-    "decorrelated",
     "effective_noise_std",
     "estimate_channel",
     "finite_blocklength_rate",
@@ -152,6 +152,7 @@ __all__ = [
     "mean_estimate_power",
     "mean_inverse_power",
     "nearest_site",
+    "ornstein_uhlenbeck",
     "path_gain",
     "phase_errors",
     "rayleigh_outage_probability",

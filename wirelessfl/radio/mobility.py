@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from wirelessfl.radio.geometry import disc_points
 from wirelessfl.streams import NodeStream
 
+_BLOCKS_OF_A_LEG = 2
+"""A waypoint and a speed are three uniform numbers."""
+
 
 @dataclass(frozen=True, eq=False)
 class Journey:
@@ -20,12 +23,21 @@ class Journey:
         target: (n, 2) the next waypoint.
         speed: (n,) m/s on this leg.
         pause: (n,) seconds still to wait before setting out.
+        travelled: (n,) metres of the way so far.
+        legs: (n,) waypoints reached so far.
     """
 
     position: NDArray[np.float64]
     target: NDArray[np.float64]
     speed: NDArray[np.float64]
     pause: NDArray[np.float64]
+    travelled: NDArray[np.float64]
+    legs: NDArray[np.int64]
+
+    @property
+    def current_speed(self) -> NDArray[np.float64]:
+        """(n,) m/s at this instant: 0 while a node waits."""
+        return np.where(self.pause > 0, 0.0, self.speed)
 
 
 @dataclass(frozen=True)
@@ -59,25 +71,27 @@ class RandomWaypoint:
         """All nodes of the stream setting out from uniform positions."""
         uniform = stream.uniform(5)
         position, target = (disc_points(uniform[:, k : k + 2], self.radius) for k in (0, 2))
-        return Journey(position, target, self._speed(uniform[:, 4]), np.zeros(len(position)))
+        rest, none = np.zeros(len(position)), np.zeros(len(position), dtype=np.int64)
+        return Journey(position, target, self._speed(uniform[:, 4]), rest, rest.copy(), none)
 
     def advance(self, journey: Journey, elapsed: NDArray[np.float64], stream: NodeStream) -> Journey:
         """The journey ``elapsed`` (n,) seconds later.
 
+        A node's way is a function of its row of the stream alone, however often and for whatever times it is asked.
+
         Args:
             journey: of the n nodes of ``stream``.
             elapsed: seconds, at least 0 and finite; may differ from node to node.
-            stream: new waypoints; take another one (another round) for every call.
+            stream: waypoints and speeds, leg by leg; the same one for every call.
 
         Raises:
             ValueError: if a time is negative or not finite.
         """
         if not (np.all(elapsed >= 0) and np.all(np.isfinite(elapsed))):
             raise ValueError("elapsed times must be finite and at least 0")
-        position, target = journey.position.copy(), journey.target.copy()
-        speed, pause = journey.speed.copy(), journey.pause.copy()
+        position, target, speed = journey.position.copy(), journey.target.copy(), journey.speed.copy()
+        pause, travelled, legs = journey.pause.copy(), journey.travelled.copy(), journey.legs.copy()
         left = np.array(elapsed, dtype=np.float64)
-        legs, uniform = 0, np.empty((len(left), 0))
         moving = np.arange(len(left))
         while len(moving):
             wait = np.minimum(pause[moving], left[moving])
@@ -86,19 +100,19 @@ class RandomWaypoint:
             way = target[moving] - position[moving]
             distance = np.linalg.norm(way, axis=1)
             reach = speed[moving] * left[moving]
-            arrives = reach >= distance
+            # Who waits still has not set out, even where his waypoint lies under his feet.
+            arrives = (reach >= distance) & (pause[moving] == 0)
             part = np.divide(reach, distance, out=np.ones_like(reach), where=reach < distance)
             position[moving] += part[:, None] * way
+            travelled[moving] += np.minimum(reach, distance)
             left[moving] = np.where(arrives, np.maximum(left[moving] - distance / speed[moving], 0.0), 0.0)
             # Who did not arrive has used up its time; who did goes on to a new waypoint.
             moving = moving[arrives]
-            legs += 1
-            if 3 * legs > uniform.shape[1]:
-                uniform = stream.uniform(6 * legs)
-            drawn = uniform[moving, 3 * legs - 3 : 3 * legs]
+            drawn = stream.at_block(moving, _BLOCKS_OF_A_LEG * legs[moving]).uniform(3)
             target[moving], speed[moving] = disc_points(drawn[:, :2], self.radius), self._speed(drawn[:, 2])
             pause[moving] = self.pause_s
-        return Journey(position, target, speed, pause)
+            legs[moving] += 1
+        return Journey(position, target, speed, pause, travelled, legs)
 
     def _speed(self, uniform: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(self.min_speed + uniform * (self.max_speed - self.min_speed))

@@ -1,7 +1,7 @@
 """Large-scale propagation: path loss of distance alone, shadowing, and line of sight.
 
 Losses are in dB, as the standards write them; `path_gain` turns them into the linear β of the links. The random parts
-are drawn once per link and stay until a node has moved on.
+are drawn once per link; along the way of a node that moves they follow `spatial`.
 """
 
 from __future__ import annotations
@@ -63,10 +63,3 @@ def shadowing_db(std_db: NDArray[np.float64] | float, stream: NodeStream) -> NDA
 def line_of_sight(probability: NDArray[np.float64], stream: NodeStream) -> NDArray[np.bool_]:
     """Which links (n,) see their base station, each with its own probability."""
     return np.asarray(stream.uniform()[:, 0] < probability)
-
-
-def decorrelated(
-    anchor: NDArray[np.float64], position: NDArray[np.float64], decorrelation_distance: NDArray[np.float64] | float
-) -> NDArray[np.bool_]:
-    """Which nodes (n,) have moved so far from where their link was drawn (n, 2) that it has to be drawn again."""
-    return np.asarray(np.linalg.norm(position - anchor, axis=-1) > decorrelation_distance)

@@ -1,4 +1,4 @@
-"""Path-loss models as objects: what a link loses by distance, what of it is random, and how far that stays the same.
+"""Path-loss models as objects: what a link loses by distance, what of it is random, and how that changes on the way.
 
 Arrays (n,) over links, distances horizontal and in metres. The random parts (line of sight, shadowing) are drawn by
 whoever holds the links; a model only says with what law.
@@ -20,7 +20,7 @@ from wirelessfl.radio.tr38901 import (
     tr38901_los_probability,
     tr38901_path_loss_db,
 )
-from wirelessfl.radio.units import db_to_linear
+from wirelessfl.radio.units import SPEED_OF_LIGHT, db_to_linear
 
 NEAREST = 1.0
 """Metres; formulas of distance alone hold in the far field, and nearer links count as this far away."""
@@ -48,7 +48,21 @@ class PathLossModel(Protocol):
         ...
 
     def decorrelation_distance(self, line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Metres (n,) after which shadowing and line of sight are drawn again."""
+        """d_cor (n,) of the shadowing in metres: its autocorrelation is e^{−Δd/d_cor} along a node's way."""
+        ...
+
+    @property
+    def sight_decorrelation(self) -> float:
+        """d_cor in metres of the field that decides on the line of sight."""
+        ...
+
+    @property
+    def wavelength(self) -> float:
+        """c/f in metres."""
+        ...
+
+    def ray_length(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Metres (n,) between the antennas."""
         ...
 
     def in_range(self, distance: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -67,7 +81,7 @@ class LogDistance:
         exponent: path-loss exponent beyond the reference distance.
         reference_distance: metres.
         shadowing: standard deviation of the shadowing in dB.
-        decorrelation: metres after which it is drawn again.
+        decorrelation: d_cor of the shadowing in metres.
     """
 
     carrier_hz: float
@@ -93,6 +107,20 @@ class LogDistance:
     def decorrelation_distance(self, line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
         """The same for every link."""
         return np.full(len(line_of_sight), self.decorrelation)
+
+    @property
+    def sight_decorrelation(self) -> float:
+        """That of the shadowing; no link is without a line of sight."""
+        return self.decorrelation
+
+    @property
+    def wavelength(self) -> float:
+        """c/f in metres."""
+        return SPEED_OF_LIGHT / self.carrier_hz
+
+    def ray_length(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The distance: the model knows no heights."""
+        return distance
 
     def in_range(self, distance: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Everywhere."""
@@ -139,6 +167,20 @@ class Tr38901:
     def decorrelation_distance(self, line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Table 7.5-6, with and without line of sight."""
         return np.where(line_of_sight, *LARGE_SCALE[self.scenario].decorrelation_distance)
+
+    @property
+    def sight_decorrelation(self) -> float:
+        """Table 7.6.3.1-2: 50 m outdoors, 10 m indoors."""
+        return LARGE_SCALE[self.scenario].sight_decorrelation
+
+    @property
+    def wavelength(self) -> float:
+        """c/f in metres."""
+        return SPEED_OF_LIGHT / self.carrier_hz
+
+    def ray_length(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+        """d_3D, by the heights of the antennas."""
+        return np.hypot(distance, self.h_bs - self.h_ut)
 
     def in_range(self, distance: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Table 7.4.1-1's range of distances."""

@@ -32,6 +32,7 @@ class LargeScale:
             of sight.
         shadowing_std_db: σ_SF.
         decorrelation_distance: of the shadowing, in metres (Table 7.5-6).
+        sight_decorrelation: of the state of the line of sight, in metres (Table 7.6.3.1-2).
         rician_k_db: mean K factor with line of sight (Table 7.5-6).
         valid: smallest and largest distance in metres.
     """
@@ -41,14 +42,17 @@ class LargeScale:
     beyond: tuple[float, float, float, float]
     shadowing_std_db: tuple[float, float]
     decorrelation_distance: tuple[float, float]
+    sight_decorrelation: float
     rician_k_db: float
     valid: tuple[float, float]
 
 
 LARGE_SCALE: dict[Scenario, LargeScale] = {
-    "uma": LargeScale((28.0, 22.0), 9.0, (13.54, 39.08, 20.0, 0.6), (4.0, 6.0), (37.0, 50.0), 9.0, (10.0, 5000.0)),
-    "umi": LargeScale((32.4, 21.0), 9.5, (22.4, 35.3, 21.3, 0.3), (4.0, 7.82), (10.0, 13.0), 9.0, (10.0, 5000.0)),
-    "inh": LargeScale((32.4, 17.3), None, (17.3, 38.3, 24.9, 0.0), (3.0, 8.03), (10.0, 6.0), 7.0, (1.0, 150.0)),
+    "uma": LargeScale(
+        (28.0, 22.0), 9.0, (13.54, 39.08, 20.0, 0.6), (4.0, 6.0), (37.0, 50.0), 50.0, 9.0, (10.0, 5000.0)
+    ),
+    "umi": LargeScale((32.4, 21.0), 9.5, (22.4, 35.3, 21.3, 0.3), (4.0, 7.82), (10.0, 13.0), 50.0, 9.0, (10.0, 5000.0)),
+    "inh": LargeScale((32.4, 17.3), None, (17.3, 38.3, 24.9, 0.0), (3.0, 8.03), (10.0, 6.0), 10.0, 7.0, (1.0, 150.0)),
 }
 
 

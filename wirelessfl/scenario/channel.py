@@ -100,13 +100,19 @@ class IndependentFading(Section):
     model: Literal["independent"] = key("independent", "Block fading: a fresh draw for each client and round.")
 
 
+_DOPPLER = (
+    "Largest Doppler shift f_D [Hz]. null: v f/c of each client's own speed v, at the carrier f of the path loss; who "
+    "rests does not fade in time."
+)
+
+
 class GaussMarkovFading(Section):
     """First-order recursion from round to round."""
 
     model: Literal["gauss_markov"] = key(
         "gauss_markov", "First-order recursion: correlation J0(2π f_D T) from one round to the next, its powers beyond."
     )
-    doppler_hz: NonNegative = key(10.0, "Largest Doppler shift f_D [Hz].")
+    doppler_hz: NonNegative | None = key(None, _DOPPLER)
     interval_s: Positive | None = key(
         None, "T, seconds from round to round, the same for all rounds [s]. null: the nominal length of a round."
     )
@@ -116,7 +122,7 @@ class ClarkeFading(Section):
     """Isotropic scattering in continuous time."""
 
     model: Literal["clarke"] = key("clarke", "Sum of sinusoids at simulated time: correlation J0(2π f_D τ) at any lag.")
-    doppler_hz: NonNegative = key(10.0, "Largest Doppler shift f_D [Hz].")
+    doppler_hz: NonNegative | None = key(None, _DOPPLER)
 
 
 Correlation = Annotated[IndependentFading | GaussMarkovFading | ClarkeFading, Family("model", default="independent")]

@@ -39,7 +39,9 @@ class FreeSpacePathLoss(CoreVariant):
     model: Literal["free_space"] = key("free_space", "Free space (Friis), with shadowing if wanted.")
     carrier_hz: Positive = key(3.5e9, "Carrier frequency [Hz].")
     shadowing_db: Shadowing = key(0.0, "Standard deviation of log-normal shadowing [dB].")
-    decorrelation_m: Positive = key(50.0, "Way after which a moving client's shadowing is drawn anew [m].")
+    decorrelation_m: Positive = key(
+        50.0, "d_cor of the shadowing along a moving client's way: its autocorrelation is e^(−Δd/d_cor) [m]."
+    )
     reference_distance_m: Positive = key(100.0, _REFERENCE)
 
     def arguments(self) -> dict[str, Any]:
@@ -62,7 +64,9 @@ class LogDistancePathLoss(CoreVariant):
     exponent: Positive = key(3.0, "Path-loss exponent beyond the reference distance.")
     carrier_hz: Positive = key(3.5e9, "Carrier frequency [Hz].")
     shadowing_db: Shadowing = key(0.0, "Standard deviation of log-normal shadowing [dB].")
-    decorrelation_m: Positive = key(50.0, "Way after which a moving client's shadowing is drawn anew [m].")
+    decorrelation_m: Positive = key(
+        50.0, "d_cor of the shadowing along a moving client's way: its autocorrelation is e^(−Δd/d_cor) [m]."
+    )
     reference_distance_m: Positive = key(100.0, f"Up to where space counts as free [m]. {_REFERENCE}")
 
     def arguments(self) -> dict[str, Any]:

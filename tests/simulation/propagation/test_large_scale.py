@@ -71,25 +71,6 @@ def test_who_stands_still_keeps_his_surroundings_and_nothing_is_remembered() -> 
     assert len(source.state()["nodes"]) == 0
 
 
-def test_who_moves_draws_anew_beyond_the_decorrelation_distance_only() -> None:
-    walking, law = Walking(WALK, DRAWS), LogDistance(2e9, 3.0, 10.0, shadowing=8.0, decorrelation=40.0)
-    source, nodes = DistanceGain(walking, law, 1.0, DRAWS), NODES[:2000]
-
-    def shadowing(moment: Moment) -> np.ndarray:
-        gain = source.gains(nodes, moment).path_gain
-        return -10 * np.log10(gain) - law.loss_db(source.last_distances(nodes), np.ones(len(nodes), dtype=bool))
-
-    first, anchor = shadowing(START), walking.last_positions(nodes)
-    second = shadowing(Moment(2, 6.0))
-    way = np.linalg.norm(walking.last_positions(nodes) - anchor, axis=1)
-    kept = np.isclose(first, second, rtol=0, atol=1e-9)
-    np.testing.assert_array_equal(kept, way <= 40.0)
-    assert 0.1 < kept.mean() < 0.9
-    third, back = shadowing(Moment(3, 6.0)), shadowing(Moment(3, 6.0))
-    np.testing.assert_allclose(third, second, atol=1e-9)
-    np.testing.assert_array_equal(third, back)
-
-
 def test_nobody_walks_faster_than_allowed_and_a_moment_asked_twice_is_one_place() -> None:
     walking, nodes = Walking(WALK, DRAWS), NODES[:500]
     before = walking.positions(nodes, Moment(1, 3.0))
@@ -100,6 +81,16 @@ def test_nobody_walks_faster_than_allowed_and_a_moment_asked_twice_is_one_place(
         assert np.linalg.norm(now - before, axis=1).max() <= 10.0 * elapsed * (1 + 1e-9)
         assert np.linalg.norm(now, axis=1).max() <= 300.0 * (1 + 1e-9)
         before = now
+
+
+def test_a_walk_does_not_depend_on_when_it_is_asked_for() -> None:
+    seldom, often = Walking(WALK, DRAWS), Walking(WALK, DRAWS)
+    for time in np.linspace(0.0, 200.0, 23):
+        # Several times in a round, as uploads one after the other ask.
+        often.positions(NODES[:200], Moment(1, float(time)))
+    np.testing.assert_allclose(
+        seldom.positions(NODES[:200], Moment(7, 200.0)), often.positions(NODES[:200], Moment(7, 200.0)), atol=1e-7
+    )
 
 
 def test_a_walk_does_not_depend_on_who_else_is_asked() -> None:

@@ -21,7 +21,6 @@ from wirelessfl.radio import (
     Rayleigh,
     Rician,
     hexagonal_sites,
-    jakes_correlation,
     path_gain,
 )
 from wirelessfl.scenario import Scenario, config
@@ -35,10 +34,13 @@ from wirelessfl.simulation.propagation import (
     ClarkeFading,
     DirectRay,
     DistanceGain,
+    Doppler,
     Draws,
     Fading,
     GaussMarkovFading,
+    GivenDoppler,
     LargeScale,
+    MotionDoppler,
     Placement,
     Standing,
     UnitGain,
@@ -84,14 +86,14 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, pace
         ScenarioError: a law of the user's own cannot be used.
     """
     laws = _laws(scenario)
-    _warn_if_not_flat(scenario.channel.correlation, pace)
+    _warn_if_not_flat(scenario.channel, pace)
 
     def source(
         law: FadingModel, draws: Draws, placement: Placement, site: tuple[float, float] = (0.0, 0.0)
     ) -> ChannelSource:
         return ChannelSource(
             large_scale=_large_scale(scenario, placement, draws, site),
-            fading=_fading_in_time(scenario, law, draws, pace),
+            fading=_fading_in_time(scenario, law, draws, pace, build_doppler(scenario.channel, placement, draws, site)),
             receiver=_receiver(scenario.channel),
             draws=draws,
         )
@@ -200,20 +202,47 @@ def build_path_loss(
     return model
 
 
-def _fading_in_time(scenario: Scenario, law: FadingModel, draws: Draws, pace: Pace) -> Fading:
+def build_doppler(
+    channel: config.Channel, placement: Placement, draws: Draws, site: tuple[float, float]
+) -> Doppler | None:
+    """The Doppler shifts of links to a site; None where fading is independent from round to round."""
+    correlation, pathloss = channel.correlation, channel.pathloss
+    if isinstance(correlation, config.IndependentFading):
+        return None
+    located = not isinstance(pathloss, config.NoPathLoss)
+    if correlation.doppler_hz is not None:
+        return GivenDoppler(correlation.doppler_hz, located and not placement.moves, draws)
+    assert not isinstance(pathloss, config.NoPathLoss), "the scenario was checked"
+    return MotionDoppler(placement, build_path_loss(pathloss), site)
+
+
+def largest_doppler_hz(channel: config.Channel) -> float:
+    """The largest Doppler shift of any link, by which slots are judged; 0 where fading is independent."""
+    correlation, pathloss, placement = channel.correlation, channel.pathloss, channel.placement
+    if isinstance(correlation, config.IndependentFading):
+        return 0.0
+    if correlation.doppler_hz is not None:
+        return correlation.doppler_hz
+    assert not isinstance(pathloss, config.NoPathLoss), "the scenario was checked"
+    fastest = placement.max_speed if isinstance(placement, config.RandomWaypointPlacement) else 0.0
+    return fastest / build_path_loss(pathloss).wavelength
+
+
+def _fading_in_time(scenario: Scenario, law: FadingModel, draws: Draws, pace: Pace, doppler: Doppler | None) -> Fading:
     in_sight = _law_in_sight(scenario.channel, law)
     correlation = scenario.channel.correlation
     if isinstance(correlation, config.IndependentFading):
         return BlockFading(Rayleigh() if in_sight is not None else law, in_sight, draws)
     assert isinstance(law, Rayleigh | Rician), "the scenario was checked"
+    assert doppler is not None, "built for the same correlation"
     scattered = Rician(0.0) if in_sight is not None or isinstance(law, Rayleigh) else law
-    ray = DirectRay(scattered, in_sight, draws)
+    ray = DirectRay(scattered, in_sight, doppler, draws)
     match correlation:
         case config.GaussMarkovFading():
             interval = pace.round_s if correlation.interval_s is None else correlation.interval_s
-            return GaussMarkovFading(ray, jakes_correlation(correlation.doppler_hz, interval), draws)
+            return GaussMarkovFading(ray, interval, doppler, draws)
         case config.ClarkeFading():
-            return ClarkeFading(ray, correlation.doppler_hz, draws)
+            return ClarkeFading(ray, doppler, draws)
         case _:
             assert_never(correlation)
 
@@ -237,11 +266,12 @@ def _receiver(channel: config.Channel) -> Receiver:
     return Receiver(csi.error_std, csi.estimator, sync.phase_std, sync.max_offset)
 
 
-def _warn_if_not_flat(correlation: config.Correlation, pace: Pace) -> None:
-    if isinstance(correlation, config.IndependentFading) or pace.airtime * correlation.doppler_hz <= FLAT:
+def _warn_if_not_flat(channel: config.Channel, pace: Pace) -> None:
+    shift = largest_doppler_hz(channel)
+    if pace.airtime * shift <= FLAT:
         return
     warnings.warn(
-        f"channel.correlation.doppler_hz: found {correlation.doppler_hz:g} Hz with a slot of {pace.airtime:.3g} s; the "
+        f"channel.correlation.doppler_hz: found {shift:g} Hz with a slot of {pace.airtime:.3g} s; the "
         f"channel changes within the slot, which is simulated as one block of fading. Up to {FLAT:g}/airtime = "
         f"{FLAT / pace.airtime:.3g} Hz that is a fair picture",
         ModelWarning,

@@ -1,30 +1,35 @@
 """Links over simulated time: where nodes are, what the way costs, how it fades, and what of that is remembered.
 
 Each part is asked for some nodes at a moment and answers for these alone. Where the answer depends on an earlier one
-(a correlated fade, a moving node, a shadow that follows it), a ``NodeMemory`` holds one row for each node that was
+(a correlated fade, a moving node, a shadow along its way), a ``NodeMemory`` holds one row for each node that was
 ever asked; asking twice in a round gives the same answer.
 """
 
 from __future__ import annotations
 
+from wirelessfl.simulation.propagation.doppler import Doppler, GivenDoppler, MotionDoppler
 from wirelessfl.simulation.propagation.draws import Draws, Moment
 from wirelessfl.simulation.propagation.fading import BlockFading, ClarkeFading, DirectRay, Fading, GaussMarkovFading
 from wirelessfl.simulation.propagation.large_scale import DistanceGain, LargeScale, LargeScaleGains, UnitGain
 from wirelessfl.simulation.propagation.memory import Memory, NodeMemory, forgotten, memories_among
-from wirelessfl.simulation.propagation.placement import Placement, Standing, Walking
+from wirelessfl.simulation.propagation.placement import Motion, Placement, Standing, Walking
 
 __all__ = [
     "BlockFading",
     "ClarkeFading",
     "DirectRay",
     "DistanceGain",
+    "Doppler",
     "Draws",
     "Fading",
     "GaussMarkovFading",
+    "GivenDoppler",
     "LargeScale",
     "LargeScaleGains",
     "Memory",
     "Moment",
+    "Motion",
+    "MotionDoppler",
     "NodeMemory",
     "Placement",
     "Standing",

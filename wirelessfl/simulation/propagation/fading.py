@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError
-from wirelessfl.radio import FadingModel, Rayleigh, Rician, SpecularFading, clarke_gains, gauss_markov
+from wirelessfl.radio import (
+    FadingModel,
+    Rayleigh,
+    Rician,
+    SpecularFading,
+    clarke_gains,
+    gauss_markov,
+    jakes_correlation,
+)
+from wirelessfl.simulation.propagation.doppler import Doppler
 from wirelessfl.simulation.propagation.draws import Draws, Moment
 from wirelessfl.simulation.propagation.memory import NodeMemory
 
@@ -81,23 +90,34 @@ class BlockFading:
 
 @dataclass(frozen=True)
 class DirectRay:
-    """The line of sight beside a scattered part that is correlated in time; its phase is drawn once a link.
+    """The line of sight beside a scattered part that is correlated in time.
+
+    Its phase is drawn once a link and turns with a Doppler shift of its own.
 
     Attributes:
         law: Rician factor of a link; 0 is Rayleigh.
         in_sight: that of a link with line of sight; None where that makes no difference.
+        doppler: shifts of the links.
         draws: streams of the links.
     """
 
     law: Rician
     in_sight: Rician | None
+    doppler: Doppler
     draws: Draws
 
     def beside(
-        self, scatter: NDArray[np.complex128], nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_]
+        self,
+        scatter: NDArray[np.complex128],
+        nodes: NDArray[np.int64],
+        line_of_sight: NDArray[np.bool_],
+        moment: Moment,
     ) -> NDArray[np.complex128]:
         """(n,) gains from the scattered parts, CN(0, 1); without scattering, the direct rays alone."""
-        phase = 2 * np.pi * self.draws.nodes("direct_ray", 0, nodes).uniform()[:, 0]
+        if self.in_sight is None and self.law.rician_k == 0:
+            return scatter
+        start = self.draws.nodes("direct_ray", 0, nodes).uniform()[:, 0]
+        phase = 2 * np.pi * (start + self.doppler.ray_cycles(nodes, moment))
         gains = self.law.around(scatter, phase)
         if self.in_sight is None:
             return gains
@@ -110,22 +130,24 @@ class DirectRay:
 
 
 def _no_gains() -> NodeMemory:
-    return NodeMemory(scatter=0j, round=0)
+    return NodeMemory(scatter=0j, round=0, cycles=np.nan, time=np.nan)
 
 
 @dataclass
 class GaussMarkovFading:
-    """First-order recursion over rounds.
+    """First-order recursion over rounds: the correlation J0(2π f_D T) from one to the next.
 
     Attributes:
         ray: the direct part of the links.
-        correlation: ρ between two successive rounds.
+        interval_s: T, seconds from round to round.
+        doppler: shifts of the links; f_D is the mean one since a link was last used.
         draws: streams of the links.
         last: scattered part of each link in the round it was last used in.
     """
 
     ray: DirectRay
-    correlation: float
+    interval_s: float
+    doppler: Doppler
     draws: Draws
     last: NodeMemory = field(default_factory=_no_gains)
 
@@ -135,17 +157,23 @@ class GaussMarkovFading:
         """(n,) gains, carried over the rounds in which a link was not used."""
         known, before = self.last.recall(nodes)
         rounds_since = np.where(known, moment.round_index - before["round"], np.inf)
+        time = np.broadcast_to(np.asarray(moment.time_s, dtype=np.float64), (len(nodes),))
+        cycles = self.doppler.cycles(nodes, moment)
+        elapsed = np.where(known, time - before["time"], 0.0)
+        shift = self.doppler.mean_shift_hz(cycles, elapsed, before["cycles"])
+        correlation = jakes_correlation(shift, self.interval_s)
         innovation = self.draws.nodes("fading", moment.round_index, nodes).complex_normal()[:, 0]
-        stepped = gauss_markov(before["scatter"], np.maximum(rounds_since, 1.0), self.correlation, innovation)
+        stepped = gauss_markov(before["scatter"], np.maximum(rounds_since, 1.0), correlation, innovation)
         scatter = np.where(rounds_since > 0, stepped, before["scatter"])
-        self.last.write(nodes, scatter=scatter, round=np.full(len(nodes), moment.round_index))
-        return self.ray.beside(scatter, nodes, line_of_sight)
+        rounds = np.full(len(nodes), moment.round_index)
+        self.last.write(nodes, scatter=scatter, round=rounds, cycles=cycles, time=time)
+        return self.ray.beside(scatter, nodes, line_of_sight, moment)
 
     def specular(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
     ) -> NDArray[np.complex128]:
         """(n,) the direct rays."""
-        return self.ray.beside(np.zeros(len(nodes), dtype=np.complex128), nodes, line_of_sight)
+        return self.ray.beside(np.zeros(len(nodes), dtype=np.complex128), nodes, line_of_sight, moment)
 
     def law_of(self, in_sight: bool) -> FadingModel:
         """The law of a gain at one instant."""
@@ -166,27 +194,26 @@ class ClarkeFading:
 
     Attributes:
         ray: the direct part of the links.
-        doppler_hz: f_D.
+        doppler: shifts of the links.
         draws: streams of the links.
     """
 
     ray: DirectRay
-    doppler_hz: float
+    doppler: Doppler
     draws: Draws
 
     def gains(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
     ) -> NDArray[np.complex128]:
         """(n,) gains at the moment's time."""
-        times = np.full(len(nodes), moment.time_s)
-        scatter = clarke_gains(times, self.doppler_hz, self.draws.nodes("fading", 0, nodes))
-        return self.ray.beside(scatter, nodes, line_of_sight)
+        scatter = clarke_gains(self.doppler.cycles(nodes, moment), self.draws.nodes("fading", 0, nodes))
+        return self.ray.beside(scatter, nodes, line_of_sight, moment)
 
     def specular(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
     ) -> NDArray[np.complex128]:
         """(n,) the direct rays."""
-        return self.ray.beside(np.zeros(len(nodes), dtype=np.complex128), nodes, line_of_sight)
+        return self.ray.beside(np.zeros(len(nodes), dtype=np.complex128), nodes, line_of_sight, moment)
 
     def law_of(self, in_sight: bool) -> FadingModel:
         """The law of a gain at one instant."""

@@ -1,4 +1,4 @@
-"""Path gain and line of sight of links, which stay until a node has moved on."""
+"""Path gain and line of sight of links, which change along the way of a node that moves."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from wirelessfl.errors import ModelWarning
-from wirelessfl.radio import PathLossModel, decorrelated, line_of_sight, path_gain, shadowing_db, site_distances
+from wirelessfl.radio import (
+    PairedFields,
+    PathLossModel,
+    line_of_sight,
+    ornstein_uhlenbeck,
+    path_gain,
+    shadowing_db,
+    site_distances,
+)
 from wirelessfl.simulation.propagation.draws import Draws, Moment
 from wirelessfl.simulation.propagation.memory import NodeMemory
-from wirelessfl.simulation.propagation.placement import Placement
+from wirelessfl.simulation.propagation.placement import Motion, Placement
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,13 +64,24 @@ class UnitGain:
         return np.full(len(nodes), np.nan)
 
 
+_STATES = np.array([True, False])
+"""With and without line of sight."""
+
+_BLOCKS_OF_A_STEP = 2
+"""A step takes three normal numbers of a link's stream, out of two complex ones."""
+
+
 def _no_surroundings() -> NodeMemory:
-    return NodeMemory(anchor=np.full(2, np.nan), line_of_sight=False, shadowing=np.nan)
+    return NodeMemory(sight=np.nan, shadowing=np.full(2, np.nan), travelled=np.nan, steps=0)
 
 
 @dataclass
 class DistanceGain:
-    """Path loss by distance; line of sight and shadowing drawn once a link, and anew where its node has moved on.
+    """Path loss by distance; line of sight and shadowing drawn once a link, and carried on along the way of its node.
+
+    Where nodes move, each link has Gaussian fields along its node's way: g, by which it is in sight while Φ(g) is below
+    the probability at its distance, and, independent of it, the shadowing with and without line of sight. At any
+    distance the probability is then that of the model, however the way led there.
 
     Attributes:
         placement: where the nodes are.
@@ -69,7 +89,7 @@ class DistanceGain:
         reference_gain: β at the reference distance, by which all gains are divided; 1 leaves them as they are.
         draws: streams of the links.
         site: (x, y) of the base station in metres.
-        surroundings: what was drawn for each link that can move, and where.
+        surroundings: the fields of each link whose node can move, and how far it had travelled.
     """
 
     placement: Placement
@@ -81,13 +101,12 @@ class DistanceGain:
 
     def gains(self, nodes: NDArray[np.int64], moment: Moment) -> LargeScaleGains:
         """Path gain with shadowing, and line of sight."""
-        position = self.placement.positions(nodes, moment)
-        distance = self._distance(position)
+        motion = self.placement.motion(nodes, moment)
+        distance = self._distance(motion.position)
         self._warn_out_of_range(distance)
-        if self.placement.moves:
-            seen, shadowing = self._followed(nodes, position, distance, moment.round_index)
-        else:
-            seen, shadowing = self._drawn(nodes, distance, 0)
+        seen, shadowing = (
+            self._followed(nodes, motion, distance) if self.placement.moves else self._drawn(nodes, distance)
+        )
         loss = self.model.loss_db(distance, seen) + shadowing
         return LargeScaleGains(path_gain(loss) / self.reference_gain, seen)
 
@@ -96,25 +115,35 @@ class DistanceGain:
         return self._distance(self.placement.last_positions(nodes))
 
     def _followed(
-        self, nodes: NDArray[np.int64], position: NDArray[np.float64], distance: NDArray[np.float64], round_index: int
+        self, nodes: NDArray[np.int64], motion: Motion, distance: NDArray[np.float64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Line of sight and shadowing in dB of moving nodes, (n,) each."""
+        fields = PairedFields(self.model.decorrelation_distance(_STATES))
         known, last = self.surroundings.recall(nodes)
-        seen, shadowing, anchor = last["line_of_sight"], last["shadowing"], last["anchor"]
-        moved_on = known & decorrelated(anchor, position, self.model.decorrelation_distance(seen))
-        for which, drawn_in in ((~known, 0), (moved_on, round_index)):
-            seen[which], shadowing[which] = self._drawn(nodes[which], distance[which], drawn_in)
-            anchor[which] = position[which]
-        self.surroundings.write(nodes, anchor=anchor, line_of_sight=seen, shadowing=shadowing)
-        return seen, shadowing
+        way = np.where(known, motion.travelled - last["travelled"], 0.0)
+        stream = self.draws.nodes("surroundings", 0, nodes)
+        normals = stream.at_block(slice(None), _BLOCKS_OF_A_STEP * last["steps"]).normal(3)
+        sight = ornstein_uhlenbeck(last["sight"], way, self.model.sight_decorrelation, normals[:, 0])
+        shadowing = fields.advance(last["shadowing"], way, normals[:, 1:])
+        if not known.all():
+            uniform = self.draws.nodes("line_of_sight", 0, nodes).uniform()[:, 0]
+            drawn = self.draws.nodes("shadowing", 0, nodes).normal(2)
+            sight = np.where(known, sight, special.ndtri(uniform))
+            shadowing = np.where(known[:, None], shadowing, fields.start(drawn))
+        steps = last["steps"] + (way > 0)
+        self.surroundings.write(nodes, sight=sight, shadowing=shadowing, travelled=motion.travelled, steps=steps)
+        seen = special.ndtr(sight) < self.model.line_of_sight_probability(distance)
+        std = self.model.shadowing_std_db(seen)
+        return seen, std * np.where(seen, shadowing[:, 0], shadowing[:, 1])
 
     def _drawn(
-        self, nodes: NDArray[np.int64], distance: NDArray[np.float64], round_index: int
+        self, nodes: NDArray[np.int64], distance: NDArray[np.float64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Line of sight and shadowing in dB of nodes at rest, (n,) each."""
         probability = self.model.line_of_sight_probability(distance)
-        seen = line_of_sight(probability, self.draws.nodes("line_of_sight", round_index, nodes))
+        seen = line_of_sight(probability, self.draws.nodes("line_of_sight", 0, nodes))
         std = self.model.shadowing_std_db(seen)
-        return seen, shadowing_db(std, self.draws.nodes("shadowing", round_index, nodes))
+        return seen, shadowing_db(std, self.draws.nodes("shadowing", 0, nodes))
 
     def _distance(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         return site_distances(position, np.array([self.site]))[:, 0]

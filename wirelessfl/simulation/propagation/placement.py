@@ -14,6 +14,21 @@ from wirelessfl.simulation.propagation.draws import Draws, Moment
 from wirelessfl.simulation.propagation.memory import NodeMemory
 
 
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """Where n nodes are at a moment and how they move.
+
+    Attributes:
+        position: (n, 2) metres.
+        travelled: (n,) metres of their way since the start of the simulation.
+        speed: (n,) m/s.
+    """
+
+    position: NDArray[np.float64]
+    travelled: NDArray[np.float64]
+    speed: NDArray[np.float64]
+
+
 class Placement(Protocol):
     """Positions of nodes over time."""
 
@@ -24,6 +39,10 @@ class Placement(Protocol):
 
     def positions(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
         """(n, 2) metres at a moment that is no earlier than the last one asked for."""
+        ...
+
+    def motion(self, nodes: NDArray[np.int64], moment: Moment) -> Motion:
+        """The motion at a moment that is no earlier than the last one asked for."""
         ...
 
     def last_positions(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -48,6 +67,10 @@ class Standing:
         """(n, 2) metres, the same at all times."""
         return self.last_positions(nodes)
 
+    def motion(self, nodes: NDArray[np.int64], moment: Moment) -> Motion:
+        """Rest."""
+        return Motion(self.last_positions(nodes), np.zeros(len(nodes)), np.zeros(len(nodes)))
+
     def last_positions(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n, 2) metres."""
         return self.law.place(self.draws.nodes("position", 0, nodes))
@@ -55,7 +78,7 @@ class Standing:
 
 def _no_journeys() -> NodeMemory:
     nowhere = np.full(2, np.nan)
-    return NodeMemory(position=nowhere, target=nowhere, speed=np.nan, pause=np.nan, time=0.0)
+    return NodeMemory(position=nowhere, target=nowhere, speed=np.nan, pause=np.nan, travelled=np.nan, legs=0, time=0.0)
 
 
 @dataclass
@@ -74,22 +97,25 @@ class Walking:
     journeys: NodeMemory = field(default_factory=_no_journeys)
 
     def positions(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
-        """(n, 2) metres; who is asked for the first time set out at time 0."""
+        """(n, 2) metres."""
+        return self.motion(nodes, moment).position
+
+    def motion(self, nodes: NDArray[np.int64], moment: Moment) -> Motion:
+        """The motion; who is asked for the first time set out at time 0.
+
+        A node's way does not depend on when it is asked for: its waypoints are counted, not timed.
+        """
         known, last = self.journeys.recall(nodes)
-        start = self.walk.start(self.draws.nodes("position", 0, nodes))
-        left = Journey(
-            position=np.where(known[:, None], last["position"], start.position),
-            target=np.where(known[:, None], last["target"], start.target),
-            speed=np.where(known, last["speed"], start.speed),
-            pause=np.where(known, last["pause"], start.pause),
-        )
-        waypoints = self.draws.nodes("waypoints", moment.round_index, nodes)
-        now = self.walk.advance(left, moment.time_s - last["time"], waypoints)
-        time = np.full(len(nodes), moment.time_s)
-        self.journeys.write(
-            nodes, position=now.position, target=now.target, speed=now.speed, pause=now.pause, time=time
-        )
-        return now.position
+        since = moment.time_s - last.pop("time")
+        left = Journey(**last)
+        if not known.all():
+            start = vars(self.walk.start(self.draws.nodes("position", 0, nodes)))
+            left = Journey(**{name: _choose(known, values, start[name]) for name, values in last.items()})
+        elif not np.any(since):
+            return Motion(left.position, left.travelled, left.current_speed)
+        now = self.walk.advance(left, since, self.draws.nodes("waypoints", 0, nodes))
+        self.journeys.write(nodes, **vars(now), time=np.broadcast_to(moment.time_s, (len(nodes),)))
+        return Motion(now.position, now.travelled, now.current_speed)
 
     def last_positions(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n, 2) metres."""
@@ -103,3 +129,8 @@ class Walking:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
         self.journeys.restore(state)
+
+
+def _choose(which: NDArray[np.bool_], known: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
+    """Rows (n, ...) of the first where ``which`` (n,) holds."""
+    return np.where(which.reshape(-1, *(1,) * (known.ndim - 1)), known, otherwise)
