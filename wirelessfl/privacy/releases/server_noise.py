@@ -100,7 +100,7 @@ class ServerNoiseRelease:
         """The accountant at z, amplified by client sampling as if that were Poisson, for add/remove of a client."""
         factor = self.noise.published_factor()
         if factor is None:
-            return no_guarantee(len(self.clients), "no paper claims anything for clipping the update itself")
+            return no_guarantee_for_anyone("no paper claims anything for clipping the update itself")
         return sampled_spending(factor * self.published_multiplier, self.sample_rate, 1, exchange=False, everyone=True)
 
     def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
@@ -140,7 +140,7 @@ class ServerNoiseRelease:
             yield (
                 "One sample can swing a clipped update across the ball: a sample is protected like an exchanged client."
             )
-        if self.selection != "all" and self.unamplified is not None:
+        if self.sample_rate < 1 and self.unamplified is not None:
             yield (
                 f"The paper amplifies by the sampling of clients; the accounted figure does not: {self.unamplified}. "
                 "Every round counts as one whole use of the noise for every client."
