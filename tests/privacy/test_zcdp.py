@@ -138,8 +138,9 @@ def test_single_steps_share_a_pass_with_the_smallest_crowd() -> None:
 
 @pytest.mark.parametrize("steps", [1, 5, 7])
 def test_calculator_equals_the_ledger(steps: int) -> None:
-    rounds = 4
-    ledger = recompute([upload(m, steps=steps) for m in range(rounds)], FACTS, REPLACE)
+    rounds, integers = 4, SecureSum(10, 10, arithmetic="integer")
+    releases = [upload(m, steps=steps, reshuffled=True, secure_sum=integers) for m in range(rounds)]
+    ledger = recompute(releases, FACTS, REPLACE)
     result = zcdp_calculator(
         clip=CLIP,
         noise_std=NOISE_STD,

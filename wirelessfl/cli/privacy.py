@@ -35,6 +35,8 @@ def _answer(calculate: Callable[[], Mapping[str, Any]], as_json: bool) -> None:
         result = calculate()
     except ValueError as error:
         raise InputError(str(error)) from error
+    except ArithmeticError as error:
+        raise InputError("these numbers lead beyond what floating-point numbers can hold") from error
     if as_json:
         click.echo(to_json(result), nl=False)
         return
@@ -101,7 +103,11 @@ def jammer(as_json: bool, **numbers: Any) -> None:
 @delta_option
 @json_option
 def zcdp(as_json: bool, **numbers: Any) -> None:
-    """ρ and ε of the zCDP mechanism with secure aggregation, published and accounted."""
+    """ρ and ε of the zCDP mechanism with secure aggregation, published and accounted.
+
+    Accounted as in a run: one sample exchanged, batches shuffled afresh in every round, the smallest batch of a pass,
+    masked sums of integers.
+    """
     from wirelessfl.privacy.calibration import zcdp_calculator
 
     _answer(lambda: zcdp_calculator(**numbers), as_json)

@@ -78,8 +78,9 @@ def _limit_epsilon(mu_squared: float, uses: Uses, delta: float) -> float:
 def _limit_mu_squared(event: SampledGaussian) -> float:
     """Squared mu per step in the central limit: (q sqrt(e^(1/z²) − 1))², doubled mu for an exchange."""
     reach = 2.0 if event.exchange or event.fixed_size else 1.0
-    with np.errstate(over="ignore"):
-        return float((reach * event.sample_rate) ** 2 * np.expm1(event.noise_multiplier**-2))
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        squared = float((reach * event.sample_rate) ** 2 * np.expm1(event.noise_multiplier**-2))
+    return np.inf if np.isnan(squared) else squared  # a rate that vanishes, of a loss beyond all numbers
 
 
 # ---------------------------------------------------------------------------------------------- PLD
@@ -110,8 +111,9 @@ def _one_use_epsilon(event: SampledGaussian, delta: float) -> float:
 def _epsilon_on_grid(mu_squared: float, uses: Uses, delta: float, expected: float) -> float:
     """Epsilon by PLD on a grid chosen for the ``expected`` one; infinite where no useful grid fits into memory."""
     widest = max(event.full_mu_squared / 2 + 12 * np.sqrt(event.full_mu_squared) for event, _ in uses)
-    interval = max(_grid_interval(expected, sum(count for _, count in uses)), widest / _LARGEST_GRID)
-    if interval > expected / 10:
+    steps = sum(count for _, count in uses)
+    interval = max(_grid_interval(expected, steps), widest / _LARGEST_GRID)
+    if interval > expected / 10 or steps * interval**2 > expected:  # such a grid adds more than there is
         return np.inf
     composed = _composed_pld(uses, interval)
     if mu_squared > 0:

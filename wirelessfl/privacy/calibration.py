@@ -9,16 +9,18 @@ import numpy as np
 from scipy import optimize
 
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.privacy.accountants import composed_epsilon
+from wirelessfl.privacy.accountants import Uses, composed_epsilon
 from wirelessfl.privacy.concentrated import zcdp_epsilon, zcdp_rho
 from wirelessfl.privacy.gaussian import gaussian_epsilon, gaussian_mu
-from wirelessfl.privacy.releases.base import local_passes
-from wirelessfl.privacy.spending import SampledGaussian
-from wirelessfl.privacy.statement import Accountant
+from wirelessfl.privacy.releases.zcdp import SecureSum, ZcdpRelease
+from wirelessfl.privacy.spending import SampledGaussian, sampled_spending
+from wirelessfl.privacy.statement import Accountant, PrivacyFacts, Statement
 from wirelessfl.radio.jamming import jammer_gain_for_noise, required_noise_std_exact
 
 _NOISE_TOLERANCE = 1e-4  # relative; the answer errs on the side of more noise
-_LARGEST_MULTIPLIER = 1e6
+_SMALLEST_MULTIPLIER, _LARGEST_MULTIPLIER = 1e-3, 1e7  # between them a run looks for its noise as well
+_LARGEST_COUNT = 2**53
+"""Of steps, rounds and samples: above it, whole numbers are no longer exact as floating-point ones."""
 
 
 def _positive(**values: float) -> None:
@@ -29,8 +31,8 @@ def _positive(**values: float) -> None:
 
 def _at_least_one(**values: int) -> None:
     for name, value in values.items():
-        if value < 1 or value != int(value):
-            raise ValueError(f"{name} must be a whole number of at least 1, found {value}")
+        if not 1 <= value <= _LARGEST_COUNT or value != int(value):
+            raise ValueError(f"{name} must be a whole number from 1 to 2^53, found {value}")
 
 
 def _delta(delta: float) -> None:
@@ -58,9 +60,12 @@ def dp_sgd_epsilon(
     _delta(delta)
     if not 0 < sample_rate <= 1:
         raise ValueError(f"sample_rate must lie in (0, 1], found {sample_rate}")
-    if sample_rate == 1:
-        return composed_epsilon(steps / noise_multiplier**2, (), delta, accountant)
-    return composed_epsilon(0.0, ((SampledGaussian(noise_multiplier, sample_rate), steps),), delta, accountant)
+    spending = sampled_spending(noise_multiplier, sample_rate, steps, exchange=False)
+    sampled = spending.sampled
+    uses: Uses = ()
+    if sampled is not None:
+        uses = ((SampledGaussian(float(sampled.noise_multiplier[0]), sample_rate), steps),)
+    return composed_epsilon(float(spending.mu_squared[0]), uses, delta, accountant)
 
 
 def dp_sgd_noise_multiplier(
@@ -68,9 +73,11 @@ def dp_sgd_noise_multiplier(
 ) -> float:
     """Smallest noise multiplier, up to a relative 1e-4 above, with ``dp_sgd_epsilon`` at most ``epsilon``.
 
+    Sampled so rarely that δ covers it, steps need no noise; 0.001, below which is not searched, is the answer then.
+
     Raises:
         ValueError: If an argument is out of range.
-        InfeasibleError: If no multiplier up to a million suffices.
+        InfeasibleError: If no multiplier up to ten million suffices.
     """
     _positive(epsilon=epsilon)
     _at_least_one(steps=steps)
@@ -91,6 +98,8 @@ def dp_sgd_noise_multiplier(
             raise InfeasibleError(f"no noise multiplier up to {_LARGEST_MULTIPLIER:.0e} meets epsilon = {epsilon}")
     low = high - math.log(2.0)
     while excess(low) <= 0:
+        if low < math.log(_SMALLEST_MULTIPLIER):
+            return _SMALLEST_MULTIPLIER
         low, high = low - math.log(2.0), low
     root = optimize.brentq(excess, low, high, xtol=_NOISE_TOLERANCE / 4)
     while excess(root) > 0:
@@ -177,6 +186,8 @@ def jammer_calculator(
     else:
         raise ValueError(f"calibration must be theorem or exact, found {calibration!r}")
     gain = jammer_gain_for_noise(noise_std, server_gain, channel_noise_std, jammer_channel, margin)
+    if not math.isfinite(gain):
+        raise ValueError(f"jammer_channel must be strong enough for the gain to be a number, found {jammer_channel}")
     return {"jammer_gain": gain, "needed": gain > 0}
 
 
@@ -193,18 +204,20 @@ def zcdp_calculator(
 ) -> dict[str, float]:
     """``privacy zcdp``: {"rho_published", "epsilon_published", "rho_accounted", "epsilon_accounted"}.
 
-    Published is Theorem 1 of the zCDP paper. Accounted exchanges one sample, as the theorem does: 2 G²/(γ² σ²) for each
-    pass over the data (the shuffled order going on across rounds, as the theorem has it), divided by the clients of a
-    round for one local step only and in ideal real arithmetic. Its epsilon is that of the exact Gaussian curve.
+    Both are those of the simulator's own record of a round (``ZcdpRelease``), with equally many steps in each of the
+    C_i rounds: published is Theorem 1 of the zCDP paper. Accounted exchanges one sample, as the theorem does, and
+    costs 2 G²/(γ² σ²) for each pass over the data that is begun. Every round shuffles afresh, γ is the smallest batch
+    that may have been used, and the secure sum, of rounded noise in integers, earns nothing. Its epsilon is that of
+    the exact Gaussian curve.
 
     Args:
         clip: G.
         noise_std: Standard deviation σ of the noise on a mini-batch mean.
-        batch_size: γ, at most ``samples``.
+        batch_size: γ; a client with fewer samples takes them all.
         samples: n_i.
         local_steps: τ per participation.
         participations: C_i.
-        clients_per_round: r, all honest and surviving.
+        clients_per_round: r.
         delta: In (0, 1).
 
     Raises:
@@ -219,15 +232,22 @@ def zcdp_calculator(
         participations=participations,
         clients_per_round=clients_per_round,
     )
-    if batch_size > samples:
-        raise ValueError(f"batch_size must not exceed samples, found {batch_size} of {samples}")
-    steps = participations * local_steps
-    published = 2 * steps * clip**2 / (clients_per_round * samples * batch_size * noise_std**2)
-    first, last = local_passes(np.array([samples]), batch_size, steps, 0)
-    uses = int((last - first + 1)[0])
-    accounted = uses * 2 * clip**2 / (batch_size * noise_std) ** 2
-    if local_steps == 1:
-        accounted /= clients_per_round
+    everything = np.array([samples], dtype=np.int64)
+    release = ZcdpRelease(
+        round_index=1,
+        clients=np.zeros(1, dtype=np.int64),
+        clip=clip,
+        noise_std=noise_std,
+        batch_size=np.minimum(batch_size, everything),
+        steps=np.array([local_steps], dtype=np.int64),
+        reshuffled=True,
+        secure_sum=SecureSum(clients_per_round, clients_per_round, arithmetic="integer"),
+    )
+    facts = PrivacyFacts(everything, np.ones(1), samples)
+    published = participations * 0.5 * float(release.published(facts).mu_squared[0])
+    accounted = (
+        participations * 0.5 * float(release.accounted(facts, Statement(delta, adjacency="replace")).mu_squared[0])
+    )
     return {
         "rho_published": published,
         "epsilon_published": float(zcdp_epsilon(published, delta)),

@@ -13,6 +13,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+_LARGEST_MULTIPLIER = 1e100
+"""Squares of multipliers up to it, and down to its inverse, are numbers; more noise counts as so much."""
+
 Conversion = Literal["accountant", "zcdp", "tail_bound"]
 """How a total cost becomes an epsilon: by the statement's accountant, or by the formula a paper prints."""
 
@@ -128,7 +131,7 @@ def sampled_spending(
 ) -> Spending:
     """The spending of ``count`` uses of a Gaussian mechanism on a subsample.
 
-    Clients whose sample rate is one, or who have no noise, pay the plain Gaussian cost.
+    Clients whose sample rate is one, or who have no noise worth the name, pay the plain Gaussian cost.
 
     Args:
         noise_multiplier: Noise standard deviation over the norm of one contribution, broadcast to (n,).
@@ -150,9 +153,10 @@ def sampled_spending(
         raise ValueError(f"sample rate must lie in (0, 1], found {sample_rate!r}")
     if not np.all(multiplier >= 0):
         raise ValueError(f"noise multiplier must not be negative or NaN, found {noise_multiplier!r}")
-    plain = (rate == 1) | (multiplier == 0) | (uses == 0)
+    plain = (rate == 1) | (multiplier < 1 / _LARGEST_MULTIPLIER) | (uses == 0)
+    multiplier = np.minimum(multiplier, _LARGEST_MULTIPLIER)
     reach = 2.0 if exchange else 1.0
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore", under="ignore"):
         squared = np.where(uses > 0, uses * (reach / multiplier) ** 2, 0.0)
     sampled = SampledSteps(np.where(plain, 1.0, multiplier), rate, np.where(plain, 0, uses), exchange, fixed_size)
     return Spending(np.where(plain, squared, 0.0), sampled if not plain.all() else None, everyone=everyone)

@@ -91,7 +91,8 @@ class DpSgdRelease:
         exchange = statement.adjacency == "replace"
         if self.sampling == "poisson":
             return sampled_spending(multiplier, self._sample_rate(facts), self.steps, exchange=exchange)
-        cost = np.full(len(self.clients), ((2.0 if exchange else 1.0) / multiplier) ** 2)
+        with np.errstate(over="ignore", under="ignore"):
+            cost = np.full(len(self.clients), np.float64((2.0 if exchange else 1.0) / multiplier) ** 2)
         first, last = local_passes(facts.samples[self.clients], self.batch_size, self.steps, self.steps_before)
         if self.sampling == "reshuffle":
             first, last = local_passes(facts.samples[self.clients], self.batch_size, self.steps, 0)

@@ -111,8 +111,11 @@ class ZcdpRelease:
         selected = 1 if self.secure_sum is None else self.secure_sum.selected
         if self.noise_std == 0:
             return no_guarantee(len(self.clients), Caveat.NOTHING_ADDS_NOISE.value)
-        rho = 2 * self.steps * self.clip**2 / (selected * facts.samples[self.clients] * self.batch_size)
-        return Spending(2 * rho / self.noise_std**2, conversion="zcdp")
+        clip, noise_std = _in_a_common_unit(self.clip, self.noise_std)
+        crowd = float(selected) * facts.samples[self.clients] * self.batch_size
+        with np.errstate(over="ignore", under="ignore"):
+            rho = 2 * self.steps * np.square(clip) / crowd
+            return Spending(2 * rho / np.square(noise_std), conversion="zcdp")
 
     def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
         """The local Gaussians, divided by the surviving honest clients where the sum hides one local step."""
@@ -124,10 +127,13 @@ class ZcdpRelease:
         reach = 2.0 if statement.adjacency == "replace" else 1.0
         samples = facts.samples[self.clients]
         divisor = self._smallest_divisor(samples)
-        cost = (reach * self.clip / (divisor * self.noise_std)) ** 2 / self.hiding_clients(statement)
+        clip, noise_std = _in_a_common_unit(self.clip, self.noise_std)
         first, last = local_passes(samples, self.batch_size, self.steps, 0 if self.reshuffled else self.steps_before)
+        with np.errstate(over="ignore", under="ignore"):
+            cost = np.square(reach * clip / (divisor * noise_std)) / self.hiding_clients(statement)
+            whole = (last - first + 1) * cost
         if self.reshuffled:
-            return Spending((last - first + 1) * cost)
+            return Spending(whole)
         return Spending(np.zeros(count), passes=Passes(first, last, cost))
 
     def _smallest_divisor(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -170,3 +176,10 @@ class ZcdpRelease:
             yield "Theorem 1 needs whole passes over the data; a part of a pass costs a sample as much as a whole one."
         if statement.adjacency == "add_remove":
             yield "Theorem 1 exchanges one sample for another; the accounted figure zeroes one out, half as far."
+
+
+def _in_a_common_unit(clip: float, noise_std: float) -> tuple[np.float64, np.float64]:
+    """G and σ in a unit, a power of two, in which σ is about 1: squares neither overflow nor vanish, bits are kept."""
+    exponent = np.frexp(noise_std)[1]
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(np.float64(clip), -exponent), np.ldexp(np.float64(noise_std), -exponent)
