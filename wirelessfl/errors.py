@@ -5,6 +5,7 @@ WirelessFLError              1   never raised itself
 │   ├── ScenarioError            a scenario or study file
 │   ├── TraceError               a trace that is foreign, truncated or of another version
 │   ├── DataError                a dataset that is missing or damaged
+│   │   └── MissingDataError         it is not there
 │   └── OutputError              a place that cannot be written
 ├── InfeasibleError          3   the request is understood and cannot be met
 ├── CheckFailed              4   a check found a difference
@@ -39,6 +40,10 @@ class TraceError(InputError):
 
 class DataError(InputError):
     """A dataset that is missing, damaged or too small for the request."""
+
+
+class MissingDataError(DataError):
+    """A dataset of which no file is there."""
 
 
 class OutputError(InputError):

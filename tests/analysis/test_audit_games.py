@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,15 @@ from tests.simulation.scenarios import small
 from tests.statistics import assert_probability, assert_variance_gaussian
 from wirelessfl.analysis.audit import FALSE_ALARM, Audit, audit_scenario, audit_simulation
 from wirelessfl.analysis.audit_choice import AIR, CROWD, MODELS, STEPS, UPLOADS, choose_game
-from wirelessfl.analysis.audit_games import Observations, receiver
+from wirelessfl.analysis.audit_games import Observations
 from wirelessfl.analysis.audit_rehearsal import rehearse_for_audit
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import LocalTraining
-from wirelessfl.privacy import Release, SecureSum
+from wirelessfl.privacy import Release, SecureSum, ZcdpRelease
 from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.local_privacy import LocalPrivacy
-from wirelessfl.simulation.uplinks import IdealUplink
-from wirelessfl.streams import Streams
+from wirelessfl.simulation.uplinks import OverTheAir, SlotUplink
 
 
 def observed(simulation: Simulation, trials: int) -> Observations:
@@ -182,11 +182,38 @@ def test_too_few_trials() -> None:
         audit_simulation(examples.whole_update(), "small", trials=9)
 
 
+class UnknownUplink(OverTheAir):
+    """Of a kind that does not say what is heard of it."""
+
+    audit_view = SlotUplink.audit_view
+
+
 def test_an_uplink_of_unknown_noise_is_refused() -> None:
-    uplink = built(uplink={"kind": "ideal"}).deployment.uplink
-    assert isinstance(uplink, IdealUplink)
-    with pytest.raises(TypeError, match="IdealUplink"):
-        receiver(uplink, Streams(1))
+    simulation = examples.with_uplink(examples.whole_update(), UnknownUplink)
+    with pytest.raises(InfeasibleError, match="cannot be audited: UnknownUplink does not say"):
+        audited(simulation)
+
+
+@dataclass(frozen=True, eq=False)
+class ForeignRelease(ZcdpRelease):
+    """A record of a kind that no game knows, though it is derived from one that is known."""
+
+
+def test_a_record_of_unknown_kind_is_refused() -> None:
+    simulation = local("zcdp")
+    learner = simulation.deployment.learner
+    assert isinstance(learner, Learner) and learner.private is not None
+    foreign = examples.as_other(learner.private, ForeignRecords)
+    with pytest.raises(InfeasibleError, match="no game knows what a record of kind ForeignRelease protects"):
+        audited(examples.with_private(simulation, foreign))
+
+
+class ForeignRecords(LocalPrivacy):
+    """Local privacy with records of that kind."""
+
+    def releases(self, *arguments: Any) -> tuple[Release, ...]:
+        """The right numbers."""
+        return tuple(examples.as_other(release, ForeignRelease) for release in super().releases(*arguments))
 
 
 def test_a_simulation_without_training_is_refused() -> None:

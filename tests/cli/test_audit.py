@@ -82,6 +82,35 @@ def test_input_that_is_wrong_is_exit_2(arguments: tuple[str, ...]) -> None:
     assert result.stderr and result.stdout == "" and "Traceback" not in result.stderr
 
 
+def verdict(result: Result) -> tuple[int, bool]:
+    """Exit code, and whether the audit told what it left out (a verdict) or what is missing (a refusal)."""
+    assert "Traceback" not in result.stderr
+    if result.exit_code == 3:
+        return 3, "cannot be audited" in result.stderr
+    found = json.loads(result.stdout)
+    return result.exit_code, bool(found["not_tested"]) and not found["contradicts_ledger"]
+
+
+@pytest.mark.filterwarnings("ignore::wirelessfl.errors.ModelWarning")
+@pytest.mark.parametrize("name", [shipped.name for shipped in list_shipped()])
+def test_every_shipped_scenario_can_be_audited(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WIRELESSFL_DATA", raising=False)
+    result = audit(name, "--set", "rounds=2", "--trials", "10", "--out", str(tmp_path), "--json")
+    needs_files = name == "ota-sample-private"
+    assert verdict(result) == (3 if needs_files else 0, True), result.stderr
+    if needs_files:
+        assert "data.dataset.root" in result.stderr
+
+
+def test_a_scenario_on_files_is_audited_where_they_are(
+    tmp_path: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WIRELESSFL_DATA", str(shared_data))
+    overrides = ("--set", "rounds=3", "--set", "data.limit=2000")
+    result = audit("ota-sample-private", *overrides, "--trials", "20", "--out", str(tmp_path), "--json")
+    assert verdict(result) == (0, True), result.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [shipped.name for shipped in list_shipped()])
 def test_shipped_scenarios_keep_their_promise(

@@ -11,7 +11,10 @@ import numpy as np
 
 from wirelessfl.analysis.audit_choice import STEPS, UPLOADS, Choice, choose_game
 from wirelessfl.analysis.audit_evidence import Evidence, weigh
+from wirelessfl.analysis.audit_noise import noise_faults
 from wirelessfl.analysis.audit_rehearsal import Rehearsal, rehearse_for_audit
+from wirelessfl.analysis.audit_scope import not_tested
+from wirelessfl.errors import InfeasibleError, MissingDataError
 from wirelessfl.privacy import Statement, ZcdpRelease
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Simulation, build_simulation, plan_to_look
@@ -43,6 +46,8 @@ class Audit:
         mu_published: √(2ρ) of a published zCDP theorem; NaN where there is none.
         mu_accounted: the μ behind the accounted ε; NaN where not all noise is plain Gaussian.
         evidence: what the games showed.
+        noise_faults: tests that the noise itself fails, in plain sentences.
+        not_tested: what the audit does not look at, in plain sentences.
     """
 
     name: str
@@ -59,6 +64,8 @@ class Audit:
     mu_published: float
     mu_accounted: float
     evidence: Evidence
+    noise_faults: list[str]
+    not_tested: list[str]
 
     @property
     def epsilon_empirical(self) -> float:
@@ -67,13 +74,20 @@ class Audit:
 
     @property
     def confidence(self) -> float:
-        """That the empirical bound is below the true ε."""
-        return 1 - self.evidence.false_alarm
+        """That the empirical bound is below the true ε, and noise that fails no test is what it is said to be."""
+        return 1 - 2 * self.evidence.false_alarm
 
     @property
     def contradicts_ledger(self) -> bool:
-        """Whether more was told apart than the accounted ε allows."""
-        return self.epsilon_empirical > self.epsilon_accounted
+        """Whether more was told apart than the accounted ε allows, or the noise is not what the record says of it."""
+        return self.epsilon_empirical > self.epsilon_accounted or bool(self.noise_faults)
+
+    @property
+    def contradiction(self) -> str:
+        """By what the accounted ε does not hold; empty if nothing speaks against it."""
+        shown = f"the audit shows at least {self.epsilon_empirical:.4g} with confidence {self.confidence:.4g}"
+        told_apart = [shown] if self.epsilon_empirical > self.epsilon_accounted else []
+        return "; ".join([*told_apart, *(fault.removesuffix(".") for fault in self.noise_faults)])
 
     @property
     def refutes_published(self) -> bool:
@@ -85,6 +99,7 @@ class Audit:
         return list(self._findings())
 
     def _findings(self) -> Iterator[str]:
+        yield from self.noise_faults
         if self.contradicts_ledger:
             yield "THE ACCOUNTED ε DOES NOT HOLD: a mechanism does not do what its record states."
         elif math.isinf(self.epsilon_accounted):
@@ -127,6 +142,8 @@ class Audit:
             "mu_accounted": self.mu_accounted,
             "refutes_published": self.refutes_published,
             "contradicts_ledger": self.contradicts_ledger,
+            "noise_faults": self.noise_faults,
+            "not_tested": self.not_tested,
             "why_different": self.why_different,
         }
 
@@ -143,9 +160,13 @@ def audit_scenario(
 
     Raises:
         InputError: the data cannot be used.
-        InfeasibleError: a privacy target that cannot be met, or nobody is heard.
+        InfeasibleError: a privacy target that cannot be met, nobody is heard, there is no game for the scenario, or its
+            data are not there.
     """
-    simulation = build_simulation(scenario, plan_to_look(scenario.compute))
+    try:
+        simulation = build_simulation(scenario, plan_to_look(scenario.compute))
+    except MissingDataError as error:  # nothing is wrong with the scenario, and n_i cannot be made up
+        raise InfeasibleError(f"this scenario cannot be audited here, where its data are missing: {error}") from error
     return audit_simulation(simulation, scenario.name, trials, FALSE_ALARM, on_progress)
 
 
@@ -162,12 +183,13 @@ def audit_simulation(
         simulation: what to audit, mechanisms and all.
         name: for the report.
         trials: games in either world, at least ``FEWEST_TRIALS``.
-        false_alarm: the probability that the empirical bound may exceed the true ε.
+        false_alarm: the probability that a mechanism that keeps its promise is said not to: half of it that the
+            empirical bound exceeds the true ε, half of it that sound noise fails a test.
         on_progress: told which part of the games has been played since it was last told.
 
     Raises:
         ValueError: too few trials.
-        InfeasibleError: nobody is heard in any round.
+        InfeasibleError: nobody is heard in any round, or there is no game for the scenario.
     """
     if trials is not None and trials < FEWEST_TRIALS:
         raise ValueError(f"an audit takes at least {FEWEST_TRIALS} trials, found {trials}")
@@ -190,8 +212,16 @@ def audit_simulation(
         why_different=ledger.why_different(),
         mu_published=rehearsal.published_mu(),
         mu_accounted=rehearsal.accounted_mu(),
-        evidence=weigh(observations, ledger.statement.delta, false_alarm),
+        evidence=weigh(observations, ledger.statement.delta, false_alarm / 2),
+        noise_faults=_examined(choice, false_alarm / 2),
+        not_tested=list(not_tested(rehearsal, choice)),
     )
+
+
+def _examined(choice: Choice, false_alarm: float) -> list[str]:
+    """What is wrong with the noise under which a game was played."""
+    records = list(choice.noises())
+    return [fault.words for record in records for fault in noise_faults(record, false_alarm / len(records))]
 
 
 def _relation(rehearsal: Rehearsal, choice: Choice) -> str:

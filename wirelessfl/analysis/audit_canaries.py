@@ -149,6 +149,10 @@ class CanaryBatches:
     included: NDArray[np.bool_]
     divisor: NDArray[np.float64]
 
+    def beginning(self, steps: int) -> CanaryBatches:
+        """Those of the first steps."""
+        return CanaryBatches(self.included[:steps], self.divisor[:steps])
+
     def repeated(self, count: int) -> CanaryBatches:
         """The batches of one client for ``count`` rows."""
         steps = len(self.included)

@@ -6,8 +6,9 @@ It is looked for in all noised sums of the client's local steps, or in what the 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, assert_never
 
 import numpy as np
 import torch
@@ -24,12 +25,15 @@ from wirelessfl.analysis.audit_games import (
     Slots,
     Uploads,
 )
+from wirelessfl.analysis.audit_noise import NoiseRecord
+from wirelessfl.analysis.audit_noise_records import local_noise, slot_noise
 from wirelessfl.analysis.audit_rehearsal import Rehearsal
 from wirelessfl.analysis.audit_steps import CanaryClient, StepGame, TrainedUploads
-from wirelessfl.privacy import ZcdpRelease
+from wirelessfl.errors import InfeasibleError
+from wirelessfl.privacy import AirRelease, BareRelease, DpSgdRelease, Release, ServerNoiseRelease, ZcdpRelease
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.selection import SelectAll
-from wirelessfl.simulation.uplinks import OverTheAir, SlotPlan, TrustedServer
+from wirelessfl.simulation.uplinks import ChannelNoise, NoNoise, NotAuditable, ServerNoise, SlotPlan
 from wirelessfl.simulation.uplinks.over_the_air import AirPlan
 from wirelessfl.streams import Streams
 
@@ -38,6 +42,7 @@ MODELS = "the released models"
 STEPS = "every noised sum of clipped gradients of the client"
 CROWD = "every noised sum of clipped gradients, added up over the clients that a secure sum hides among each other"
 UPLOADS = "the client's upload, which carries no noise of its own"
+_KNOWN_RELEASES = (AirRelease, BareRelease, DpSgdRelease, ServerNoiseRelease, ZcdpRelease)
 
 
 class Game(Protocol):
@@ -67,55 +72,130 @@ class Choice(NamedTuple):
         canary: what the two worlds differ in.
         view: what the adversary sees.
         cost: seconds that one trial of both worlds takes on a common processor, by counting operations.
+        noises: records the noise that the game is played under.
     """
 
     game: Game
     canary: str
     view: str
     cost: float
+    noises: Callable[[], Iterator[NoiseRecord]]
 
 
 def choose_game(rehearsal: Rehearsal) -> Choice:
-    """The strongest game that the adversary of the ledger's statement can play against its worst client."""
-    statement, learner, uplink = rehearsal.ledger.statement, rehearsal.learner, rehearsal.uplink
-    streams = Streams(learner.streams.torch_seed("audit"))
-    air = uplink if isinstance(uplink, OverTheAir) and statement.adversary != "individual" else None
+    """The strongest game that the adversary of the ledger's statement can play against its worst client.
+
+    Raises:
+        InfeasibleError: there is no game for this scenario.
+    """
+    _require_known_releases(rehearsal.releases)
+    adversary, view = rehearsal.ledger.statement.adversary, rehearsal.uplink.audit_view()
+    streams = Streams(rehearsal.learner.streams.torch_seed("audit"))
+    match view:
+        case NotAuditable():
+            raise InfeasibleError(f"this scenario cannot be audited: {view.reason}")
+        case ChannelNoise() if adversary != "individual":
+            return _on_the_air(rehearsal, view, streams)
+        case ServerNoise() if adversary == "observer":
+            return _on_models(rehearsal, view, streams)
+        case ChannelNoise() | ServerNoise() | NoNoise():
+            return _on_uploads(rehearsal, streams)
+        case _:
+            assert_never(view)
+
+
+def _require_known_releases(releases: list[Release]) -> None:
+    """A record of a kind that the games do not know stands for a mechanism that they would play as another."""
+    for release in releases:
+        if type(release) not in _KNOWN_RELEASES:
+            name = type(release).__name__
+            raise InfeasibleError(
+                f"this scenario cannot be audited: no game knows what a record of kind {name} protects"
+            )
+
+
+def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Choice:
+    """On the sums that the receivers read."""
+    statement, learner = rehearsal.ledger.statement, rehearsal.learner
     replaced = statement.adjacency == "replace"
     if learner.private is not None and learner.private.adds_noise:
         client = _canary_client(rehearsal, streams)
-        if air is not None:
-            game = _air_game(rehearsal, air, TrainedUploads(client, random=True), replaced, streams)
-            return Choice(game, _gradient_words(replaced), AIR, _slot_cost(game) + _step_cost(client, 1))
-        crowd = _crowd(rehearsal)
-        unproven = learner.private.gradients.clipping.law().unproven is not None
-        steps = StepGame(client, replaced, crowd, unproven)
-        return Choice(steps, _gradient_words(replaced), STEPS if crowd == 1 else CROWD, _step_cost(client, crowd))
-    if air is not None and statement.unit == "sample" and air.gradient_step is not None:
+        game = _air_game(rehearsal, air, TrainedUploads(client, random=True), replaced, streams)
+        cost = _slot_cost(rehearsal, game, False) + _step_cost(client, 1)
+        return Choice(game, _gradient_words(replaced), AIR, cost, lambda: _air_noises(rehearsal, game, client))
+    if statement.unit == "sample" and air.gradient_step is not None:
         uploads = TrainedUploads(_canary_client(rehearsal, streams), random=False)
-        game = _air_game(rehearsal, air, uploads, replaced, streams)
-        return Choice(game, _gradient_words(replaced), AIR, _slot_cost(game))
-    words = _update_words(statement.unit, replaced)
-    if air is not None:
+        game, words = _air_game(rehearsal, air, uploads, replaced, streams), _gradient_words(replaced)
+    else:
         game = _air_game(rehearsal, air, _whole_updates(learner, False), statement.exchange, streams)
-        return Choice(game, words, AIR, _slot_cost(game))
-    if isinstance(uplink, TrustedServer) and statement.adversary == "observer":
-        game = _server_game(rehearsal, uplink, statement.exchange, streams)
-        return Choice(game, words, MODELS, _slot_cost(game))
-    return Choice(BareGame(), words, UPLOADS, 0.0)
+        words = _update_words(statement.unit, replaced)
+    return Choice(game, words, AIR, _slot_cost(rehearsal, game, False), lambda: _air_noises(rehearsal, game, None))
 
 
-def _air_game(rehearsal: Rehearsal, air: OverTheAir, uploads: Uploads, exchange: bool, streams: Streams) -> SlotGame:
-    """The game on slots over the air, with the channels and the senders of the scenario."""
-    colluding = rehearsal.ledger.statement.colluding > 0
+def _air_noises(rehearsal: Rehearsal, game: SlotGame, client: CanaryClient | None) -> Iterator[NoiseRecord]:
+    yield slot_noise(game, haar_noise=False, exact=False)
+    if client is not None:
+        yield local_noise(client, rehearsal.local_records())
+
+
+def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> Choice:
+    """On the released models; who was selected is as secret as the ledger takes it to be."""
+    statement, haar_noise = rehearsal.ledger.statement, server.central.wavelet is not None
+    uploads = _whole_updates(rehearsal.learner, haar_noise)
+    slots = _known_slots(rehearsal) if isinstance(rehearsal.selection, SelectAll) else _secret_slots(rehearsal, server)
+    rate = server.central.sample_rate
+    game = SlotGame(server.listen, slots, uploads, uploads, statement.exchange, rate, gaussian=True, streams=streams)
+    noisy = all(server.central.noise_std(round_index) > 0 for round_index in slots.rounds)
+    return Choice(
+        game,
+        _update_words(statement.unit, statement.adjacency == "replace"),
+        MODELS,
+        _slot_cost(rehearsal, game, haar_noise),
+        lambda: iter([slot_noise(game, haar_noise, exact=True)] if noisy else []),
+    )
+
+
+def _known_slots(rehearsal: Rehearsal) -> KnownSlots:
     slots: dict[int, Slot] = {}
     for this, plan in rehearsal.slots:
         place = np.flatnonzero(this.clients[plan.senders] == rehearsal.client)
         if len(place):
-            slots[this.index] = Slot(this, _without_jamming(plan) if colluding else plan, int(place[0]))
+            slots[this.index] = Slot(this, plan, int(place[0]))
+    return KnownSlots(slots)
+
+
+def _secret_slots(rehearsal: Rehearsal, server: ServerNoise) -> SecretSlots:
+    rounds = list(range(1, rehearsal.num_rounds + 1))
+    registered = rehearsal.ledger.facts.num_clients
+    return SecretSlots(server.plan, rehearsal.selection, registered, rehearsal.client, rounds)
+
+
+def _on_uploads(rehearsal: Rehearsal, streams: Streams) -> Choice:
+    """On what the client sends, with the noise of its own local steps if there is any."""
+    statement, learner = rehearsal.ledger.statement, rehearsal.learner
+    replaced = statement.adjacency == "replace"
+    if learner.private is None or not learner.private.adds_noise:
+        return Choice(BareGame(), _update_words(statement.unit, replaced), UPLOADS, 0.0, lambda: iter(()))
+    client, crowd = _canary_client(rehearsal, streams), _crowd(rehearsal)
+    unproven = learner.private.gradients.clipping.law().unproven is not None
+    return Choice(
+        StepGame(client, replaced, crowd, unproven),
+        _gradient_words(replaced),
+        STEPS if crowd == 1 else CROWD,
+        _step_cost(client, crowd),
+        lambda: iter([local_noise(client, rehearsal.local_records())]),
+    )
+
+
+def _air_game(rehearsal: Rehearsal, air: ChannelNoise, uploads: Uploads, exchange: bool, streams: Streams) -> SlotGame:
+    """The game on slots over the air, with the channels and the senders of the scenario."""
+    slots = _known_slots(rehearsal).slots
+    if rehearsal.ledger.statement.colluding > 0:
+        slots = {index: slot._replace(plan=_without_jamming(slot.plan)) for index, slot in slots.items()}
     if isinstance(uploads, TrainedUploads) and not uploads.random:
         slots = {index: slot for index, slot in slots.items() if uploads.client.uses_canary(index)}
     return SlotGame(
-        uplink=air,
+        listen=air.listen,
         slots=KnownSlots(slots),
         uploads=uploads,
         probe=_whole_updates(rehearsal.learner, haar_noise=False),
@@ -129,25 +209,6 @@ def _air_game(rehearsal: Rehearsal, air: OverTheAir, uploads: Uploads, exchange:
 def _without_jamming(plan: SlotPlan) -> SlotPlan:
     """A slot as it looks to one who was told the jammer's noise, and takes it off."""
     return replace(plan, jammer=None, jammer_gain=0.0) if isinstance(plan, AirPlan) else plan
-
-
-def _server_game(rehearsal: Rehearsal, uplink: TrustedServer, exchange: bool, streams: Streams) -> SlotGame:
-    """The game on released models; who was selected is as secret as the ledger takes it to be."""
-    uploads = _whole_updates(rehearsal.learner, uplink.central.wavelet is not None)
-    slots: Slots
-    if isinstance(rehearsal.selection, SelectAll):
-        slots = KnownSlots(
-            {
-                this.index: Slot(this, plan, int(np.flatnonzero(this.clients[plan.senders] == rehearsal.client)[0]))
-                for this, plan in rehearsal.slots
-                if rehearsal.client in this.clients[plan.senders]
-            }
-        )
-    else:
-        rounds = list(range(1, rehearsal.num_rounds + 1))
-        slots = SecretSlots(uplink, rehearsal.selection, uplink.registry.count, rehearsal.client, rounds)
-    rate = uplink.central.sample_rate
-    return SlotGame(uplink, slots, uploads, uploads, exchange, rate, gaussian=True, streams=streams)
 
 
 def _whole_updates(learner: Learner, haar_noise: bool) -> FixedUpload:
@@ -215,11 +276,9 @@ _SLOT_ELEMENT_SECONDS, _HAAR_SLOT_ELEMENT_SECONDS = 2.5e-8, 1e-7
 _STEP_ELEMENT_SECONDS, _HAAR_STEP_ELEMENT_SECONDS = 1e-8, 2.8e-8
 
 
-def _slot_cost(game: SlotGame) -> float:
-    haar = isinstance(game.uplink, TrustedServer) and game.uplink.central.wavelet is not None
-    element = _HAAR_SLOT_ELEMENT_SECONDS if haar else _SLOT_ELEMENT_SECONDS
-    dimension = game.probe.blocks[0].updates.shape[1]
-    return 2 * len(game.slots.rounds) * (_SLOT_SECONDS + dimension * element)
+def _slot_cost(rehearsal: Rehearsal, game: SlotGame, haar_noise: bool) -> float:
+    element = _HAAR_SLOT_ELEMENT_SECONDS if haar_noise else _SLOT_ELEMENT_SECONDS
+    return 2 * len(game.slots.rounds) * (_SLOT_SECONDS + rehearsal.learner.dimension * element)
 
 
 def _step_cost(client: CanaryClient, crowd: int) -> float:

@@ -10,7 +10,7 @@ moves it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from wirelessfl.learning import CohortBlock
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.selection import Selection
-from wirelessfl.simulation.uplinks import OverTheAir, SlotPlan, SlotUplink, TrustedServer
+from wirelessfl.simulation.uplinks import SlotPlan
+from wirelessfl.simulation.uplinks.audit_view import Listen
 from wirelessfl.streams import Streams
 
 Values = NDArray[np.float64]
@@ -129,14 +130,14 @@ class SecretSlots:
     """Slots whose senders are drawn anew in every trial, for an adversary who does not see them.
 
     Attributes:
-        uplink: plans the slots.
+        plan: plans the slot of a round for the clients at some positions.
         selection: draws the clients.
         registered: K.
         client: whose upload is the canary.
         rounds: all rounds of the run.
     """
 
-    uplink: SlotUplink
+    plan: Callable[[Round, NDArray[np.int64]], SlotPlan]
     selection: Selection
     registered: int
     client: int
@@ -153,7 +154,7 @@ class SecretSlots:
     def _slot(self, round_index: int, clients: NDArray[np.int64]) -> Slot:
         this = Round(round_index, clients)
         place = np.flatnonzero(clients == self.client)
-        plan = self.uplink.plan(this, np.arange(len(clients), dtype=np.int64), None)
+        plan = self.plan(this, np.arange(len(clients), dtype=np.int64))
         return Slot(this, plan, int(place[0]) if len(place) else None)
 
 
@@ -162,7 +163,7 @@ class SlotGame:
     """The canary's upload goes through the uplink, round after round.
 
     Attributes:
-        uplink: the uplink of the scenario.
+        listen: what an adversary reads of a slot on the uplink of the scenario.
         slots: what is heard when.
         uploads: what the canary's client sends.
         probe: uploads of one row whose signal shows in which direction a canary moves a reception.
@@ -172,7 +173,7 @@ class SlotGame:
         streams: randomness of the audit.
     """
 
-    uplink: SlotUplink
+    listen: Listen
     slots: Slots
     uploads: Uploads
     probe: FixedUpload
@@ -184,7 +185,6 @@ class SlotGame:
     def play(self, trials: int, advance: Advance) -> Observations:
         """Both worlds, ``trials`` times."""
         secrets = [Streams(self.streams.torch_seed("trial", 0, trial)) for trial in range(trials)]
-        receivers = [receiver(self.uplink, streams) for streams in secrets]
         rounds = self.slots.rounds
         seen = np.zeros((2, trials, len(rounds)))
         there = np.zeros((trials, len(rounds)), dtype=np.bool_)
@@ -195,10 +195,13 @@ class SlotGame:
                 block = self.uploads.of(round_index, sign, trials)
                 for trial in range(trials):
                     slot = self.slots.drawn(round_index, secrets[trial])
-                    seen[world, trial, event] = direction @ receive(receivers[trial], slot, block, trial)
+                    seen[world, trial, event] = direction @ self._heard(secrets[trial], slot, block, trial)
                     there[trial, event] = slot.position is not None
             advance(1 / len(rounds))
         return Observations(seen[0], seen[1], shift, self.exchange, self.sample_rate, there, self.gaussian)
+
+    def _heard(self, streams: Streams, slot: Slot, block: CohortBlock, row: int) -> Values:
+        return hear(self.listen, streams, slot, block, row).ravel()
 
     def _signs(self) -> tuple[int, int]:
         return 1, -1 if self.exchange else 0
@@ -209,8 +212,8 @@ class SlotGame:
         Two receptions under the same noise differ in the signal alone. They are no part of the trials.
         """
         slot = self.slots.with_canary(round_index)
-        there = receiver(self.uplink, Streams(self.streams.torch_seed("pilot")))
-        plus, minus = (receive(there, slot, self.probe.of(round_index, sign, 1), 0) for sign in self._signs())
+        pilot = Streams(self.streams.torch_seed("pilot"))
+        plus, minus = (self._heard(pilot, slot, self.probe.of(round_index, sign, 1), 0) for sign in self._signs())
         signal = plus - minus
         size = float(np.linalg.norm(signal))
         noise = float(np.sqrt(np.mean((minus + self.exchange * signal / 2) ** 2)))
@@ -221,27 +224,22 @@ class SlotGame:
         return signal / (size * noise), size / noise
 
 
-def receiver(uplink: SlotUplink, streams: Streams) -> SlotUplink:
-    """The same uplink with other noise."""
-    match uplink:
-        case OverTheAir():
-            return replace(uplink, network=replace(uplink.network, streams=streams))
-        case TrustedServer():
-            return replace(uplink, streams=streams)
-        case _:
-            raise TypeError(f"an uplink whose noise cannot be drawn anew: {type(uplink).__name__}")
+def hear(listen: Listen, streams: Streams, slot: Slot, block: CohortBlock | None, row: int) -> Values:
+    """(S, d) what receivers read of one row of a block, or of its only one; everybody else sends zeros.
+
+    In units of the noise that the privacy record counts, where it counts any.
+    """
+    heard = [] if slot.position is None or block is None else [_alone(block, row, slot.position)]
+    reading = listen(streams, slot.this, slot.plan, heard)
+    return np.asarray(reading.values / np.where(reading.noise_std > 0, reading.noise_std, 1.0)[:, None])
 
 
-def receive(uplink: SlotUplink, slot: Slot, block: CohortBlock, row: int) -> Values:
-    """(d,) what the uplink makes of one row of a block, or of its only one; everybody else sends zeros."""
-    if slot.position is None:
-        return uplink.receive(slot.this, slot.plan, []).aggregate
+def _alone(block: CohortBlock, row: int, position: int) -> CohortBlock:
     part = slice(0, 1) if len(block.positions) == 1 else slice(row, row + 1)
-    alone = CohortBlock(
-        positions=np.array([slot.position]),
+    return CohortBlock(
+        positions=np.array([position]),
         updates=block.updates[part],
         norm_raw=block.norm_raw[part],
         norm=block.norm[part],
         train_loss=block.train_loss[part],
     )
-    return uplink.receive(slot.this, slot.plan, [alone]).aggregate

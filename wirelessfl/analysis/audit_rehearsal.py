@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import CohortBlock
-from wirelessfl.privacy import Ledger, Release, Spending
+from wirelessfl.privacy import AirRelease, BareRelease, Ledger, Release, ServerNoiseRelease, Spending
 from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.rehearsal import Rehearser
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.selection import Selection
+from wirelessfl.simulation.server import Deployment
 from wirelessfl.simulation.state import SimulationState
-from wirelessfl.simulation.uplinks import Reception, SlotPlan, SlotUplink, Uplink
+from wirelessfl.simulation.uplinks import AuditView, Reception, SlotPlan, SlotUplink, Uplink
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class SlotTap(SlotUplink):
         """As the uplink."""
         return self.inner.steps_without_senders
 
+    def audit_view(self) -> AuditView:
+        """As the uplink."""
+        return self.inner.audit_view()
+
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """As the uplink."""
         return self.inner.plan(this, ready, jammer)
@@ -55,6 +60,7 @@ class Rehearsal:
     """A scenario without its training.
 
     Attributes:
+        parts: the simulation as it was built.
         learner: as it was built.
         uplink: as it was built.
         selection: as it was built.
@@ -66,6 +72,7 @@ class Rehearsal:
         releases: all that the ledger charges this client for, in order.
     """
 
+    parts: Deployment
     learner: Learner
     uplink: Uplink
     selection: Selection
@@ -80,6 +87,11 @@ class Rehearsal:
     def rounds(self) -> list[int]:
         """Those that the ledger charges the client for."""
         return list(dict.fromkeys(release.round_index for release in self.releases))
+
+    def local_records(self) -> dict[int, Release]:
+        """The record of the client's own noise in each round that has one."""
+        uplinks = AirRelease | BareRelease | ServerNoiseRelease
+        return {release.round_index: release for release in self.releases if not isinstance(release, uplinks)}
 
     def published_mu(self) -> float:
         """√(2ρ) of a published zCDP theorem for the client; NaN where none is published."""
@@ -134,6 +146,7 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
     if not releases:
         raise InfeasibleError("nobody is heard in any round: there is nothing to audit")
     return Rehearsal(
+        parts=parts,
         learner=learner,
         uplink=uplink,
         selection=parts.selection,

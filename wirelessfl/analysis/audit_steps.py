@@ -16,14 +16,13 @@ from wirelessfl.analysis.audit_canaries import (
     CanaryBatches,
     CanaryGradients,
     Eavesdropper,
-    Overheard,
     canary_direction,
     draw_batches,
     train_on_canary,
 )
 from wirelessfl.analysis.audit_games import Advance, Observations, Values
 from wirelessfl.learning import CohortBlock, LocalTraining
-from wirelessfl.learning.cohort import StepContext, TransformState
+from wirelessfl.learning.cohort import GradientTransform, StepContext, TransformState
 from wirelessfl.learning.private import PrivateGradients, resumed_state
 from wirelessfl.privacy.mechanisms import HaarMechanism
 from wirelessfl.streams import Streams
@@ -113,17 +112,19 @@ class CanaryClient:
         batches: CanaryBatches,
         sign: int,
         memory: TransformState,
-        direction: Tensor | None = None,
-    ) -> tuple[CohortBlock, list[Overheard]]:
-        """One round of k rows; what their clipping remembers is read from ``memory`` and written back."""
+        transform: GradientTransform,
+    ) -> CohortBlock:
+        """One round of k rows; what their clipping remembers is read from ``memory`` and written back.
+
+        ``transform`` is that of the round, or listens to it.
+        """
         gradient = self.gradient(sign)
-        listener = Eavesdropper(self.transforms[round_index], gradient if direction is None else direction)
         if sign == 0:
             batches = replace(batches, included=np.zeros_like(batches.included))
         training = replace(self.training, learning_rate=self.learning_rates[round_index])
         block = train_on_canary(
             training,
-            listener,
+            transform,
             self._state(round_index, rows, memory),
             StepContext(self.streams, round_index, 0, rows, gradient, training.learning_rate),
             gradient,
@@ -131,7 +132,7 @@ class CanaryClient:
             batches,
         )
         memory.update({name: block.transform_state[name] for name in self.transforms[round_index].lasting})
-        return block, listener.steps
+        return block
 
     def signal(self) -> tuple[Tensor, float]:
         """The direction (d,) of the canary in a noised sum, and its size there in units of the sensitivity.
@@ -182,7 +183,8 @@ class TrainedUploads:
         for rows in _chunks(trials if self.random else 1, self.client.dimension):
             memory = self.memory.setdefault((sign, int(rows[0])), {})
             batches = self.client.batches(round_index, rows)
-            blocks.append(self.client.train(round_index, rows, batches, sign, memory)[0])
+            transform = self.client.transforms[round_index]
+            blocks.append(self.client.train(round_index, rows, batches, sign, memory, transform))
         return CohortBlock(
             positions=np.arange(sum(len(block.positions) for block in blocks), dtype=np.int64),
             updates=torch.cat([block.updates for block in blocks]),
@@ -238,9 +240,10 @@ class StepGame:
         for round_index in self.client.rounds:
             batches = self.client.batches(round_index, rows)
             batches = replace(batches, included=batches.included & holds)
-            _, steps = self.client.train(round_index, rows, batches, sign, memory, direction)
+            listener = Eavesdropper(self.client.transforms[round_index], direction)
+            self.client.train(round_index, rows, batches, sign, memory, listener)
             included.append(batches.included[:, holds])
-            for step in steps:
+            for step in listener.steps:
                 # Sensitivity and multiplier are public (or released with the sums), unless nothing is proven.
                 noise = np.where(step.noise_multiplier > 0, step.noise_multiplier, 1.0)[holds] * np.sqrt(self.crowd)
                 projection = step.projection.reshape(-1, self.crowd).sum(axis=1) / (step.clip_norm[holds] * noise)

@@ -51,10 +51,7 @@ def command(scenario: str, overrides: tuple[str, ...], trials: int | None, out: 
     else:
         _print(audit, picture)
     if audit.contradicts_ledger:
-        raise CheckFailed(
-            f"the accounted ε of {audit.epsilon_accounted:.4g} does not hold: the audit shows at least "
-            f"{audit.epsilon_empirical:.4g} with confidence {audit.confidence:.4g}"
-        )
+        raise CheckFailed(f"the accounted ε of {audit.epsilon_accounted:.4g} does not hold: {audit.contradiction}")
 
 
 @contextmanager
@@ -99,4 +96,6 @@ def _rows(audit: Audit, picture: Path) -> Iterator[tuple[str, str]]:
     yield "ε accounted", f"{epsilon_text(audit.epsilon_accounted)} {delta}: what holds for what runs"
     for sentence in audit.findings():
         yield "", f"• {sentence}"
+    for place, phrase in enumerate(audit.not_tested):
+        yield "" if place else "not tested", f"• {phrase}"
     yield "picture", str(picture)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from wirelessfl.errors import DataError
+from wirelessfl.errors import MissingDataError
 
 ROOT_VARIABLE = "WIRELESSFL_DATA"
 
@@ -15,17 +15,17 @@ def data_root(root: str | Path | None, dataset: str) -> Path:
     """The folder with the datasets: ``root``, else the environment variable WIRELESSFL_DATA.
 
     Raises:
-        DataError: neither is given, or it is no folder.
+        MissingDataError: neither is given, or it is no folder.
     """
     chosen = root if root is not None else os.environ.get(ROOT_VARIABLE)
     if not chosen:
-        raise DataError(
+        raise MissingDataError(
             f"{dataset} is read from files: set data.dataset.root to the folder that holds them "
             f"(or the environment variable {ROOT_VARIABLE})"
         )
     path = Path(chosen).expanduser()
     if not path.is_dir():
-        raise DataError(f"data.dataset.root: {path} is not a folder; {dataset} is read from there")
+        raise MissingDataError(f"data.dataset.root: {path} is not a folder; {dataset} is read from there")
     return path
 
 
@@ -46,7 +46,9 @@ def _plain_or_packed(path: Path) -> Path | None:
     return path if path.is_file() else packed if packed.is_file() else None
 
 
-def not_found(dataset: str, root: Path, folders: Sequence[str], names: Sequence[str]) -> DataError:
+def not_found(dataset: str, root: Path, folders: Sequence[str], names: Sequence[str]) -> MissingDataError:
     """The error that says which files were looked for, and where."""
     places = ", ".join(str(root / folder) for folder in folders)
-    return DataError(f"{dataset}: found none of {', '.join(names)} (plain or .gz) in {places}; set data.dataset.root")
+    return MissingDataError(
+        f"{dataset}: found none of {', '.join(names)} (plain or .gz) in {places}; set data.dataset.root"
+    )

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from wirelessfl.simulation.uplinks.asynchronous import Asynchronous
+from wirelessfl.simulation.uplinks.audit_view import (
+    AuditView,
+    ChannelNoise,
+    NoNoise,
+    NotAuditable,
+    Reading,
+    ServerNoise,
+)
 from wirelessfl.simulation.uplinks.base import Collected, Uplink
 from wirelessfl.simulation.uplinks.digital import DigitalUplink
 from wirelessfl.simulation.uplinks.digital_links import DigitalLinks
@@ -15,14 +23,20 @@ from wirelessfl.simulation.uplinks.trusted import TrustedServer
 
 __all__ = [
     "Asynchronous",
+    "AuditView",
+    "ChannelNoise",
     "Collected",
     "DigitalLinks",
     "DigitalUplink",
     "EdgeModels",
     "IdealUplink",
     "MultiCell",
+    "NoNoise",
+    "NotAuditable",
     "OverTheAir",
+    "Reading",
     "Reception",
+    "ServerNoise",
     "SlotPlan",
     "SlotUplink",
     "TrustedServer",

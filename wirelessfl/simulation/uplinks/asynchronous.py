@@ -28,6 +28,7 @@ from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.timing import WaitFor
+from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.digital_links import Link
 from wirelessfl.simulation.window import Window
@@ -94,6 +95,10 @@ class Asynchronous:
         collected = self._settle(cell, this, begin)
         errands.settled_until = medium.now
         return collected
+
+    def audit_view(self) -> AuditView:
+        """No noise: updates come one by one, over links that add none."""
+        return NoNoise()
 
     def _wake(self, medium: Medium) -> None:
         """After a resumption, clients at work go on from where they are."""

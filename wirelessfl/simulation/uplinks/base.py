@@ -14,6 +14,7 @@ from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.audit_view import AuditView
 
 
 @dataclass(frozen=True)
@@ -45,4 +46,8 @@ class Uplink(Protocol):
 
         Writes the uplink's columns of the round and the statuses of those who did not make it.
         """
+        ...
+
+    def audit_view(self) -> AuditView:
+        """Where noise hides the updates from an adversary, or why no audit can be played."""
         ...

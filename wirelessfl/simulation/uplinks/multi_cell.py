@@ -25,9 +25,11 @@ from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.cellular import CellLinks, CellularNetwork
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.air_records import air_rule, note_transmission
+from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.edges import EdgeModels
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
+from wirelessfl.streams import Streams
 from wirelessfl.trace import SERVER_NODE, EventKind
 
 
@@ -244,6 +246,19 @@ class MultiCell(SlotUplink):
             theorem=self.theorem,
             **air_rule(self.gradient_step, self.network.registry.samples[clients]),
         )
+
+    def audit_view(self) -> AuditView:
+        """The noise of every base station; those behind them see all receptions."""
+        return ChannelNoise(self._overheard, self.gradient_step)
+
+    def _overheard(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
+        """What each base station with senders reads of a slot, at the largest α_u, with noise from other streams."""
+        assert isinstance(plan, CellsPlan), "the rehearsal planned it"
+        other, stations = replace(self, network=replace(self.network, streams=streams)), list(plan.transmit)
+        own, foreign = other._superposed(this, plan, blocks)
+        received = np.stack([own[c] + foreign[c] + other._noise(this.index, c) for c in stations])
+        noise_std = self.air.channel_noise_std / plan.reference_gain
+        return Reading(received / plan.reference_gain, np.full(len(stations), noise_std))
 
     def state(self) -> dict[str, Any]:
         """What power controls and edges remember."""

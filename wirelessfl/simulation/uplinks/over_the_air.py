@@ -30,6 +30,7 @@ from wirelessfl.radio import (
 from wirelessfl.simulation.network import JammerLink, Network
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.air_records import air_rule, note_transmission, scale_transmission
+from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.streams import Streams
 
@@ -156,6 +157,25 @@ class OverTheAir(SlotUplink):
         louder = transmit.server_gain / plan.transmit.server_gain
         scale_transmission(this, plan.senders, louder)
         return replace(plan, transmit=transmit), louder
+
+    def audit_view(self) -> AuditView:
+        """The noise of the receiver and the jammer."""
+        return ChannelNoise(self._overheard, self.gradient_step)
+
+    def _overheard(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
+        """What the server reads of a slot, in units of y/α_u, with noise from other streams.
+
+        Of real jamming a part may be in the other quadrature, so that the receiver's own noise alone is sure to be here.
+        """
+        assert isinstance(plan, AirPlan), "the rehearsal planned it"
+        other = replace(self, network=replace(self.network, streams=streams))
+        reception = other.receive(this, plan, blocks)
+        scale = plan.links.weight.sum() * plan.transmit.receive_scale / plan.transmit.server_gain
+        (release,) = reception.releases
+        assert isinstance(release, AirRelease), "as this uplink makes them"
+        whole = self.jamming is None or self.jamming.noise == "complex"
+        counted = release.effective_noise_std if whole else release.unjammed_noise_std
+        return Reading(reception.aggregate[None] * scale, np.array([counted]))
 
     def state(self) -> dict[str, Any]:
         """What an adaptive power control remembers."""

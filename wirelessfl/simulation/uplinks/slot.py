@@ -19,6 +19,7 @@ from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.jammer import jammer
 from wirelessfl.simulation.messages import SlotGrant
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.audit_view import AuditView, NotAuditable
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status
@@ -87,6 +88,10 @@ class SlotUplink(ABC):
     @abstractmethod
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
         """Hear the updates block by block, and write the uplink's columns of the round."""
+
+    def audit_view(self) -> AuditView:
+        """See ``Uplink.audit_view``; a kind of uplink that does not say it is not taken for another."""
+        return NotAuditable(f"{type(self).__name__} does not say what an adversary hears of it (audit_view)")
 
     def train(self, cell: Cell, this: Round, plan: SlotPlan) -> Iterator[CohortBlock]:
         """Local training of those who send."""

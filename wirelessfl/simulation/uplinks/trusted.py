@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from wirelessfl.privacy.mechanisms import server_weights
 from wirelessfl.radio import Superposition
 from wirelessfl.simulation.network import Registry
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.audit_view import AuditView, Reading, ServerNoise
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.streams import Streams
 
@@ -66,3 +67,12 @@ class TrustedServer(SlotUplink):
             releases=(self.central.release(this.index, clients, self.dimension),),
             battery_drain_j=np.zeros(len(clients)),
         )
+
+    def audit_view(self) -> AuditView:
+        """The noise of the server."""
+        return ServerNoise(self._overheard, self.central, lambda this, ready: self.plan(this, ready, None))
+
+    def _overheard(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
+        """The step of the model, with the server's noise from other streams."""
+        reception = replace(self, streams=streams).receive(this, plan, blocks)
+        return Reading(reception.aggregate[None], np.array([self.central.noise_std(this.index)]))

@@ -17,6 +17,7 @@ from wirelessfl.secagg import RoundAborted
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.round import Round, SecAggRecord
+from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.digital_links import DigitalLinks
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
@@ -84,6 +85,10 @@ class SecureUplink(ABC):
         heard = np.searchsorted(this.clients, outcome.contributors)
         mean = self.encoding.decode(outcome.total, cell.network.registry.samples[this.clients[heard]])
         return self._collected(this, heard, transmitted, mean, airtime)
+
+    def audit_view(self) -> AuditView:
+        """No noise: masks cancel in the sum. What the sum hides of noise at the clients is the record's matter."""
+        return NoNoise()
 
     def vanishing(self, this: Round, streams: Streams) -> NDArray[np.float64]:
         """(n, letters) share of each letter of a round that a client sends before it vanishes; NaN where it stays."""

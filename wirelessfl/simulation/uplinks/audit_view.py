@@ -1,0 +1,86 @@
+"""What an uplink tells an audit: where noise hides the updates, and how a slot is heard under other noise.
+
+The audit plays distinguishing games on the uplink's own reception. An uplink that does not say what an adversary sees
+of it cannot be audited, and is never taken for one of another kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.private import CentralNoise
+from wirelessfl.simulation.round import Round
+from wirelessfl.streams import Streams
+
+if TYPE_CHECKING:
+    from wirelessfl.simulation.uplinks.slot import SlotPlan
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What S receivers read of one slot.
+
+    Attributes:
+        values: (S, d) float64, sums of updates under noise, in any unit.
+        noise_std: (S,) the standard deviation that the privacy record counts of the noise on an element, in that unit.
+    """
+
+    values: NDArray[np.float64]
+    noise_std: NDArray[np.float64]
+
+
+Listen: TypeAlias = Callable[[Streams, Round, "SlotPlan", Iterable[CohortBlock]], Reading]
+"""Hears a slot that was planned, with the noise of the streams given and everything else as it was."""
+
+
+@dataclass(frozen=True)
+class ChannelNoise:
+    """The noise of receivers and jammer is on the sum of all updates.
+
+    Attributes:
+        listen: what the receivers read of a slot.
+        gradient_step: as ``OverTheAir.gradient_step``.
+    """
+
+    listen: Listen
+    gradient_step: int | None
+
+
+@dataclass(frozen=True)
+class ServerNoise:
+    """A trusted server adds noise to the sum of all updates before the model is released.
+
+    Attributes:
+        listen: the step of the released model.
+        central: clipping and noise.
+        plan: plans the slot of a round for the clients at some positions.
+    """
+
+    listen: Listen
+    central: CentralNoise
+    plan: Callable[[Round, NDArray[np.int64]], SlotPlan]
+
+
+@dataclass(frozen=True)
+class NoNoise:
+    """Updates arrive as they were sent, or rounded: the uplink hides nothing from those who see them."""
+
+
+@dataclass(frozen=True)
+class NotAuditable:
+    """No game can be played on this uplink.
+
+    Attributes:
+        reason: what is missing, in words that follow a colon.
+    """
+
+    reason: str
+
+
+AuditView: TypeAlias = ChannelNoise | ServerNoise | NoNoise | NotAuditable
