@@ -22,7 +22,6 @@ from wirelessfl.analysis.audit_games import (
     SecretSlots,
     Slot,
     SlotGame,
-    Slots,
     Uploads,
 )
 from wirelessfl.analysis.audit_noise import NoiseRecord

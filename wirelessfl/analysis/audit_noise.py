@@ -4,9 +4,9 @@ A game with a fixed canary does not see noise that is used twice: the mechanism 
 of two outputs is then free of noise. Here noise is recorded without any canary and tested for all that the ledger takes
 for granted. The false-alarm rate of every test is exact or smaller, at any number of events and coordinates:
 
-- Sums of products z_k z'_k of independent noise that is symmetric about 0 are, given all magnitudes, sums of independent
-  signs: P(|Σ z_k z'_k| > x √Σ (z_k z'_k)²) <= 2 exp(−x²/2) (Hoeffding, JASA 1963), whatever the scales. The signs of
-  products along a chain z_1 z_2, z_2 z_3, ... are independent too.
+- Sums of products z_k z'_k of independent noise that is symmetric about 0 are, given all magnitudes, sums of
+  independent signs: P(|Σ z_k z'_k| > x √Σ (z_k z'_k)²) <= 2 exp(−x²/2) (Hoeffding, JASA 1963), whatever the scales.
+  The signs of products along a chain z_1 z_2, z_2 z_3, ... are independent too.
 - Σ z² of n values with at least the variance recorded lies below a χ²(n) quantile no more often than that law says.
 - The Kolmogorov-Smirnov distance of n values exceeds √(ln(2/α)/2n) with at most α (Massart 1990).
 
@@ -117,7 +117,7 @@ def _repeated(record: NoiseRecord) -> Iterator[NoiseFault]:
     apart = [name for name, label in record.labels.items() if label[one] != label[other]]
     yield NoiseFault(
         f"The noise {record.source} is used again: that of ({_event(record, one)}) and that of "
-        f"({_event(record, other)}), which differ in the {' and '.join(apart)}, have the correlation {correlation:.3f}.",
+        f"({_event(record, other)}), which differ in the {' and '.join(apart)}, correlate by {correlation:.3f}.",
         log_probability,
     )
 
@@ -170,7 +170,7 @@ def _repeated_across(record: NoiseRecord) -> Iterator[NoiseFault]:
 def _not_normal(record: NoiseRecord) -> Iterator[NoiseFault]:
     """The distance from a normal law of the measured standard deviation.
 
-    The measured one is off by a factor within √(χ²/n) of 1, which moves the law by less than a quarter of its logarithm.
+    The measured one is off by some factor, which moves the law by less than a quarter of its logarithm.
     """
     if not record.gaussian:
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -80,7 +79,7 @@ def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseR
     rounds = spread(client.rounds, max(2, most // (_SEEDS * _CLIENTS * steps)))
     rows = np.arange(_CLIENTS, dtype=np.int64)
     found: list[Values] = []
-    labels: dict[str, list[Any]] = {"seed": [], "round": [], "step": [], "client": []}
+    labels: dict[str, list[int]] = {"seed": [], "round": [], "step": [], "client": []}
     for seed in range(_SEEDS):
         seeded = replace(client, streams=Streams(client.streams.torch_seed("noise", 0, seed)))
         memory: TransformState = {}
@@ -93,8 +92,9 @@ def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseR
                 values = total.double().numpy()
                 white = haar_whitened(values) if client.haar_noise else values
                 found.append(white[:, kept[kept < white.shape[1]]] / std[:, None])
-                for name, label in zip(labels, (seed, round_index, step + 1, rows), strict=True):
-                    labels[name] += np.broadcast_to(label, rows.shape).tolist()
+                labels["client"] += rows.tolist()
+                for name, label in (("seed", seed), ("round", round_index), ("step", step + 1)):
+                    labels[name] += [label] * _CLIENTS
     return NoiseRecord(
         "of the clients' local steps",
         np.concatenate(found),

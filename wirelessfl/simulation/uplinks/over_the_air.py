@@ -165,7 +165,7 @@ class OverTheAir(SlotUplink):
     def _overheard(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
         """What the server reads of a slot, in units of y/α_u, with noise from other streams.
 
-        Of real jamming a part may be in the other quadrature, so that the receiver's own noise alone is sure to be here.
+        Of real jamming a part may be in the other quadrature: the receiver's own noise alone is sure to be here.
         """
         assert isinstance(plan, AirPlan), "the rehearsal planned it"
         other = replace(self, network=replace(self.network, streams=streams))
