@@ -112,6 +112,7 @@ def test_a_scenario_on_files_is_audited_where_they_are(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::wirelessfl.errors.ModelWarning")
 @pytest.mark.parametrize("name", [shipped.name for shipped in list_shipped()])
 def test_shipped_scenarios_keep_their_promise(
     name: str, tmp_path: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch
