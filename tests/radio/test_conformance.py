@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from wirelessfl.errors import CheckFailed
 from wirelessfl.radio import (
@@ -95,6 +97,38 @@ def test_something_else_is_refused() -> None:
         check_fading_model("rayleigh")  # type: ignore[arg-type]
     with pytest.raises(CheckFailed, match="lacks"):
         check_power_control(Rayleigh())  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class ByTheNorm:
+    """Channel inversion at a gain that follows the norm of the update: ``law`` of r = ‖Δ‖/τ is the amplitude sent."""
+
+    law: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    non_expansive: bool = True
+    needs_norms: ClassVar[bool] = True
+
+    def plan(self, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
+        return CrossLayer(50.0).plan(links, round_index, air)
+
+    def transmit(self, plan: TransmitPlan, links: Links, norms: Any) -> Transmission:
+        sent, fill = CrossLayer(50.0).transmit(plan, links), norms / plan.clip
+        return replace(sent, tx_gain=sent.tx_gain * self.law(fill) / fill)
+
+
+def test_only_non_expansive_scaling_by_norms_passes() -> None:
+    """A projection and a contraction; not the same power for every update, nor a step between two gains."""
+    check_power_control(CrossLayer(50.0, backoff="actual"))
+    check_power_control(ByTheNorm(lambda fill: np.asarray(np.minimum(fill, 0.3))))
+    check_power_control(ByTheNorm(lambda fill: np.asarray(np.log1p(fill))))
+    laws: list[Callable[[NDArray[np.float64]], NDArray[np.float64]]] = [
+        lambda fill: np.ones_like(fill),
+        lambda fill: np.asarray(np.sqrt(fill)),
+        lambda fill: np.where(fill > 0.5, fill, 0.5 * fill),
+    ]
+    for law in laws:
+        with pytest.raises(CheckFailed, match="a change of an update"):
+            check_power_control(ByTheNorm(law))
+        check_power_control(ByTheNorm(law, non_expansive=False))
 
 
 @dataclass

@@ -63,7 +63,9 @@ def check_power_control(policy: PowerControl, seed: int = 0, trials: int = 20) -
 
     The power budget holds for every norm up to the clip, save where it limits the average (`AveragePowerControl`); a
     larger update is not sent with less energy; plan and gains depend neither on the order of clients nor on batching,
-    nor on realised norms unless ``needs_norms`` admits it.
+    nor on realised norms unless ``needs_norms`` admits it. Where it does, what is sent moves no further than under
+    channel inversion when an update changes, unless the policy says ``non_expansive = False``; a policy that normalises
+    updates has to say so.
 
     Args:
         policy: the policy to check; an adaptive one is asked for every round from the state it is in.
@@ -84,6 +86,8 @@ def check_power_control(policy: PowerControl, seed: int = 0, trials: int = 20) -
         _check_monotone(policy, plan, heard)
         if not policy.needs_norms:
             _check_public(policy, plan, heard)
+        elif getattr(policy, "non_expansive", True):
+            _check_non_expansive(policy, plan, heard)
         bound = received_bound(policy, plan, heard)
         _require(bool(np.all(np.isfinite(bound))), "the received bound is not finite")
 
@@ -131,6 +135,19 @@ def _check_public(policy: PowerControl, plan: TransmitPlan, links: Links) -> Non
     without = policy.transmit(plan, links, None)
     same = np.array_equal(small.tx_gain, large.tx_gain) and np.array_equal(small.tx_gain, without.tx_gain)
     _require(same, "gains depend on the realised norms, although needs_norms is False")
+
+
+def _check_non_expansive(policy: PowerControl, plan: TransmitPlan, links: Links) -> None:
+    """The Lipschitz constant L of x = f(r) Δ/r, r = ‖Δ‖: f(r) <= L r holds across Δ, f' <= L along Δ."""
+    norms = plan.clip * np.union1d(np.logspace(-9, 0, 40), np.linspace(0.0, 1.0, 41)[1:])[:, None] * np.ones(len(links))
+    amplitude = np.stack([np.abs(policy.transmit(plan, links, row).tx_gain) * row for row in norms])
+    inversion = plan.server_gain * links.weight / (np.abs(links.estimate) * plan.clip)
+    across = amplitude / (inversion * norms)
+    rounding = ROUNDING * amplitude[1:] / (inversion * np.diff(norms, axis=0))
+    along = np.diff(amplitude, axis=0) / (inversion * np.diff(norms, axis=0)) - rounding
+    steepest = max(float(across.max(initial=0.0)), float(along.max(initial=0.0)))
+    found = f"a change of an update changes what is sent up to {steepest:.6g} times as much as channel inversion would"
+    _require(steepest <= 1 + ROUNDING, f"{found}; if that is meant, say `non_expansive = False`")
 
 
 def _example_rounds(seed: int, trials: int) -> Iterator[Links]:

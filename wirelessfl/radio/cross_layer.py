@@ -6,7 +6,7 @@ Mao, Yin, Yener, Liu: "Providing Differential Privacy for Federated Learning Ove
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,9 @@ class CrossLayer:
             raise ValueError(f"backoff must be 'bound' or 'actual', not {self.backoff!r}")
         if self.rescale not in ("clip_norm", "none"):
             raise ValueError(f"rescale must be 'clip_norm' or 'none', not {self.rescale!r}")
+
+    non_expansive: ClassVar[bool] = True
+    """Backing off by the realised norm projects α_u p_i Δ_i/(ĥ_i τ) onto the ball of radius √P_i."""
 
     @property
     def needs_norms(self) -> bool:

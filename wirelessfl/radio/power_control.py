@@ -17,6 +17,8 @@ from wirelessfl.radio.links import Links
 
 PowerLimit = Literal["peak", "average"]
 """What a power budget limits: the energy of every transmission, or its mean."""
+_ROUNDING = 1e-9
+"""Relative error that floating point may leave."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,10 @@ class PowerControl(Protocol):
 
     ‖x_i‖² <= P_i holds for every update with ‖Δ_i‖ <= τ (save under an `AveragePowerControl`), and ‖x_i‖ does not fall
     when ‖Δ_i‖ grows. `wirelessfl.radio.conformance` checks a policy of your own.
+
+    A policy that needs norms may have one attribute more, ``non_expansive``: True promises that x_i moves no further
+    than α_u p_i/(|ĥ_i| τ) times as far as Δ_i does, so that one sample's share of an update bounds its share of the
+    signal (`is_non_expansive`). Without that promise the ledger counts the whole signal for every sample.
     """
 
     @property
@@ -189,6 +195,23 @@ def inversion(plan: TransmitPlan, links: Links) -> Transmission:
     if not np.all(links.estimate != 0):
         raise ValueError("a channel estimate is zero: this client cannot invert its channel and has to be silent")
     return Transmission(plan.server_gain * links.weight / (plan.clip * links.estimate), np.ones(len(links)))
+
+
+def is_non_expansive(policy: PowerControl) -> bool:
+    """Whether one sample's share of an update bounds its share of what is sent.
+
+    So it is where gains are public, for x_i is then linear in Δ_i. A gain that follows ‖Δ_i‖ can do anything to small
+    changes: normalising every update turns a change of its direction by one sample into the whole signal. It is
+    believed only where the policy promises it (see `PowerControl`).
+    """
+    return not policy.needs_norms or getattr(policy, "non_expansive", False) is True
+
+
+def credited_backoff(sent: Transmission, plan: TransmitPlan, links: Links) -> NDArray[np.float64]:
+    """The back-off (n,) as the gains bear it out: s_i, at most α_u p_i/(|ĥ_i| τ |α_i|)."""
+    with np.errstate(divide="ignore"):
+        borne_out = plan.server_gain * links.weight / (np.abs(links.estimate * sent.tx_gain) * plan.clip)
+    return np.where(sent.backoff > borne_out * (1 + _ROUNDING), borne_out, sent.backoff)
 
 
 def received_bound(policy: PowerControl, plan: TransmitPlan, links: Links) -> NDArray[np.float64]:

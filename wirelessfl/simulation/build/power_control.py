@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal, assert_never
 
-from wirelessfl.errors import InfeasibleError
+from wirelessfl.errors import CheckFailed, InfeasibleError, ScenarioError
 from wirelessfl.privacy import Statement, gaussian_mu, noise_std_theorem, tail_bound_cost
 from wirelessfl.radio import (
     Calibration,
@@ -26,6 +26,8 @@ from wirelessfl.radio import (
     TheoremCalibration,
     TruncatedInversion,
     WeakestInversion,
+    check_power_control,
+    is_non_expansive,
     mean_inverse_power,
     server_gain_for_noise,
 )
@@ -54,7 +56,7 @@ def build_power_control(
         case config.CrossLayer():
             return CrossLayer(_server_gain(scenario, control, registry), control.backoff, control.rescale)
         case config.LowerGain():
-            calibration = build_calibration(control.calibration, control.epsilon, scenario, registry, statement)
+            calibration = build_calibration(control.calibration, control.epsilon, scenario, registry, statement, True)
             return LowerGain(calibration, control.rescale)
         case config.PrivacyForFree():
             cost = float(tail_bound_cost(control.epsilon, scenario.privacy.delta))
@@ -78,12 +80,22 @@ def build_power_control(
         case config.MinimumMse():
             return MinimumMse()
         case config.ExternalPowerControl():
-            policy: PowerControl = make_object(
-                "uplink.power_control.policy", control.policy, control.options, PowerControl
-            )
-            return policy
+            return _external(control)
         case _:
             assert_never(control)
+
+
+def _external(control: config.ExternalPowerControl) -> PowerControl:
+    """A policy of the user's own; what it promises beyond the protocol, the ledger counts on, is tried out."""
+    policy: PowerControl = make_object("uplink.power_control.policy", control.policy, control.options, PowerControl)
+    if policy.needs_norms and is_non_expansive(policy):
+        try:
+            check_power_control(policy)
+        except CheckFailed as broken:
+            raise ScenarioError(
+                f"uplink.power_control.policy: {control.policy} says non_expansive, and breaks a promise: {broken}"
+            ) from broken
+    return policy
 
 
 def own_threshold(control: config.PowerControl, threshold: float) -> float:
@@ -123,14 +135,18 @@ def _server_gain(scenario: Scenario, control: config.CrossLayer, registry: Regis
     return server_gain_for_noise(needed, CHANNEL_NOISE_STD)
 
 
-def gradient_step(scenario: Scenario, clip: float) -> int | None:
+def gradient_step(scenario: Scenario, clip: float, non_expansive: bool) -> int | None:
     """The batch size of one step of per-sample-clipped gradients with τ = η·clip; None for any other training.
 
-    The optimizer starts anew in every round, so that the momentum of plain SGD has no part in a single step; noise
-    that a client adds and the clip of its update, which only contracts, take nothing away from the bound.
+    None also where the power control is not known to be ``non_expansive``: what bounds one sample's share of the update
+    then bounds nothing of what is sent. The optimizer starts anew in every round, so that the momentum of plain SGD has
+    no part in a single step; noise that a client adds and the clip of its update, which only contracts, take nothing
+    away from the bound.
     """
     training = scenario.training
     mechanism, optimizer = training.privacy, training.optimizer
+    if not non_expansive:
+        return None
     per_sample = isinstance(mechanism, config.GaussianNoise) and isinstance(mechanism.clipping, config.FlatClip)
     one_step = training.steps == 1 and isinstance(optimizer, config.Sgd) and training.lr_schedule is None
     if not (per_sample and one_step and isinstance(mechanism, config.GaussianNoise) and mechanism.clip is not None):
@@ -144,15 +160,16 @@ def build_calibration(
     scenario: Scenario,
     registry: Registry,
     statement: Statement,
+    non_expansive: bool,
 ) -> Calibration:
-    """How much noise a round needs for an ε of the whole run."""
+    """How much noise a round needs for an ε of the whole run, under a power control that may be ``non_expansive``."""
     delta, rounds = scenario.privacy.delta, scenario.rounds
     if calibration == "theorem":
         return TheoremCalibration(noise_std_theorem(epsilon, delta, rounds, registry.total_samples))
     mu = float(gaussian_mu(epsilon, delta))
     clip = scenario.uplink.clip
-    batch_size = gradient_step(scenario, clip) if statement.unit == "sample" and clip is not None else None
-    if batch_size is not None:
+    batch_size = None if clip is None else gradient_step(scenario, clip, non_expansive)
+    if batch_size is not None and statement.unit == "sample":
         reach = 2.0 if statement.adjacency == "replace" else 1.0
         return ExactStepCalibration(rounds, mu, reach, registry.total_samples, batch_size)
     return ExactCalibration(rounds, mu, 2.0 if statement.exchange else 1.0)

@@ -12,6 +12,8 @@ from wirelessfl.radio import (
     Calibration,
     Jamming,
     OfdmNumerology,
+    PowerControl,
+    is_non_expansive,
     jammer_gain_limit,
 )
 from wirelessfl.radio.units import (
@@ -95,11 +97,12 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             return IdealUplink(network.registry, dimension)
         case config.OverTheAir():
             air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension)
+            policy = build_power_control(scenario, uplink.power_control, network, statement)
             one_cell = OverTheAir(
                 network=network,
-                policy=build_power_control(scenario, uplink.power_control, network, statement),
+                policy=policy,
                 air=air,
-                jamming=build_jamming(scenario, uplink, network.registry, dimension, statement),
+                jamming=build_jamming(scenario, uplink, policy, network.registry, dimension, statement),
                 rotating_jammer=uplink.jammer is not None and uplink.jammer.role == "rotating",
                 iq_packing=uplink.iq_packing,
                 fade_threshold=own_threshold(uplink.power_control, scenario.faults.fade_threshold),
@@ -107,7 +110,7 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 num_symbols=num_symbols(dimension, uplink.iq_packing),
                 joules_per_unit=joules_per_unit(scenario),
                 jammer_failure=scenario.faults.jammer_failure,
-                gradient_step=gradient_step(scenario, uplink.clip),
+                gradient_step=gradient_step(scenario, uplink.clip, is_non_expansive(policy)),
                 theorem=uplink.power_control.theorem,
             )
             if isinstance(scenario.topology, config.SingleCell):
@@ -123,9 +126,14 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
 
 
 def build_jamming(
-    scenario: Scenario, uplink: config.OverTheAir, registry: Registry, dimension: int, statement: Statement
+    scenario: Scenario,
+    uplink: config.OverTheAir,
+    policy: PowerControl,
+    registry: Registry,
+    dimension: int,
+    statement: Statement,
 ) -> Jamming | None:
-    """The cooperative jammer, or None."""
+    """The cooperative jammer beside a power control, or None."""
     jammer = uplink.jammer
     if jammer is None:
         return None
@@ -134,7 +142,7 @@ def build_jamming(
         budget = power_budget_from_snr(db_to_linear(jammer.power_db), dimension, CHANNEL_NOISE_STD)
         limit = jammer_gain_limit(budget, num_symbols(dimension, uplink.iq_packing), jammer.noise)
     return Jamming(
-        calibration=_calibration(scenario, jammer, registry, statement),
+        calibration=_calibration(scenario, jammer, registry, statement, is_non_expansive(policy)),
         margin=jammer.margin,
         gain_limit=limit,
         noise=jammer.noise,
@@ -142,10 +150,12 @@ def build_jamming(
     )
 
 
-def _calibration(scenario: Scenario, jammer: config.Jammer, registry: Registry, statement: Statement) -> Calibration:
+def _calibration(
+    scenario: Scenario, jammer: config.Jammer, registry: Registry, statement: Statement, non_expansive: bool
+) -> Calibration:
     if jammer.calibration == "exact" and statement.colluding and jammer.role == "rotating":
         raise InfeasibleError(
             "uplink.jammer.calibration: exact, but a colluding client may be the one that jams, "
             "and then its noise hides nothing; no jammer power meets the target"
         )
-    return build_calibration(jammer.calibration, jammer.epsilon, scenario, registry, statement)
+    return build_calibration(jammer.calibration, jammer.epsilon, scenario, registry, statement, non_expansive)

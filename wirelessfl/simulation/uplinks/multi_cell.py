@@ -24,6 +24,7 @@ from wirelessfl.radio import (
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.cellular import CellLinks, CellularNetwork
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.air_policy import announced, caveat, recorded_backoff, transmission
 from wirelessfl.simulation.uplinks.air_records import air_rule, note_transmission
 from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
 from wirelessfl.simulation.uplinks.base import Collected
@@ -105,10 +106,10 @@ class MultiCell(SlotUplink):
         transmit: dict[int, TransmitPlan] = {}
         for station in np.unique(links.serving[sends]).tolist():
             mine = np.flatnonzero(sends & (links.serving == station))
-            announced = self.policies[station].plan(links.own.take(mine), this.index, self.air)
-            sends[mine[announced.silent]] = False
-            if not announced.silent.all():
-                transmit[station] = announced
+            plan = announced(self.policies[station], links.own.take(mine), this.index, self.air)
+            sends[mine[plan.silent]] = False
+            if not plan.silent.all():
+                transmit[station] = plan
         sending = np.flatnonzero(sends)
         return CellsPlan(
             senders=ready[sending],
@@ -141,16 +142,16 @@ class MultiCell(SlotUplink):
             raise TypeError(f"a slot of several cells was planned by another uplink: {type(plan).__name__}")
         own, foreign = self._superposed(this, plan, blocks)
         sums, interference = {}, np.zeros(self.air.dimension)
-        for station, announced in plan.transmit.items():
+        for station, cell_plan in plan.transmit.items():
             arrived = own[station] + foreign[station] + self._noise(this.index, station)
-            sums[station] = arrived / announced.receive_scale
-            interference += foreign[station] / announced.server_gain
+            sums[station] = arrived / cell_plan.receive_scale
+            interference += foreign[station] / cell_plan.server_gain
         release, drain = self._release(this, plan), self._drain(plan)
         self._note_slot(this, plan, interference, drain)
-        for station, announced in plan.transmit.items():
+        for station, cell_plan in plan.transmit.items():
             policy = self.policies[station]
             if isinstance(policy, AdaptivePowerControl):
-                self.policies[station] = policy.after(announced)
+                self.policies[station] = policy.after(cell_plan)
         return Reception(self._together(plan, sums), (release,), drain)
 
     def _superposed(
@@ -176,10 +177,10 @@ class MultiCell(SlotUplink):
         """How some of the senders transmit, each after the plan of the base station that serves it."""
         gain, backoff = np.zeros(len(positions), dtype=np.complex128), np.ones(len(positions))
         serving = plan.links.serving[positions]
-        for station, announced in plan.transmit.items():
+        for station, cell_plan in plan.transmit.items():
             mine = np.flatnonzero(serving == station)
             links = plan.links.own.take(positions[mine])
-            sent = self.policies[station].transmit(announced, links, norms[mine])
+            sent = transmission(self.policies[station], cell_plan, links, norms[mine])
             gain[mine], backoff[mine] = sent.tx_gain, sent.backoff
         return Transmission(gain, backoff)
 
@@ -212,7 +213,7 @@ class MultiCell(SlotUplink):
     def _note_slot(
         self, this: Round, plan: CellsPlan, interference: NDArray[np.float64], drain_j: NDArray[np.float64]
     ) -> None:
-        gains = np.array([announced.server_gain for announced in plan.transmit.values()])
+        gains = np.array([cell_plan.server_gain for cell_plan in plan.transmit.values()])
         this.values.update(
             server_gain=plan.reference_gain,
             channel_noise_std=self.air.channel_noise_std,
@@ -230,13 +231,16 @@ class MultiCell(SlotUplink):
         own, clients = plan.links.own, this.clients[plan.senders]
         reference, noise_std = plan.reference_gain, self.air.channel_noise_std / plan.reference_gain
         gain = np.array([plan.transmit[station].server_gain for station in plan.links.serving.tolist()])
-        at_the_clip = self._at_the_clip(plan)
+        at_the_clip, backoff = self._at_the_clip(plan), this.slots["backoff"][plan.senders].copy()
+        for station, cell_plan in plan.transmit.items():
+            mine = np.flatnonzero(plan.links.serving == station)
+            backoff[mine] = recorded_backoff(self.policies[station], cell_plan, own.take(mine), backoff[mine])
         accounted = noise_std * np.abs(own.channel) / np.linalg.norm(plan.links.channel, axis=1)
         return AirRelease(
             round_index=this.index,
             clients=clients,
             weight=own.weight,
-            backoff=this.slots["backoff"][plan.senders] * reference / gain,
+            backoff=backoff * reference / gain,
             received_bound=np.abs(own.channel * at_the_clip.tx_gain) * self.air.clip / reference,
             effective_noise_std=noise_std,
             accounted_noise_std=accounted,
@@ -244,6 +248,7 @@ class MultiCell(SlotUplink):
             csi_ratio=np.abs(own.channel) / np.abs(own.estimate),
             backoff_is_public=not any(policy.needs_norms for policy in self.policies),
             theorem=self.theorem,
+            caveat=next(filter(None, map(caveat, self.policies)), None),
             **air_rule(self.gradient_step, self.network.registry.samples[clients]),
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.privacy import AirRelease, Caveat
+from wirelessfl.privacy import AirRelease
 from wirelessfl.privacy.releases.air import AirTheorem
 from wirelessfl.radio import (
     AdaptivePowerControl,
@@ -29,6 +29,7 @@ from wirelessfl.radio import (
 )
 from wirelessfl.simulation.network import JammerLink, Network
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.air_policy import announced, caveat, recorded_backoff, transmission
 from wirelessfl.simulation.uplinks.air_records import air_rule, note_transmission, scale_transmission
 from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
@@ -97,7 +98,7 @@ class OverTheAir(SlotUplink):
         links = self.network.links(this.clients[ready], this.moment)
         this.note_links(ready, links)
         faded = links.in_deep_fade(self.fade_threshold)
-        transmit = self._announced(links.take(~faded), this.index)
+        transmit = announced(self.policy, links.take(~faded), this.index, self.air)
         sending = np.flatnonzero(~faded)[~transmit.silent]
         heard = links.take(sending)
         jammer_link = self._jammer_link(this, jammer)
@@ -116,12 +117,6 @@ class OverTheAir(SlotUplink):
             jammer=jammer_link,
         )
 
-    def _announced(self, links: Links, round_index: int) -> TransmitPlan:
-        """What the server announces; a policy is not asked to plan for nobody."""
-        if not len(links):
-            return TransmitPlan.undoing_the_clip(1.0, self.air, silent=np.zeros(0, dtype=np.bool_))
-        return self.policy.plan(links, round_index, self.air)
-
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
         """Superpose the signals block by block, add jamming and receiver noise, undo the scale."""
         if not isinstance(plan, AirPlan):
@@ -132,11 +127,10 @@ class OverTheAir(SlotUplink):
         drain = self._drain(plan)
         for block in blocks:
             links = plan.links.take(block.positions)
-            transmission = self.policy.transmit(plan.transmit, links, block.norm)
+            sent = transmission(self.policy, plan.transmit, links, block.norm)
             offset = None if late is None else late[block.positions]
-            on_the_air.add(block.updates, links.channel * transmission.tx_gain, offset)
-            senders = plan.senders[block.positions]
-            note_transmission(this, senders, block, transmission, self.joules_per_unit)
+            on_the_air.add(block.updates, links.channel * sent.tx_gain, offset)
+            note_transmission(this, plan.senders[block.positions], block, sent, self.joules_per_unit)
         heard = np.asarray(on_the_air.received())
         if isinstance(self.policy, NormScaledPowerControl):
             plan, louder = self._settled(self.policy, this, plan)
@@ -268,7 +262,7 @@ class OverTheAir(SlotUplink):
             round_index=this.index,
             clients=this.clients[plan.senders],
             weight=links.weight,
-            backoff=this.slots["backoff"][plan.senders],
+            backoff=recorded_backoff(self.policy, transmit, links, this.slots["backoff"][plan.senders]),
             received_bound=received_bound(self.policy, transmit, links),
             effective_noise_std=self._published_noise_std(plan),
             accounted_noise_std=counted,
@@ -276,6 +270,6 @@ class OverTheAir(SlotUplink):
             csi_ratio=np.abs(links.channel) / np.abs(links.estimate),
             backoff_is_public=not self.policy.needs_norms,
             theorem=self.theorem,
-            caveat=Caveat.REALISED_NORMS if isinstance(self.policy, NormScaledPowerControl) else None,
+            caveat=caveat(self.policy),
             **air_rule(self.gradient_step, self.network.registry.samples[this.clients[plan.senders]]),
         )

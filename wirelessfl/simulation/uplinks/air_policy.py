@@ -1,0 +1,71 @@
+"""Power control as the uplinks over the air ask it: what the ledger counts on does not rest on a policy's word."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.errors import ScenarioError
+from wirelessfl.privacy import Caveat
+from wirelessfl.radio import (
+    AdaptivePowerControl,
+    AirInterface,
+    Links,
+    NormScaledPowerControl,
+    PowerControl,
+    Transmission,
+    TransmitPlan,
+    credited_backoff,
+)
+
+_ROUNDING = 1e-5
+"""Relative error of norms in single precision."""
+
+
+def announced(policy: PowerControl, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
+    """What the server announces; a policy is not asked to plan for nobody.
+
+    Raises:
+        ScenarioError: the policy plans for another clip than τ, which every bound in the ledger rests on.
+    """
+    if not len(links):
+        return TransmitPlan.undoing_the_clip(1.0, air, silent=np.zeros(0, dtype=np.bool_))
+    plan = policy.plan(links, round_index, air)
+    if plan.clip != air.clip:
+        _refuse(policy, f"plans for updates clipped to {plan.clip}, and not to uplink.clip, {air.clip}")
+    return plan
+
+
+def transmission(policy: PowerControl, plan: TransmitPlan, links: Links, norms: NDArray[np.float64]) -> Transmission:
+    """How a block of clients transmits; a policy that needs no norms is not told any.
+
+    Raises:
+        ScenarioError: a client sends more than it would at the clip, which is all that the ledger counts.
+    """
+    if not policy.needs_norms:
+        return policy.transmit(plan, links, None)
+    sent = policy.transmit(plan, links, norms)
+    bound = np.abs(policy.transmit(plan, links, np.full(len(links), plan.clip)).tx_gain) * plan.clip
+    if not np.all(np.abs(sent.tx_gain) * norms <= bound * (1 + _ROUNDING)):
+        _refuse(policy, "sends a smaller update with more energy than one of norm uplink.clip")
+    return sent
+
+
+def recorded_backoff(
+    policy: PowerControl, plan: TransmitPlan, links: Links, recorded: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(n,) the back-off for the ledger; where it earns credit, no more of it than the gains bear out."""
+    if policy.needs_norms:
+        return recorded
+    return credited_backoff(policy.transmit(plan, links, None), plan, links)
+
+
+def caveat(policy: PowerControl) -> Caveat | None:
+    """What voids the guarantee: a common scale after realised norms, of this slot or maybe of earlier ones."""
+    may_remember_norms = policy.needs_norms and isinstance(policy, AdaptivePowerControl)
+    return Caveat.REALISED_NORMS if may_remember_norms or isinstance(policy, NormScaledPowerControl) else None
+
+
+def _refuse(policy: PowerControl, found: str) -> None:
+    name = f"{type(policy).__module__}:{type(policy).__qualname__}"
+    raise ScenarioError(f"uplink.power_control.policy: {name} {found}; `check_power_control` tests it")
