@@ -17,6 +17,7 @@ EVENT_OF = {
     Status.DEEP_FADE: EventKind.DEEP_FADE,
     Status.JAMMING: EventKind.JAM,
     Status.BATTERY_EMPTY: EventKind.BATTERY_EMPTY,
+    Status.OUTAGE: EventKind.OUTAGE,
 }
 CELLS = {"kind": "multi_cell", "rings": 1, "inter_site_distance_m": 300.0}
 ABSENT = {"p": 0.6}

@@ -134,7 +134,7 @@ def _ended_by(kind: EventKind, node: int, going_on: _Begun) -> list[tuple[EventK
     match kind:
         case EventKind.COMPUTE_END | EventKind.CRASH:
             ended = [(EventKind.COMPUTE_START, node)]
-        case EventKind.ARRIVE | EventKind.DEEP_FADE:
+        case EventKind.ARRIVE | EventKind.DEEP_FADE | EventKind.OUTAGE:
             ended = [(EventKind.TRANSMIT, node)]
         case EventKind.LATE:
             ended = [(EventKind.COMPUTE_START, node), (EventKind.TRANSMIT, node)]

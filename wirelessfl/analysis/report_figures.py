@@ -36,6 +36,7 @@ _STATUS_COLOURS = {
     Status.ABORTED: "#8C6D31",
     Status.LOST: "#8A5CB8",
     Status.UNDERWAY: "#BFD9EA",
+    Status.OUTAGE: "#882255",
 }
 """Of the heat map, an image: the same by day and by night, so none of the page's own."""
 _BAR_COLOURS = {"broadcast": GREEN, "compute": BLUE, "transmit": ORANGE, "jam": VERMILION}

@@ -63,12 +63,14 @@ from wirelessfl.radio.privacy_for_free import (
 )
 from wirelessfl.radio.propagation import LogDistance, PathLossModel, Tr38901
 from wirelessfl.radio.quantiser import StochasticQuantiser
+from wirelessfl.radio.rate_margin import channel_given_estimate, outage_power
 from wirelessfl.radio.rates import (
     ShortPackets,
     finite_blocklength_rate,
     link_snr,
     rayleigh_outage_probability,
     shannon_rate,
+    snr_of_power,
 )
 from wirelessfl.radio.spatial import PairedFields, ornstein_uhlenbeck
 from wirelessfl.radio.superposition import Superposition, superpose
@@ -132,6 +134,7 @@ __all__ = [
     "Upload",
     "WeakestInversion",
     "accounted_noise_std",
+    "channel_given_estimate",
     "check_fading_model",
     "check_power_control",
     "clamped_inversion",
@@ -157,6 +160,7 @@ __all__ = [
     "mean_inverse_power",
     "nearest_site",
     "ornstein_uhlenbeck",
+    "outage_power",
     "path_gain",
     "phase_errors",
     "rayleigh_outage_probability",
@@ -169,6 +173,7 @@ __all__ = [
     "shannon_rate",
     "shortfall_probability",
     "site_distances",
+    "snr_of_power",
     "superpose",
     "timing_offsets",
     "tr38901_breakpoint",

@@ -41,7 +41,7 @@ def estimate_channel(
     Raises:
         ValueError: if ``error_std`` is negative or not finite, or the estimator unknown.
     """
-    trust = _trust(error_std, estimator, np.abs(specular) ** 2)
+    trust = estimate_trust(error_std, estimator, np.abs(specular) ** 2)
     if np.all(np.asarray(error_std) == 0):
         return channel
     error = error_std * np.sqrt(path_gain) * stream.complex_normal()[:, 0]
@@ -65,15 +65,24 @@ def mean_estimate_power(
         estimator: "ls" or "mmse".
         specular_power: |μ|² (n,) or one number.
     """
-    trust = _trust(error_std, estimator, specular_power)
+    trust = estimate_trust(error_std, estimator, specular_power)
     known = 0.0 if estimator == "ls" else specular_power
     return np.asarray(path_gain * (1.0 - known + np.square(error_std)) * trust**2 + path_gain * known)
 
 
-def _trust(
+def estimate_trust(
     error_std: NDArray[np.float64] | float, estimator: Estimator, specular_power: NDArray[np.float64] | float
 ) -> NDArray[np.float64] | float:
-    """The factor a on what was observed beside the known mean: 1 for ls."""
+    """The factor a = s/(s + error_std²) on what was observed beside the known mean, s the scattered power; 1 for ls.
+
+    Args:
+        error_std: relative to sqrt(β), (n,) or one number.
+        estimator: "ls" or "mmse".
+        specular_power: 1 − s, (n,) or one number.
+
+    Raises:
+        ValueError: if ``error_std`` is negative or not finite, or the estimator unknown.
+    """
     if not np.all((np.asarray(error_std) >= 0) & np.isfinite(error_std)):
         raise ValueError(f"error_std must be finite and at least 0, not {error_std}")
     if estimator not in get_args(Estimator):

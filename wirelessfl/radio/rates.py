@@ -20,9 +20,16 @@ def link_snr(
         channel: h (n,).
         bandwidth_share: B_i/B, 1 for TDMA and 1/n for OFDMA.
     """
+    return snr_of_power(snr, np.abs(channel) ** 2, bandwidth_share)
+
+
+def snr_of_power(
+    snr: NDArray[np.float64] | float, power: NDArray[np.float64], bandwidth_share: float = 1.0
+) -> NDArray[np.float64]:
+    """γ of `link_snr` from the power |h|² (n,) of the channel."""
     if not 0 < bandwidth_share <= 1:
         raise ValueError(f"bandwidth_share must lie in (0, 1], not {bandwidth_share}")
-    return np.asarray(snr * np.abs(channel) ** 2 / (2.0 * bandwidth_share))
+    return np.asarray(snr * power / (2.0 * bandwidth_share))
 
 
 def shannon_rate(bandwidth_hz: float, snr: NDArray[np.float64]) -> NDArray[np.float64]:

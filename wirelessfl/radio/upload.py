@@ -35,13 +35,18 @@ class AdaptiveRate:
 
     Attributes:
         min_rate_bps: below it a block is left unused.
+        outage: how often a channel that is known imperfectly may carry less than the rate; None takes the estimate for
+            the channel, without a margin.
     """
 
     min_rate_bps: float
+    outage: float | None = 0.01
 
     def __post_init__(self) -> None:
         if not 0 < self.min_rate_bps < np.inf:
             raise ValueError(f"min_rate_bps must be positive and finite, not {self.min_rate_bps}")
+        if self.outage is not None and not 0 < self.outage < 1:
+            raise ValueError(f"outage must lie between 0 and 1, not {self.outage}")
 
     def upload(self, bits: float, carried: NDArray[np.float64], lost: NDArray[np.bool_]) -> Upload:
         """Uploads of ``bits`` over ``carried`` (n, blocks) bit/s; ``lost`` (n, blocks) marks packets in error."""

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from wirelessfl.scenario.asynchronous_consistency import find_asynchronous_contradictions
-from wirelessfl.scenario.channel import IndependentFading, RayleighFading, RecordedFading, RicianFading
+from wirelessfl.scenario.channel import IndependentFading, RayleighFading, RecordedFading, RicianFading, StaticFading
 from wirelessfl.scenario.faults import RecordedAvailability
 from wirelessfl.scenario.geography import GivenPlacement, NoPathLoss
 from wirelessfl.scenario.power_control import LowerGain, PrivacyForFree, TruncatedInversion
 from wirelessfl.scenario.precoder_consistency import find_precoder_contradictions
 from wirelessfl.scenario.topology import Hierarchical, SingleCell
 from wirelessfl.scenario.training import Upcycled
-from wirelessfl.scenario.uplink import OverTheAir
+from wirelessfl.scenario.uplink import AdaptiveRate, DigitalLink, OverTheAir
 
 if TYPE_CHECKING:
     from wirelessfl.scenario.scenario import Scenario
@@ -25,6 +25,7 @@ Contradiction = tuple[str, str, str]
 def find_radio_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     """Everything in the channel and around it that does not go together."""
     yield from _fading(scenario)
+    yield from _rate(scenario)
     yield from _placement(scenario)
     yield from _power_control(scenario)
     yield from _faults(scenario)
@@ -48,6 +49,20 @@ def _fading(scenario: Scenario) -> Iterator[Contradiction]:
             "channel.correlation.doppler_hz",
             "null without a path loss, whose carrier_hz turns a speed into a Doppler shift",
             "a number of hertz, such as 10, or a channel.pathloss",
+        )
+
+
+def _rate(scenario: Scenario) -> Iterator[Contradiction]:
+    """The margin of an adaptive rate follows from the law of h given ĥ."""
+    uplink, fading, error_std = scenario.uplink, scenario.channel.fading, scenario.channel.csi.error_std
+    if not isinstance(uplink, DigitalLink) or not isinstance(uplink.rate, AdaptiveRate):
+        return
+    gaussian = isinstance(fading, RayleighFading | RicianFading | StaticFading)
+    if uplink.rate.outage is not None and error_std > 0 and not gaussian:
+        yield (
+            "uplink.rate.outage",
+            f"{uplink.rate.outage:g} with {fading.model} fading and channel.csi.error_std: {error_std:g}",
+            "null, no CSI error, or rayleigh | rician | static fading, whose law given the estimate is known",
         )
 
 

@@ -102,6 +102,11 @@ class AdaptiveRate(Section):
         1.0e4,
         "A client whose channel carries less stays silent [bit/s]; without it Rayleigh fading has no mean airtime.",
     )
+    outage: Annotated[float, Field(gt=0, lt=1)] | None = key(
+        0.01,
+        "With imperfect CSI: how often the channel may carry less than the rate, and the upload is lost. null: the "
+        "estimate is taken for the channel, which loses about half of all uploads.",
+    )
     packets: Packets | None = key(
         None, "Rate of packets of finite length (Polyanskiy, Poor, Verdú 2010), with repetitions. null: Shannon's."
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.medium import Medium
-from wirelessfl.simulation.messages import Crashed, Faded, Ready, Reports, SlotGrant
+from wirelessfl.simulation.messages import Crashed, Faded, Outage, Ready, Reports, SlotGrant
 from wirelessfl.trace import EventKind
 
 if TYPE_CHECKING:
@@ -185,6 +185,9 @@ def digital_client(
     if link.delivers:
         medium.note(EventKind.ARRIVE, job.node, bits)
         medium.send(Ready(job.position))
+    elif link.sends:
+        medium.note(EventKind.OUTAGE, job.node)
+        medium.send(Outage(job.position))
     else:
         medium.note(EventKind.DEEP_FADE, job.node)
         medium.send(Faded(job.position))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.simulation.messages import Crashed, Faded, Ready
+from wirelessfl.simulation.messages import Crashed, Faded, Outage, Ready
 from wirelessfl.trace import EventKind, Status
 
 
@@ -55,16 +55,20 @@ class Errand:
             steps.append((self.ends, EventKind.ARRIVE, self.bits))
         elif self.outcome == Status.DEEP_FADE:
             steps.append((self.ends, EventKind.DEEP_FADE, silence))
+        elif self.outcome == Status.OUTAGE:
+            steps.append((self.ends, EventKind.OUTAGE, silence))
         return steps
 
     @property
-    def news(self) -> Ready | Crashed | Faded:
+    def news(self) -> Ready | Crashed | Faded | Outage:
         """What the server hears of its end."""
         match self.outcome:
             case Status.CRASHED:
                 return Crashed(self.client)
             case Status.DEEP_FADE:
                 return Faded(self.client)
+            case Status.OUTAGE:
+                return Outage(self.client)
             case _:
                 return Ready(self.client)
 

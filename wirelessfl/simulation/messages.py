@@ -48,7 +48,14 @@ class SlotGrant:
 
 @dataclass(frozen=True, slots=True)
 class Faded:
-    """The channel of a client does not carry its upload in this round."""
+    """A client stays silent: its channel does not carry an upload in this round."""
+
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """The upload of a client was sent and lost: its channel carries less than the rate."""
 
     position: int
 
@@ -66,4 +73,4 @@ class Letter:
     """None for a masked input: its numbers are computed with those of all others that arrived in time."""
 
 
-Message = Ready | Crashed | Faded | Letter | Reports
+Message = Ready | Crashed | Faded | Outage | Letter | Reports

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio import Links, estimate_channel, mean_estimate_power, phase_errors, timing_offsets
+from wirelessfl.radio import (
+    Links,
+    channel_given_estimate,
+    estimate_channel,
+    mean_estimate_power,
+    phase_errors,
+    timing_offsets,
+)
 from wirelessfl.radio.csi import Estimator
 from wirelessfl.simulation.propagation import Draws, Fading, LargeScale, Memory, Moment, memories_among
 from wirelessfl.streams import Streams
@@ -122,6 +129,17 @@ class ChannelSource:
             channel = channel * phase_errors(receiver.phase_std, self.draws.nodes("phase_error", round_index, nodes))
         return Channels(channel, estimate, large.path_gain, power)
 
+    def channel_given_estimate(
+        self, nodes: NDArray[np.int64], moment: Moment, estimate: NDArray[np.complex128], path_gain: NDArray[np.float64]
+    ) -> tuple[NDArray[np.complex128], NDArray[np.float64]]:
+        """Mean and variance (n,) of h as who knows the estimate ĥ (n,), β (n,) and the law of fading sees it."""
+        error_std, estimator = self.receiver.csi_error_std, self.receiver.csi_estimator
+        if error_std == 0:
+            return estimate, np.zeros(len(nodes))
+        line_of_sight = self.large_scale.gains(nodes, moment).line_of_sight
+        specular = self.fading.specular(nodes, line_of_sight, moment)
+        return channel_given_estimate(estimate, path_gain, error_std, estimator, specular)
+
     def memories(self) -> dict[str, Memory]:
         """The parts that remember, by name."""
         placement = getattr(self.large_scale, "placement", None)
@@ -148,6 +166,12 @@ class Network:
     def links(self, clients: NDArray[np.int64], moment: Moment) -> Links:
         """The uplinks of ``clients``; moments of successive calls do not go back in time."""
         return self.as_links(clients, self.clients.channels(clients, moment))
+
+    def channel_given_estimate(
+        self, clients: NDArray[np.int64], moment: Moment, links: Links
+    ) -> tuple[NDArray[np.complex128], NDArray[np.float64]]:
+        """Mean and variance (n,) of the channels of ``clients`` given the estimates in their links."""
+        return self.clients.channel_given_estimate(clients, moment, links.estimate, links.path_gain)
 
     def as_links(self, clients: NDArray[np.int64], found: Channels) -> Links:
         """Channels (n,) of ``clients`` together with what is known of the clients."""

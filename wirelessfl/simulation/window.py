@@ -5,7 +5,7 @@ from __future__ import annotations
 import simpy
 
 from wirelessfl.simulation.clock import after_all_else
-from wirelessfl.simulation.messages import Crashed, Faded, Letter, Message, Ready, Reports
+from wirelessfl.simulation.messages import Crashed, Faded, Letter, Message, Outage, Ready, Reports
 from wirelessfl.simulation.timing import WaitFor
 
 
@@ -18,7 +18,8 @@ class Window:
         closed: fires when the window has closed.
         ready: positions of the clients that reported.
         crashed: positions of the clients that were lost.
-        faded: positions of the clients whose channel does not carry an upload.
+        faded: positions of the clients that stay silent in a deep fade.
+        lost: positions of the clients whose upload was lost.
         outstanding: positions of the clients still at work.
     """
 
@@ -38,6 +39,7 @@ class Window:
         self.ready: set[int] = set()
         self.crashed: set[int] = set()
         self.faded: set[int] = set()
+        self.lost: set[int] = set()
         self.outstanding = set(started)
         self._env = env
         self._needed = wait_for.needed(selected)
@@ -57,7 +59,7 @@ class Window:
             self._take_one(message)
         self._close_if_done()
 
-    def _take_one(self, message: Ready | Letter | Crashed | Faded) -> None:
+    def _take_one(self, message: Ready | Letter | Crashed | Faded | Outage) -> None:
         self.outstanding.discard(message.position)
         match message:
             case Ready() | Letter():
@@ -66,6 +68,8 @@ class Window:
                 self.crashed.add(message.position)
             case Faded():
                 self.faded.add(message.position)
+            case Outage():
+                self.lost.add(message.position)
 
     def _close_if_done(self) -> None:
         if not self._closing and (len(self.ready) >= self._needed or not self.outstanding):

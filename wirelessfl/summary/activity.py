@@ -29,6 +29,7 @@ _NEXT: dict[EventKind, Doing | None] = {
     EventKind.LATE: None,
     EventKind.CRASH: None,
     EventKind.DEEP_FADE: None,
+    EventKind.OUTAGE: None,
     EventKind.VANISH: None,
     **dict.fromkeys(_SENDS, "sends"),
 }
@@ -39,6 +40,7 @@ MARKED = (
     EventKind.CRASH,
     EventKind.LATE,
     EventKind.DEEP_FADE,
+    EventKind.OUTAGE,
     EventKind.VANISH,
     EventKind.REFUSE,
     EventKind.TIME_OUT,

@@ -35,6 +35,7 @@ STATUS_COLOURS = {
     Status.ABORTED: "#7F7F7F",
     Status.LOST: "#0072B2",
     Status.UNDERWAY: "#DCE9F2",
+    Status.OUTAGE: "#882255",
 }
 DOING_COLOURS: dict[Doing, str] = {
     "broadcasts": "#7F7F7F",
@@ -49,6 +50,7 @@ MARKS = {
     EventKind.CRASH: ("crashed", "x", "#D55E00"),
     EventKind.LATE: ("late", ">", "#E69F00"),
     EventKind.DEEP_FADE: ("deep fade", "v", "#CC79A7"),
+    EventKind.OUTAGE: ("outage", "1", "#882255"),
     EventKind.VANISH: ("vanished", "X", "#D55E00"),
     EventKind.REFUSE: ("refused", "P", "#D55E00"),
     EventKind.TIME_OUT: ("time-out", "d", "#E69F00"),

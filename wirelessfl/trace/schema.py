@@ -44,6 +44,7 @@ class Status(IntEnum):
     ABORTED = 8
     LOST = 9
     UNDERWAY = 10
+    OUTAGE = 11
 
 
 class EventKind(IntEnum):
@@ -75,6 +76,7 @@ class EventKind(IntEnum):
     JAMMER_FAILURE = 24
     SERVER_RESTART = 25
     CLOUD = 26
+    OUTAGE = 27
 
 
 class SecAggStage(IntEnum):

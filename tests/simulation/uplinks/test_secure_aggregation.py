@@ -300,7 +300,7 @@ def test_a_client_whose_messages_get_lost_is_dropped() -> None:
     links = (FAST, Link(1e-9, delivers=False), FAST, FAST)
     played = play(secure(clients__count=4, rounds=1), [1.0] * 4, links)
     (this,) = played.rounds
-    assert clients_with(this, Status.DEEP_FADE) == [1]
+    assert clients_with(this, Status.OUTAGE) == [1]
     assert clients_with(this, Status.PARTICIPATED) == [0, 2, 3]
     assert this.slots["tx_time"][1] > 0
 

@@ -50,7 +50,7 @@ def build_rate(rate: config.Rate) -> AdaptiveRate | FixedRate:
     """At what rate clients send."""
     match rate:
         case config.AdaptiveRate():
-            return AdaptiveRate(rate.min_rate_bps)
+            return AdaptiveRate(rate.min_rate_bps, rate.outage)
         case config.FixedRate():
             return FixedRate(rate.rate_bps)
         case _:

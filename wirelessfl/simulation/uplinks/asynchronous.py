@@ -127,7 +127,7 @@ class Asynchronous:
         crashes, bits = job.crash_ticks is not None, self.uploads.payload_bits
         training_ends = arrives + (job.compute_ticks if job.crash_ticks is None else job.crash_ticks)
         sends = link.sends and not crashes
-        outcome = Status.CRASHED if crashes else Status.PARTICIPATED if link.delivers else Status.DEEP_FADE
+        outcome = Status.CRASHED if crashes else link.outcome
         return Errand(
             client=job.node,
             round_index=round_index,

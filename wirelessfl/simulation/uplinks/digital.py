@@ -79,6 +79,7 @@ class DigitalUplink:
         this.status[sorted(window.outstanding)] = Status.LATE
         this.status[sorted(window.crashed)] = Status.CRASHED
         this.status[sorted(window.faded)] = Status.DEEP_FADE
+        this.status[sorted(window.lost)] = Status.OUTAGE
 
     def _received(self, cell: Cell, this: Round, heard: NDArray[np.int64], air_time: AirTime) -> Collected:
         cell.drain(this.clients, self.links.note_energy(this, air_time))

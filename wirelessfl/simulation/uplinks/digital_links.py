@@ -7,11 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio import AdaptiveRate, FixedRate, Links, ShortPackets, Upload, link_snr, shannon_rate
+from wirelessfl.radio import (
+    AdaptiveRate,
+    FixedRate,
+    Links,
+    ShortPackets,
+    Upload,
+    link_snr,
+    outage_power,
+    shannon_rate,
+    snr_of_power,
+)
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.clock import ticks
 from wirelessfl.simulation.network import Network
 from wirelessfl.simulation.round import Round
+from wirelessfl.trace import Status
 
 
 @dataclass(frozen=True)
@@ -20,13 +31,20 @@ class Link:
 
     Attributes:
         seconds_per_bit: airtime of a bit.
-        sends: whether the client sends at all; not in an outage that it knows of.
-        delivers: whether what it sends gets through.
+        sends: whether the client sends at all; not in a fade that it knows of.
+        delivers: whether what it sends gets through; if it sends and that does not, the link is in outage.
     """
 
     seconds_per_bit: float
     sends: bool = True
     delivers: bool = True
+
+    @property
+    def outcome(self) -> Status:
+        """What becomes of a client that has trained and has this link."""
+        if self.delivers:
+            return Status.PARTICIPATED
+        return Status.OUTAGE if self.sends else Status.DEEP_FADE
 
     def ticks(self, bits: float) -> int:
         """Airtime of a message."""
@@ -67,7 +85,8 @@ class DigitalLinks:
             return []
         links = self.network.links(this.clients[positions], this.moment)
         this.note_links(positions, links)
-        one_bit = self._one_bit(links, 1.0 / len(positions) if share is None else share)
+        believed = self._believed_power(this, positions, links)
+        one_bit = self._one_bit(links, believed, 1.0 / len(positions) if share is None else share)
         silent = links.in_deep_fade(self.fade_threshold)
         sends, delivers = (one_bit.attempts > 0) & ~silent, one_bit.delivered & ~silent
         airtime = np.where(one_bit.attempts > 0, one_bit.airtime, self._longest_bit)
@@ -78,13 +97,21 @@ class DigitalLinks:
         """Airtime of a bit at the least rate."""
         return 1.0 / (self.rate.min_rate_bps if isinstance(self.rate, AdaptiveRate) else self.rate.rate_bps)
 
-    def _one_bit(self, links: Links, share: float) -> Upload:
+    def _believed_power(self, this: Round, positions: NDArray[np.int64], links: Links) -> NDArray[np.float64]:
+        """(n,) the |h|² that clients count on, of which they know the estimate and the law: its outage quantile."""
+        if not isinstance(self.rate, AdaptiveRate) or self.rate.outage is None:
+            return np.abs(links.estimate) ** 2
+        mean, variance = self.network.channel_given_estimate(this.clients[positions], this.moment, links)
+        return outage_power(mean, variance, self.rate.outage)
+
+    def _one_bit(self, links: Links, believed_power: NDArray[np.float64], share: float) -> Upload:
         """The upload of a single bit in the band share B_i/B: the block of fading outlasts a round.
 
-        An adaptive rate follows the estimate ĥ; where it exceeds what the channel carries the upload is lost.
+        An adaptive rate follows the power that is counted on; where it exceeds what the channel carries the upload is
+        lost.
         """
         band = share * self.bandwidth_hz
-        believed = self._throughput(band, link_snr(self.snr, links.estimate, share))[:, None]
+        believed = self._throughput(band, snr_of_power(self.snr, believed_power, share))[:, None]
         carried = self._throughput(band, link_snr(self.snr, links.channel, share))[:, None]
         match self.rate:
             case AdaptiveRate():

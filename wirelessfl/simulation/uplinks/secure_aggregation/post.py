@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wirelessfl.secagg import Message, Stage
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.messages import Crashed, Faded, Letter
+from wirelessfl.simulation.messages import Crashed, Faded, Letter, Outage
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.digital_links import Link
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
@@ -82,7 +82,7 @@ class Post:
     def reaches_server(self, position: int) -> bool:
         """Whether the client's channel lets it send at all; if not, that is noted."""
         if not self._links[position].sends:
-            self._fade(position)
+            self._note_loss(position, EventKind.DEEP_FADE, Status.DEEP_FADE, Faded(position))
             return False
         return True
 
@@ -105,7 +105,7 @@ class Post:
                 medium.send(Crashed(position))
             return False
         if not link.delivers:
-            self._fade(position)
+            self._note_loss(position, EventKind.OUTAGE, Status.OUTAGE, Outage(position))
             return False
         medium.note(EventKind.ARRIVE, node, letter.bits)
         medium.send(letter)
@@ -115,11 +115,11 @@ class Post:
         if self.first_message_at is None:
             self.first_message_at = self._medium.now
 
-    def _fade(self, position: int) -> None:
-        self._medium.note(EventKind.DEEP_FADE, int(self._this.clients[position]))
-        self.lost[position] = Status.DEEP_FADE
+    def _note_loss(self, position: int, kind: EventKind, status: Status, news: Faded | Outage) -> None:
+        self._medium.note(kind, int(self._this.clients[position]))
+        self.lost[position] = status
         if self.losses_show:
-            self._medium.send(Faded(position))
+            self._medium.send(news)
 
     def delivery_time(self, messages: Sequence[Message]) -> float:
         """Seconds in which the server sends its messages, one after the other."""
