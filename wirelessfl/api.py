@@ -16,6 +16,7 @@ from wirelessfl.errors import OutputError, RunInterrupted
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, load_scenario
+from wirelessfl.scenario.notes import power_notes
 from wirelessfl.summary import draw_summary, draw_timeline, draw_topology, summarise
 from wirelessfl.trace import CheckpointWriter, TraceWriter, open_trace, read_group
 
@@ -237,6 +238,7 @@ class Plan:
         training_s: seconds after the broadcast by which a client must be ready for the slot; NaN without a deadline, or
             without a slot for all.
         forecast: what the run will cost.
+        notes: what holds of the scenario and is easily overlooked.
     """
 
     name: str
@@ -248,12 +250,13 @@ class Plan:
     max_shortfall: float
     training_s: float
     forecast: Forecast
+    notes: tuple[str, ...] = ()
 
     def as_mapping(self) -> dict[str, Any]:
         """Flat, with the names of the trace and the summary."""
         own = {"name": self.name, "d": self.dimension, "samples": self.samples, "clients": self.clients}
         further = {"shortfall_probability": self.shortfall_probability, "training_s": self.training_s}
-        return {**own, "delta": self.delta, **asdict(self.forecast), **further}
+        return {**own, "delta": self.delta, **asdict(self.forecast), **further, "notes": list(self.notes)}
 
 
 def plot_topology(scenario: Scenario, path: str | Path) -> None:
@@ -298,4 +301,5 @@ def make_plan(scenario: Scenario) -> Plan:
         max_shortfall=jammer.max_shortfall if jammer is not None else 0.0,
         training_s=training_time(parts.wait_for, parts.uplink),
         forecast=rehearse(simulation),
+        notes=power_notes(scenario),
     )

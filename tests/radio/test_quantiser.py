@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from tests.statistics import assert_mean, shifted
 from wirelessfl.radio.quantiser import StochasticQuantiser
@@ -20,7 +23,7 @@ def repeated(bits: int) -> np.ndarray:
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
 def test_every_coordinate_is_unbiased_with_the_stated_variance(bits: int) -> None:
-    step = 2 * 0.8 / (2**bits - 1)
+    step = 2 * 0.8 / max(2**bits - 2, 1)
     for k, drawn in enumerate(repeated(bits).T):
         fraction = (UPDATE[k] + 0.8) / step % 1
         std = step * np.sqrt(fraction * (1 - fraction))
@@ -33,10 +36,58 @@ def test_every_coordinate_is_unbiased_with_the_stated_variance(bits: int) -> Non
 @pytest.mark.parametrize("bits", [1, 3, 16])
 def test_values_lie_on_the_levels_and_the_largest_is_exact(bits: int) -> None:
     found = repeated(bits)[:100]
-    level = (found / 0.8 + 1) * (2**bits - 1) / 2
+    steps = max(2**bits - 2, 1)
+    level = (found / 0.8 + 1) * steps / 2
     np.testing.assert_allclose(level, np.round(level), atol=1e-9 * 2**bits)
     assert np.all((level > -0.5) & (level < 2**bits - 0.5))
+    if bits > 1:
+        np.testing.assert_array_equal(found[:, 4], 0.0)
     np.testing.assert_allclose(found[:, 0], 0.8)
+
+
+def qsgd_error(update: np.ndarray, levels: int) -> float:
+    """E‖Q_s(v) − v‖² of QSGD's definition: |v_i|/‖v‖ is rounded to one of its two neighbours among 0, 1/s, …, 1."""
+    scale = float(np.abs(update).max())
+    total = 0.0
+    for value in np.abs(update) / scale:
+        lower = min(int(value * levels), levels - 1)
+        up = value * levels - lower
+        total += (1 - up) * (lower / levels - value) ** 2 + up * ((lower + 1) / levels - value) ** 2
+    return total * scale**2
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("bits", [2, 4, 8])
+def test_the_error_is_that_of_qsgd(zeros: float, bits: int) -> None:
+    """With an even number of levels a half-zero update at 4 bits erred 2.2 times as much."""
+    generator = np.random.default_rng(shifted(96))
+    update = generator.uniform(-1, 1, 400) * (np.arange(400) >= 400 * zeros)
+    error = np.array(
+        [
+            np.sum((StochasticQuantiser(bits).quantise(update[None], generator.random((1, 400))) - update) ** 2)
+            for _ in range(400)
+        ]
+    )
+    assert_mean(error, qsgd_error(update, 2 ** (bits - 1) - 1), std=float(error.std()))
+    if zeros == 0.5 and bits == 4:
+        even = 2 * np.abs(update).max() / 15
+        position = (update / np.abs(update).max() + 1) * 7.5 % 1
+        before = float(np.sum(position * (1 - position))) * even**2
+        assert before / qsgd_error(update, 7) == pytest.approx(2.2, abs=0.1)
+
+
+@given(
+    update=arrays(np.float32, st.integers(1, 20), elements=st.floats(-1e6, 1e6, width=32, allow_subnormal=False)),
+    bits=st.integers(2, 16),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_zeros_and_signs_are_kept_and_every_value_is_a_neighbour(update: np.ndarray, bits: int, seed: int) -> None:
+    uniform = np.random.default_rng(seed).random((1, len(update)), dtype=np.float32)
+    found = StochasticQuantiser(bits).quantise(update[None], uniform)[0]
+    step = float(np.abs(update).max()) / (2 ** (bits - 1) - 1)
+    assert np.all(found[update == 0] == 0)
+    assert np.all(found * update >= 0)
+    assert np.all(np.abs(found - update) <= step * (1 + 1e-5) + 1e-5 * np.abs(update))
 
 
 def test_torch_gives_the_same_values() -> None:

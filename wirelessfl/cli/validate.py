@@ -76,5 +76,7 @@ def _print(plan: Plan) -> None:
     row("ε accounted", f"{epsilon_text(forecast.epsilon_accounted)} at δ = {plan.delta:g}")
     for reason in forecast.why_different:
         row("", f"• {reason}")
+    for note in plan.notes:
+        row("note", note)
     row("memory", f"about {forecast.memory_bytes / 2**20:,.0f} MiB")
     Console().print(table)

@@ -40,6 +40,7 @@ from wirelessfl.radio.pathloss import (
     path_gain,
     shadowing_db,
 )
+from wirelessfl.radio.peak_power import limit_amplitude
 from wirelessfl.radio.placement import GivenPositions, PlacementLaw, UniformDisc, UniformHexagons
 from wirelessfl.radio.power_control import (
     AdaptivePowerControl,
@@ -153,6 +154,7 @@ __all__ = [
     "jammer_energy",
     "jammer_gain_for_noise",
     "jammer_gain_limit",
+    "limit_amplitude",
     "line_of_sight",
     "link_snr",
     "log_distance_path_loss_db",

@@ -29,11 +29,13 @@ class AirInterface:
         clip: τ, the bound on the norm of every update.
         channel_noise_std: σ_c, receiver noise per real coordinate.
         dimension: d, coordinates of an update.
+        symbol_energy: the largest |x|² of a complex symbol that a transmitter passes; infinite without a limit.
     """
 
     clip: float
     channel_noise_std: float
     dimension: int
+    symbol_energy: float = np.inf
 
     def __post_init__(self) -> None:
         if not 0 < self.clip < np.inf:
@@ -42,6 +44,8 @@ class AirInterface:
             raise ValueError(f"channel_noise_std must be finite and at least 0, not {self.channel_noise_std}")
         if self.dimension < 1:
             raise ValueError(f"dimension must be at least 1, not {self.dimension}")
+        if not self.symbol_energy > 0:
+            raise ValueError(f"symbol_energy must be positive, not {self.symbol_energy}")
 
 
 @dataclass(frozen=True, eq=False)

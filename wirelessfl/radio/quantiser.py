@@ -16,10 +16,12 @@ MAX_BITS = 16
 
 @dataclass(frozen=True)
 class StochasticQuantiser:
-    """b bits a coordinate on 2^b even levels over [−max|x|, max|x|], rounded up or down at random, without bias.
+    """b bits a coordinate on 2^b − 1 even levels over [−max|x|, max|x|], rounded up or down at random, without bias.
 
-    Each coordinate errs with variance f (1 − f) Δ², Δ = 2 max|x|/(2^b − 1) the step and f the position between two
-    levels (as in QSGD, Alistarh et al. 2017, with the largest coordinate for the norm).
+    Sign and magnitude as in QSGD (Alistarh et al. 2017) with s = 2^(b−1) − 1 levels of magnitude and the largest
+    coordinate for the norm: zero is a level, so that a sparse update stays sparse. Each coordinate errs with variance
+    f (1 − f) Δ², Δ = max|x|/s the step and f the position between two levels. One bit leaves no room for a zero: the
+    levels are then ±max|x|, and Δ = 2 max|x|.
 
     Attributes:
         bits: b from 1 to 16.
@@ -48,8 +50,8 @@ class StochasticQuantiser:
         magnitude = abs(updates)
         largest = magnitude.amax(1, True) if hasattr(magnitude, "amax") else magnitude.max(axis=1, keepdims=True)
         scale = largest + (largest == 0)
-        steps = 2**self.bits - 1
-        position = (updates / scale + 1) * (steps / 2)
+        half = max(2 ** (self.bits - 1) - 1, 0.5)
+        position = (updates / scale + 1) * half
         below = position // 1
         level = below + (uniform < position - below)
-        return (level * (2 / steps) - 1) * largest
+        return (level - half) / half * largest

@@ -63,6 +63,12 @@ def _expected_norms(scenario: Scenario, uplink: OverTheAir, control: Cotaf | Gbm
     if not isinstance(scenario.topology, SingleCell):
         found = f"measured with topology.kind: {scenario.topology.kind}"
         yield _NORMS, found, "norms that are given: base stations do not wait for the norms of each other"
+    if uplink.peak_power_db is not None:
+        yield (
+            "uplink.peak_power_db",
+            f"{uplink.peak_power_db:g} with expected_norms: measured",
+            "null, or norms that are given: what an amplifier clips follows from the scale, which is settled last",
+        )
     if uplink.jammer is not None:
         yield _NORMS, "measured beside a jammer", "norms that are given: no noise restores a guarantee"
 

@@ -65,7 +65,16 @@ class OverTheAir(Section):
         None, "SNR_i = P_i/(d σ_c²), the same for every client [dB]; 1 where tx_power_dbm is not given."
     )
     tx_power_dbm: Decibel | None = key(None, "Transmit power of a client [dBm], instead of snr_db.")
-    iq_packing: bool = key(False, "Two real symbols in each channel use: half the airtime, cross-talk with bad CSI.")
+    iq_packing: bool = key(
+        False,
+        "Two real symbols in each channel use: half the airtime, cross-talk with bad CSI. At a given snr_db the energy "
+        "stays and the watts double.",
+    )
+    peak_power_db: Decibel | None = key(
+        None,
+        "Largest power of a complex symbol over the mean P_i/num_symbols: what exceeds it is clipped, phase kept [dB]. "
+        "null: no limit.",
+    )
     clip: Positive = key(1.0, "Clip norm τ of the local update; the transmit power is set for it.")
     power_control: PowerControl = key(CrossLayer(), "How server and clients set their gains.")
     jammer: Jammer | None = key(None, "Cooperative jammer. null: none.")
@@ -156,7 +165,9 @@ class Digital(DigitalLink):
         "ofdma", "ofdma: an equal part of the band each, at once; tdma: the whole band, one after the other as ready."
     )
     bits: Annotated[int, Field(ge=1, le=16)] | None = key(
-        None, "Bits of a coordinate, rounded at random without bias. null: 32-bit floating point."
+        None,
+        "Bits of a coordinate, rounded at random without bias to 2^bits − 1 levels, zero among them (1 bit: ± the "
+        "largest). null: 32-bit floating point.",
     )
 
 

@@ -81,6 +81,15 @@ def power_budget(scenario: Scenario, dimension: int) -> float:
     return power_budget_from_watts(dbm_to_watts(uplink.tx_power_dbm), useful, density)
 
 
+def symbol_energy(scenario: Scenario, dimension: int) -> float:
+    """The largest energy of a symbol, as a multiple of its share P_i/num_symbols; infinite without a limit."""
+    uplink = scenario.uplink
+    if not isinstance(uplink, config.OverTheAir) or uplink.peak_power_db is None:
+        return math.inf
+    mean = power_budget(scenario, dimension) / num_symbols(dimension, uplink.iq_packing)
+    return db_to_linear(uplink.peak_power_db) * mean
+
+
 def joules_per_unit(scenario: Scenario) -> float:
     """Joules of one unit of normalised energy, N0/2 and its cyclic prefix; NaN where the scenario knows no watts."""
     uplink = scenario.uplink
@@ -96,7 +105,7 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
         case config.Ideal():
             return IdealUplink(network.registry, dimension)
         case config.OverTheAir():
-            air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension)
+            air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension, symbol_energy(scenario, dimension))
             policy = build_power_control(scenario, uplink.power_control, network, statement)
             one_cell = OverTheAir(
                 network=network,

@@ -6,19 +6,39 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.radio import Transmission
+from wirelessfl.radio import AirInterface, Transmission, limit_amplitude
+from wirelessfl.radio.peak_power import row_norms
 from wirelessfl.simulation.round import Round
 
 
+def amplified(
+    block: CohortBlock, sent: Transmission, air: AirInterface, iq_packing: bool
+) -> tuple[Tensor, NDArray[np.float64]]:
+    """What the transmitters of a block pass on: updates (k, d) with no symbol above the peak, and their norms (k,)."""
+    if np.isinf(air.symbol_energy):
+        return block.updates, block.norm
+    with np.errstate(divide="ignore"):
+        amplitude = np.sqrt(air.symbol_energy) / np.abs(sent.tx_gain)
+    passed: Tensor = limit_amplitude(block.updates, amplitude, iq_packing)
+    norm = row_norms(passed)
+    return passed, np.where(norm > 0, norm, block.norm)  # a rehearsal has a norm and no update
+
+
 def note_transmission(
-    this: Round, senders: NDArray[np.int64], block: CohortBlock, sent: Transmission, joules_per_unit: float
+    this: Round,
+    senders: NDArray[np.int64],
+    block: CohortBlock,
+    sent: Transmission,
+    norm: NDArray[np.float64],
+    joules_per_unit: float,
 ) -> None:
-    """Write training, gains and energy of a block of clients, at the positions ``senders``."""
+    """Write training, gains and energy of a block of clients at the positions ``senders``, who send norms (k,)."""
     this.note_training(senders, block)
     gain = np.abs(sent.tx_gain)
-    energy = (gain * block.norm) ** 2
+    energy = (gain * norm) ** 2
     this.put("backoff", senders, sent.backoff)
     this.put("tx_gain_abs", senders, gain)
     this.put("tx_energy", senders, energy)

@@ -25,7 +25,7 @@ from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.cellular import CellLinks, CellularNetwork
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.air_policy import announced, caveat, recorded_backoff, transmission
-from wirelessfl.simulation.uplinks.air_records import air_rule, note_transmission
+from wirelessfl.simulation.uplinks.air_records import air_rule, amplified, note_transmission
 from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.edges import EdgeModels
@@ -166,11 +166,12 @@ class MultiCell(SlotUplink):
             serving, channel = plan.links.serving[block.positions], plan.links.channel[block.positions]
             sent = self._transmission(plan, block.positions, block.norm)
             offset = None if late is None else late[block.positions]
+            updates, norm = amplified(block, sent, self.air, self.iq_packing)
             for station in plan.transmit:
                 arriving, mine = channel[:, station] * sent.tx_gain, serving == station
-                own[station].add(block.updates, np.where(mine, arriving, 0), offset)
-                foreign[station].add(block.updates, np.where(mine, 0, arriving), offset)
-            note_transmission(this, plan.senders[block.positions], block, sent, self.joules_per_unit)
+                own[station].add(updates, np.where(mine, arriving, 0), offset)
+                foreign[station].add(updates, np.where(mine, 0, arriving), offset)
+            note_transmission(this, plan.senders[block.positions], block, sent, norm, self.joules_per_unit)
         return _numbers(own), _numbers(foreign)
 
     def _transmission(self, plan: CellsPlan, positions: NDArray[np.int64], norms: NDArray[np.float64]) -> Transmission:

@@ -30,7 +30,7 @@ from wirelessfl.radio import (
 from wirelessfl.simulation.network import JammerLink, Network
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.air_policy import announced, caveat, recorded_backoff, transmission
-from wirelessfl.simulation.uplinks.air_records import air_rule, note_transmission, scale_transmission
+from wirelessfl.simulation.uplinks.air_records import air_rule, amplified, note_transmission, scale_transmission
 from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.streams import Streams
@@ -129,8 +129,9 @@ class OverTheAir(SlotUplink):
             links = plan.links.take(block.positions)
             sent = transmission(self.policy, plan.transmit, links, block.norm)
             offset = None if late is None else late[block.positions]
-            on_the_air.add(block.updates, links.channel * sent.tx_gain, offset)
-            note_transmission(this, plan.senders[block.positions], block, sent, self.joules_per_unit)
+            updates, norm = amplified(block, sent, self.air, self.iq_packing)
+            on_the_air.add(updates, links.channel * sent.tx_gain, offset)
+            note_transmission(this, plan.senders[block.positions], block, sent, norm, self.joules_per_unit)
         heard = np.asarray(on_the_air.received())
         if isinstance(self.policy, NormScaledPowerControl):
             plan, louder = self._settled(self.policy, this, plan)
