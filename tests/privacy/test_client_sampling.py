@@ -6,6 +6,9 @@ quorum, a selected client pushes another one out: whether it is selected moves t
 
 from __future__ import annotations
 
+from itertools import combinations
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -50,15 +53,19 @@ def _one_way(first: Mixture, second: Mixture, rounds: int) -> float:
 
 
 def ledger_epsilon(
-    clients: int, rate: float, rounds: int, unamplified: NoAmplification | None, adjacency: str = "add_remove"
+    clients: int,
+    rate: float,
+    rounds: int,
+    unamplified: NoAmplification | None,
+    adjacency: str = "add_remove",
+    scheme: Any = "poisson",
 ) -> float:
     """What the ledger charges for so many rounds at multiplier 1, whoever took part: here nobody."""
     statement = Statement(DELTA, unit="client", adjacency=adjacency, adversary="observer")  # type: ignore[arg-type]
     noise_std = 1.0 / (clients * rate)
     nobody = np.zeros(0, dtype=np.int64)
     releases = [
-        ServerNoiseRelease(m, nobody, 1.0, noise_std, 1.0, rate, "poisson", unamplified=unamplified)
-        for m in range(rounds)
+        ServerNoiseRelease(m, nobody, 1.0, noise_std, 1.0, rate, scheme, unamplified=unamplified) for m in range(rounds)
     ]
     return recompute(releases, facts_of([10] * clients), statement).epsilon_accounted()
 
@@ -111,27 +118,52 @@ def test_a_quorum_earns_no_amplification(neighbour: Mixture, adjacency: str, gol
     assert exact <= charged == pytest.approx(golden, abs=0.05)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_no_choice_of_the_others_costs_more_than_a_whole_use(seed: int) -> None:
-    """Three clients of random completion times and updates, a quorum of one or two: every neighbour, brute force."""
+Selections = list[tuple[tuple[int, ...], float]]
+
+
+def independently(clients: int, rate: float) -> Selections:
+    """All selections of Poisson sampling, with their probabilities."""
+    every = [tuple(np.flatnonzero(taken).tolist()) for taken in np.ndindex(*(2,) * clients)]
+    return [(taken, rate ** len(taken) * (1 - rate) ** (clients - len(taken))) for taken in every]
+
+
+def so_many(clients: int, count: int) -> Selections:
+    """All selections of a fixed number of clients, with their probabilities."""
+    every = list(combinations(range(clients), count))
+    return [(taken, 1 / len(every)) for taken in every]
+
+
+def in_time(taken: tuple[int, ...], done: NDArray[np.float64], quorum: int) -> list[int]:
+    """Whose updates are summed: who is there (a finite time), and ready when so many are; all of an instant are."""
+    closes = np.sort(done[list(taken)])[min(quorum, len(taken)) - 1] if taken else 0.0
+    return [client for client in taken if done[client] <= closes and np.isfinite(done[client])]
+
+
+@pytest.mark.parametrize("quorum", [4, 2, 1])
+@pytest.mark.parametrize("scheme", ["poisson", "uniform"])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_choice_of_the_others_costs_more_than_is_charged(seed: int, scheme: Any, quorum: int) -> None:
+    """Four clients, two of them ready at one instant and some away, and every neighbour, over all selections."""
     generator = np.random.default_rng(seed)
-    updates, rate, quorum = generator.choice([-1.0, -0.3, 1.0], 3), generator.uniform(0.1, 0.9), 1 + seed % 2
+    clients = 4
+    updates, done = generator.choice([-1.0, -0.3, 1.0], clients), generator.permutation([1.0, 2.0, 2.0, 3.0])
+    done[generator.uniform(size=clients) < 0.2] = np.inf
+    rate = float(generator.uniform(0.1, 0.9)) if scheme == "poisson" else 0.5
+    selections = independently(clients, rate) if scheme == "poisson" else so_many(clients, 2)
 
     def mixture(values: NDArray[np.float64]) -> Mixture:
-        """The sum of the first ``quorum`` selected clients, over all selections; clients in order of completion."""
         result: Mixture = {}
-        for selected in np.ndindex(2, 2, 2):
-            probability = float(np.prod([rate if taken else 1 - rate for taken in selected]))
-            first = np.flatnonzero(selected)[:quorum]
-            result = joined(result, float(values[first].sum()), probability)
+        for taken, probability in selections:
+            result = joined(result, float(values[in_time(taken, done, quorum)].sum()), probability)
         return result
 
-    for client in range(3):
+    unamplified = None if quorum == clients or (scheme, quorum) == ("uniform", 2) else NoAmplification.QUORUM
+    for client in range(clients):
         zeroed, opposite = updates.copy(), updates.copy()
         zeroed[client], opposite[client] = 0.0, -updates[client]
         for other, adjacency in ((zeroed, "add_remove"), (opposite, "replace")):
             exact = exact_epsilon(mixture(updates), mixture(other))
-            assert exact <= ledger_epsilon(3, rate, 1, NoAmplification.QUORUM, adjacency) * (1 + 1e-3)
+            assert exact <= ledger_epsilon(clients, rate, 1, unamplified, adjacency, scheme) * (1 + 1e-3)
 
 
 def test_the_reason_is_said_in_words_and_survives_the_trace() -> None:
