@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from tests.radio.strategies import CLIP, example_links
-from wirelessfl.radio import AirInterface, CrossLayer, Superposition, clamped_inversion, superpose
+from wirelessfl.radio import AirInterface, CrossLayer, LateArrival, Superposition, clamped_inversion, superpose
 
 CLIENTS = 13
 GENERATOR = np.random.default_rng(5)
@@ -105,8 +105,8 @@ def test_late_clients_spill_into_the_next_symbol(
     expected, air = Superposition(padded.shape[1], packing), Superposition(dimension, packing)
     expected.add(padded, coefficients - coefficients * late)
     expected.add(one_later, coefficients * late)
-    air.add(updates[:5], coefficients[:5], late[:5])
-    air.add(updates[5:], coefficients[5:], late[5:])
+    air.add(updates[:5], coefficients[:5], LateArrival(late)[:5])
+    air.add(updates[5:], coefficients[5:], LateArrival(late)[5:])
     np.testing.assert_allclose(air.received(), expected.received()[:dimension], rtol=1e-12, atol=1e-12)
 
 
@@ -114,7 +114,7 @@ def test_a_late_client_arrives_with_no_more_energy() -> None:
     for late in (0.0, 0.2, 0.5, 0.99):
         air = Superposition(50)
         update = GENERATOR.standard_normal((1, 50))
-        air.add(update, np.array([1.0 + 0j]), np.array([late]))
+        air.add(update, np.array([1.0 + 0j]), LateArrival(np.array([late])))
         assert np.linalg.norm(air.received()) <= np.linalg.norm(update) * (1 + 1e-12)
 
 
@@ -169,7 +169,7 @@ def test_what_is_received_lies_in_the_memory_of_the_host(packing: bool) -> None:
     with pytest.raises(TypeError):
         np.asarray(updates.as_subclass(OnDevice))
     air = Superposition(3, packing)
-    air.add(updates.as_subclass(OnDevice), np.array([1.0 + 0j, 2.0 + 0j]), np.array([0.25, 0.0]))
+    air.add(updates.as_subclass(OnDevice), np.array([1.0 + 0j, 2.0 + 0j]), LateArrival(np.array([0.25, 0.0])))
     expected = Superposition(3, packing)
-    expected.add(updates, np.array([1.0 + 0j, 2.0 + 0j]), np.array([0.25, 0.0]))
+    expected.add(updates, np.array([1.0 + 0j, 2.0 + 0j]), LateArrival(np.array([0.25, 0.0])))
     np.testing.assert_array_equal(np.asarray(air.received()), np.asarray(expected.received()))

@@ -140,6 +140,41 @@ def test_late_arrivals_smear_the_sum_and_nothing_else() -> None:
     assert late[1][0].values["epsilon_accounted"] == prompt[1][0].values["epsilon_accounted"]
 
 
+OFDM = {"timing__ofdm": {"subcarriers": 32}, "channel__sync": {"max_offset": 0.05, "waveform": "ofdm"}}
+
+
+def test_with_ofdm_late_arrivals_turn_subcarriers_within_the_cyclic_prefix() -> None:
+    """What the server reads in one round, from the trace alone: subcarrier k of client i turned by e^{−j2πk o_i}."""
+    silent = {"uplink__snr_db": 200.0, "training__epochs": 1, "rounds": 1}
+    turned, rounds, _ = run(small(**OFDM, **silent))
+    straight, plain, _ = run(small(timing__ofdm=OFDM["timing__ofdm"], **silent))
+    assert np.abs(turned.state.parameters - straight.state.parameters).max() > 1e-4
+    for name in ("channel_re", "csi_re", "backoff", "tx_energy", "tx_energy_j"):
+        np.testing.assert_array_equal(rounds[0].slots[name], plain[0].slots[name])
+    for name in ("epsilon_accounted", "effective_noise_std", "airtime"):
+        assert rounds[0].values[name] == plain[0].values[name]
+    late = turned.deployment.network.late_arrival(CLIENTS, 1)
+    assert late is not None and late.subcarriers == 32 and late.offset.max() <= 0.05
+    np.testing.assert_allclose(late.rotations(610)[:, 31], np.exp(-62j * np.pi * late.offset))
+
+
+def test_real_jamming_hides_less_of_what_arrives_in_the_other_quadrature() -> None:
+    real = {"uplink__jammer": {"epsilon": 1.0, "noise": "real"}, "rounds": 1}
+    turned, straight = run(small(**OFDM, **real))[1][0], run(small(timing__ofdm=OFDM["timing__ofdm"], **real))[1][0]
+    assert turned.values["epsilon_accounted"] > 1.1 * straight.values["epsilon_accounted"]
+    circular = {"uplink__jammer": {"epsilon": 1.0}, "rounds": 1}
+    turned, straight = (
+        run(small(**OFDM, **circular))[1][0],
+        run(small(timing__ofdm=OFDM["timing__ofdm"], **circular))[1][0],
+    )
+    assert turned.values["epsilon_accounted"] == straight.values["epsilon_accounted"]
+
+
+def test_a_single_carrier_on_a_grid_of_subcarriers_is_warned_of() -> None:
+    with pytest.warns(ModelWarning, match=r"channel\.sync\.waveform: found single_carrier with timing\.ofdm"):
+        network(timing__ofdm={}, channel__sync={"max_offset": 0.05})
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
@@ -166,6 +201,15 @@ def test_late_arrivals_smear_the_sum_and_nothing_else() -> None:
         ({"channel__pathloss": {"model": "tr38901", "h_ut": 0.5}}, r"h_ut: found 0.5 m with uma"),
         ({"channel__pathloss": {"model": "tr38901", "h_bs": 1.0}}, r"h_bs: found 1.0 m with uma"),
         ({"channel__sync": {"max_offset": 1.0}}, "max_offset"),
+        ({"channel__sync": {"waveform": "ofdm"}}, r"sync\.waveform: found ofdm without timing\.ofdm"),
+        (
+            {"channel__sync": {"waveform": "ofdm"}, "timing__ofdm": {}, "uplink": {"kind": "digital"}},
+            r"sync\.waveform: found ofdm with uplink\.kind: digital",
+        ),
+        (
+            {"channel__sync": {"waveform": "ofdm", "max_offset": 0.08}, "timing__ofdm": {}},
+            r"sync\.max_offset: found 0\.08 symbols .* allowed: at most the cyclic prefix, .* = 0\.0705",
+        ),
         (
             {"channel__correlation": {"model": "clarke"}},
             r"correlation\.doppler_hz: found null without a path loss.*allowed: a number of hertz, such as 10, or a",

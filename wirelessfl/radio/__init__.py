@@ -28,6 +28,7 @@ from wirelessfl.radio.jamming import (
     server_gain_for_noise,
     shortfall_probability,
 )
+from wirelessfl.radio.late_arrival import LateArrival
 from wirelessfl.radio.links import Links
 from wirelessfl.radio.lower_gain import LowerGain
 from wirelessfl.radio.minimum_mse import MinimumMse
@@ -98,6 +99,7 @@ __all__ = [
     "GivenPositions",
     "Jamming",
     "Journey",
+    "LateArrival",
     "Links",
     "LogDistance",
     "LowerGain",

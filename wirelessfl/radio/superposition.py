@@ -10,8 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.radio.late_arrival import LateArrival, subcarrier_ranges
+from wirelessfl.radio.units import num_symbols
+
 Array = Any
 """A NumPy array or a torch tensor; both know ``@``, slices and in-place addition."""
+
+_WIDE = 32
+"""Coordinates of a range from which on a matrix product for each range is the fastest."""
+
+_BLOCK = 1 << 20
+"""Numbers that are weighed coordinate by coordinate at once, which bounds the memory."""
 
 
 class Superposition:
@@ -36,15 +45,15 @@ class Superposition:
         self,
         updates: Array,
         coefficients: NDArray[np.complex128],
-        timing_offset: NDArray[np.float64] | None = None,
+        late: LateArrival | None = None,
     ) -> None:
         """Adds a block of signals.
 
         Args:
             updates: Δ (k, d), real; NumPy or torch, the same kind and dtype in all blocks of a slot.
             coefficients: c_i = h_i α_i (k,), complex NumPy array.
-            timing_offset: (k,) how many symbols in [0, 1) each client arrives late; with rectangular pulses that share
-                of its signal falls into the next symbol. It never makes a client arrive with more energy.
+            late: how late the k clients arrive; None where all keep time. On a single carrier that share of a signal
+                falls into the next symbol, with OFDM each subcarrier is turned. It never adds energy.
 
         Raises:
             ValueError: if the shapes do not fit.
@@ -52,11 +61,14 @@ class Superposition:
         expected = (len(coefficients), self._dimension)
         if tuple(updates.shape) != expected:
             raise ValueError(f"updates have shape {tuple(updates.shape)}, expected {expected}")
-        if timing_offset is None:
+        if late is None:
             self._prompt = _accumulate(self._prompt, self._weigh(updates, coefficients))
-            return
-        self._prompt = _accumulate(self._prompt, self._weigh(updates, coefficients * (1.0 - timing_offset)))
-        self._late = _accumulate(self._late, self._weigh(updates, coefficients * timing_offset))
+        elif late.subcarriers is None:
+            self._prompt = _accumulate(self._prompt, self._weigh(updates, coefficients * (1.0 - late.offset)))
+            self._late = _accumulate(self._late, self._weigh(updates, coefficients * late.offset))
+        else:
+            turned = coefficients[:, None] * late.rotations(num_symbols(self._dimension, self._iq_packing))
+            self._prompt = _accumulate(self._prompt, self._weigh_subcarriers(updates, turned))
 
     def received(self) -> Array:
         """The received signal (d,) in the kind and dtype of the updates, in the memory of the host.
@@ -76,6 +88,28 @@ class Superposition:
         """Σ Re(c_i) Δ_i and, with packing, Σ Im(c_i) Δ_i as rows."""
         parts = [coefficients.real, coefficients.imag] if self._iq_packing else [coefficients.real]
         return _like(updates, np.stack(parts)) @ updates
+
+    def _weigh_subcarriers(self, updates: Array, coefficients: NDArray[np.complex128]) -> Array:
+        """As `_weigh`, with coefficients (k, F) of the subcarriers, each of which carries one range of coordinates."""
+        count = coefficients.shape[1]
+        ranges = subcarrier_ranges(updates.shape[1], count, self._iq_packing)
+        if updates.shape[1] >= _WIDE * count:
+            rows = [self._weigh(updates[:, lo:hi], coefficients[:, f]) for f, (lo, hi) in enumerate(ranges)]
+            return _side_by_side(rows)
+        return self._weigh_coordinates(updates, coefficients, ranges)
+
+    def _weigh_coordinates(
+        self, updates: Array, coefficients: NDArray[np.complex128], ranges: list[tuple[int, int]]
+    ) -> Array:
+        """As `_weigh_subcarriers`, for ranges too short for a matrix product each."""
+        rows, at_once = [], max(1, _BLOCK // (len(updates) * _WIDE))
+        for first in range(0, len(ranges), at_once):
+            some = ranges[first : first + at_once]
+            own = np.repeat(coefficients[:, first : first + at_once], [hi - lo for lo, hi in some], axis=1)
+            part = updates[:, some[0][0] : some[-1][1]]
+            parts = [own.real, own.imag] if self._iq_packing else [own.real]
+            rows.append((_like(updates, np.stack(parts)) * part).sum(1))
+        return _side_by_side(rows)
 
     def _demodulate(self, weighed: Array) -> Array:
         received = weighed[0] + 0
@@ -120,6 +154,18 @@ def superpose(
 def _like(block: Array, values: NDArray[np.float64]) -> Array:
     """``values`` in the kind, dtype and device of ``block``."""
     return block.new_tensor(values) if hasattr(block, "new_tensor") else values.astype(block.dtype)
+
+
+def _side_by_side(rows: list[Array]) -> Array:
+    """Arrays (r, ...) of one kind joined along the last axis."""
+    whole = rows[0]
+    if not hasattr(whole, "new_empty"):
+        return np.concatenate(rows, axis=1)
+    edges = np.cumsum([0, *(row.shape[1] for row in rows)]).tolist()
+    whole = whole.new_empty((whole.shape[0], edges[-1]))
+    for row, lo, hi in zip(rows, edges[:-1], edges[1:], strict=True):
+        whole[:, lo:hi] = row
+    return whole
 
 
 def _accumulate(total: Array, block: Array) -> Array:

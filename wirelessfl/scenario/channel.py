@@ -146,7 +146,12 @@ class Sync(Section):
         0.0, "Standard deviation of the phase by which a channel has turned since its estimate [rad]."
     )
     max_offset: Annotated[float, Field(ge=0, lt=1)] = key(
-        0.0, "Late arrival over the air, uniform from 0 to this part of a symbol [symbols]."
+        0.0, "Late arrival over the air, uniform from 0 to this part of a symbol, of OFDM without its prefix [symbols]."
+    )
+    waveform: Literal["single_carrier", "ofdm"] = key(
+        "single_carrier",
+        "What a late arrival does: single_carrier lets a part of each symbol fall into the next; ofdm, within the "
+        "cyclic prefix of timing.ofdm, turns subcarrier k by e^(−j2πkΔfτ).",
     )
 
 

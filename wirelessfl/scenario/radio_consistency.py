@@ -26,6 +26,7 @@ def find_radio_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     """Everything in the channel and around it that does not go together."""
     yield from _fading(scenario)
     yield from _rate(scenario)
+    yield from _waveform(scenario)
     yield from _placement(scenario)
     yield from _power_control(scenario)
     yield from _faults(scenario)
@@ -63,6 +64,23 @@ def _rate(scenario: Scenario) -> Iterator[Contradiction]:
             "uplink.rate.outage",
             f"{uplink.rate.outage:g} with {fading.model} fading and channel.csi.error_std: {error_std:g}",
             "null, no CSI error, or rayleigh | rician | static fading, whose law given the estimate is known",
+        )
+
+
+def _waveform(scenario: Scenario) -> Iterator[Contradiction]:
+    sync, ofdm, uplink = scenario.channel.sync, scenario.timing.ofdm, scenario.uplink
+    if sync.waveform != "ofdm":
+        return
+    if not isinstance(uplink, OverTheAir):
+        yield "channel.sync.waveform", f"ofdm with uplink.kind: {uplink.kind}", "single_carrier, or over_the_air"
+    if ofdm is None:
+        yield "channel.sync.waveform", "ofdm without timing.ofdm", "single_carrier, or the grid in timing.ofdm"
+    elif sync.max_offset > ofdm.cyclic_prefix_s * ofdm.subcarrier_spacing_hz:
+        prefix = ofdm.cyclic_prefix_s * ofdm.subcarrier_spacing_hz
+        yield (
+            "channel.sync.max_offset",
+            f"{sync.max_offset:g} symbols with the waveform ofdm",
+            f"at most the cyclic prefix, cyclic_prefix_s · subcarrier_spacing_hz = {prefix:.4g}",
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.radio import (
+    LateArrival,
     Links,
     channel_given_estimate,
     estimate_channel,
@@ -71,13 +72,15 @@ class Receiver:
         csi_error_std: standard deviation of the estimation error relative to √β.
         csi_estimator: "ls" or "mmse".
         phase_std: radians by which a channel has turned since its estimate, standard deviation.
-        max_offset: largest late arrival, as a part of a symbol.
+        max_offset: largest late arrival, as a part of a symbol; with OFDM of one without its prefix.
+        subcarriers: of an OFDM waveform; None for a single carrier.
     """
 
     csi_error_std: float = 0.0
     csi_estimator: Estimator = "ls"
     phase_std: float = 0.0
     max_offset: float = 0.0
+    subcarriers: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,12 +192,13 @@ class Network:
         found = self.jammer.channels(_JAMMER, moment)
         return JammerLink(complex(found.channel[0]), complex(found.estimate[0]), float(found.path_gain[0]))
 
-    def timing_offsets(self, clients: NDArray[np.int64], round_index: int) -> NDArray[np.float64] | None:
-        """(n,) parts of a symbol by which clients arrive late; None where all keep time."""
-        if self.clients.receiver.max_offset == 0.0:
+    def late_arrival(self, clients: NDArray[np.int64], round_index: int) -> LateArrival | None:
+        """How late clients arrive; None where all keep time."""
+        receiver = self.clients.receiver
+        if receiver.max_offset == 0.0:
             return None
         stream = self.streams.nodes("timing_offset", round_index, clients)
-        return timing_offsets(self.clients.receiver.max_offset, stream)
+        return LateArrival(timing_offsets(receiver.max_offset, stream), receiver.subcarriers)
 
     def last_distances(self, clients: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n,) metres to the base station when a client was last heard; NaN where there are no places."""

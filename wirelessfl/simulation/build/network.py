@@ -26,6 +26,7 @@ from wirelessfl.radio import (
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.scenario.base import CoreVariant
 from wirelessfl.simulation.build.objects import make_object
+from wirelessfl.simulation.build.radio import build_numerology
 from wirelessfl.simulation.build.recordings import load_gains, load_positions
 from wirelessfl.simulation.cellular import CellularNetwork
 from wirelessfl.simulation.network import ChannelSource, Network, Receiver, Registry
@@ -87,6 +88,7 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, pace
     """
     laws = _laws(scenario)
     _warn_if_not_flat(scenario.channel, pace)
+    _warn_of_another_waveform(scenario.channel.sync, scenario.timing)
 
     def source(
         law: FadingModel, draws: Draws, placement: Placement, site: tuple[float, float] = (0.0, 0.0)
@@ -94,7 +96,7 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, pace
         return ChannelSource(
             large_scale=_large_scale(scenario, placement, draws, site),
             fading=_fading_in_time(scenario, law, draws, pace, build_doppler(scenario.channel, placement, draws, site)),
-            receiver=_receiver(scenario.channel),
+            receiver=_receiver(scenario.channel, scenario.timing),
             draws=draws,
         )
 
@@ -261,9 +263,25 @@ def _law_in_sight(channel: config.Channel, law: FadingModel) -> Rician | None:
     return law if isinstance(law, Rician) else Rician(rician_k)
 
 
-def _receiver(channel: config.Channel) -> Receiver:
+def _receiver(channel: config.Channel, timing: config.Timing) -> Receiver:
     csi, sync = channel.csi, channel.sync
-    return Receiver(csi.error_std, csi.estimator, sync.phase_std, sync.max_offset)
+    subcarriers = None
+    if sync.waveform == "ofdm":
+        grid = build_numerology(timing)
+        assert grid is not None, "the scenario was checked"
+        subcarriers = grid.subcarriers
+    return Receiver(csi.error_std, csi.estimator, sync.phase_std, sync.max_offset, subcarriers)
+
+
+def _warn_of_another_waveform(sync: config.Sync, timing: config.Timing) -> None:
+    if sync.max_offset == 0 or sync.waveform == "ofdm" or timing.ofdm is None:
+        return
+    warnings.warn(
+        "channel.sync.waveform: found single_carrier with timing.ofdm; late arrivals are simulated as on a single "
+        "carrier, where a part of each symbol falls into the next. With ofdm they turn the subcarriers",
+        ModelWarning,
+        stacklevel=2,
+    )
 
 
 def _warn_if_not_flat(channel: config.Channel, pace: Pace) -> None:

@@ -161,7 +161,7 @@ class MultiCell(SlotUplink):
         dimension = self.air.dimension
         own = {station: Superposition(dimension, self.iq_packing) for station in plan.transmit}
         foreign = {station: Superposition(dimension, self.iq_packing) for station in plan.transmit}
-        late = self.network.timing_offsets(this.clients[plan.senders], this.index)
+        late = self.network.late_arrival(this.clients[plan.senders], this.index)
         for block in blocks:
             serving, channel = plan.links.serving[block.positions], plan.links.channel[block.positions]
             sent = self._transmission(plan, block.positions, block.norm)

@@ -122,7 +122,7 @@ class OverTheAir(SlotUplink):
         if not isinstance(plan, AirPlan):
             raise TypeError(f"an over-the-air slot was planned by another uplink: {type(plan).__name__}")
         on_the_air = Superposition(self.air.dimension, self.iq_packing)
-        late = self.network.timing_offsets(this.clients[plan.senders], this.index)
+        late = self.network.late_arrival(this.clients[plan.senders], this.index)
         received = self._noise(this.index, plan)  # while the workers train
         drain = self._drain(plan)
         for block in blocks:
@@ -243,10 +243,15 @@ class OverTheAir(SlotUplink):
         channel = plan.jammer.channel if plan.jammer is not None else 0j
         return effective_noise_std(plan.jammer_gain, channel, plan.transmit.server_gain, self.air.channel_noise_std)
 
+    def _phase_errors(self, this: Round, plan: AirPlan) -> NDArray[np.float64]:
+        """(k, F) radians by which signals arrive off the real axis, on each subcarrier where timing turns them."""
+        mismatch = (plan.links.channel / plan.links.estimate)[:, None]
+        late = self.network.late_arrival(this.clients[plan.senders], this.index)
+        return np.angle(mismatch if late is None else mismatch * late.rotations(self.num_symbols))
+
     def _release(self, this: Round, plan: AirPlan) -> AirRelease:
         """The record for the ledger: what could arrive from each client, and under how much noise."""
         links, transmit = plan.links, plan.transmit
-        mismatch = links.channel / links.estimate
         counted = self.air.channel_noise_std / transmit.server_gain
         if plan.jammer is not None and self.jamming is not None:
             counted = float(
@@ -256,7 +261,7 @@ class OverTheAir(SlotUplink):
                     transmit.server_gain,
                     self.air.channel_noise_std,
                     self.jamming.noise,
-                    plan.jammer.phase_error - np.angle(mismatch),
+                    plan.jammer.phase_error - self._phase_errors(this, plan),
                 ).min()
             )
         return AirRelease(
