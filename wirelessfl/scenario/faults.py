@@ -44,7 +44,11 @@ class RecordedAvailability(Section):
 class ExternalAvailability(Section):
     """A model of the user's own."""
 
-    model: Reference = key(..., "Importable availability model, as package.module:Class.")
+    model: Reference = key(
+        ...,
+        "Importable availability model, as package.module:Class; noise of a trusted server is then not amplified by "
+        "the selection of clients.",
+    )
     options: Options = key({}, OPTIONS)
 
 
