@@ -17,10 +17,45 @@ COLUMNS = (
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
     "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
 )  # fmt: skip
+LIMITS = {"age": (17.0, 90.0), "education-num": (1.0, 16.0), "hours-per-week": (1.0, 99.0)}
+"""Between what an entry lies: adult.names has people above 16 with hours above 0 and names 16 kinds of education; the
+survey of the time codes 90 years and more as 90 and hours with two digits."""
+
+LARGEST_AMOUNT = {"capital-gain": 99_999.0, "capital-loss": 9_999.0}
+"""Dollars: five and four digits."""
+
 NUMERIC = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-week")
-CATEGORICAL = (
-    "workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country",
-)  # fmt: skip
+CATEGORIES = {
+    "workclass": (
+        "?", "Federal-gov", "Local-gov", "Never-worked", "Private", "Self-emp-inc", "Self-emp-not-inc", "State-gov",
+        "Without-pay",
+    ),
+    "education": (
+        "10th", "11th", "12th", "1st-4th", "5th-6th", "7th-8th", "9th", "Assoc-acdm", "Assoc-voc", "Bachelors",
+        "Doctorate", "HS-grad", "Masters", "Preschool", "Prof-school", "Some-college",
+    ),
+    "marital-status": (
+        "Divorced", "Married-AF-spouse", "Married-civ-spouse", "Married-spouse-absent", "Never-married", "Separated",
+        "Widowed",
+    ),
+    "occupation": (
+        "?", "Adm-clerical", "Armed-Forces", "Craft-repair", "Exec-managerial", "Farming-fishing", "Handlers-cleaners",
+        "Machine-op-inspct", "Other-service", "Priv-house-serv", "Prof-specialty", "Protective-serv", "Sales",
+        "Tech-support", "Transport-moving",
+    ),
+    "relationship": ("Husband", "Not-in-family", "Other-relative", "Own-child", "Unmarried", "Wife"),
+    "race": ("Amer-Indian-Eskimo", "Asian-Pac-Islander", "Black", "Other", "White"),
+    "sex": ("Female", "Male"),
+    "native-country": (
+        "?", "Cambodia", "Canada", "China", "Columbia", "Cuba", "Dominican-Republic", "Ecuador", "El-Salvador",
+        "England", "France", "Germany", "Greece", "Guatemala", "Haiti", "Holand-Netherlands", "Honduras", "Hong",
+        "Hungary", "India", "Iran", "Ireland", "Italy", "Jamaica", "Japan", "Laos", "Mexico", "Nicaragua",
+        "Outlying-US(Guam-USVI-etc)", "Peru", "Philippines", "Poland", "Portugal", "Puerto-Rico", "Scotland", "South",
+        "Taiwan", "Thailand", "Trinadad&Tobago", "United-States", "Vietnam", "Yugoslavia",
+    ),
+}  # fmt: skip
+"""Those that adult.names lists, and "?" in the three columns in which UCI says that entries are missing."""
+
 CLASS_NAMES = ("<=50K", ">50K")
 FOLDERS = ("adult", "Adult", ".")
 FILES = ("adult.data", "adult.test")
@@ -29,12 +64,14 @@ Table = dict[str, NDArray[np.str_]]
 
 
 def load_adult(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
-    """Adult as numbers, inputs (N, 107) with the published files: 5 numeric features, then 102 indicators.
+    """Adult as numbers, inputs (N, 107): 5 numeric features, then 102 indicators; each row by itself.
 
-    Numeric features are standardised with mean and standard deviation of the training file. Each categorical one
-    becomes one indicator a category of the training file, in alphabetical order; a missing entry ("?") is a category
-    of its own, one that only the test file knows has no indicator set. ``fnlwgt`` is left out: it says how many people
-    a row stands for, nothing about the person. The published division is kept, so ``split_seed`` changes nothing.
+    Nothing is computed from the rows, which are private data of the clients: a statistic of all of them in the inputs
+    would let one person move everybody's. The ends of ``LIMITS`` become −1 and 1; an amount a becomes
+    ln(1 + a)/ln(1 + largest), in [0, 1]; beyond its limits an entry counts as the limit. A categorical feature becomes
+    one indicator for each of ``CATEGORIES``; an entry that is not among them has no indicator set. ``fnlwgt`` is left
+    out: it says how many people a row stands for, nothing about the person. The published division is kept, so
+    ``split_seed`` changes nothing.
 
     Raises:
         DataError: files are missing or hold a row that is not of this form.
@@ -51,17 +88,7 @@ def _encoded(train_file: tuple[Path, int], test_file: tuple[Path, int]) -> Datas
     """The dataset of two files, each with the time of its last change: the many runs of a study read them once."""
     paths = (train_file[0], test_file[0])
     train, test = read_table(paths[0]), read_table(paths[1])
-    train_inputs, test_inputs = [], []
-    for name in NUMERIC:
-        known, unseen = _numbers(train[name], name, paths[0]), _numbers(test[name], name, paths[1])
-        mean, std = known.mean(), known.std() or 1.0
-        train_inputs.append(((known - mean) / std)[:, None])
-        test_inputs.append(((unseen - mean) / std)[:, None])
-    for name in CATEGORICAL:
-        categories = np.unique(train[name])
-        train_inputs.append(train[name][:, None] == categories)
-        test_inputs.append(test[name][:, None] == categories)
-    return Dataset("adult", _examples(train_inputs, train), _examples(test_inputs, test), CLASS_NAMES)
+    return Dataset("adult", _examples(train, paths[0]), _examples(test, paths[1]), CLASS_NAMES)
 
 
 def read_table(path: Path) -> Table:
@@ -100,6 +127,17 @@ def _numbers(column: NDArray[np.str_], name: str, path: Path) -> NDArray[np.floa
     return values
 
 
-def _examples(columns: list[NDArray[np.float64] | NDArray[np.bool_]], table: Table) -> Examples:
-    inputs = torch.from_numpy(np.concatenate(columns, axis=1, dtype=np.float32))
+def _scaled(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    """A numeric column by public constants, see `load_adult`."""
+    if name in LARGEST_AMOUNT:
+        largest = LARGEST_AMOUNT[name]
+        return np.log1p(np.clip(values, 0, largest)) / np.log1p(largest)
+    low, high = LIMITS[name]
+    return 2 * (np.clip(values, low, high) - low) / (high - low) - 1
+
+
+def _examples(table: Table, path: Path) -> Examples:
+    columns = [_scaled(_numbers(table[name], name, path), name)[:, None] for name in NUMERIC]
+    indicators = [table[name][:, None] == np.array(categories) for name, categories in CATEGORIES.items()]
+    inputs = torch.from_numpy(np.concatenate([*columns, *indicators], axis=1, dtype=np.float32))
     return Examples(inputs, torch.from_numpy((table["income"] == CLASS_NAMES[1]).astype(np.int64)))

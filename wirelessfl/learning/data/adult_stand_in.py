@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wirelessfl.learning.data.adult import CLASS_NAMES, NUMERIC
+from wirelessfl.learning.data.adult import CATEGORIES, CLASS_NAMES, NUMERIC
 from wirelessfl.learning.data.examples import Dataset, Examples
 from wirelessfl.streams import Streams
 
@@ -18,15 +18,12 @@ TRAIN_ROWS, TEST_ROWS = 32_561, 16_281
 POSITIVE_SHARE = 7_841 / 32_561
 """Of the training file."""
 
-CATEGORIES = (9, 16, 7, 15, 6, 5, 2, 42)
-"""Categories of the training file in each categorical column, in the order of ``adult.CATEGORICAL``."""
-
 SIGNAL = 3.0
 """Standard deviation of the linear score over the scale of the logistic noise on it."""
 
 
 def load_adult_stand_in(split_seed: int = 0) -> Dataset:
-    """Inputs (32561, 107) and (16281, 107) as of `load_adult`, from a law of our own.
+    """Inputs (32561, 107) and (16281, 107) in the form of `load_adult`, from a law of our own.
 
     Numeric features are standard normal; the categories of a column have probabilities in proportion to 1/rank; the
     label is positive where a random linear score plus logistic noise is among the largest 24 %.
@@ -34,7 +31,7 @@ def load_adult_stand_in(split_seed: int = 0) -> Dataset:
     generator = Streams(split_seed).generator("adult/stand-in")
     rows = TRAIN_ROWS + TEST_ROWS
     columns: list[NDArray[np.float64] | NDArray[np.bool_]] = [generator.standard_normal((rows, len(NUMERIC)))]
-    for count in CATEGORIES:
+    for count in map(len, CATEGORIES.values()):
         share = 1.0 / np.arange(1, count + 1)
         drawn = generator.choice(count, rows, p=share / share.sum())
         columns.append(drawn[:, None] == np.arange(count))
