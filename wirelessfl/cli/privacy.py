@@ -23,7 +23,10 @@ sample_rate_option = click.option(
 
 @click.group()
 def command() -> None:
-    """Calculate ε from noise, noise from ε, jammer power from ε."""
+    """Calculate ε from noise, noise from ε, jammer power from ε.
+
+    Noise is taken as real numbers: what the rounding of floating-point noise gives away (Mironov 2012) is not in ε.
+    """
 
 
 def _answer(calculate: Callable[[], Mapping[str, Any]], as_json: bool) -> None:
