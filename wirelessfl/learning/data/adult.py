@@ -131,7 +131,7 @@ def _scaled(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
     """A numeric column by public constants, see `load_adult`."""
     if name in LARGEST_AMOUNT:
         largest = LARGEST_AMOUNT[name]
-        return np.log1p(np.clip(values, 0, largest)) / np.log1p(largest)
+        return np.asarray(np.log1p(np.clip(values, 0, largest)) / np.log1p(largest))
     low, high = LIMITS[name]
     return 2 * (np.clip(values, low, high) - low) / (high - low) - 1
 
