@@ -107,6 +107,81 @@ def test_wrong_mechanisms_are_caught(build: Callable[[], Simulation]) -> None:
     assert audit.contradicts_ledger
 
 
+def full_batches() -> Simulation:
+    """Two steps a round on all samples of a client: nothing is secret but the noise."""
+    return local(training__batch_size=1000, training__steps=2, training__epochs=None)
+
+
+def quantile() -> Simulation:
+    return local(privacy={"clipping": {"name": "quantile"}})
+
+
+AGAIN, SMALL, ACROSS = "used again", "smaller than recorded", "same on different coordinates"
+
+BROKEN_NOISE: dict[str, tuple[Callable[[], Simulation], str, bool]] = {
+    # what is wrong, what the audit says of it, and whether the games show it too
+    "one noise for all clients": (lambda: with_gradients(local(), noise=examples.OneNoiseForAll), AGAIN, False),
+    "one noise for all steps": (lambda: with_gradients(local(), noise=examples.OneNoiseForAllSteps), AGAIN, True),
+    "one noise for all steps, full batches": (
+        lambda: with_gradients(full_batches(), noise=examples.OneNoiseForAllSteps),
+        AGAIN,
+        True,
+    ),
+    "one noise for all rounds": (lambda: with_gradients(local(), noise=examples.OneNoiseForAllRounds), AGAIN, True),
+    "one noise for all rounds, exchanged": (
+        lambda: with_gradients(local(privacy__adjacency="replace"), noise=examples.OneNoiseForAllRounds),
+        AGAIN,
+        True,
+    ),
+    "one noise for all seeds": (lambda: with_gradients(local(), noise=examples.OneNoiseForAllSeeds), AGAIN, False),
+    "every second coordinate, full batches": (
+        lambda: with_gradients(full_batches(), noise=examples.NoiseOnEverySecondCoordinate),
+        SMALL,
+        False,
+    ),
+    "uniform noise": (lambda: with_gradients(local(), noise=examples.UniformNoise), "not normal", False),
+    "a count without noise": (lambda: with_gradients(quantile(), examples.BareCount), SMALL, True),
+    "a count with half its noise": (lambda: with_gradients(quantile(), examples.HalvedCountNoise), SMALL, False),
+    "a count with one noise": (lambda: with_gradients(quantile(), examples.RepeatedCountNoise), AGAIN, False),
+    "over the air, one noise for all rounds": (
+        lambda: with_uplink(examples.whole_update(), examples.SameNoiseInAllRounds),
+        AGAIN,
+        True,
+    ),
+    "over the air, opposite noise": (
+        lambda: with_uplink(examples.whole_update(), examples.AlternatingNoise),
+        AGAIN,
+        True,
+    ),
+    "over the air, every second coordinate": (
+        lambda: with_uplink(gradient_step(), examples.NoiseInHalfOfTheCoordinates),
+        SMALL,
+        False,
+    ),
+    "DP-FedAvg, one noise": (lambda: with_server(trusted(), examples.OneNoiseForTheServer), AGAIN, True),
+}
+
+
+@pytest.mark.parametrize(("build", "words", "by_games"), BROKEN_NOISE.values(), ids=BROKEN_NOISE.keys())
+def test_broken_noise_is_caught(build: Callable[[], Simulation], words: str, by_games: bool) -> None:
+    audit = audited(build())
+    assert math.isfinite(audit.epsilon_accounted)
+    assert audit.contradicts_ledger and any(words in fault for fault in audit.noise_faults)
+    assert words in audit.contradiction
+    if by_games:
+        assert audit.epsilon_empirical > audit.epsilon_accounted
+
+
+def test_the_count_is_attacked_in_a_game_of_its_own() -> None:
+    right, bare = audited(quantile()), audited(with_gradients(quantile(), examples.BareCount))
+    assert right.evidence.epsilon_count is not None and bare.evidence.epsilon_count == math.inf
+    # z = 1.5 on the gradients and σ_b = 1 on the count: the count alone shows less than both.
+    assert 0 < right.evidence.epsilon_count < right.epsilon_accounted
+    exchanged = audited(local(privacy={"clipping": {"name": "quantile"}}, privacy__adjacency="replace"))
+    assert exchanged.evidence.epsilon_count is not None
+    assert right.evidence.epsilon_count < exchanged.evidence.epsilon_count < exchanged.epsilon_accounted
+
+
 PLAIN = {
     name: RIGHT[name]
     for name in (

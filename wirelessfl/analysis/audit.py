@@ -70,7 +70,7 @@ class Audit:
     @property
     def epsilon_empirical(self) -> float:
         """The lower bound on ε."""
-        return max(self.evidence.epsilon_gaussian, self.evidence.threshold.epsilon)
+        return self.evidence.epsilon
 
     @property
     def confidence(self) -> float:
@@ -133,6 +133,8 @@ class Audit:
             "epsilon_accounted": self.epsilon_accounted,
             "epsilon_empirical": self.epsilon_empirical,
             "epsilon_gaussian": self.evidence.epsilon_gaussian if gaussian is not None else None,
+            "epsilon_difference": self.evidence.epsilon_difference,
+            "epsilon_count": self.evidence.epsilon_count,
             "epsilon_clopper_pearson": threshold.epsilon,
             "false_positive_rate_upper": threshold.false_positives,
             "false_negative_rate_upper": threshold.false_negatives,
@@ -196,7 +198,8 @@ def audit_simulation(
     rehearsal = rehearse_for_audit(simulation)
     choice = choose_game(rehearsal)
     count = _affordable(choice) if trials is None else trials
-    observations = choice.game.play(count, on_progress)
+    games = [choice.game, *([] if choice.counts is None else [choice.counts])]
+    seen = [game.play(count, lambda part: on_progress(part / len(games))) for game in games]
     ledger = rehearsal.ledger
     return Audit(
         name=name,
@@ -212,7 +215,7 @@ def audit_simulation(
         why_different=ledger.why_different(),
         mu_published=rehearsal.published_mu(),
         mu_accounted=rehearsal.accounted_mu(),
-        evidence=weigh(observations, ledger.statement.delta, false_alarm / 2),
+        evidence=weigh(seen[0], seen[1] if len(seen) > 1 else None, ledger.statement.delta, false_alarm / 2),
         noise_faults=_examined(choice, false_alarm / 2),
         not_tested=list(not_tested(rehearsal, choice)),
     )

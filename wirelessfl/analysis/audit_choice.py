@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from wirelessfl.analysis.audit_canaries import REACH, canary_direction, clearest_sample, whole_update
+from wirelessfl.analysis.audit_counts import CountGame, releases_counts
 from wirelessfl.analysis.audit_games import (
     Advance,
     FixedUpload,
@@ -72,6 +73,7 @@ class Choice(NamedTuple):
         view: what the adversary sees.
         cost: seconds that one trial of both worlds takes on a common processor, by counting operations.
         noises: records the noise that the game is played under.
+        counts: the game on the counts that an adaptive clipping norm releases, or None.
     """
 
     game: Game
@@ -79,6 +81,7 @@ class Choice(NamedTuple):
     view: str
     cost: float
     noises: Callable[[], Iterator[NoiseRecord]]
+    counts: CountGame | None = None
 
 
 def choose_game(rehearsal: Rehearsal) -> Choice:
@@ -134,7 +137,7 @@ def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Ch
 def _air_noises(rehearsal: Rehearsal, game: SlotGame, client: CanaryClient | None) -> Iterator[NoiseRecord]:
     yield slot_noise(game, haar_noise=False, exact=False)
     if client is not None:
-        yield local_noise(client, rehearsal.local_records())
+        yield from _local_noises(rehearsal, client, CountGame(client, False) if releases_counts(client) else None)
 
 
 def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> Choice:
@@ -177,13 +180,21 @@ def _on_uploads(rehearsal: Rehearsal, streams: Streams) -> Choice:
         return Choice(BareGame(), _update_words(statement.unit, replaced), UPLOADS, 0.0, lambda: iter(()))
     client, crowd = _canary_client(rehearsal, streams), _crowd(rehearsal)
     unproven = learner.private.gradients.clipping.law().unproven is not None
+    counts = CountGame(client, replaced) if releases_counts(client) else None
     return Choice(
         StepGame(client, replaced, crowd, unproven),
         _gradient_words(replaced),
         STEPS if crowd == 1 else CROWD,
-        _step_cost(client, crowd),
-        lambda: iter([local_noise(client, rehearsal.local_records())]),
+        _step_cost(client, crowd) * (1 if counts is None else 2),
+        lambda: _local_noises(rehearsal, client, counts),
+        counts,
     )
+
+
+def _local_noises(rehearsal: Rehearsal, client: CanaryClient, counts: CountGame | None) -> Iterator[NoiseRecord]:
+    yield local_noise(client, rehearsal.local_records())
+    if counts is not None:
+        yield counts.noise()
 
 
 def _air_game(rehearsal: Rehearsal, air: ChannelNoise, uploads: Uploads, exchange: bool, streams: Streams) -> SlotGame:

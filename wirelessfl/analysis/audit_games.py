@@ -42,6 +42,7 @@ class Observations:
         included: (n, E) in which events it is (or would be), the same in both worlds.
         gaussian: whether the noise is Gaussian and independent of the canary.
         statistic: what tells the worlds apart, in words.
+        separable: whether what an event shows depends on the canary in that event alone.
     """
 
     plus: Values
@@ -52,6 +53,7 @@ class Observations:
     included: NDArray[np.bool_]
     gaussian: bool
     statistic: str = "matched filter, in standard deviations of the noise"
+    separable: bool = False
 
 
 class Uploads(Protocol):
@@ -198,7 +200,9 @@ class SlotGame:
                     seen[world, trial, event] = direction @ self._heard(secrets[trial], slot, block, trial)
                     there[trial, event] = slot.position is not None
             advance(1 / len(rounds))
-        return Observations(seen[0], seen[1], shift, self.exchange, self.sample_rate, there, self.gaussian)
+        return Observations(
+            *(seen[0], seen[1], shift, self.exchange, self.sample_rate, there, self.gaussian), separable=self.gaussian
+        )
 
     def _heard(self, streams: Streams, slot: Slot, block: CohortBlock, row: int) -> Values:
         return hear(self.listen, streams, slot, block, row).ravel()

@@ -24,6 +24,7 @@ from wirelessfl.analysis.audit_games import Advance, Observations, Values
 from wirelessfl.learning import CohortBlock, LocalTraining
 from wirelessfl.learning.cohort import GradientTransform, StepContext, TransformState
 from wirelessfl.learning.private import PrivateGradients, resumed_state
+from wirelessfl.privacy.clipping.base import Memoryless
 from wirelessfl.privacy.mechanisms import HaarMechanism
 from wirelessfl.streams import Streams
 
@@ -85,6 +86,11 @@ class CanaryClient:
         return list(self.transforms)
 
     @property
+    def remembers(self) -> bool:
+        """Whether its clipping carries anything from one step to the next."""
+        return not all(isinstance(transform.clipping, Memoryless) for transform in self.transforms.values())
+
+    @property
     def sample_rate(self) -> float:
         """With which probability the canary is in a batch, for an adversary who does not know the batches."""
         return self.training.batch_size / self.samples if self.secret_batches else 1.0
@@ -113,12 +119,13 @@ class CanaryClient:
         sign: int,
         memory: TransformState,
         transform: GradientTransform,
+        size: float = 1.0,
     ) -> CohortBlock:
         """One round of k rows; what their clipping remembers is read from ``memory`` and written back.
 
-        ``transform`` is that of the round, or listens to it.
+        ``transform`` is that of the round, or listens to it. The canary's gradient is ``size`` times as long.
         """
-        gradient = self.gradient(sign)
+        gradient = size * self.gradient(sign)
         if sign == 0:
             batches = replace(batches, included=np.zeros_like(batches.included))
         training = replace(self.training, learning_rate=self.learning_rates[round_index])
@@ -180,7 +187,7 @@ class TrainedUploads:
     def of(self, round_index: int, sign: int, trials: int) -> CohortBlock:
         """See ``Uploads.of``."""
         blocks = []
-        for rows in _chunks(trials if self.random else 1, self.client.dimension):
+        for rows in chunks(trials if self.random else 1, self.client.dimension):
             memory = self.memory.setdefault((sign, int(rows[0])), {})
             batches = self.client.batches(round_index, rows)
             transform = self.client.transforms[round_index]
@@ -216,7 +223,7 @@ class StepGame:
         worlds: list[list[_Heard]] = []
         for sign in (1, -1 if self.exchange else 0):
             worlds.append([])
-            for rows in _chunks(trials, self.client.dimension * self.crowd):
+            for rows in chunks(trials, self.client.dimension * self.crowd):
                 worlds[-1].append(self._hear(rows, sign, direction))
                 advance(len(rows) / (2 * trials))
         seen = np.stack([np.concatenate([heard.seen for heard in world]) for world in worlds])
@@ -229,7 +236,11 @@ class StepGame:
         if not self.client.secret_batches:
             taken = included[0]
             seen, shift, included = seen[:, :, taken], shift[taken], included[:, taken]
-        return Observations(seen[0], seen[1], shift, self.exchange, self.client.sample_rate, included, gaussian=True)
+        return Observations(
+            *(seen[0], seen[1], shift, self.exchange, self.client.sample_rate, included),
+            gaussian=True,
+            separable=not self.client.remembers,
+        )
 
     def _hear(self, trials: NDArray[np.int64], sign: int, direction: Tensor) -> _Heard:
         """All steps of all rounds; the first row of each crowd holds the canary."""
@@ -260,7 +271,7 @@ class _Heard(NamedTuple):
     clearness: Values
 
 
-def _chunks(count: int, dimension: int) -> Iterator[NDArray[np.int64]]:
+def chunks(count: int, dimension: int) -> Iterator[NDArray[np.int64]]:
     """The numbers from 0 to count in pieces that train side by side."""
     at_once = max(1, _ELEMENTS // dimension)
     for first in range(0, count, at_once):
