@@ -8,6 +8,7 @@ sampling without replacement, runs out of memory on large losses, and takes its 
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -28,6 +29,7 @@ Uses = tuple[tuple[SampledGaussian, int], ...]
 """How often each sampled mechanism was used, in the order of first use."""
 
 _GRID_ERROR = 3e-5  # relative error of epsilon that the grid may add
+_KEPT_PREFIXES = 32  # compositions kept for runs that go on
 _LARGEST_GRID = 1_000_000  # points of one step's loss distribution: a few seconds and a few hundred MB
 
 
@@ -132,14 +134,25 @@ def _grid_interval(epsilon: float, steps: int) -> float:
     return float(2.0 ** np.floor(np.log2(max(wanted, epsilon / 100_000, 1e-8))))
 
 
-@lru_cache(maxsize=32)
+_PREFIXES: OrderedDict[tuple[Uses, float], PrivacyLossDistribution] = OrderedDict()
+"""The compositions computed last, by their uses and interval; the newest come last."""
+
+
 def _composed_pld(uses: Uses, interval: float) -> PrivacyLossDistribution:
     """Composition by prefixes: a run that adds a mechanism each round composes only the new one."""
-    event, count = uses[-1]
-    last = _step_pld(event, interval)
-    if count > 1:
-        last = last.self_compose(count)
-    return _composed_pld(uses[:-1], interval).compose(last) if len(uses) > 1 else last
+    length = next((n for n in range(len(uses), 0, -1) if (uses[:n], interval) in _PREFIXES), 0)
+    composed = _PREFIXES[uses[:length], interval] if length else None
+    for event, count in uses[length:]:
+        last = _step_pld(event, interval)
+        if count > 1:
+            last = last.self_compose(count)
+        composed = last if composed is None else composed.compose(last)
+        length += 1
+        _PREFIXES[uses[:length], interval] = composed
+        if len(_PREFIXES) > _KEPT_PREFIXES:
+            _PREFIXES.popitem(last=False)
+    assert composed is not None, "there is at least one mechanism"
+    return composed
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from wirelessfl.privacy.accountants import Uses
 from wirelessfl.privacy.spending import SampledGaussian
 
-_EVENT_BITS = 20  # up to a million distinct sampled mechanisms a run, and 2**43 clients, in one int64 key
+_EVENT_BITS = 31  # in one int64 key: 2**31 distinct sampled mechanisms a run, which no memory holds, and 2**31 clients
 
 
 class EventCounts:
