@@ -27,6 +27,11 @@ CASES: dict[str, dict[str, Any]] = {
         "timing__deadline_s": 0.016,
     },
     "correlated": {"channel__correlation": {"model": "gauss_markov", "doppler_hz": 1.0}},
+    "digital in time": {
+        "uplink": {"kind": "digital", "snr_db": 20.0, "access": "tdma"},
+        "channel__correlation": {"model": "clarke", "doppler_hz": 30.0},
+        "channel__csi": {"error_std": 0.2},
+    },
     "digital": {"uplink": {"kind": "digital", "snr_db": 20.0}},
     "secure aggregation": {"uplink": {"kind": "secure_aggregation", "snr_db": 20.0, "clip": 1.0}},
     "some selected": {"clients": {"count": 6, "selection": {"scheme": "uniform", "count": 3}}},
@@ -44,6 +49,13 @@ def test_the_same_policy_gives_the_same_bits(name: str, tmp_path: Path) -> None:
     assert coverage.asked > 0 and coverage.drawn == 0
     comparison = compare_traces(recording.path, tmp_path / "again" / "trace.h5", 1, 3)
     assert comparison.difference is None
+
+
+def test_messages_whose_channels_the_trace_does_not_hold_are_refused(tmp_path: Path) -> None:
+    in_time = {"channel__correlation": {"model": "clarke", "doppler_hz": 30.0}, **CASES["secure aggregation"]}
+    recording = open_recording(recorded_run(small(rounds=1, **in_time), tmp_path / "x"))
+    with pytest.raises(InfeasibleError, match="holds the channel of each client's last message"):
+        changed_scenario(recording, ["uplink.stage_timeout_s=3"])
 
 
 @pytest.fixture

@@ -46,6 +46,23 @@ STATEFUL: dict[str, Scenario] = {
     "clarke on the move": small(
         channel__placement=MOVING, channel__pathloss=URBAN, channel__correlation={"model": "clarke"}
     ),
+    "uploads in time": small(
+        uplink={"kind": "digital", "access": "tdma"},
+        channel__correlation={"model": "gauss_markov", "doppler_hz": 10.0},
+        channel__csi={"error_std": 0.1},
+        timing__deadline_s=0.1,
+        **WALKING,
+    ),
+    "messages in time": small(
+        uplink={"kind": "secure_aggregation"}, channel__correlation={"model": "gauss_markov"}, **WALKING
+    ),
+    "work in flight in time": small(
+        training__algorithm={"name": "fedavg"},
+        aggregation={"mode": "asynchronous", "buffer": 2},
+        uplink={"kind": "digital"},
+        channel__correlation={"model": "gauss_markov", "doppler_hz": 10.0},
+        **WALKING,
+    ),
     "gilbert_elliott": small(faults__availability={"model": "gilbert_elliott", "p_leave": 0.05, "p_return": 0.05}),
     "work in flight": small(
         training__algorithm={"name": "fedavg"},

@@ -172,13 +172,14 @@ def changed_scenario(recording: Recording, overrides: Sequence[str]) -> Resolved
 
     Raises:
         ScenarioError: it is not valid, changes nothing, or changes what nature dealt.
-        InfeasibleError: the recorded run has several cells.
+        InfeasibleError: the recorded run has several cells, or channels of which the trace holds the last ones only.
     """
     if recording.scenario.topology.kind != "single_cell":
         raise InfeasibleError(
             f"{recording.path}: a run with topology.kind: {recording.scenario.topology.kind}, of which a trace holds "
             "each client's channel to its own base station only; for another policy use simulate"
         )
+    _refuse_channels_of_messages(recording)
     origin = str(recording.path)
     document = parse_yaml(recording.dataset.attrs["scenario"], lambda number: f"{origin}:{number}")
     resolved = resolve_document(document, read_overrides(overrides), Path())
@@ -194,6 +195,19 @@ def changed_scenario(recording: Recording, overrides: Sequence[str]) -> Resolved
             f"({', '.join(NATURE)}); for the rest use simulate. Found:\n  " + "\n  ".join(refused)
         )
     return resolved
+
+
+def _refuse_channels_of_messages(recording: Recording) -> None:
+    """In secure aggregation a client sends several messages a round, each on the channel of its own instant."""
+    channel, uplink = recording.scenario.channel, recording.scenario.uplink
+    moves = channel.placement.scheme == "random_waypoint" and channel.pathloss.model != "none"
+    by_the_clock = getattr(channel.correlation, "interval_s", None) is None
+    fades = channel.correlation.model != "independent" and by_the_clock
+    if uplink.kind == "secure_aggregation" and (moves or fades):
+        raise InfeasibleError(
+            f"{recording.path}: a run of secure aggregation on channels that change within a round, of which a trace "
+            "holds the channel of each client's last message only; for another policy use simulate"
+        )
 
 
 def _is_below(key: str, places: Sequence[str]) -> bool:

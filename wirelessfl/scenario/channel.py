@@ -107,14 +107,16 @@ _DOPPLER = (
 
 
 class GaussMarkovFading(Section):
-    """First-order recursion from round to round."""
+    """First-order recursion from one use of a link to the next."""
 
     model: Literal["gauss_markov"] = key(
-        "gauss_markov", "First-order recursion: correlation J0(2π f_D T) from one round to the next, its powers beyond."
+        "gauss_markov",
+        "First-order recursion: correlation J0(2π f_D Δt) from one use of a link to its next, products beyond.",
     )
     doppler_hz: NonNegative | None = key(None, _DOPPLER)
     interval_s: Positive | None = key(
-        None, "T, seconds from round to round, the same for all rounds [s]. null: the nominal length of a round."
+        None,
+        "T, by which rounds count as apart whatever the clock says, with one gain each [s]. null: by simulated time.",
     )
 
 

@@ -18,7 +18,7 @@ from wirelessfl.trace import EventKind
 
 if TYPE_CHECKING:
     from wirelessfl.simulation.errands import Errand
-    from wirelessfl.simulation.uplinks.digital_links import Link
+    from wirelessfl.simulation.uplinks.round_links import RoundLinks
     from wirelessfl.simulation.uplinks.secure_aggregation.post import Post
     from wirelessfl.simulation.uplinks.secure_aggregation.run import ProtocolRun
 
@@ -44,6 +44,11 @@ class Job:
     crash_ticks: int | None
     model_arrives: simpy.Event
     worked: NDArray[np.int64]
+
+    @property
+    def training_ticks(self) -> int:
+        """How long it trains: to the end, or until it crashes."""
+        return self.compute_ticks if self.crash_ticks is None else self.crash_ticks
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +103,7 @@ def train(medium: Medium, job: Job) -> Generator[simpy.Event, Any, bool]:
     yield job.model_arrives
     begin = medium.now
     try:
-        yield medium.env.timeout(job.compute_ticks if job.crash_ticks is None else job.crash_ticks)
+        yield medium.env.timeout(job.training_ticks)
     finally:
         job.worked[job.position] = medium.now - begin
     if job.crash_ticks is not None:
@@ -159,14 +164,14 @@ def slot_transmission(medium: Medium, shift: Shift, training: simpy.Process, slo
 
 
 def digital_client(
-    medium: Medium, job: Job, link: Link, bits: int, air_time: AirTime, channel: simpy.Resource
+    medium: Medium, job: Job, links: RoundLinks, bits: int, air_time: AirTime, channel: simpy.Resource
 ) -> Process:
     """Train, and upload as soon as the channel is free.
 
     Args:
         medium: carries what the client says.
         job: the client's round.
-        link: what its channel carries.
+        links: what the clients' channels carry.
         bits: size of the upload.
         air_time: notes when the client sent.
         channel: free for as many clients as may send at the same time, taken in the order in which they are ready.
@@ -174,11 +179,14 @@ def digital_client(
     try:
         if not (yield from train(medium, job)):
             return
-        if link.sends:
+        link = links.foreseen(job.position)
+        if link is None or link.sends:
             with channel.request() as turn:
                 yield turn
-                medium.note(EventKind.TRANSMIT, job.node, bits)
-                yield from air_time.send(medium, job.position, link.ticks(bits))
+                link = links.at(job.position, medium.now)
+                if link.sends:
+                    medium.note(EventKind.TRANSMIT, job.node, bits)
+                    yield from air_time.send(medium, job.position, link.ticks(bits))
     except simpy.Interrupt:
         medium.note(EventKind.LATE, job.node)
         return

@@ -19,7 +19,7 @@ from wirelessfl.radio import (
 )
 from wirelessfl.radio.csi import Estimator
 from wirelessfl.simulation.propagation import Draws, Fading, LargeScale, Memory, Moment, memories_among
-from wirelessfl.streams import Streams
+from wirelessfl.streams import NodeStream, Streams
 
 _JAMMER = np.zeros(1, dtype=np.int64)
 """The jammer has streams of its own, in which it is node 0: with or without it, clients see the same channels."""
@@ -116,12 +116,22 @@ class ChannelSource:
     receiver: Receiver
     draws: Draws
 
+    @property
+    def varies(self) -> bool:
+        """Whether a link has other channels at other instants of the same round."""
+        return self.fading.varies or self.large_scale.varies
+
+    def _fresh(self, purpose: str, nodes: NDArray[np.int64], moment: Moment) -> NodeStream:
+        """The draws of a purpose for one transmission: further ones of a round go on in the streams of the first."""
+        stream = self.draws.nodes(purpose, moment.round_index, nodes)
+        return stream.at_block(slice(None), np.full(len(nodes), moment.transmission)) if moment.transmission else stream
+
     def channels(self, nodes: NDArray[np.int64], moment: Moment) -> Channels:
         """The channels of some nodes at a moment."""
-        receiver, round_index = self.receiver, moment.round_index
+        receiver = self.receiver
         large = self.large_scale.gains(nodes, moment)
         channel = np.sqrt(large.path_gain) * self.fading.gains(nodes, large.line_of_sight, moment)
-        draws = self.draws.nodes("fading/csi_error", round_index, nodes)
+        draws = self._fresh("fading/csi_error", nodes, moment)
         error_std, estimator = receiver.csi_error_std, receiver.csi_estimator
         specular = np.zeros(len(nodes), dtype=np.complex128)
         if estimator == "mmse" and error_std > 0:
@@ -129,7 +139,7 @@ class ChannelSource:
         estimate = estimate_channel(channel, large.path_gain, error_std, estimator, draws, specular)
         power = mean_estimate_power(large.path_gain, error_std, estimator, np.abs(specular) ** 2)
         if receiver.phase_std > 0:
-            channel = channel * phase_errors(receiver.phase_std, self.draws.nodes("phase_error", round_index, nodes))
+            channel = channel * phase_errors(receiver.phase_std, self._fresh("phase_error", nodes, moment))
         return Channels(channel, estimate, large.path_gain, power)
 
     def channel_given_estimate(

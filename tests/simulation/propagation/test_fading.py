@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import optimize, special, stats
@@ -76,6 +78,33 @@ def test_gauss_markov_correlates_as_stated_also_over_rounds_left_out() -> None:
     assert_mean(correlation(first, second), rho, 1.0)
     assert_mean(correlation(second, fifth), rho**3, 1.0)
     assert_mean(correlation(first, fifth), rho**4, 1.0)
+
+
+def test_gauss_markov_correlates_as_the_time_between_two_uses() -> None:
+    """J0 of each gap, of whatever length, within a round or from one to another; the product over two of them."""
+    fading = GaussMarkovFading(SCATTERED, None, FIVE_HERTZ, DRAWS)
+    moments = (Moment(1, 0.01), Moment(1, 0.04, 1), Moment(1, 0.09, 2), Moment(2, 0.1), Moment(5, 0.21))
+    gains = [fading.gains(NODES, BLIND, moment) for moment in moments]
+    rho = [float(special.j0(2 * np.pi * 5.0 * (later.time_s - before.time_s))) for before, later in pairwise(moments)]
+    for (before, after), expected in zip(pairwise(gains), rho, strict=True):
+        assert_mean(correlation(before, after), expected, 1.0)
+        assert_follows(np.abs(after) ** 2, stats.expon.cdf)
+    assert_mean(correlation(gains[0], gains[2]), rho[0] * rho[1], 1.0)
+    np.testing.assert_array_equal(fading.gains(NODES, BLIND, Moment(6, 0.21)), gains[-1])
+
+
+def test_each_node_has_a_time_of_its_own() -> None:
+    times = np.linspace(0.3, 0.305, 50)
+    markov = (
+        GaussMarkovFading(SCATTERED, None, FIVE_HERTZ, DRAWS),
+        GaussMarkovFading(SCATTERED, None, FIVE_HERTZ, DRAWS),
+    )
+    clarke = (fadings()[2], fadings()[2])
+    for together, alone in (markov, clarke):
+        for shift in (0.0, 0.02):
+            gains = together.gains(NODES[:50], BLIND[:50], Moment(1, times + shift))
+            one = alone.gains(NODES[7:8], BLIND[:1], Moment(1, float(times[7] + shift)))
+            np.testing.assert_array_equal(one, gains[7:8])
 
 
 def test_gauss_markov_does_not_depend_on_who_else_is_active() -> None:

@@ -17,6 +17,7 @@ from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Round, Simulation, build_simulation
+from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.timing import Timing
 from wirelessfl.simulation.uplinks import Asynchronous, OverTheAir
@@ -44,7 +45,9 @@ class GivenLinks(DigitalLinks):
 
     given: tuple[Link, ...] = ()
 
-    def draw(self, this: Round, positions: NDArray[np.int64], share: float | None = None) -> list[Link]:
+    def draw(
+        self, this: Round, positions: NDArray[np.int64], share: float | None = None, moment: Moment | None = None
+    ) -> list[Link]:
         return [self.given[client] for client in this.clients[positions].tolist()]
 
 

@@ -54,19 +54,6 @@ FLAT = 0.1
 
 
 @dataclass(frozen=True)
-class Pace:
-    """How fast rounds follow each other.
-
-    Attributes:
-        airtime: seconds of a slot; 0 where updates take no time.
-        round_s: nominal seconds from round to round.
-    """
-
-    airtime: float
-    round_s: float
-
-
-@dataclass(frozen=True)
 class FadingLaws:
     """The law of small-scale fading of the links of clients and jammer.
 
@@ -79,15 +66,15 @@ class FadingLaws:
     jammer: FadingModel
 
 
-def build_network(scenario: Scenario, registry: Registry, streams: Streams, pace: Pace) -> Network:
-    """The network.
+def build_network(scenario: Scenario, registry: Registry, streams: Streams, airtime_s: float) -> Network:
+    """The network, of uplinks whose slots last ``airtime_s`` seconds; 0 where there are none.
 
     Raises:
         DataError: a file of gains or positions is missing, damaged or too small.
         ScenarioError: a law of the user's own cannot be used.
     """
     laws = _laws(scenario)
-    _warn_if_not_flat(scenario.channel, pace)
+    _warn_if_not_flat(scenario.channel, airtime_s)
     _warn_of_another_waveform(scenario.channel.sync, scenario.timing)
 
     def source(
@@ -95,7 +82,7 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, pace
     ) -> ChannelSource:
         return ChannelSource(
             large_scale=_large_scale(scenario, placement, draws, site),
-            fading=_fading_in_time(scenario, law, draws, pace, build_doppler(scenario.channel, placement, draws, site)),
+            fading=_fading_in_time(scenario, law, draws, build_doppler(scenario.channel, placement, draws, site)),
             receiver=_receiver(scenario.channel, scenario.timing),
             draws=draws,
         )
@@ -230,7 +217,7 @@ def largest_doppler_hz(channel: config.Channel) -> float:
     return fastest / build_path_loss(pathloss).wavelength
 
 
-def _fading_in_time(scenario: Scenario, law: FadingModel, draws: Draws, pace: Pace, doppler: Doppler | None) -> Fading:
+def _fading_in_time(scenario: Scenario, law: FadingModel, draws: Draws, doppler: Doppler | None) -> Fading:
     in_sight = _law_in_sight(scenario.channel, law)
     correlation = scenario.channel.correlation
     if isinstance(correlation, config.IndependentFading):
@@ -241,8 +228,7 @@ def _fading_in_time(scenario: Scenario, law: FadingModel, draws: Draws, pace: Pa
     ray = DirectRay(scattered, in_sight, doppler, draws)
     match correlation:
         case config.GaussMarkovFading():
-            interval = pace.round_s if correlation.interval_s is None else correlation.interval_s
-            return GaussMarkovFading(ray, interval, doppler, draws)
+            return GaussMarkovFading(ray, correlation.interval_s, doppler, draws)
         case config.ClarkeFading():
             return ClarkeFading(ray, doppler, draws)
         case _:
@@ -284,14 +270,14 @@ def _warn_of_another_waveform(sync: config.Sync, timing: config.Timing) -> None:
     )
 
 
-def _warn_if_not_flat(channel: config.Channel, pace: Pace) -> None:
+def _warn_if_not_flat(channel: config.Channel, airtime_s: float) -> None:
     shift = largest_doppler_hz(channel)
-    if pace.airtime * shift <= FLAT:
+    if airtime_s * shift <= FLAT:
         return
     warnings.warn(
-        f"channel.correlation.doppler_hz: found {shift:g} Hz with a slot of {pace.airtime:.3g} s; the "
+        f"channel.correlation.doppler_hz: found {shift:g} Hz with a slot of {airtime_s:.3g} s; the "
         f"channel changes within the slot, which is simulated as one block of fading. Up to {FLAT:g}/airtime = "
-        f"{FLAT / pace.airtime:.3g} Hz that is a fair picture",
+        f"{FLAT / airtime_s:.3g} Hz that is a fair picture",
         ModelWarning,
         stacklevel=2,
     )

@@ -21,7 +21,7 @@ from wirelessfl.simulation.build.learning import (
     on_device,
 )
 from wirelessfl.simulation.build.mechanism import build_central_noise, build_local_privacy
-from wirelessfl.simulation.build.network import Pace, build_network
+from wirelessfl.simulation.build.network import build_network
 from wirelessfl.simulation.build.radio import airtime, build_uplink, power_budget
 from wirelessfl.simulation.build.shortfall import check_jammer_power
 from wirelessfl.simulation.calibration import calibrate
@@ -73,8 +73,7 @@ def build_simulation(
     learner = _learner(scenario, population, model, training, untimed, streams, pause, facts, statement)
     if isinstance(plan, Resources) and plan.calibrates:
         learner = replace(learner, plan=calibrate(learner, cohort))
-    pace = build_pace(scenario, model.dimension, float(learner.samples_processed(samples).mean()))
-    network = build_network(scenario, registry, streams, pace)
+    network = build_network(scenario, registry, streams, airtime(scenario, model.dimension))
     if state is None:
         state = learner.initial_state(registry.count if scenario.faults.battery_j is not None else 0)
     ledger = Ledger(facts, statement)
@@ -146,21 +145,6 @@ def _learner(
         rounds=scenario.rounds,
         pause=pause,
     )
-
-
-def build_pace(scenario: Scenario, dimension: int, processed: float) -> Pace:
-    """How fast rounds follow each other, by nominal figures.
-
-    Args:
-        scenario: the scenario.
-        dimension: d.
-        processed: samples that an average client passes through the model in a round.
-    """
-    timing, slot = build_timing(scenario.timing), airtime(scenario, dimension)
-    compute = timing.cycles_per_sample * processed / (sum(timing.cpu_hz) / 2) * (1 + timing.straggler_scale)
-    if scenario.timing.deadline_s is not None:
-        compute = min(compute, max(0.0, scenario.timing.deadline_s - slot))
-    return Pace(slot, timing.downlink_time(dimension) + compute + slot)
 
 
 def build_statement(scenario: Scenario) -> Statement:

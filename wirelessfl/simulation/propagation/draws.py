@@ -16,11 +16,13 @@ class Moment:
 
     Attributes:
         round_index: the round, from 1.
-        time_s: simulated seconds, when the slot opens.
+        time_s: simulated seconds, when a transmission begins: one number, or (n,) with one for each node.
+        transmission: how many transmissions with channels of their own a node has begun before in the round.
     """
 
     round_index: int
-    time_s: float
+    time_s: float | NDArray[np.float64]
+    transmission: int = 0
 
 
 @dataclass(frozen=True)

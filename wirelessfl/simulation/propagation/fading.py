@@ -27,6 +27,11 @@ from wirelessfl.simulation.propagation.memory import NodeMemory
 class Fading(Protocol):
     """Gains over time."""
 
+    @property
+    def varies(self) -> bool:
+        """Whether a link has other gains at other instants of the same round."""
+        ...
+
     def gains(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
     ) -> NDArray[np.complex128]:
@@ -57,6 +62,11 @@ class BlockFading:
     law: FadingModel
     in_sight: Rician | None
     draws: Draws
+
+    @property
+    def varies(self) -> bool:
+        """No: one gain for a link and round."""
+        return False
 
     def gains(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
@@ -130,43 +140,63 @@ class DirectRay:
 
 
 def _no_gains() -> NodeMemory:
-    return NodeMemory(scatter=0j, round=0, cycles=np.nan, time=np.nan)
+    return NodeMemory(scatter=0j, round=0, cycles=np.nan, time=np.nan, drawn=0)
 
 
 @dataclass
 class GaussMarkovFading:
-    """First-order recursion over rounds: the correlation J0(2π f_D T) from one to the next.
+    """First-order recursion from one use of a link to its next, with the correlation J0(2π f_D Δt) of that time.
 
     Attributes:
         ray: the direct part of the links.
-        interval_s: T, seconds from round to round.
+        interval_s: T, where rounds count as that far apart whatever the clock says: one gain a round, J0(2π f_D T)^k
+            after k rounds. None goes by simulated time.
         doppler: shifts of the links; f_D is the mean one since a link was last used.
         draws: streams of the links.
         last: scattered part of each link in the round it was last used in.
     """
 
     ray: DirectRay
-    interval_s: float
+    interval_s: float | None
     doppler: Doppler
     draws: Draws
     last: NodeMemory = field(default_factory=_no_gains)
 
+    @property
+    def varies(self) -> bool:
+        """Whether gains go by simulated time."""
+        return self.interval_s is None
+
     def gains(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
     ) -> NDArray[np.complex128]:
-        """(n,) gains, carried over the rounds in which a link was not used."""
+        """(n,) gains, carried over the time or the rounds in which a link was not used."""
         known, before = self.last.recall(nodes)
-        rounds_since = np.where(known, moment.round_index - before["round"], np.inf)
         time = np.broadcast_to(np.asarray(moment.time_s, dtype=np.float64), (len(nodes),))
         cycles = self.doppler.cycles(nodes, moment)
         elapsed = np.where(known, time - before["time"], 0.0)
-        shift = self.doppler.mean_shift_hz(cycles, elapsed, before["cycles"])
-        correlation = jakes_correlation(shift, self.interval_s)
-        innovation = self.draws.nodes("fading", moment.round_index, nodes).complex_normal()[:, 0]
-        stepped = gauss_markov(before["scatter"], np.maximum(rounds_since, 1.0), correlation, innovation)
-        scatter = np.where(rounds_since > 0, stepped, before["scatter"])
-        rounds = np.full(len(nodes), moment.round_index)
-        self.last.write(nodes, scatter=scatter, round=rounds, cycles=cycles, time=time)
+        rounds = moment.round_index - before["round"]
+        if self.interval_s is None:
+            steps, moved = np.ones(len(nodes)), elapsed > 0
+            # J0 of the cycles themselves, those of f_D Δt where f_D is given.
+            correlation = jakes_correlation(np.where(moved, cycles - before["cycles"], 0.0), 1.0)
+        else:
+            steps, moved = np.maximum(rounds, 1.0), rounds > 0
+            shift = self.doppler.mean_shift_hz(cycles, elapsed, before["cycles"])
+            correlation = jakes_correlation(shift, self.interval_s)
+        drawn = np.where(known & (rounds == 0), before["drawn"], 0)
+        innovation = self.draws.nodes("fading", moment.round_index, nodes).at_block(slice(None), drawn)
+        steps = np.where(known, steps, np.inf)
+        stepped = gauss_markov(before["scatter"], steps, correlation, innovation.complex_normal()[:, 0])
+        scatter = np.where(moved | ~known, stepped, before["scatter"])
+        self.last.write(
+            nodes,
+            scatter=scatter,
+            round=np.full(len(nodes), moment.round_index),
+            cycles=cycles,
+            time=time,
+            drawn=drawn + (moved | ~known),
+        )
         return self.ray.beside(scatter, nodes, line_of_sight, moment)
 
     def specular(
@@ -201,6 +231,11 @@ class ClarkeFading:
     ray: DirectRay
     doppler: Doppler
     draws: Draws
+
+    @property
+    def varies(self) -> bool:
+        """Yes: gains are those of simulated time."""
+        return True
 
     def gains(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment

@@ -42,6 +42,11 @@ class LargeScaleGains:
 class LargeScale(Protocol):
     """Large-scale gains over time."""
 
+    @property
+    def varies(self) -> bool:
+        """Whether a link has other gains at other instants of the same round."""
+        ...
+
     def gains(self, nodes: NDArray[np.int64], moment: Moment) -> LargeScaleGains:
         """The gains of the links of some nodes at a moment."""
         ...
@@ -54,6 +59,11 @@ class LargeScale(Protocol):
 @dataclass(frozen=True)
 class UnitGain:
     """No path loss: every link has gain 1, and nobody is anywhere."""
+
+    @property
+    def varies(self) -> bool:
+        """No."""
+        return False
 
     def gains(self, nodes: NDArray[np.int64], moment: Moment) -> LargeScaleGains:
         """Ones."""
@@ -98,6 +108,11 @@ class DistanceGain:
     draws: Draws
     site: tuple[float, float] = (0.0, 0.0)
     surroundings: NodeMemory = field(default_factory=_no_surroundings)
+
+    @property
+    def varies(self) -> bool:
+        """Whether the nodes move."""
+        return self.placement.moves
 
     def gains(self, nodes: NDArray[np.int64], moment: Moment) -> LargeScaleGains:
         """Path gain with shadowing, and line of sight."""

@@ -22,7 +22,7 @@ from wirelessfl.radio import Superposition
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.client import Job, asynchronous_client
-from wirelessfl.simulation.clock import seconds, ticks
+from wirelessfl.simulation.clock import all_seconds, seconds, ticks
 from wirelessfl.simulation.errands import Errand, Errands
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.round import Round
@@ -43,8 +43,11 @@ class SeparateUploads(Protocol):
         """Size of an upload."""
         ...
 
-    def offer(self, this: Round, positions: NDArray[np.int64], share: float) -> list[Link]:
-        """The links of clients that set out now, each with a share of the band; written to the round."""
+    def offer(self, this: Round, positions: NDArray[np.int64], share: float, begins: NDArray[np.float64]) -> list[Link]:
+        """The links of clients that set out now and send from (n,) seconds on, each with a share of the band.
+
+        They are written to the round.
+        """
         ...
 
     def decoded(self, cell: Cell, this: Round, positions: NDArray[np.int64], block: CohortBlock) -> Any:
@@ -116,7 +119,9 @@ class Asynchronous:
         this.slot_opens = seconds(medium.now)
         jobs = cell.jobs(this, idle, cell.broadcast())
         arrives = medium.now + ticks(cell.timing.downlink_time(self.dimension))
-        links = self.uploads.offer(this, idle, 1.0 / len(this.clients))
+        # Nobody interrupts a client: when it will begin to send is settled when it sets out.
+        begins = all_seconds([arrives + job.training_ticks for job in jobs])
+        links = self.uploads.offer(this, idle, 1.0 / len(this.clients), begins)
         compute_s = this.slots["compute_time"][idle].tolist()
         for job, link, duration in zip(jobs, links, compute_s, strict=True):
             errand = self._errand(this.index, cell.state.model_version, arrives, job, link, duration)
@@ -125,7 +130,7 @@ class Asynchronous:
 
     def _errand(self, round_index: int, version: int, arrives: int, job: Job, link: Link, compute_s: float) -> Errand:
         crashes, bits = job.crash_ticks is not None, self.uploads.payload_bits
-        training_ends = arrives + (job.compute_ticks if job.crash_ticks is None else job.crash_ticks)
+        training_ends = arrives + job.training_ticks
         sends = link.sends and not crashes
         outcome = Status.CRASHED if crashes else link.outcome
         return Errand(

@@ -17,11 +17,13 @@ from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.client import digital_client
 from wirelessfl.simulation.clock import seconds
+from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.timing import BITS_PER_PARAMETER
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.digital_links import DigitalLinks, Link
+from wirelessfl.simulation.uplinks.round_links import RoundLinks
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import EventKind, Status
 
@@ -59,10 +61,10 @@ class DigitalUplink:
         this.slot_opens = seconds(medium.now)
         arrives = cell.broadcast()
         share, at_a_time = self.access.bandwidth_share(max(1, len(present))), self.access.at_a_time(len(present))
-        links, channel = self.links.draw(this, present, share), simpy.Resource(medium.env, at_a_time)
+        links, channel = RoundLinks(self.links, this, present, share), simpy.Resource(medium.env, at_a_time)
         processes = {
-            job.position: medium.env.process(digital_client(medium, job, link, self.payload_bits, air_time, channel))
-            for job, link in zip(cell.jobs(this, present, arrives), links, strict=True)
+            job.position: medium.env.process(digital_client(medium, job, links, self.payload_bits, air_time, channel))
+            for job in cell.jobs(this, present, arrives)
         }
         yield arrives
         medium.note(EventKind.COMPUTE_START, this.clients[present])
@@ -103,9 +105,9 @@ class DigitalUplink:
         mean: NDArray[np.float64] = np.asarray(total.received(), dtype=np.float64) / weight.sum()
         return mean
 
-    def offer(self, this: Round, positions: NDArray[np.int64], share: float) -> list[Link]:
-        """The links of clients that set out now, each with a share of the band; written to the round."""
-        return self.links.draw(this, positions, share)
+    def offer(self, this: Round, positions: NDArray[np.int64], share: float, begins: NDArray[np.float64]) -> list[Link]:
+        """The links of clients that set out now and send from (n,) seconds on, each with a share of the band."""
+        return self.links.draw(this, positions, share, Moment(this.index, begins) if self.links.vary else None)
 
     def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
         """Write how long the clients of a round were on the air, and what that cost; returns (n,) joules."""

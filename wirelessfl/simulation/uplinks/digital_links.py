@@ -21,6 +21,7 @@ from wirelessfl.radio import (
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.clock import ticks
 from wirelessfl.simulation.network import Network
+from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.round import Round
 from wirelessfl.trace import Status
 
@@ -73,19 +74,28 @@ class DigitalLinks:
     fade_threshold: float = 0.0
     packets: ShortPackets | None = None
 
-    def draw(self, this: Round, positions: NDArray[np.int64], share: float | None = None) -> list[Link]:
+    @property
+    def vary(self) -> bool:
+        """Whether a client's link depends on when in a round it transmits."""
+        return self.network.clients.varies
+
+    def draw(
+        self, this: Round, positions: NDArray[np.int64], share: float | None = None, moment: Moment | None = None
+    ) -> list[Link]:
         """The links in this round of the clients at ``positions``; written to the round.
 
         Args:
             this: the round.
             positions: (n,) who is going to send.
             share: the part B_i/B of the band that each has; by default they divide it among themselves.
+            moment: when they begin to send; by default when the round begins.
         """
         if not len(positions):
             return []
-        links = self.network.links(this.clients[positions], this.moment)
+        moment = this.moment if moment is None else moment
+        links = self.network.links(this.clients[positions], moment)
         this.note_links(positions, links)
-        believed = self._believed_power(this, positions, links)
+        believed = self._believed_power(this.clients[positions], moment, links)
         one_bit = self._one_bit(links, believed, 1.0 / len(positions) if share is None else share)
         silent = links.in_deep_fade(self.fade_threshold)
         sends, delivers = (one_bit.attempts > 0) & ~silent, one_bit.delivered & ~silent
@@ -97,15 +107,15 @@ class DigitalLinks:
         """Airtime of a bit at the least rate."""
         return 1.0 / (self.rate.min_rate_bps if isinstance(self.rate, AdaptiveRate) else self.rate.rate_bps)
 
-    def _believed_power(self, this: Round, positions: NDArray[np.int64], links: Links) -> NDArray[np.float64]:
+    def _believed_power(self, clients: NDArray[np.int64], moment: Moment, links: Links) -> NDArray[np.float64]:
         """(n,) the |h|² that clients count on, of which they know the estimate and the law: its outage quantile."""
         if not isinstance(self.rate, AdaptiveRate) or self.rate.outage is None:
             return np.abs(links.estimate) ** 2
-        mean, variance = self.network.channel_given_estimate(this.clients[positions], this.moment, links)
+        mean, variance = self.network.channel_given_estimate(clients, moment, links)
         return outage_power(mean, variance, self.rate.outage)
 
     def _one_bit(self, links: Links, believed_power: NDArray[np.float64], share: float) -> Upload:
-        """The upload of a single bit in the band share B_i/B: the block of fading outlasts a round.
+        """The upload of a single bit in the band share B_i/B: the block of fading outlasts a transmission.
 
         An adaptive rate follows the power that is counted on; where it exceeds what the channel carries the upload is
         lost.

@@ -65,7 +65,7 @@ class IdealUplink(SlotUplink):
         """Size of an update."""
         return BITS_PER_PARAMETER * self.dimension
 
-    def offer(self, this: Round, positions: NDArray[np.int64], share: float) -> list[Link]:
+    def offer(self, this: Round, positions: NDArray[np.int64], share: float, begins: NDArray[np.float64]) -> list[Link]:
         """Links on which an upload takes no time, for clients that do not send together."""
         return [Link(0.0)] * len(positions)
 

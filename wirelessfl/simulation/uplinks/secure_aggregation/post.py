@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +15,7 @@ from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.messages import Crashed, Faded, Letter, Outage
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.digital_links import Link
+from wirelessfl.simulation.uplinks.round_links import RoundLinks
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
 from wirelessfl.trace import EventKind, SecAggStage, Status
 
@@ -50,14 +50,21 @@ class Post:
     """
 
     def __init__(
-        self, cell: Cell, this: Round, links: Mapping[int, Link], vanishing: NDArray[np.float64], costs: StageCosts
+        self,
+        cell: Cell,
+        this: Round,
+        positions: NDArray[np.int64],
+        links: RoundLinks,
+        vanishing: NDArray[np.float64],
+        costs: StageCosts,
     ) -> None:
-        """A post for the clients at the positions in ``links``.
+        """A post for the clients at ``positions``.
 
         Args:
             cell: the cell.
             this: the round.
-            links: the clients' links by position.
+            positions: (m,) who takes part.
+            links: of the clients.
             vanishing: (n, letters) share of its first, second, ... letter after which the client at each position
                 vanishes for good; NaN where it does not.
             costs: of the round.
@@ -73,7 +80,7 @@ class Post:
         self._links = links
         self._vanishing = vanishing
         self._letters = np.zeros(len(this.clients), dtype=np.int64)
-        self._inboxes = {position: simpy.Store(cell.medium.env) for position in links}
+        self._inboxes = {position: simpy.Store(cell.medium.env) for position in positions.tolist()}
 
     def inbox(self, position: int) -> simpy.Store:
         """The client's inbox."""
@@ -81,14 +88,17 @@ class Post:
 
     def reaches_server(self, position: int) -> bool:
         """Whether the client's channel lets it send at all; if not, that is noted."""
-        if not self._links[position].sends:
-            self._note_loss(position, EventKind.DEEP_FADE, Status.DEEP_FADE, Faded(position))
-            return False
-        return True
+        if self._links.at(position, self._medium.now).sends:
+            return True
+        self._note_loss(position, EventKind.DEEP_FADE, Status.DEEP_FADE, Faded(position))
+        return False
 
     def send(self, letter: Letter) -> Generator[simpy.Event, Any, bool]:
         """A client sends to the server; returns whether the letter arrived, in time or not."""
-        position, link, medium = letter.position, self._links[letter.position], self._medium
+        position, medium = letter.position, self._medium
+        if not self.reaches_server(position):
+            return False
+        link = self._links.at(position, medium.now)
         node = int(self._this.clients[position])
         share = float(self._vanishing[position, self._letters[position]])
         self._letters[position] += 1

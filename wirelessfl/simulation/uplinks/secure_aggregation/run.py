@@ -20,6 +20,7 @@ from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.messages import Crashed, Letter
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.timing import WaitFor
+from wirelessfl.simulation.uplinks.round_links import RoundLinks
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
 from wirelessfl.simulation.uplinks.secure_aggregation.post import Post, column_of
 from wirelessfl.simulation.window import Window
@@ -52,8 +53,8 @@ class ProtocolRun(ABC):
         self.cell = cell
         self.this = this
         self.present = this.with_status(Status.PARTICIPATED)
-        links = dict(zip(self.present.tolist(), uplink.links.draw(this, self.present), strict=True))
-        self.post = Post(cell, this, links, uplink.vanishing(this, cell.network.streams), costs)
+        links, vanishing = RoundLinks(uplink.links, this, self.present), uplink.vanishing(this, cell.network.streams)
+        self.post = Post(cell, this, self.present, links, vanishing, costs)
         self.window: Window
         self.threshold = math.nan
         self.neighbours = math.nan
