@@ -119,13 +119,13 @@ def _run_section(prefix: str, recording: Recording) -> Section:
     statistics, law = channel_statistics(trace, scenario), power_law(scenario)
     costs = secure_aggregation_costs(recording)
     secure_facts, secure_tables = ([], []) if costs is None else (cost_facts(costs), [cost_table(costs)])
-    warnings = [] if summary["status"] == "complete" else [f"The run is not complete but {summary['status']}."]
+    incomplete = [] if summary["status"] == "complete" else [f"The run is not complete but {summary['status']}."]
     return Section(
         anchor=prefix,
         title=f"{summary['name']}, seed {summary['seed']}",
         facts=[*_run_facts(summary, statistics), *secure_facts],
         reasons=[*recording.why_different, summary["privacy_scope"]],
-        warnings=warnings,
+        warnings=[*incomplete, *(f"{words}." for words in summary["warnings"])],
         figures=run_figures(prefix, recording, statistics, law),
         tables=[*secure_tables, round_table(recording)],
         scenario=str(trace.attrs["scenario"]),

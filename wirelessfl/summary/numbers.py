@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.summary.clip_fit import clip_fit
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -53,6 +55,7 @@ def summarise(trace: xr.Dataset, why_different: list[str]) -> dict[str, Any]:
         The keys of CONTRACT.md; values in SI units, NaN and infinity as floats (see ``to_json``).
     """
     attributes: Mapping[str, Any] = trace.attrs
+    fit = clip_fit(trace)
     columns = {str(name): trace[name].values for name in trace.data_vars if trace[name].dims == ("round",)}
     accuracy, energy = columns["test_accuracy"], np.cumsum(columns["energy"])
     return {
@@ -67,6 +70,9 @@ def summarise(trace: xr.Dataset, why_different: list[str]) -> dict[str, Any]:
         "delta": float(attributes["delta"]),
         "why_different": why_different,
         "privacy_scope": NOT_COVERED,
+        "warnings": [words for words in [fit.warning() if fit is not None else None] if words is not None],
+        "clip_excess_db": math.nan if fit is None else fit.excess_db,
+        "clip_fitting": math.nan if fit is None else fit.fitting,
         "sim_time": last_finite(columns["sim_time"]),
         "wall_time": last_finite(columns["wall_time"]),
         "airtime": float(np.sum(columns["airtime"])),
