@@ -212,3 +212,12 @@ def test_a_checkpoint_that_is_cut_short_does_not_count(tmp_path: Path) -> None:
         assert load_checkpoint(path) == {"n": 1}
     new.write_bytes(content)
     assert load_checkpoint(path) == {"n": 2}
+
+
+def test_a_checkpoint_of_another_version_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.bin"
+    save_checkpoint(path, {"a": 1})
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"wirelessfl-checkpoint 2", b"wirelessfl-checkpoint 1", 1))
+    with pytest.raises(TraceError, match="not a checkpoint of this version; run again with --overwrite"):
+        load_checkpoint(path)

@@ -29,7 +29,8 @@ Leaf = NDArray[Any] | int | float | str | bool | None
 State = Mapping[str, "Leaf | State"]
 """What lives across rounds: nested mappings with text keys over arrays, numbers, text, truth values and None."""
 
-_MAGIC = b"wirelessfl-checkpoint 1\n"
+_MAGIC = b"wirelessfl-checkpoint 2\n"
+"""The number grows whenever parts of the simulation remember something else than before."""
 _HASH_BYTES = 32
 _LENGTH_BYTES = 8
 _START = len(_MAGIC) + _HASH_BYTES
