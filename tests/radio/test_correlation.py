@@ -174,3 +174,12 @@ def test_every_link_has_its_own_doppler_shift() -> None:
     paths = clarke_fading(LAGS, shifts, 2, np.random.default_rng(shifted(38)))
     np.testing.assert_array_equal(paths[0], paths[0, 0])
     assert np.abs(np.diff(paths[1])).min() > 1e-3
+
+
+def test_many_times_of_a_link_are_those_asked_for_one_by_one() -> None:
+    cycles = np.linspace(0.0, 300.0, 9_001)
+    stream = Streams(4).nodes("clarke", 0, np.array([3, 8]))
+    together = clarke_gains(np.tile(cycles, (2, 1)), stream)
+    for at in (0, 4_095, 4_096, 9_000):
+        np.testing.assert_allclose(together[:, at], clarke_gains(np.full(2, cycles[at]), stream), rtol=1e-11)
+    assert clarke_gains(np.zeros((2, 0)), stream).shape == (2, 0)

@@ -6,6 +6,8 @@ Both describe the scattered part, of mean power 1 at any instant: Rayleigh fadin
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
@@ -106,9 +108,11 @@ def _sum_of_sinusoids(cycles: NDArray[np.float64], drawn: NDArray[np.float64]) -
     # cos(a + b), for one cosine and sine a link.
     cosines = np.cos(offset) * np.cos(angles) - np.sin(offset) * np.sin(angles)
     gains = np.empty(cycles.shape, dtype=np.complex128)
-    links = max(1, _BLOCK // (NUM_SINUSOIDS * max(1, cycles.shape[1])))
-    for first in range(0, len(cycles), links):
-        rows = slice(first, first + links)
-        turns = cosines[rows, None, :] * cycles[rows, :, None] + drawn[rows, None, :-1]
-        gains[rows] = np.exp(2j * np.pi * turns).sum(axis=2)
+    links, times = len(cycles), cycles.shape[1]
+    times_at_once = min(max(times, 1), _BLOCK // NUM_SINUSOIDS)
+    links_at_once = _BLOCK // (NUM_SINUSOIDS * times_at_once)
+    for link, time in itertools.product(range(0, links, links_at_once), range(0, times, times_at_once)):
+        rows, columns = slice(link, link + links_at_once), slice(time, time + times_at_once)
+        turns = cosines[rows, None, :] * cycles[rows, columns, None] + drawn[rows, None, :-1]
+        gains[rows, columns] = np.exp(2j * np.pi * turns).sum(axis=2)
     return np.asarray(gains / np.sqrt(NUM_SINUSOIDS))
