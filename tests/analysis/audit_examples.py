@@ -372,6 +372,15 @@ class UnclippingServer(CentralNoise):
         return block
 
 
+class SkipsEmptyRounds(TrustedServer):
+    """Leaves the model as it is where nobody was selected, and does not record it."""
+
+    @property
+    def steps_without_senders(self) -> bool:
+        """No."""
+        return False
+
+
 def with_server(simulation: Simulation, other: type[CentralNoise]) -> Simulation:
     """The simulation with its server's mechanism replaced by a wrong one."""
     uplink = simulation.deployment.uplink

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from wirelessfl.analysis.audit_choice import STEPS, UPLOADS, Choice, choose_game
-from wirelessfl.analysis.audit_evidence import Evidence, weigh
+from wirelessfl.analysis.audit_evidence import Evidence, skipped_rounds, weigh
 from wirelessfl.analysis.audit_noise import noise_faults
 from wirelessfl.analysis.audit_rehearsal import Rehearsal, rehearse_for_audit
 from wirelessfl.analysis.audit_scope import not_tested
@@ -216,7 +216,7 @@ def audit_simulation(
         mu_published=rehearsal.published_mu(),
         mu_accounted=rehearsal.accounted_mu(),
         evidence=weigh(seen[0], seen[1] if len(seen) > 1 else None, ledger.statement.delta, false_alarm / 2),
-        noise_faults=_examined(choice, false_alarm / 2),
+        noise_faults=skipped_rounds(seen[0]) + _examined(choice, false_alarm / 2),
         not_tested=list(not_tested(rehearsal, choice)),
     )
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, assert_never
 import numpy as np
 import torch
 
+from wirelessfl.analysis.audit_attendance import Attendance
 from wirelessfl.analysis.audit_canaries import REACH, canary_direction, clearest_sample, whole_update
 from wirelessfl.analysis.audit_counts import CountGame, releases_counts
 from wirelessfl.analysis.audit_games import (
@@ -169,7 +170,8 @@ def _known_slots(rehearsal: Rehearsal) -> KnownSlots:
 def _secret_slots(rehearsal: Rehearsal, server: ServerNoise) -> SecretSlots:
     rounds = list(range(1, rehearsal.num_rounds + 1))
     registered = rehearsal.ledger.facts.num_clients
-    return SecretSlots(server.plan, rehearsal.selection, registered, rehearsal.client, rounds)
+    heard = Attendance.of(rehearsal.parts, rehearsal.learner).heard
+    return SecretSlots(server.plan, rehearsal.selection, registered, rehearsal.client, rounds, heard, server.always)
 
 
 def _on_uploads(rehearsal: Rehearsal, streams: Streams) -> Choice:

@@ -146,7 +146,8 @@ def best_difference(observations: Observations) -> Observations | None:
     """
     trials, events = observations.plus.shape
     half = trials // 2
-    if not (observations.gaussian and observations.separable) or events < 2 or half < 3:
+    lawful = observations.gaussian and observations.separable and observations.silent is None
+    if not lawful or events < 2 or half < 3:
         return None
     # Under the same noise the middle between a canary and its opposite is the noise.
     noise = observations.minus + 0.5 * observations.exchange * (observations.plus - observations.minus)
@@ -169,6 +170,19 @@ def best_difference(observations: Observations) -> Observations | None:
     )
 
 
+def skipped_rounds(observations: Observations) -> list[str]:
+    """What rounds without a release tell, where the canary's client alone makes the difference: no matter of chance."""
+    if observations.silent is None:
+        return []
+    told = np.count_nonzero(observations.silent[0] != observations.silent[1])
+    if not told:
+        return []
+    return [
+        f"In {told} of {observations.silent[0].size} rounds played nothing is released unless the client is there: "
+        "that no noise was added tells that nobody was heard, and the ledger counts noise in every round."
+    ]
+
+
 def _plain_bound(with_canary: Values, without: Values, delta: float, alpha: float) -> tuple[ShiftBound, float]:
     """The distance of two worlds in standard deviations of the noise, and the ε that follows."""
     same = np.ones(len(with_canary))
@@ -182,13 +196,16 @@ def _sampled_bound(observations: Observations, delta: float, alpha: float) -> tu
     How far the canary moves an event that it is in is measured on those events (which the auditor knows, unlike the
     adversary), and how often it is in one is counted.
     """
-    included = observations.included
+    included, silent = observations.included, observations.silent
+    heard = np.logical_not(np.zeros_like(included) if silent is None else silent[0] | silent[1])
     hits, events = int(included.sum()), included.size
     if hits < 2:
         return ShiftBound(0.0, 0.0), 0.0
     amplitude = np.broadcast_to(observations.shift, included.shape)
-    plus, minus = observations.plus.ravel(), observations.minus.ravel()
-    bound = shift_bound(plus, minus, amplitude.ravel(), included.ravel(), alpha / 2)
+    plus, minus = observations.plus[heard], observations.minus[heard]
+    if np.count_nonzero(included & heard) < 2:
+        return ShiftBound(0.0, 0.0), 0.0
+    bound = shift_bound(plus, minus, amplitude[heard], included[heard], alpha / 2)
     rate = float(stats.beta.ppf(alpha / 2, hits, events - hits + 1))
     return bound, sampled_epsilon(bound.lower * observations.shift, rate, delta, observations.exchange)
 

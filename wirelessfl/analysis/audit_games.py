@@ -41,6 +41,7 @@ class Observations:
             is, and only these are listed.
         included: (n, E) in which events it is (or would be), the same in both worlds.
         gaussian: whether the noise is Gaussian and independent of the canary.
+        silent: (2, n, E) events in which nothing is released, with the canary and without; None where there are none.
         statistic: what tells the worlds apart, in words.
         separable: whether what an event shows depends on the canary in that event alone.
     """
@@ -54,6 +55,7 @@ class Observations:
     gaussian: bool
     statistic: str = "matched filter, in standard deviations of the noise"
     separable: bool = False
+    silent: NDArray[np.bool_] | None = None
 
 
 class Uploads(Protocol):
@@ -106,6 +108,10 @@ class Slots(Protocol):
         """The slot of a trial."""
         ...
 
+    def is_released(self, slot: Slot, absent: bool) -> bool:
+        """Whether anything is released of a slot, the canary's client being ``absent`` or not."""
+        ...
+
 
 @dataclass(frozen=True)
 class KnownSlots:
@@ -126,6 +132,10 @@ class KnownSlots:
         """The same in every trial."""
         return self.slots[round_index]
 
+    def is_released(self, slot: Slot, absent: bool) -> bool:
+        """See ``Slots.is_released``; that a slot takes place is known."""
+        return True
+
 
 @dataclass(frozen=True)
 class SecretSlots:
@@ -137,6 +147,8 @@ class SecretSlots:
         registered: K.
         client: whose upload is the canary.
         rounds: all rounds of the run.
+        heard: positions of those of the selected clients who are heard in a round.
+        always: whether a round in which nobody is heard is released too.
     """
 
     plan: Callable[[Round, NDArray[np.int64]], SlotPlan]
@@ -144,19 +156,28 @@ class SecretSlots:
     registered: int
     client: int
     rounds: list[int]
+    heard: Callable[[NDArray[np.int64], int, Streams], NDArray[np.int64]]
+    always: bool
 
     def with_canary(self, round_index: int) -> Slot:
-        """Everybody is selected."""
-        return self._slot(round_index, np.arange(self.registered, dtype=np.int64))
+        """Everybody is selected and heard."""
+        everybody = np.arange(self.registered, dtype=np.int64)
+        return self._slot(round_index, everybody, everybody)
 
     def drawn(self, round_index: int, streams: Streams) -> Slot:
-        """Whom the server selects."""
-        return self._slot(round_index, self.selection.select(self.registered, round_index, streams))
+        """Whom the server selects and hears."""
+        clients = self.selection.select(self.registered, round_index, streams)
+        return self._slot(round_index, clients, self.heard(clients, round_index, streams))
 
-    def _slot(self, round_index: int, clients: NDArray[np.int64]) -> Slot:
+    def is_released(self, slot: Slot, absent: bool) -> bool:
+        """See ``Slots.is_released``."""
+        gone = absent and slot.position is not None
+        return self.always or len(slot.plan.senders) > gone
+
+    def _slot(self, round_index: int, clients: NDArray[np.int64], heard: NDArray[np.int64]) -> Slot:
         this = Round(round_index, clients)
-        place = np.flatnonzero(clients == self.client)
-        plan = self.plan(this, np.arange(len(clients), dtype=np.int64))
+        place = np.flatnonzero(clients[heard] == self.client)
+        plan = self.plan(this, heard)
         return Slot(this, plan, int(place[0]) if len(place) else None)
 
 
@@ -189,7 +210,7 @@ class SlotGame:
         secrets = [Streams(self.streams.torch_seed("trial", 0, trial)) for trial in range(trials)]
         rounds = self.slots.rounds
         seen = np.zeros((2, trials, len(rounds)))
-        there = np.zeros((trials, len(rounds)), dtype=np.bool_)
+        there, silent = np.zeros((trials, len(rounds)), dtype=np.bool_), np.zeros(seen.shape, dtype=np.bool_)
         shift = np.zeros(len(rounds))
         for event, round_index in enumerate(rounds):
             direction, shift[event] = self._signal(round_index)
@@ -197,11 +218,16 @@ class SlotGame:
                 block = self.uploads.of(round_index, sign, trials)
                 for trial in range(trials):
                     slot = self.slots.drawn(round_index, secrets[trial])
-                    seen[world, trial, event] = direction @ self._heard(secrets[trial], slot, block, trial)
                     there[trial, event] = slot.position is not None
+                    silent[world, trial, event] = not self.slots.is_released(slot, absent=sign == 0)
+                    if silent[world, trial, event]:
+                        continue
+                    seen[world, trial, event] = direction @ self._heard(secrets[trial], slot, block, trial)
             advance(1 / len(rounds))
         return Observations(
-            *(seen[0], seen[1], shift, self.exchange, self.sample_rate, there, self.gaussian), separable=self.gaussian
+            *(seen[0], seen[1], shift, self.exchange, self.sample_rate, there, self.gaussian),
+            separable=self.gaussian,
+            silent=silent if silent.any() else None,
         )
 
     def _heard(self, streams: Streams, slot: Slot, block: CohortBlock, row: int) -> Values:

@@ -43,6 +43,7 @@ def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
             "the secrecy of the selection: how often a client is selected is measured, but not whether clients are "
             "selected independently, nor what else tells who was"
         )
+        yield "the updates of other clients, which are zeros: who of them a quorum pushes out may tell more"
     if choice.view in (STEPS, CROWD):
         if rehearsal.learner.training.sampling == "poisson":
             yield (

@@ -60,11 +60,13 @@ class ServerNoise:
         listen: the step of the released model.
         central: clipping and noise.
         plan: plans the slot of a round for the clients at some positions.
+        always: whether a round in which nobody is heard is released too.
     """
 
     listen: Listen
     central: CentralNoise
     plan: Callable[[Round, NDArray[np.int64]], SlotPlan]
+    always: bool
 
 
 @dataclass(frozen=True)

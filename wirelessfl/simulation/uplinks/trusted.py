@@ -70,7 +70,9 @@ class TrustedServer(SlotUplink):
 
     def audit_view(self) -> AuditView:
         """The noise of the server."""
-        return ServerNoise(self._overheard, self.central, lambda this, ready: self.plan(this, ready, None))
+        return ServerNoise(
+            self._overheard, self.central, lambda this, ready: self.plan(this, ready, None), self.steps_without_senders
+        )
 
     def _overheard(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
         """The step of the model, with the server's noise from other streams."""
