@@ -142,7 +142,7 @@ OFDM = {"timing__ofdm": {"subcarriers": 32}, "channel__sync": {"max_offset": 0.0
 
 
 def test_with_ofdm_late_arrivals_turn_subcarriers_within_the_cyclic_prefix() -> None:
-    """What the server reads in one round, from the trace alone: subcarrier k of client i turned by e^{−j2πk o_i}."""
+    """Subcarrier k of client i is turned by e^{−j2πk o_i}; channels, energy and the ledger do not notice."""
     silent = {"uplink__snr_db": 200.0, "training__epochs": 1, "rounds": 1}
     turned, rounds, _ = run(small(**OFDM, **silent))
     straight, plain, _ = run(small(timing__ofdm=OFDM["timing__ofdm"], **silent))

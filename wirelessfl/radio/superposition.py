@@ -102,7 +102,7 @@ class Superposition:
         self, updates: Array, coefficients: NDArray[np.complex128], ranges: list[tuple[int, int]]
     ) -> Array:
         """As `_weigh_subcarriers`, for ranges too short for a matrix product each."""
-        rows, at_once = [], max(1, _BLOCK // (len(updates) * _WIDE))
+        rows, at_once = [], max(1, _BLOCK // (_WIDE * max(1, len(updates))))
         for first in range(0, len(ranges), at_once):
             some = ranges[first : first + at_once]
             own = np.repeat(coefficients[:, first : first + at_once], [hi - lo for lo, hi in some], axis=1)
