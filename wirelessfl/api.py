@@ -237,6 +237,8 @@ class Plan:
         max_shortfall: how often it may.
         training_s: seconds after the broadcast by which a client must be ready for the slot; NaN without a deadline, or
             without a slot for all.
+        pieces: of a slot over the air; 1 where there is none.
+        coherence_s: seconds in which the fastest channel keeps half of its correlation; infinite where none fades.
         forecast: what the run will cost.
         notes: what holds of the scenario and is easily overlooked.
     """
@@ -249,6 +251,8 @@ class Plan:
     shortfall_probability: float
     max_shortfall: float
     training_s: float
+    pieces: int
+    coherence_s: float
     forecast: Forecast
     notes: tuple[str, ...] = ()
 
@@ -256,6 +260,7 @@ class Plan:
         """Flat, with the names of the trace and the summary."""
         own = {"name": self.name, "d": self.dimension, "samples": self.samples, "clients": self.clients}
         further = {"shortfall_probability": self.shortfall_probability, "training_s": self.training_s}
+        further |= {"pieces": self.pieces, "coherence_s": self.coherence_s}
         return {**own, "delta": self.delta, **asdict(self.forecast), **further, "notes": list(self.notes)}
 
 
@@ -286,7 +291,15 @@ def make_plan(scenario: Scenario) -> Plan:
         InputError: the data cannot be used.
         InfeasibleError: a privacy target that cannot be met.
     """
-    from wirelessfl.simulation import build_simulation, jammer_shortfall, plan_to_look, rehearse, training_time
+    from wirelessfl.simulation import (
+        build_simulation,
+        coherence_s,
+        jammer_shortfall,
+        plan_to_look,
+        rehearse,
+        slot_pieces,
+        training_time,
+    )
 
     simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     parts = simulation.deployment
@@ -300,6 +313,8 @@ def make_plan(scenario: Scenario) -> Plan:
         shortfall_probability=jammer_shortfall(parts.uplink, parts.selection)[0],
         max_shortfall=jammer.max_shortfall if jammer is not None else 0.0,
         training_s=training_time(parts.wait_for, parts.uplink),
+        pieces=slot_pieces(parts.uplink),
+        coherence_s=coherence_s(scenario),
         forecast=rehearse(simulation),
         notes=power_notes(scenario),
     )

@@ -219,7 +219,7 @@ def test_what_arrives_in_phase(noise: str, expected: float) -> None:
     received = (0.5 * np.exp(0.4j) * symbols).real
     std = received_jamming_std(3.0, 0.5j, noise, 0.4)  # type: ignore[arg-type]
     assert std == pytest.approx(expected)
-    assert_variance_gaussian(received, std**2)
+    assert_variance_gaussian(received, float(std) ** 2)
 
 
 def test_bad_arguments_are_refused() -> None:

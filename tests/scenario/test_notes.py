@@ -9,13 +9,14 @@ import pytest
 from tests.simulation.scenarios import small
 from wirelessfl.api import make_plan
 from wirelessfl.scenario.notes import power_notes
-from wirelessfl.simulation.build.radio import airtime, power_budget
+from wirelessfl.simulation.build.radio import power_budget
+from wirelessfl.simulation.build.slot import data_airtime
 
 
 @pytest.mark.parametrize(("power", "watts"), [({"snr_db": 3.0}, 2.0), ({"tx_power_dbm": 3.0}, 1.0)])
 def test_packing_at_a_fixed_snr_doubles_the_watts_and_is_noted(power: dict[str, Any], watts: float) -> None:
     scenarios = [small(uplink={**power, "iq_packing": packed}) for packed in (False, True)]
-    plain, packed = (power_budget(scenario, 610) / airtime(scenario, 610) for scenario in scenarios)
+    plain, packed = (power_budget(scenario, 610) / data_airtime(scenario, 610) for scenario in scenarios)
     assert packed / plain == pytest.approx(watts)
     notes = [power_notes(scenario) for scenario in scenarios]
     assert notes[0] == () and bool(notes[1]) == (watts == 2.0)

@@ -120,11 +120,12 @@ def _first_of(columns: list[_Column]) -> Difference | None:
 def _describe(column: _Column) -> Difference:
     row = int(np.argmax(_differing(column.found, column.expected)))
     place = f" in round {int(column.rounds[row])}"
-    found, expected = column.found[row], column.expected[row]
-    if found.ndim:
+    found, expected, clients = column.found[row], column.expected[row], column.clients
+    while found.ndim:
         at = int(np.argmax(_differing(found, expected)))
-        if column.clients is not None:
-            place += f" of client {int(column.clients[row, at])}"
+        if clients is not None:
+            place += f" of client {int(clients[row, at])}"
+            clients = None
         else:
             place += f", number {at}"
         found, expected = found[at], expected[at]
@@ -165,8 +166,8 @@ def _named(group: Group, variable: Variable) -> str:
 
 
 def _widened(values: NDArray[Any], width: int, fill: float | bytes) -> NDArray[Any]:
-    """(rounds, width) with empty slots at the end; the more rounds a trace holds, the more slots it may have."""
-    wide = np.full((len(values), width), fill, dtype=values.dtype)
+    """(rounds, width, ...) with empty slots at the end; the more rounds a trace holds, the more slots it may have."""
+    wide = np.full((len(values), width, *values.shape[2:]), fill, dtype=values.dtype)
     wide[:, : values.shape[1]] = values
     return wide
 

@@ -25,6 +25,7 @@ from wirelessfl.simulation import Simulation, build_simulation
 from wirelessfl.simulation.availability import AvailabilityModel
 from wirelessfl.simulation.network import Channels, ChannelSource, JammerLink, Network
 from wirelessfl.simulation.propagation import Moment
+from wirelessfl.simulation.slot_schedule import AT_ONCE, Instants
 from wirelessfl.simulation.timing import Timing
 from wirelessfl.streams import Streams
 from wirelessfl.trace import Status
@@ -96,21 +97,44 @@ class RecordedSource(ChannelSource):
     table: SlotTable
     coverage: Coverage
 
-    def channels(self, nodes: NDArray[np.int64], moment: Moment) -> Channels:
-        """The recorded channels; a client without one has what the scenario's laws deal it."""
-        drawn = super().channels(nodes, moment)
+    def channels(self, nodes: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> Channels:
+        """The recorded channels; a client without one has what the scenario's laws deal it.
+
+        Raises:
+            InfeasibleError: the changed policy divides slots into another number of pieces.
+        """
+        drawn = super().channels(nodes, moment, instants)
         known, columns = self.table.look_up(nodes, moment.round_index)
-        known = known & ~np.isnan(columns["channel_re"])
+        channel, estimate, path_gain = (
+            _pieces(columns["channel_re"] + 1j * columns["channel_im"], drawn.channel),
+            _pieces(columns["csi_re"] + 1j * columns["csi_im"], drawn.channel)[:, : drawn.estimate.shape[1]],
+            columns["path_gain"],
+        )
+        known = known & ~np.isnan(channel[:, 0])
         self.coverage.asked += len(nodes)
         self.coverage.drawn += int(np.count_nonzero(~known))
+        power = np.where(known, drawn.mean_estimate_power * path_gain / drawn.path_gain, drawn.mean_estimate_power)
         return Channels(
-            channel=np.where(known, columns["channel_re"] + 1j * columns["channel_im"], drawn.channel),
-            estimate=np.where(known, columns["csi_re"] + 1j * columns["csi_im"], drawn.estimate),
-            path_gain=np.where(known, columns["path_gain"], drawn.path_gain),
-            mean_estimate_power=np.where(
-                known, drawn.mean_estimate_power * columns["path_gain"] / drawn.path_gain, drawn.mean_estimate_power
-            ),
+            channel=np.where(known[:, None], channel, drawn.channel),
+            estimate=np.where(known[:, None], estimate, drawn.estimate),
+            path_gain=np.where(known, path_gain, drawn.path_gain),
+            mean_estimate_power=power,
         )
+
+
+def _pieces(recorded: NDArray[np.complex128], drawn: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Recorded channels (n,) or (n, T) as (n, T).
+
+    Raises:
+        InfeasibleError: the slots of the changed policy have another number of pieces.
+    """
+    columns = recorded.reshape(len(recorded), -1)
+    if columns.shape[1] != drawn.shape[1]:
+        raise InfeasibleError(
+            f"--set: the recorded slots have {columns.shape[1]} piece(s) and the changed policy's {drawn.shape[1]}, "
+            "whose channels were not recorded; a counterfactual keeps the length of a slot, for another use simulate"
+        )
+    return columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,9 +147,9 @@ class RecordedNetwork(Network):
 
     jammer_links: Mapping[int, JammerLink]
 
-    def jammer_link(self, moment: Moment) -> JammerLink:
+    def jammer_link(self, moment: Moment, instants: Instants = AT_ONCE) -> JammerLink:
         """The recorded link; in a round without one, what the scenario's laws deal."""
-        drawn = super().jammer_link(moment)
+        drawn = super().jammer_link(moment, instants)
         return self.jammer_links.get(moment.round_index, drawn)
 
 
@@ -286,9 +310,14 @@ def _jammer_links(scenario: Scenario, trace: xr.Dataset) -> dict[int, JammerLink
         return {}
     channel = trace["jammer_channel_re"].values + 1j * trace["jammer_channel_im"].values
     estimate = trace["jammer_csi_re"].values + 1j * trace["jammer_csi_im"].values
-    columns = (trace["round"].values, channel, estimate, trace["jammer_path_gain"].values)
-    rows = zip(*(column[np.isfinite(channel)].tolist() for column in columns), strict=True)
-    return {index: JammerLink(h, known, path_gain) for index, h, known, path_gain in rows}
+    refreshed = scenario.channel.csi.refresh == "piece"
+    links = {}
+    for row, index in enumerate(trace["round"].values.tolist()):
+        h, known = np.atleast_1d(channel[row]), np.atleast_1d(estimate[row])
+        if np.isfinite(h[0]):
+            path_gain = float(trace["jammer_path_gain"].values[row])
+            links[index] = JammerLink(h, known if refreshed else known[:1], path_gain)
+    return links
 
 
 def _fields(value: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from wirelessfl.analysis.replay import Recording
 from wirelessfl.errors import InputError, OutputError
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status, has_group, read_group
-from wirelessfl.trace.schema import EMPTY_CLIENT, GROUPS
+from wirelessfl.trace.schema import BLOCK, EMPTY_CLIENT, GROUPS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +52,8 @@ def tables(recording: Recording) -> dict[str, pd.DataFrame]:
 
     Returns:
         ``rounds`` (one row a round), ``slots`` (a row for each client selected in a round), ``clients`` (totals of the
-        whole run) and ``events`` (in order of simulated time; kinds and statuses by name).
+        whole run) and ``events`` (in order of simulated time; kinds and statuses by name). Where slots have several
+        pieces also ``blocks`` (a row for each client and piece).
     """
     dataset = recording.dataset
     rounds, slots, clients = (
@@ -66,7 +67,16 @@ def tables(recording: Recording) -> dict[str, pd.DataFrame]:
     slots["status"] = _names(slots["status"], Status)
     events = _events(recording).to_dataframe().reset_index(drop=True)[["time", "round", "node", "kind", "bits"]]
     events["kind"] = _names(events["kind"], EventKind)
-    return {"rounds": rounds, "slots": slots, "clients": clients, "events": events}
+    found = {"rounds": rounds, "slots": slots, "clients": clients, "events": events}
+    return {**found, "blocks": _blocks(dataset)} if BLOCK in dataset.dims else found
+
+
+def _blocks(dataset: xr.Dataset) -> pd.DataFrame:
+    """The channels over the pieces of slots, a row for each client selected in a round and piece."""
+    names = [name for name, variable in dataset.data_vars.items() if BLOCK in variable.dims]
+    table = dataset[["client_id", *names]].to_dataframe().reset_index()
+    table = table[table["client_id"] != EMPTY_CLIENT].sort_values(["round", "client_id", BLOCK])
+    return table[["round", "client_id", BLOCK, *names]].reset_index(drop=True)
 
 
 def _names(codes: pd.Series[int], kinds: type[Status] | type[EventKind]) -> pd.Series[str]:

@@ -13,6 +13,7 @@ from scipy import stats
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.channel import IndependentFading, NakagamiFading, RayleighFading, RicianFading
 from wirelessfl.scenario.geography import Tr38901PathLoss
+from wirelessfl.trace import at_slot_start
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -82,8 +83,8 @@ def _frozen(words: str, law: stats.rv_continuous) -> PowerLaw:
 
 
 def channel_statistics(trace: xr.Dataset, scenario: Scenario) -> ChannelStatistics | None:
-    """The statistics of the recorded channels; None where no radio channel was used."""
-    gain = trace["channel_re"].values ** 2 + trace["channel_im"].values ** 2
+    """The statistics of the recorded channels, at the beginning of slots; None where no radio channel was used."""
+    gain = at_slot_start(trace["channel_re"]) ** 2 + at_slot_start(trace["channel_im"]) ** 2
     power = (gain / trace["path_gain"].values)[np.isfinite(gain)]
     if not len(power):
         return None

@@ -64,6 +64,10 @@ def _print(plan: Plan) -> None:
     row("data", f"|D| = {plan.samples:,} samples of {plan.clients:,} clients")
     row("rounds", f"{forecast.rounds}, with {forecast.participants_mean:.1f} clients heard on average")
     row("airtime", f"{duration_text(forecast.airtime)} a round")
+    if math.isfinite(plan.coherence_s):
+        row("coherence time", duration_text(plan.coherence_s))
+    if math.isfinite(plan.coherence_s) or plan.pieces > 1:
+        row("pieces of a slot", plan.pieces)
     if not math.isnan(plan.training_s):
         row("deadline", f"a slot fits that starts within {duration_text(plan.training_s)} of the broadcast")
     row("simulated time", f"{duration_text(forecast.round_time)} a round, {duration_text(forecast.sim_time)} in all")

@@ -9,13 +9,13 @@ from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.radio.correlation import clarke_fading, clarke_gains, gauss_markov, jakes_correlation
 from wirelessfl.radio.cotaf import Cotaf
 from wirelessfl.radio.cross_layer import CrossLayer
-from wirelessfl.radio.csi import estimate_channel, mean_estimate_power
+from wirelessfl.radio.csi import estimate_channel, mean_estimate_power, pilot_error_std
 from wirelessfl.radio.expected_norms import ExpectedNorms, MeasuredNorms
 from wirelessfl.radio.fading import FadingModel, Nakagami, Rayleigh, Recorded, Rician, SpecularFading, Static
 from wirelessfl.radio.full_power import FullPower
 from wirelessfl.radio.gbma import Gbma
 from wirelessfl.radio.geometry import hexagonal_sites, nearest_site, site_distances, uniform_disc, uniform_hexagon
-from wirelessfl.radio.impairments import phase_errors, timing_offsets
+from wirelessfl.radio.impairments import carrier_offsets, carrier_rotation, phase_errors, timing_offsets
 from wirelessfl.radio.inverse_power import mean_inverse_power
 from wirelessfl.radio.jamming import (
     accounted_noise_std,
@@ -42,6 +42,7 @@ from wirelessfl.radio.pathloss import (
     shadowing_db,
 )
 from wirelessfl.radio.peak_power import limit_amplitude
+from wirelessfl.radio.pieces import coherence_time, coordinate_ranges, energy_shares, pieces_needed, self_distortion
 from wirelessfl.radio.placement import GivenPositions, PlacementLaw, UniformDisc, UniformHexagons
 from wirelessfl.radio.power_control import (
     AdaptivePowerControl,
@@ -73,6 +74,15 @@ from wirelessfl.radio.rates import (
     rayleigh_outage_probability,
     shannon_rate,
     snr_of_power,
+)
+from wirelessfl.radio.slot_links import (
+    SlotLinks,
+    SlotTransmission,
+    credited_over_pieces,
+    largest_csi_ratio,
+    received_amplitude,
+    transmit_over_pieces,
+    worst_over_pieces,
 )
 from wirelessfl.radio.spatial import PairedFields, ornstein_uhlenbeck
 from wirelessfl.radio.superposition import Superposition, superpose
@@ -121,6 +131,8 @@ __all__ = [
     "Recorded",
     "Rician",
     "ShortPackets",
+    "SlotLinks",
+    "SlotTransmission",
     "SpecularFading",
     "Static",
     "StaticPrivacyForFree",
@@ -137,14 +149,20 @@ __all__ = [
     "Upload",
     "WeakestInversion",
     "accounted_noise_std",
+    "carrier_offsets",
+    "carrier_rotation",
     "channel_given_estimate",
     "check_fading_model",
     "check_power_control",
     "clamped_inversion",
     "clarke_fading",
     "clarke_gains",
+    "coherence_time",
+    "coordinate_ranges",
     "credited_backoff",
+    "credited_over_pieces",
     "effective_noise_std",
+    "energy_shares",
     "estimate_channel",
     "finite_blocklength_rate",
     "free_space_path_loss_db",
@@ -156,6 +174,7 @@ __all__ = [
     "jammer_energy",
     "jammer_gain_for_noise",
     "jammer_gain_limit",
+    "largest_csi_ratio",
     "limit_amplitude",
     "line_of_sight",
     "link_snr",
@@ -167,10 +186,14 @@ __all__ = [
     "outage_power",
     "path_gain",
     "phase_errors",
+    "pieces_needed",
+    "pilot_error_std",
     "rayleigh_outage_probability",
+    "received_amplitude",
     "received_bound",
     "received_jamming_std",
     "required_noise_std_exact",
+    "self_distortion",
     "server_gain_for_noise",
     "server_gain_for_received_limit",
     "shadowing_db",
@@ -184,6 +207,8 @@ __all__ = [
     "tr38901_in_range",
     "tr38901_los_probability",
     "tr38901_path_loss_db",
+    "transmit_over_pieces",
     "uniform_disc",
     "uniform_hexagon",
+    "worst_over_pieces",
 ]

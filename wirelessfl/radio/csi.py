@@ -28,25 +28,39 @@ def estimate_channel(
     Rician fading, it is the conditional mean, so that E[h/ĥ | ĥ] = 1; least squares is biased low.
 
     Args:
-        channel: h (n,), path gain included.
+        channel: h (n,) or (n, R) for R estimates of each, path gain included.
         path_gain: β (n,), E|h|².
         error_std: standard deviation of the error relative to sqrt(β), (n,) or one number; 0 gives h exactly.
         estimator: "ls" or "mmse".
         stream: the draws of these n nodes.
-        specular: μ (n,), the mean of h/√β that is known, such as the line of sight; 0 for a uniform phase.
+        specular: μ in the shape of h, the mean of h/√β that is known, such as the line of sight; 0 for a uniform phase.
 
     Returns:
-        ĥ (n,).
+        ĥ in the shape of h.
 
     Raises:
         ValueError: if ``error_std`` is negative or not finite, or the estimator unknown.
     """
-    trust = estimate_trust(error_std, estimator, np.abs(specular) ** 2)
-    if np.all(np.asarray(error_std) == 0):
+    each = (len(channel), *(1,) * (channel.ndim - 1))
+    std = np.broadcast_to(error_std, (len(channel),)).reshape(each)
+    trust = estimate_trust(std, estimator, np.abs(specular) ** 2)
+    if np.all(std == 0):
         return channel
-    error = error_std * np.sqrt(path_gain) * stream.complex_normal()[:, 0]
-    mean = np.sqrt(path_gain) * specular
+    amplitude = np.sqrt(path_gain).reshape(each)
+    error = std * amplitude * stream.complex_normal(channel.size // max(len(channel), 1)).reshape(channel.shape)
+    mean = amplitude * specular
     return np.asarray(mean + (channel + error - mean) * trust)
+
+
+def pilot_error_std(pilot_symbols: int, symbol_snr: float, path_gain: NDArray[np.float64]) -> NDArray[np.float64]:
+    """σ_e = √(N0/(E β)) (n,), relative to √β: the error of a channel that is observed through n pilot symbols.
+
+    Args:
+        pilot_symbols: n, of energy E/n each.
+        symbol_snr: E/(n N0), before path loss.
+        path_gain: β (n,).
+    """
+    return np.asarray(1.0 / np.sqrt(pilot_symbols * symbol_snr * path_gain))
 
 
 def mean_estimate_power(

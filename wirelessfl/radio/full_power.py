@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -27,7 +27,7 @@ class FullPower:
         silent = links.estimate == 0
         heard = links.take(~silent)
         server_gain = float(full_power_amplitude(heard).sum() / heard.weight.sum()) if len(heard) else 1.0
-        return TransmitPlan.undoing_the_clip(server_gain, air, silent)
+        return replace(TransmitPlan.undoing_the_clip(server_gain, air, silent), inverts=False)
 
     def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None = None) -> Transmission:
         """Full amplitude at the clip τ, phase turned back."""

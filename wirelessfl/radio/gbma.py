@@ -38,7 +38,8 @@ class Gbma:
         weight = links.weight
         amplitude = float(np.sqrt(np.average(links.mean_estimate_power, weights=weight))) if len(links) else 1.0
         server_gain = self.expected_norms.scale(links, round_index, air) * amplitude
-        return TransmitPlan(server_gain, server_gain / air.clip, air.clip, links.estimate == 0, amplitude)
+        scale, silent = server_gain / air.clip, links.estimate == 0
+        return TransmitPlan(server_gain, scale, air.clip, silent, amplitude, inverts=False)
 
     def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None = None) -> Transmission:
         """The common amplitude times the weight, phase turned back; a back-off below 1 marks who is heard louder."""

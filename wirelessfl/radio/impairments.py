@@ -23,3 +23,13 @@ def timing_offsets(max_offset: float, stream: NodeStream) -> NDArray[np.float64]
     if not 0 <= max_offset < 1:
         raise ValueError(f"max_offset must lie in [0, 1) symbols, not {max_offset}")
     return np.asarray(max_offset * stream.uniform()[:, 0])
+
+
+def carrier_offsets(std_hz: float, stream: NodeStream) -> NDArray[np.float64]:
+    """Carrier frequency offsets f_i ~ N(0, std²) (n,) in hertz, each the same for the whole run."""
+    return np.asarray(std_hz * stream.normal()[:, 0])
+
+
+def carrier_rotation(offsets_hz: NDArray[np.float64], times_s: NDArray[np.float64]) -> NDArray[np.complex128]:
+    """e^{j2π f_i t} (n, T): by how much a channel has turned t seconds after it was estimated first."""
+    return np.asarray(np.exp(2j * np.pi * offsets_hz[:, None] * times_s))

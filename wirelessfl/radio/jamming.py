@@ -85,19 +85,23 @@ def shortfall_probability(energy_at_unit_channel: float, power_budget: float, pa
 
 
 def received_jamming_std(
-    jammer_gain: float, jammer_channel: complex, noise: JammerNoise, phase_error: float = 0.0
-) -> float:
+    jammer_gain: float,
+    jammer_channel: NDArray[np.complex128] | complex,
+    noise: JammerNoise,
+    phase_error: NDArray[np.float64] | float = 0.0,
+) -> NDArray[np.float64]:
     """Standard deviation per real coordinate with which the jamming enters what the server uses.
 
-    Circular noise arrives with ``a`` whatever its phase; real noise, θ = ∠(h_CJ/ĥ_CJ) off, with ``a |cos θ|``.
+    Circular noise arrives with ``a`` whatever its phase; real noise, θ = ∠(h_CJ/ĥ_CJ) off, with ``a |cos θ|``. Channel
+    and phase error may be arrays over the pieces of a slot.
     """
-    amplitude = jammer_gain * abs(jammer_channel)
-    return amplitude if _energy_per_symbol(noise) == 2 else amplitude * abs(math.cos(phase_error))
+    amplitude = np.asarray(jammer_gain * _magnitude(jammer_channel))
+    return amplitude if _energy_per_symbol(noise) == 2 else np.asarray(amplitude * np.abs(np.cos(phase_error)))
 
 
 def accounted_noise_std(
     jammer_gain: float,
-    jammer_channel: complex,
+    jammer_channel: NDArray[np.complex128] | complex,
     server_gain: float,
     channel_noise_std: float,
     noise: JammerNoise,
@@ -111,23 +115,29 @@ def accounted_noise_std(
 
     Args:
         jammer_gain: α_CJ.
-        jammer_channel: h_CJ.
+        jammer_channel: h_CJ, a number or (T,) over the pieces of a slot.
         server_gain: α_u.
         channel_noise_std: σ_c per real dimension.
         noise: "complex" (circular) or "real".
         phase_error: θ, the angle between the jamming and a client's signal as received: ∠(h_CJ/ĥ_CJ) − ∠(h_i/ĥ_i),
-            a number or (n,). With perfect CSI of the clients it is the jammer's own phase error.
+            a number, (n,) or (n, T). With perfect CSI of the clients it is the jammer's own phase error.
 
     Returns:
         The accountable σ_m in the shape of ``phase_error``.
     """
-    amplitude_squared = (jammer_gain * abs(jammer_channel)) ** 2
+    amplitude_squared = (jammer_gain * _magnitude(jammer_channel)) ** 2
     noise_power = channel_noise_std**2
     across = 0.0 if _energy_per_symbol(noise) == 2 else np.sin(phase_error) ** 2
     full = np.broadcast_to(noise_power + amplitude_squared, np.shape(phase_error))
     if channel_noise_std == 0:
         return np.where(across == 0, np.sqrt(full), 0.0) / server_gain
     return np.asarray(np.sqrt(full / (1.0 + amplitude_squared * across / noise_power)) / server_gain)
+
+
+def _magnitude(channel: NDArray[np.complex128] | complex) -> NDArray[np.float64]:
+    """|h| as `abs` of a single number rounds it, which the vectorised one of an array does not."""
+    h = np.asarray(channel, dtype=np.complex128)
+    return np.asarray(np.hypot(h.real, h.imag))
 
 
 def _energy_per_symbol(noise: JammerNoise) -> int:

@@ -58,6 +58,7 @@ class TransmitPlan:
         clip: τ, the bound by which clients scale.
         silent: (n,) who is told not to transmit, in the order of the links that were planned for.
         channel_amplitude: |h| at which a weight arrives exactly, where the channel is not inverted; 1 otherwise.
+        inverts: whether gains undo the channel towards α_u; over the pieces of a slot one back-off then holds for all.
     """
 
     server_gain: float
@@ -65,6 +66,7 @@ class TransmitPlan:
     clip: float
     silent: NDArray[np.bool_]
     channel_amplitude: float = 1.0
+    inverts: bool = True
 
     @classmethod
     def undoing_the_clip(cls, server_gain: float, air: AirInterface, silent: NDArray[np.bool_]) -> TransmitPlan:

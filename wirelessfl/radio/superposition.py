@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.radio.late_arrival import LateArrival, subcarrier_ranges
+from wirelessfl.radio.pieces import coordinate_ranges
 from wirelessfl.radio.units import num_symbols
 
 Array = Any
@@ -30,16 +31,21 @@ class Superposition:
     c_i = h_i α_i. With packing coordinates 2k and 2k+1 are the real and imaginary part of symbol k (an odd d is padded
     with a zero), so a coefficient that is not real mixes the two: cross-talk under imperfect CSI.
 
+    In each of T pieces of the slot a client has a coefficient of its own; the coordinates of a piece are one range, so
+    that the sum stays a matrix product for each range.
+
     Args:
         dimension: d, coordinates of an update.
         iq_packing: whether two coordinates share a symbol.
+        pieces: T.
     """
 
-    def __init__(self, dimension: int, iq_packing: bool = False) -> None:
+    def __init__(self, dimension: int, iq_packing: bool = False, pieces: int = 1) -> None:
         self._dimension = dimension
         self._iq_packing = iq_packing
-        self._prompt: Array = None
-        self._late: Array = None
+        self._ranges = coordinate_ranges(dimension, pieces, iq_packing)
+        self._prompt: list[Array] = [None] * pieces
+        self._late: list[Array] = [None] * pieces
 
     def add(
         self,
@@ -51,7 +57,7 @@ class Superposition:
 
         Args:
             updates: Δ (k, d), real; NumPy or torch, the same kind and dtype in all blocks of a slot.
-            coefficients: c_i = h_i α_i (k,), complex NumPy array.
+            coefficients: c_i = h_i α_i (k, T), or (k,) where T = 1; complex NumPy array.
             late: how late the k clients arrive; None where all keep time. On a single carrier that share of a signal
                 falls into the next symbol, with OFDM each subcarrier is turned. It never adds energy.
 
@@ -59,28 +65,38 @@ class Superposition:
             ValueError: if the shapes do not fit.
         """
         expected = (len(coefficients), self._dimension)
-        if tuple(updates.shape) != expected:
-            raise ValueError(f"updates have shape {tuple(updates.shape)}, expected {expected}")
+        if tuple(updates.shape) != expected or coefficients.size != len(coefficients) * len(self._ranges):
+            raise ValueError(
+                f"updates have shape {tuple(updates.shape)}, expected {expected}; coefficients {coefficients.shape}, "
+                f"expected {(len(coefficients), len(self._ranges))}"
+            )
+        for piece, (first, end) in enumerate(self._ranges):
+            self._add(piece, updates[:, first:end], coefficients.reshape(len(coefficients), -1)[:, piece], late)
+
+    def _add(self, piece: int, updates: Array, coefficients: NDArray[np.complex128], late: LateArrival | None) -> None:
+        """Adds the coordinates of one piece, with the coefficients (k,) that hold in it."""
         if late is None:
-            self._prompt = _accumulate(self._prompt, self._weigh(updates, coefficients))
+            prompt = self._weigh(updates, coefficients)
         elif late.subcarriers is None:
-            self._prompt = _accumulate(self._prompt, self._weigh(updates, coefficients * (1.0 - late.offset)))
-            self._late = _accumulate(self._late, self._weigh(updates, coefficients * late.offset))
+            prompt = self._weigh(updates, coefficients * (1.0 - late.offset))
+            tail = self._weigh(updates, coefficients * late.offset)
+            self._late[piece] = _accumulate(self._late[piece], tail)
         else:
-            turned = coefficients[:, None] * late.rotations(num_symbols(self._dimension, self._iq_packing))
-            self._prompt = _accumulate(self._prompt, self._weigh_subcarriers(updates, turned))
+            turned = coefficients[:, None] * late.rotations(num_symbols(updates.shape[1], self._iq_packing))
+            prompt = self._weigh_subcarriers(updates, turned)
+        self._prompt[piece] = _accumulate(self._prompt[piece], prompt)
 
     def received(self) -> Array:
         """The received signal (d,) in the kind and dtype of the updates, in the memory of the host.
 
         Updates on a GPU leave it as this one vector. Where nobody transmitted, it is NumPy zeros.
         """
-        if self._prompt is None:
+        if self._prompt[0] is None:
             return np.zeros(self._dimension)
-        received = self._demodulate(self._prompt)
-        if self._late is not None:
+        received = self._demodulate(_side_by_side(self._prompt))
+        if self._late[0] is not None:
             coordinates = 2 if self._iq_packing else 1
-            late = self._demodulate(self._late)
+            late = self._demodulate(_side_by_side(self._late))
             received[coordinates:] += late[: max(self._dimension - coordinates, 0)]
         return received.cpu() if hasattr(received, "cpu") else received
 
@@ -159,6 +175,8 @@ def _like(block: Array, values: NDArray[np.float64]) -> Array:
 def _side_by_side(rows: list[Array]) -> Array:
     """Arrays (r, ...) of one kind joined along the last axis."""
     whole = rows[0]
+    if len(rows) == 1:
+        return whole
     if not hasattr(whole, "new_empty"):
         return np.concatenate(rows, axis=1)
     edges = np.cumsum([0, *(row.shape[1] for row in rows)]).tolist()

@@ -139,6 +139,15 @@ class Csi(Section):
     estimator: Literal["ls", "mmse"] = key(
         "ls", "ls uses ĥ as it is; mmse is linear about the known mean of h (its line of sight)."
     )
+    pilot_symbols: Annotated[int, Field(ge=1, le=10**9)] | None = key(
+        None,
+        "Pilot symbols n of each client and estimate: the error is N0/(E β), E the energy of the pilots, and n/B a "
+        "client is added to the slot. null: error_std, and estimates cost nothing.",
+    )
+    pilot_power_dbm: Decibel | None = key(None, "Power of the pilots [dBm]. null: that of the data.")
+    refresh: Literal["slot", "piece"] = key(
+        "slot", "Channels are estimated at the beginning of a slot, or before every piece of it."
+    )
 
 
 class Sync(Section):
@@ -155,6 +164,9 @@ class Sync(Section):
         "What a late arrival does: single_carrier lets a part of each symbol fall into the next; ofdm, within the "
         "cyclic prefix of timing.ofdm, turns subcarrier k by e^(−j2πkΔfτ).",
     )
+    cfo_hz: NonNegative = key(
+        0.0, "Standard deviation of a client's carrier frequency offset, fixed for the run: h turns within a slot [Hz]."
+    )
 
 
 class Channel(Section):
@@ -166,6 +178,9 @@ class Channel(Section):
     placement: Placement = key(UniformDiscPlacement(), "Where the clients are; counts with a path loss only.")
     csi: Csi = key(Csi(), "Channel state information.")
     sync: Sync = key(Sync(), "Residual phase and late arrival.")
+    max_pieces: Annotated[int, Field(ge=1, le=10**6)] = key(
+        256, "Most pieces that a slot over the air may be divided into, each so short that its channel hardly changes."
+    )
     noise_figure_db: Annotated[float, Field(ge=0, le=100)] = key(
         5.0, "Noise figure of the receiver [dB]; counts with uplink.tx_power_dbm only."
     )

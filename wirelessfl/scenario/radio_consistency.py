@@ -27,6 +27,7 @@ def find_radio_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     yield from _fading(scenario)
     yield from _rate(scenario)
     yield from _waveform(scenario)
+    yield from _estimates(scenario)
     yield from _placement(scenario)
     yield from _power_control(scenario)
     yield from _faults(scenario)
@@ -82,6 +83,33 @@ def _waveform(scenario: Scenario) -> Iterator[Contradiction]:
             f"{sync.max_offset:g} symbols with the waveform ofdm",
             f"at most the cyclic prefix, cyclic_prefix_s · subcarrier_spacing_hz = {prefix:.4g}",
         )
+
+
+def _estimates(scenario: Scenario) -> Iterator[Contradiction]:
+    csi, sync, uplink = scenario.channel.csi, scenario.channel.sync, scenario.uplink
+    over_the_air = isinstance(uplink, OverTheAir)
+    if csi.pilot_symbols is not None and csi.error_std > 0:
+        yield (
+            "channel.csi.pilot_symbols",
+            f"{csi.pilot_symbols} with error_std: {csi.error_std}",
+            "one of the two: pilots decide how large the error is",
+        )
+    if csi.pilot_symbols is not None and not over_the_air:
+        yield (
+            "channel.csi.pilot_symbols",
+            f"{csi.pilot_symbols} with uplink.kind: {uplink.kind}",
+            "null, or over_the_air",
+        )
+    if csi.pilot_power_dbm is not None:
+        found = f"{csi.pilot_power_dbm}"
+        if csi.pilot_symbols is None:
+            yield "channel.csi.pilot_power_dbm", f"{found} without pilot_symbols", "null, or pilot_symbols beside it"
+        elif isinstance(uplink, OverTheAir) and uplink.tx_power_dbm is None:
+            yield "channel.csi.pilot_power_dbm", f"{found} with uplink.snr_db", "null, or uplink.tx_power_dbm"
+    if csi.refresh == "piece" and not over_the_air:
+        yield "channel.csi.refresh", f"piece with uplink.kind: {uplink.kind}", "slot, or uplink.kind: over_the_air"
+    if sync.cfo_hz > 0 and not over_the_air:
+        yield "channel.sync.cfo_hz", f"{sync.cfo_hz} with uplink.kind: {uplink.kind}", "0, or uplink.kind: over_the_air"
 
 
 def _placement(scenario: Scenario) -> Iterator[Contradiction]:

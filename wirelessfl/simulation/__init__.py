@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirelessfl.simulation.build import build_simulation, jammer_shortfall, training_time
+from wirelessfl.simulation.build import build_simulation, coherence_s, jammer_shortfall, slot_pieces, training_time
 from wirelessfl.simulation.header import client_values, closing_attributes, trace_header
 from wirelessfl.simulation.plan import choose_plan, plan_to_look, recorded_plan
 from wirelessfl.simulation.recorder import round_record
@@ -22,11 +22,13 @@ __all__ = [
     "choose_plan",
     "client_values",
     "closing_attributes",
+    "coherence_s",
     "jammer_shortfall",
     "plan_to_look",
     "recorded_plan",
     "rehearse",
     "round_record",
+    "slot_pieces",
     "topology_graph",
     "trace_header",
     "training_time",

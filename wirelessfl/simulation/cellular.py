@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio import Links
+from wirelessfl.radio import SlotLinks
 from wirelessfl.simulation.network import Channels, ChannelSource, Network
 from wirelessfl.simulation.propagation import Memory, Moment
+from wirelessfl.simulation.slot_schedule import AT_ONCE, Instants
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,12 +19,12 @@ class CellLinks:
 
     Attributes:
         serving: (n,) the base station that serves each client.
-        own: (n,) the links to it.
-        channel: (n, C) channels to all of them.
+        own: the links of the n clients to it.
+        channel: (n, C, T) channels to all of them in the pieces of a slot.
     """
 
     serving: NDArray[np.int64]
-    own: Links
+    own: SlotLinks
     channel: NDArray[np.complex128]
 
     def take(self, index: NDArray[np.int64]) -> CellLinks:
@@ -45,9 +46,9 @@ class CellularNetwork(Network):
     others: tuple[ChannelSource, ...]
     sites: NDArray[np.float64]
 
-    def cell_links(self, clients: NDArray[np.int64], moment: Moment) -> CellLinks:
-        """The links of ``clients``, each served by the base station with the largest path gain."""
-        found = [source.channels(clients, moment) for source in (self.clients, *self.others)]
+    def cell_links(self, clients: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> CellLinks:
+        """The links of ``clients`` over a slot, each served by the base station with the largest path gain."""
+        found = [source.channels(clients, moment, instants) for source in (self.clients, *self.others)]
         path_gain = np.stack([channels.path_gain for channels in found], axis=1)
         serving = path_gain.argmax(axis=1)
         rows = np.arange(len(clients))

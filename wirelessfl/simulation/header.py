@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from wirelessfl.scenario import Scenario, config, dump_scenario
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Simulation
+from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
 from wirelessfl.trace import TraceHeader
 
 
@@ -53,6 +54,7 @@ def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
             "parameters": json.dumps({name: list(shape) for name, shape in model.shapes.items()}),
         },
         secagg=_secure_aggregation(scenario),
+        blocks=parts.uplink.schedule.pieces if isinstance(parts.uplink, OverTheAir | MultiCell) else 1,
     )
 
 

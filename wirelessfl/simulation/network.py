@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cmath
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,14 +10,19 @@ from numpy.typing import NDArray
 from wirelessfl.radio import (
     LateArrival,
     Links,
+    SlotLinks,
+    carrier_offsets,
+    carrier_rotation,
     channel_given_estimate,
     estimate_channel,
     mean_estimate_power,
     phase_errors,
+    pilot_error_std,
     timing_offsets,
 )
 from wirelessfl.radio.csi import Estimator
 from wirelessfl.simulation.propagation import Draws, Fading, LargeScale, Memory, Moment, memories_among
+from wirelessfl.simulation.slot_schedule import AT_ONCE, Instants, Pilots
 from wirelessfl.streams import NodeStream, Streams
 
 _JAMMER = np.zeros(1, dtype=np.int64)
@@ -50,18 +54,29 @@ class Registry:
         return self.samples[clients] / self.total_samples
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class JammerLink:
-    """The jammer's channel in one round: h_CJ, the estimate by which it turns its phase, and the path gain β_CJ."""
+    """The jammer's channel over a slot.
 
-    channel: complex
-    estimate: complex
+    Attributes:
+        channel: h_CJ (T,) in each piece.
+        estimate: ĥ_CJ (R,), by which it turns its phase: of the slot's start, or of each piece.
+        path_gain: β_CJ.
+    """
+
+    channel: NDArray[np.complex128]
+    estimate: NDArray[np.complex128]
     path_gain: float
 
     @property
-    def phase_error(self) -> float:
-        """θ = ∠(h_CJ/ĥ_CJ) in radians."""
-        return cmath.phase(self.channel / self.estimate)
+    def phase_error(self) -> NDArray[np.float64]:
+        """θ = ∠(h_CJ/ĥ_CJ) (T,) in radians."""
+        return np.angle(self.channel / self.estimate)
+
+    @property
+    def weakest_estimate(self) -> complex:
+        """The estimate of least magnitude: noise that is enough with it is enough in all pieces."""
+        return complex(self.estimate[np.abs(self.estimate).argmin()])
 
 
 @dataclass(frozen=True)
@@ -69,29 +84,39 @@ class Receiver:
     """What the receiver knows of its channels, and how well it is kept in step.
 
     Attributes:
-        csi_error_std: standard deviation of the estimation error relative to √β.
+        csi_error_std: standard deviation of the estimation error relative to √β, without pilots.
         csi_estimator: "ls" or "mmse".
+        pilots: what estimates are made from; None takes ``csi_error_std``.
         phase_std: radians by which a channel has turned since its estimate, standard deviation.
         max_offset: largest late arrival, as a part of a symbol; with OFDM of one without its prefix.
         subcarriers: of an OFDM waveform; None for a single carrier.
+        cfo_hz: standard deviation of a node's carrier frequency offset.
     """
 
     csi_error_std: float = 0.0
     csi_estimator: Estimator = "ls"
+    pilots: Pilots | None = None
     phase_std: float = 0.0
     max_offset: float = 0.0
     subcarriers: int | None = None
+    cfo_hz: float = 0.0
+
+    def error_std(self, path_gain: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n,) the standard deviation of the estimation error relative to √β."""
+        if self.pilots is None:
+            return np.full(len(path_gain), self.csi_error_std)
+        return pilot_error_std(self.pilots.symbols, self.pilots.symbol_snr, path_gain)
 
 
 @dataclass(frozen=True, eq=False)
 class Channels:
-    """Channels of n nodes, all (n,).
+    """Channels of n nodes at R times at which they are estimated and T times at which they are used.
 
     Attributes:
-        channel: h.
-        estimate: ĥ.
-        path_gain: β.
-        mean_estimate_power: E|ĥ|².
+        channel: h (n, T).
+        estimate: ĥ (n, R).
+        path_gain: β (n,).
+        mean_estimate_power: E|ĥ|² (n,).
     """
 
     channel: NDArray[np.complex128]
@@ -126,20 +151,24 @@ class ChannelSource:
         stream = self.draws.nodes(purpose, moment.round_index, nodes)
         return stream.at_block(slice(None), np.full(len(nodes), moment.transmission)) if moment.transmission else stream
 
-    def channels(self, nodes: NDArray[np.int64], moment: Moment) -> Channels:
-        """The channels of some nodes at a moment."""
+    def channels(self, nodes: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> Channels:
+        """The channels of some nodes at the instants of a slot that begins at a moment."""
         receiver = self.receiver
         large = self.large_scale.gains(nodes, moment)
-        channel = np.sqrt(large.path_gain) * self.fading.gains(nodes, large.line_of_sight, moment)
+        error_std, estimator = receiver.error_std(large.path_gain), receiver.csi_estimator
+        at_estimates, during = self._gains(nodes, large.line_of_sight, moment, instants)
+        amplitude = np.sqrt(large.path_gain)[:, None]
+        specular = np.zeros(at_estimates.shape, dtype=np.complex128)
+        if estimator == "mmse" and np.any(error_std > 0):
+            known = self.fading.specular(nodes, large.line_of_sight, moment, instants.estimates)
+            specular = known * self._rotation(nodes, instants.estimates)
         draws = self._fresh("fading/csi_error", nodes, moment)
-        error_std, estimator = receiver.csi_error_std, receiver.csi_estimator
-        specular = np.zeros(len(nodes), dtype=np.complex128)
-        if estimator == "mmse" and error_std > 0:
-            specular = self.fading.specular(nodes, large.line_of_sight, moment)
-        estimate = estimate_channel(channel, large.path_gain, error_std, estimator, draws, specular)
-        power = mean_estimate_power(large.path_gain, error_std, estimator, np.abs(specular) ** 2)
+        estimate = estimate_channel(amplitude * at_estimates, large.path_gain, error_std, estimator, draws, specular)
+        power = mean_estimate_power(large.path_gain, error_std, estimator, np.abs(specular[:, 0]) ** 2)
+        channel = amplitude * during
         if receiver.phase_std > 0:
-            channel = channel * phase_errors(receiver.phase_std, self._fresh("phase_error", nodes, moment))
+            turned = phase_errors(receiver.phase_std, self._fresh("phase_error", nodes, moment))
+            channel = channel * turned[:, None]
         return Channels(channel, estimate, large.path_gain, power)
 
     def channel_given_estimate(
@@ -150,14 +179,31 @@ class ChannelSource:
         if error_std == 0:
             return estimate, np.zeros(len(nodes))
         line_of_sight = self.large_scale.gains(nodes, moment).line_of_sight
-        specular = self.fading.specular(nodes, line_of_sight, moment)
+        specular = self.fading.specular(nodes, line_of_sight, moment, AT_ONCE.estimates)[:, 0]
         return channel_given_estimate(estimate, path_gain, error_std, estimator, specular)
+
+    def _gains(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, instants: Instants
+    ) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+        """Small-scale gains at the times of estimates (n, R) and of the pieces (n, T)."""
+        if instants is AT_ONCE:
+            gains = self.fading.gains(nodes, line_of_sight, moment)[:, None]
+            return gains, gains
+        times = np.concatenate([instants.estimates, instants.pieces])
+        gains = self.fading.over(nodes, line_of_sight, moment, times) * self._rotation(nodes, times)
+        return gains[:, : len(instants.estimates)], gains[:, len(instants.estimates) :]
+
+    def _rotation(self, nodes: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.complex128] | float:
+        """(n, T) what carrier frequency offsets do to gains; 1 where there are none."""
+        if self.receiver.cfo_hz == 0.0:
+            return 1.0
+        return carrier_rotation(carrier_offsets(self.receiver.cfo_hz, self.draws.of_nodes("cfo", nodes)), times)
 
     def memories(self) -> dict[str, Memory]:
         """The parts that remember, by name."""
         placement = getattr(self.large_scale, "placement", None)
         parts = memories_among(placement=placement, large_scale=self.large_scale, fading=self.fading)
-        return {f"{self.draws.kind}{name}": part for name, part in parts.items()}
+        return {f"{self.draws.kind}{self.draws.site}{name}": part for name, part in parts.items()}
 
 
 @dataclass(frozen=True)
@@ -178,7 +224,7 @@ class Network:
 
     def links(self, clients: NDArray[np.int64], moment: Moment) -> Links:
         """The uplinks of ``clients``; moments of successive calls do not go back in time."""
-        return self.as_links(clients, self.clients.channels(clients, moment))
+        return self.as_links(clients, self.clients.channels(clients, moment)).rows()
 
     def channel_given_estimate(
         self, clients: NDArray[np.int64], moment: Moment, links: Links
@@ -186,9 +232,13 @@ class Network:
         """Mean and variance (n,) of the channels of ``clients`` given the estimates in their links."""
         return self.clients.channel_given_estimate(clients, moment, links.estimate, links.path_gain)
 
-    def as_links(self, clients: NDArray[np.int64], found: Channels) -> Links:
-        """Channels (n,) of ``clients`` together with what is known of the clients."""
-        return Links(
+    def slot_links(self, clients: NDArray[np.int64], moment: Moment, instants: Instants) -> SlotLinks:
+        """The uplinks of ``clients`` over the pieces of a slot that begins at a moment."""
+        return self.as_links(clients, self.clients.channels(clients, moment, instants))
+
+    def as_links(self, clients: NDArray[np.int64], found: Channels) -> SlotLinks:
+        """Channels of ``clients`` together with what is known of the clients."""
+        return SlotLinks(
             channel=found.channel,
             estimate=found.estimate,
             weight=self.registry.weight(clients),
@@ -197,10 +247,10 @@ class Network:
             mean_estimate_power=found.mean_estimate_power,
         )
 
-    def jammer_link(self, moment: Moment) -> JammerLink:
+    def jammer_link(self, moment: Moment, instants: Instants = AT_ONCE) -> JammerLink:
         """The link of an external jammer."""
-        found = self.jammer.channels(_JAMMER, moment)
-        return JammerLink(complex(found.channel[0]), complex(found.estimate[0]), float(found.path_gain[0]))
+        found = self.jammer.channels(_JAMMER, moment, instants)
+        return JammerLink(found.channel[0], found.estimate[0], float(found.path_gain[0]))
 
     def late_arrival(self, clients: NDArray[np.int64], round_index: int) -> LateArrival | None:
         """How late clients arrive; None where all keep time."""

@@ -55,7 +55,7 @@ def round_record(
     secagg, stages = _secure_aggregation(this)
     return RoundRecord(
         round_index=this.index,
-        values=this.values,
+        values={**this.values, **this.blocks},
         slots={"client_id": this.clients, "status": this.status, **this.slots},
         privacy=privacy,
         privacy_slots=privacy_slots,

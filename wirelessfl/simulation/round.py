@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
-from wirelessfl.radio import Links
+from wirelessfl.radio import Links, SlotLinks
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.trace import Status
 
@@ -50,6 +50,7 @@ class Round:
         train_loss: (n,) mean local training loss.
         slots: per-client columns of the trace, each (n,), NaN where there is no value.
         values: per-round values of the trace.
+        blocks: per-round values of the trace over the pieces of the slot, each (T,), where there are several.
         nominal_energy_j: joules of the round in which every transmission counts with its public bound; see
             ``put_energy``.
         releases: the records for the privacy ledger; none where nothing was released.
@@ -64,6 +65,7 @@ class Round:
     slot_opens: float = 0.0
     slots: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
+    blocks: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     nominal_energy_j: float = 0.0
     releases: tuple[Release, ...] = ()
     secagg: SecAggRecord | None = None
@@ -79,9 +81,9 @@ class Round:
         return Moment(self.index, self.slot_opens)
 
     def put(self, name: str, positions: NDArray[np.int64], values: NDArray[np.float64]) -> None:
-        """Write a per-client column at some positions; the others stay as they are, NaN at first."""
+        """Write a per-client column (n,) or (n, T) at some positions; the others stay as they are, NaN at first."""
         if name not in self.slots:
-            self.slots[name] = np.full(len(self.clients), math.nan)
+            self.slots[name] = np.full((len(self.clients), *np.shape(values)[1:]), math.nan)
         self.slots[name][positions] = values
 
     def put_energy(self, joules: float, nominal: float | None = None) -> None:
@@ -95,12 +97,13 @@ class Round:
         self.values["energy"] = joules
         self.nominal_energy_j = joules if nominal is None else nominal
 
-    def note_links(self, positions: NDArray[np.int64], links: Links) -> None:
-        """Write the channels of the clients at ``positions``."""
-        self.put("channel_re", positions, links.channel.real)
-        self.put("channel_im", positions, links.channel.imag)
-        self.put("csi_re", positions, links.estimate.real)
-        self.put("csi_im", positions, links.estimate.imag)
+    def note_links(self, positions: NDArray[np.int64], links: Links | SlotLinks) -> None:
+        """Write the channels of the clients at ``positions``, over the pieces of the slot where there are several."""
+        estimate = np.broadcast_to(links.estimate, links.channel.shape)
+        for name, values in (("channel", links.channel), ("csi", estimate)):
+            shown = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+            self.put(f"{name}_re", positions, shown.real)
+            self.put(f"{name}_im", positions, shown.imag)
         self.put("path_gain", positions, links.path_gain)
 
     def note_training(self, positions: NDArray[np.int64], block: CohortBlock) -> None:

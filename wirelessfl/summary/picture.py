@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.trace import at_slot_start
+
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
@@ -117,7 +119,7 @@ def _privacy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
 
 
 def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
-    magnitude = np.hypot(trace["channel_re"].values, trace["channel_im"].values)
+    magnitude = np.hypot(at_slot_start(trace["channel_re"]), at_slot_start(trace["channel_im"]))
     heard = np.any(np.isfinite(magnitude), axis=1)
     axes.set_ylabel("channel gain", fontsize=8)
     if not heard.any():
@@ -127,7 +129,7 @@ def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     low, middle, high = np.nanpercentile(magnitude[heard], (10, 50, 90), axis=1)
     axes.fill_between(rounds[heard], low, high, color=BLUE, alpha=0.2, linewidth=0, label="|h|, 10–90 % of clients")
     axes.plot(rounds[heard], middle, color=BLUE, linewidth=1.2, label="|h|, median")
-    jammer = np.hypot(trace["jammer_channel_re"].values, trace["jammer_channel_im"].values)
+    jammer = np.hypot(at_slot_start(trace["jammer_channel_re"]), at_slot_start(trace["jammer_channel_im"]))
     if np.isfinite(jammer).any():
         _plot(axes, rounds, jammer, GREY, "|h| of the jammer")
     _range_from(axes, 0.0, np.concatenate([high, jammer]))

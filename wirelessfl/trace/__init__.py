@@ -8,7 +8,15 @@ from wirelessfl.trace.checkpoint import (
     new_checkpoint,
     save_checkpoint,
 )
-from wirelessfl.trace.reader import by_client, has_group, model_weights, open_trace, read_attributes, read_group
+from wirelessfl.trace.reader import (
+    at_slot_start,
+    by_client,
+    has_group,
+    model_weights,
+    open_trace,
+    read_attributes,
+    read_group,
+)
 from wirelessfl.trace.records import EventBatch, RoundRecord, TraceHeader
 from wirelessfl.trace.reference import reference_markdown
 from wirelessfl.trace.schema import (
@@ -40,6 +48,7 @@ __all__ = [
     "TraceHeader",
     "TraceWriter",
     "Variable",
+    "at_slot_start",
     "by_client",
     "has_checkpoint",
     "has_group",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError
-from wirelessfl.trace.schema import EMPTY_CLIENT, EVENTS, GROUPS, MODEL, ROOT
+from wirelessfl.trace.schema import BLOCK, EMPTY_CLIENT, EVENTS, GROUPS, MODEL, ROOT
 from wirelessfl.trace.storage import check_format, committed_rounds, committed_snapshots, dataset_path, trace_errors
 
 if TYPE_CHECKING:
@@ -105,6 +105,11 @@ def model_weights(path: str | Path, round_index: int | None = None) -> NDArray[n
         return weights
 
 
+def at_slot_start(variable: xr.DataArray) -> NDArray[Any]:
+    """The values of a variable without the dimension of pieces: those of the first piece of every slot."""
+    return np.asarray(variable.isel({BLOCK: 0}).values if BLOCK in variable.dims else variable.values)
+
+
 def by_client(dataset: xr.Dataset) -> xr.Dataset:
     """Pivot every variable over (round, slot) to (round, client); absent clients are NaN, and 0 in ``status``.
 
@@ -122,11 +127,13 @@ def by_client(dataset: xr.Dataset) -> xr.Dataset:
     fills = {variable.name: variable.fill for variable in ROOT.variables}
     pivoted = {}
     for name, variable in dataset.data_vars.items():
-        if variable.dims != ("round", "slot") or name == "client_id":
+        if variable.dims[:2] != ("round", "slot") or name == "client_id":
             continue
-        values = np.full((len(ids), len(clients)), fills.get(str(name), np.nan), dtype=variable.dtype)
+        further = variable.dims[2:]
+        shape = (len(ids), len(clients), *(variable.sizes[one] for one in further))
+        values = np.full(shape, fills.get(str(name), np.nan), dtype=variable.dtype)
         values[rows, column] = variable.to_numpy()[rows, slots]
-        pivoted[name] = (("round", "client"), values, variable.attrs)
+        pivoted[name] = (("round", "client", *further), values, variable.attrs)
     return xr.Dataset(pivoted, {"round": dataset["round"], "client": clients}, dataset.attrs)
 
 

@@ -14,7 +14,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, PRIVACY, ROOT, SECAGG, Group, Status, Variable
+from wirelessfl.trace.schema import (
+    BLOCK,
+    EVENTS,
+    GROUPS,
+    MODEL,
+    PRIVACY,
+    ROOT,
+    SECAGG,
+    Group,
+    Status,
+    Variable,
+)
 
 Scalar = str | int | float | bool
 
@@ -28,12 +39,14 @@ class TraceHeader:
         privacy: Attributes of ``/privacy``.
         model: Attributes of ``/model``: dimension d, and the parameters' names and shapes.
         secagg: Attributes of ``/secagg``; None for a run without, whose trace lacks that group.
+        blocks: Pieces of a slot; the trace has that dimension where there are several.
     """
 
     attributes: Mapping[str, Scalar]
     privacy: Mapping[str, Scalar]
     model: Mapping[str, Scalar]
     secagg: Mapping[str, Scalar] | None = None
+    blocks: int = 1
 
     @property
     def given(self) -> dict[str, Mapping[str, Scalar]]:
@@ -80,8 +93,9 @@ class RoundRecord:
 
     Attributes:
         round_index: Communication round; consecutive from record to record.
-        values: Root variables per round, by name; absent ones become NaN.
-        slots: Root variables per round and slot, each (n,) over the n selected clients in ascending ``client_id``.
+        values: Root variables per round, by name, or (blocks,) for those over blocks; absent ones become NaN.
+        slots: Root variables per round and slot, each (n,) over the n selected clients in ascending ``client_id``, or
+            (n, blocks).
         privacy: Variables of ``/privacy`` per round.
         privacy_slots: Variables of ``/privacy`` per round and slot, each (n,).
         secagg: Variables of ``/secagg`` per round; empty for a run without.
@@ -91,7 +105,7 @@ class RoundRecord:
     """
 
     round_index: int
-    values: Mapping[str, float]
+    values: Mapping[str, ArrayLike]
     slots: Mapping[str, ArrayLike]
     privacy: Mapping[str, float] = field(default_factory=dict)
     privacy_slots: Mapping[str, ArrayLike] = field(default_factory=dict)
@@ -176,9 +190,26 @@ def slot_columns(group: Group, given: Mapping[str, ArrayLike], place: str) -> di
     Raises:
         ValueError: As for ``columns``; also where they are not one-dimensional.
     """
-    result = columns(group.of("round", "slot"), given, place)
+    over_blocks = {variable.name for variable in group.of("round", "slot", BLOCK)}
+    result = columns(group.of("round", "slot"), {n: v for n, v in given.items() if n not in over_blocks}, place)
     if any(array.ndim != 1 for array in result.values()):
         raise ValueError(f"{place}: values per slot must be one-dimensional")
+    return result
+
+
+def block_columns(
+    variables: Iterable[Variable], given: Mapping[str, ArrayLike], shape: tuple[int, ...], place: str
+) -> dict[str, NDArray[np.generic]]:
+    """The columns over the pieces of a slot, each of one shape: (blocks,), or (n, blocks) over the selected clients.
+
+    Raises:
+        ValueError: As for ``columns``; also where they have another shape.
+    """
+    names = {variable.name for variable in variables}
+    result = columns(variables, {name: value for name, value in given.items() if name in names}, place)
+    for name, array in result.items():
+        if array.shape != shape:
+            raise ValueError(f"{place}: {name} must have the shape {shape}, found {array.shape}")
     return result
 
 

@@ -6,7 +6,7 @@ Adding a quantity to the trace is adding one row here. Every number is SI; "1" m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, Literal
@@ -26,6 +26,8 @@ SERVER_NODE = -1
 """The parameter server in ``/events/node``; clients are their ids, 0 and up."""
 JAMMER_NODE = -2
 """The cooperative jammer in ``/events/node``, when it is a node of its own."""
+BLOCK = "block"
+"""Dimension of the pieces of a slot; only where there are several."""
 EMPTY_CLIENT = -1
 """``client_id`` of a slot that nobody fills."""
 
@@ -113,6 +115,7 @@ class Variable:
         source: Where the formula stands, or "" where it is no formula of a paper.
         flags: Meaning of the integer codes, for enumerations.
         required: Whether every record must carry it; other absent values are NaN.
+        by_block: Whether it has a value for each piece of a slot, in runs whose slots have several.
     """
 
     name: str
@@ -123,6 +126,7 @@ class Variable:
     source: str = ""
     flags: type[IntEnum] | None = None
     required: bool = False
+    by_block: bool = False
 
     @property
     def fill(self) -> float | int | bytes:
@@ -172,6 +176,12 @@ class Group:
     attributes: tuple[Attribute, ...] = ()
     optional: bool = False
 
+    def over_blocks(self) -> Group:
+        """The same group where slots have several pieces: some of its variables have a value for each."""
+        variables = tuple(replace(v, dims=(*v.dims, BLOCK)) if v.by_block else v for v in self.variables)
+        changed = any(variable.by_block for variable in self.variables)
+        return replace(self, variables=variables, dimensions=(*self.dimensions, BLOCK)) if changed else self
+
     def of(self, *dims: str) -> tuple[Variable, ...]:
         """The variables with exactly these dimensions."""
         return self._by_dims.get(dims, ())
@@ -186,12 +196,12 @@ _PAPER = "ota-cross-layer-dp"
 _ROUND, _SLOT, _CLIENT = ("round",), ("round", "slot"), ("client",)
 
 
-def _per_round(name: str, units: str, long_name: str, source: str = "") -> Variable:
-    return Variable(name, _ROUND, "f8", units, long_name, source)
+def _per_round(name: str, units: str, long_name: str, source: str = "", *, by_block: bool = False) -> Variable:
+    return Variable(name, _ROUND, "f8", units, long_name, source, by_block=by_block)
 
 
-def _per_slot(name: str, units: str, long_name: str, source: str = "") -> Variable:
-    return Variable(name, _SLOT, "f8", units, long_name, source)
+def _per_slot(name: str, units: str, long_name: str, source: str = "", *, by_block: bool = False) -> Variable:
+    return Variable(name, _SLOT, "f8", units, long_name, source, by_block=by_block)
 
 
 def _per_client(name: str, units: str, long_name: str, source: str = "") -> Variable:
@@ -225,10 +235,10 @@ ROOT = Group(
         _per_round(
             "jammer_gain", "normalised", "power-control factor of the jammer α_CJ", f"{_PAPER}, Theorems 2 and 4"
         ),
-        _per_round("jammer_channel_re", "1", "channel of the jammer h_CJ, real part"),
-        _per_round("jammer_channel_im", "1", "channel of the jammer h_CJ, imaginary part"),
-        _per_round("jammer_csi_re", "1", "estimate of the jammer's channel ĥ_CJ, real part"),
-        _per_round("jammer_csi_im", "1", "estimate of the jammer's channel ĥ_CJ, imaginary part"),
+        _per_round("jammer_channel_re", "1", "channel of the jammer h_CJ, real part", by_block=True),
+        _per_round("jammer_channel_im", "1", "channel of the jammer h_CJ, imaginary part", by_block=True),
+        _per_round("jammer_csi_re", "1", "estimate of the jammer's channel ĥ_CJ, real part", by_block=True),
+        _per_round("jammer_csi_im", "1", "estimate of the jammer's channel ĥ_CJ, imaginary part", by_block=True),
         _per_round("jammer_path_gain", "1", "mean channel power of the jammer β_CJ"),
         _per_round("jammer_energy", "normalised", "energy sent by the jammer: 2 d α_CJ² (circular) or d α_CJ² (real)"),
         _per_round(
@@ -245,12 +255,13 @@ ROOT = Group(
         _per_round("epsilon_accounted", "1", "cumulative ε of the mechanism that really ran, worst client"),
         Variable("event_count", _ROUND, "i8", "1", "cumulative number of rows in /events at the round's end"),
         Variable("client_id", _SLOT, "i8", "1", "client in this slot, −1 if empty", required=True),
-        _per_slot("channel_re", "1", "channel h_i, real part"),
-        _per_slot("channel_im", "1", "channel h_i, imaginary part"),
-        _per_slot("csi_re", "1", "channel estimate ĥ_i, real part"),
-        _per_slot("csi_im", "1", "channel estimate ĥ_i, imaginary part"),
+        _per_slot("channel_re", "1", "channel h_i, real part", by_block=True),
+        _per_slot("channel_im", "1", "channel h_i, imaginary part", by_block=True),
+        _per_slot("csi_re", "1", "channel estimate ĥ_i, real part", by_block=True),
+        _per_slot("csi_im", "1", "channel estimate ĥ_i, imaginary part", by_block=True),
         _per_slot("backoff", "1", "back-off s_i ≥ 1", f"{_PAPER}: s_i = max(1, α_u p_i / (|ĥ_i| √P_i))"),
         _per_slot("tx_gain_abs", "normalised", "transmit scaling |α_i|", f"{_PAPER}: α_i = α_u p_i / (ĥ_i τ s_i)"),
+        _per_slot("truncated_share", "1", "share of the slot's pieces in which the client was silent in a deep fade"),
         _per_slot("tx_energy", "normalised", "transmit energy ‖x_i‖²"),
         _per_slot("tx_time", "s", "time on the air of a digital uplink"),
         _per_slot("tx_energy_j", "J", "transmit energy in joules; NaN where watts are unknown"),

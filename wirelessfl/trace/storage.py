@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import OutputError, TraceError
 from wirelessfl.trace.journal import NO_ROOM
-from wirelessfl.trace.schema import FORMAT, GROUPS, SECAGG, VERSION, Group, SecAggStage, Variable
+from wirelessfl.trace.schema import BLOCK, FORMAT, GROUPS, ROOT, SECAGG, VERSION, Group, SecAggStage, Variable
 
 _CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1024, "parameter": 65536}
 _MIN_CHUNK_VALUES = 64
@@ -122,7 +122,7 @@ def committed_snapshots(file: h5py.File) -> int:
     return int(np.count_nonzero((labels >= 0) & (labels <= file["round"][rounds - 1]))) if rounds else 0
 
 
-def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool) -> None:
+def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool, blocks: int = 1) -> None:
     """Create every group, dimension scale and dataset of the schema, empty.
 
     Args:
@@ -130,9 +130,10 @@ def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool)
         slots: Expected selected clients per round; more may come.
         parameters: Model dimension d.
         secagg: Whether the run aggregates securely.
+        blocks: Pieces of a slot.
     """
-    sizes = {"slot": slots, "parameter": parameters, "stage": len(SecAggStage)}
-    for group in GROUPS:
+    sizes = {"slot": slots, "parameter": parameters, "stage": len(SecAggStage), BLOCK: blocks}
+    for group in GROUPS if blocks == 1 else [group.over_blocks() for group in GROUPS]:
         if group.optional and not secagg:
             continue
         node = file.require_group(group.path)
@@ -183,9 +184,11 @@ def _create_dataset(node: h5py.Group, variable: Variable, sizes: Mapping[str, in
 
 
 def _chunk(dimension: str, size: int) -> int:
-    """Values of a chunk along a dimension; ``stage`` never grows."""
+    """Values of a chunk along a dimension; ``stage`` and ``block`` never grow."""
     if dimension == "stage":
         return len(SecAggStage)
+    if dimension == BLOCK:
+        return size
     return max(_MIN_CHUNK_VALUES, min(_CHUNK_VALUES[dimension], size or _CHUNK_VALUES[dimension]))
 
 
@@ -206,7 +209,13 @@ def axes_of(file: h5py.File) -> dict[str, tuple[str, ...]]:
 
 def groups_of(file: h5py.File) -> tuple[Group, ...]:
     """The groups of the schema that the file has."""
-    return tuple(group for group in GROUPS if group.path in file)
+    known = (group.over_blocks() for group in GROUPS) if BLOCK in file else GROUPS
+    return tuple(group for group in known if group.path in file)
+
+
+def root_of(file: h5py.File) -> Group:
+    """The root group of the schema as the file has it."""
+    return ROOT.over_blocks() if BLOCK in file else ROOT
 
 
 def dataset_path(group: Group, name: str) -> str:

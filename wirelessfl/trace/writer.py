@@ -20,12 +20,14 @@ from wirelessfl.trace.journal import HeldBackFile
 from wirelessfl.trace.records import (
     RoundRecord,
     TraceHeader,
+    block_columns,
     check_selected,
     columns,
     event_columns,
     slot_columns,
 )
 from wirelessfl.trace.schema import (
+    BLOCK,
     CLOSING,
     EVENTS,
     FORMAT,
@@ -48,6 +50,7 @@ from wirelessfl.trace.storage import (
     open_datasets,
     output_errors,
     replace_text,
+    root_of,
     set_attributes,
     trace_errors,
     write_block,
@@ -86,6 +89,8 @@ class TraceWriter:
         self._extents: dict[str, tuple[int, ...]] = {path: dataset.shape for path, dataset in self._datasets.items()}
         self._axes = axes_of(file)
         self._secures = SECAGG.path in file
+        self._root = root_of(file)
+        self._blocks = len(file[BLOCK]) if BLOCK in file else 1
         self._rounds = committed_rounds(file)
         self._slots = len(self._datasets["/slot"])
         self._events = int(self._datasets["/event_count"][self._rounds - 1]) if self._rounds else 0
@@ -232,7 +237,7 @@ class TraceWriter:
 
     def _round_blocks(self, record: RoundRecord, room: int, place: str) -> tuple[list[_Block], int, int]:
         """What a round writes where there is room for so many, and the numbers of slots and events there are then."""
-        root_slots = slot_columns(ROOT, record.slots, place)
+        root_slots = slot_columns(self._root, record.slots, place)
         check_selected(root_slots, place)
         privacy_slots = slot_columns(PRIVACY, record.privacy_slots, place)
         width = len(root_slots["client_id"])
@@ -240,7 +245,9 @@ class TraceWriter:
             raise ValueError(f"{place}: /privacy has another number of slots than client_id")
         events = event_columns(record.events, record.round_index, place) if record.events is not None else {}
         total = self._events + (len(events["time"]) if events else 0)
-        values = columns(ROOT.of("round"), {**record.values, "event_count": total}, place)
+        over_blocks = {variable.name for variable in self._root.of("round", BLOCK)}
+        single = {name: value for name, value in record.values.items() if name not in over_blocks}
+        values = columns(self._root.of("round"), {**single, "event_count": total}, place)
         privacy = columns(PRIVACY.of("round"), record.privacy, place)
         if any(column.ndim for column in (*values.values(), *privacy.values())):
             raise ValueError(f"{place}: values per round must be single numbers")
@@ -252,6 +259,7 @@ class TraceWriter:
         if slots > self._slots:
             new = np.arange(self._slots, slots, dtype=np.int64)
             blocks.append(_Block("/slot", (slots,), (self._slots,), new))
+        blocks += self._piece_blocks(record, room, slots, width, place)
         for group, per_round, per_slot in ((ROOT, values, root_slots), (PRIVACY, privacy, privacy_slots)):
             blocks += self._row_blocks(group, (room,), per_round)
             blocks += self._row_blocks(group, (room, slots), per_slot)
@@ -259,6 +267,16 @@ class TraceWriter:
         if record.weights is not None:
             blocks += self._model_blocks(record.weights, record.round_index)
         return blocks, slots, total
+
+    def _piece_blocks(self, record: RoundRecord, room: int, slots: int, width: int, place: str) -> list[_Block]:
+        """What a round writes over the pieces of its slot, where there are several."""
+        pieces = self._blocks
+        per_round = block_columns(self._root.of("round", BLOCK), record.values, (pieces,), place)
+        per_slot = block_columns(self._root.of("round", "slot", BLOCK), record.slots, (width, pieces), place)
+        return [
+            *self._row_blocks(ROOT, (room, pieces), per_round),
+            *self._row_blocks(ROOT, (room, slots, pieces), per_slot),
+        ]
 
     def _row_blocks(
         self, group: Group, extent: tuple[int, ...], given: Mapping[str, NDArray[np.generic]]
@@ -362,7 +380,7 @@ def _client_blocks(client_values: Mapping[str, ArrayLike]) -> list[_Block]:
 
 
 def _write_header(file: h5py.File, header: TraceHeader, slots: int) -> None:
-    create_layout(file, slots, int(header.model["dimension"]), secagg=header.secagg is not None)
+    create_layout(file, slots, int(header.model["dimension"]), secagg=header.secagg is not None, blocks=header.blocks)
     set_attributes(file, {"format": FORMAT, "version": VERSION, "status": "running"})
     set_attributes(file, dict.fromkeys(CLOSING, ""))
     for path, attributes in header.given.items():

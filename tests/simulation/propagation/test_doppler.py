@@ -42,7 +42,8 @@ class Driving:
     def motion(self, nodes: NDArray[np.int64], moment: Moment) -> Motion:
         speed = (nodes % 3).astype(np.float64)
         way = speed * moment.time_s
-        return Motion(np.stack([50.0 + way, np.zeros(len(nodes))], axis=1), way, speed)
+        across = np.zeros(len(nodes))
+        return Motion(np.stack([50.0 + way, across], axis=1), way, np.stack([speed, across], axis=1))
 
     def positions(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
         return self.motion(nodes, moment).position
@@ -138,3 +139,11 @@ def test_the_ray_of_a_node_at_rest_keeps_its_phase(doppler: GivenDoppler | Motio
     first, second = (fading.gains(NODES[:50], BLIND[:50], Moment(m, 0.7 * m)) for m in (1, 2))
     np.testing.assert_allclose(first, second, atol=1e-4)
     assert np.std(np.angle(first)) > 1
+
+
+def test_the_shift_of_the_direct_ray_is_the_rate_of_its_turns() -> None:
+    """Along the way of walkers, and for a given shift: the difference quotient of the phase."""
+    nodes = np.arange(3)
+    for doppler in (MotionDoppler(Driving(), LAW, (0.0, 20.0)), GivenDoppler(7.0, False, DRAWS)):
+        later = doppler.ray_cycles(nodes, Moment(1, 2.0 + 1e-6)) - doppler.ray_cycles(nodes, Moment(1, 2.0))
+        np.testing.assert_allclose(doppler.ray_shift_hz(nodes, Moment(1, 2.0)), later / 1e-6, rtol=1e-4, atol=1e-4)

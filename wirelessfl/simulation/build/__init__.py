@@ -9,5 +9,6 @@ from __future__ import annotations
 from wirelessfl.simulation.build.deadline import training_time
 from wirelessfl.simulation.build.shortfall import jammer_shortfall
 from wirelessfl.simulation.build.simulation import build_simulation
+from wirelessfl.simulation.build.slot import coherence_s, slot_pieces
 
-__all__ = ["build_simulation", "jammer_shortfall", "training_time"]
+__all__ = ["build_simulation", "coherence_s", "jammer_shortfall", "slot_pieces", "training_time"]

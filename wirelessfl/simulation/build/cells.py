@@ -31,6 +31,7 @@ def build_multi_cell(
         air=one_cell.air,
         iq_packing=one_cell.iq_packing,
         fade_threshold=one_cell.fade_threshold,
+        schedule=one_cell.schedule,
         airtime=one_cell.airtime,
         joules_per_unit=one_cell.joules_per_unit,
         theorem=one_cell.theorem,

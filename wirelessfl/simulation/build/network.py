@@ -15,7 +15,6 @@ from wirelessfl.errors import DataError, ModelWarning
 from wirelessfl.radio import (
     FadingModel,
     GivenPositions,
-    PathLossModel,
     PlacementLaw,
     RandomWaypoint,
     Rayleigh,
@@ -26,8 +25,9 @@ from wirelessfl.radio import (
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.scenario.base import CoreVariant
 from wirelessfl.simulation.build.objects import make_object
-from wirelessfl.simulation.build.radio import build_numerology
+from wirelessfl.simulation.build.path_loss import build_path_loss
 from wirelessfl.simulation.build.recordings import load_gains, load_positions
+from wirelessfl.simulation.build.slot import build_numerology, build_pilots
 from wirelessfl.simulation.cellular import CellularNetwork
 from wirelessfl.simulation.network import ChannelSource, Network, Receiver, Registry
 from wirelessfl.simulation.propagation import (
@@ -49,9 +49,6 @@ from wirelessfl.simulation.propagation import (
 )
 from wirelessfl.streams import Streams
 
-FLAT = 0.1
-"""Airtime times Doppler shift up to which a slot counts as one block of fading (RADIO.md)."""
-
 
 @dataclass(frozen=True)
 class FadingLaws:
@@ -66,15 +63,14 @@ class FadingLaws:
     jammer: FadingModel
 
 
-def build_network(scenario: Scenario, registry: Registry, streams: Streams, airtime_s: float) -> Network:
-    """The network, of uplinks whose slots last ``airtime_s`` seconds; 0 where there are none.
+def build_network(scenario: Scenario, registry: Registry, streams: Streams, dimension: int) -> Network:
+    """The network; ``dimension`` is d.
 
     Raises:
         DataError: a file of gains or positions is missing, damaged or too small.
         ScenarioError: a law of the user's own cannot be used.
     """
     laws = _laws(scenario)
-    _warn_if_not_flat(scenario.channel, airtime_s)
     _warn_of_another_waveform(scenario.channel.sync, scenario.timing)
 
     def source(
@@ -83,7 +79,7 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, airt
         return ChannelSource(
             large_scale=_large_scale(scenario, placement, draws, site),
             fading=_fading_in_time(scenario, law, draws, build_doppler(scenario.channel, placement, draws, site)),
-            receiver=_receiver(scenario.channel, scenario.timing),
+            receiver=_receiver(scenario, dimension),
             draws=draws,
         )
 
@@ -100,7 +96,7 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, airt
         return network
     sites = hexagonal_sites(topology.rings, topology.inter_site_distance_m)
     further = [
-        source(laws.clients, Draws(streams, f"site{number}_"), places, (float(x), float(y)))
+        source(laws.clients, Draws(streams, site=f"site{number}_"), places, (float(x), float(y)))
         for number, (x, y) in enumerate(sites.tolist()[1:], start=1)
     ]
     return CellularNetwork(network.registry, network.clients, network.jammer, streams, tuple(further), sites)
@@ -181,16 +177,6 @@ def _large_scale(
     return DistanceGain(placement, model, reference_gain, draws, site)
 
 
-def build_path_loss(
-    pathloss: config.FreeSpacePathLoss | config.LogDistancePathLoss | config.Tr38901PathLoss,
-) -> PathLossModel:
-    """The large-scale law."""
-    model: PathLossModel = make_object(
-        "channel.pathloss.model", pathloss.reference, pathloss.arguments(), PathLossModel
-    )
-    return model
-
-
 def build_doppler(
     channel: config.Channel, placement: Placement, draws: Draws, site: tuple[float, float]
 ) -> Doppler | None:
@@ -203,18 +189,6 @@ def build_doppler(
         return GivenDoppler(correlation.doppler_hz, located and not placement.moves, draws)
     assert not isinstance(pathloss, config.NoPathLoss), "the scenario was checked"
     return MotionDoppler(placement, build_path_loss(pathloss), site)
-
-
-def largest_doppler_hz(channel: config.Channel) -> float:
-    """The largest Doppler shift of any link, by which slots are judged; 0 where fading is independent."""
-    correlation, pathloss, placement = channel.correlation, channel.pathloss, channel.placement
-    if isinstance(correlation, config.IndependentFading):
-        return 0.0
-    if correlation.doppler_hz is not None:
-        return correlation.doppler_hz
-    assert not isinstance(pathloss, config.NoPathLoss), "the scenario was checked"
-    fastest = placement.max_speed if isinstance(placement, config.RandomWaypointPlacement) else 0.0
-    return fastest / build_path_loss(pathloss).wavelength
 
 
 def _fading_in_time(scenario: Scenario, law: FadingModel, draws: Draws, doppler: Doppler | None) -> Fading:
@@ -249,14 +223,15 @@ def _law_in_sight(channel: config.Channel, law: FadingModel) -> Rician | None:
     return law if isinstance(law, Rician) else Rician(rician_k)
 
 
-def _receiver(channel: config.Channel, timing: config.Timing) -> Receiver:
-    csi, sync = channel.csi, channel.sync
+def _receiver(scenario: Scenario, dimension: int) -> Receiver:
+    csi, sync, uplink = scenario.channel.csi, scenario.channel.sync, scenario.uplink
     subcarriers = None
     if sync.waveform == "ofdm":
-        grid = build_numerology(timing)
+        grid = build_numerology(scenario.timing)
         assert grid is not None, "the scenario was checked"
         subcarriers = grid.subcarriers
-    return Receiver(csi.error_std, csi.estimator, sync.phase_std, sync.max_offset, subcarriers)
+    pilots = build_pilots(scenario, uplink, dimension) if isinstance(uplink, config.OverTheAir) else None
+    return Receiver(csi.error_std, csi.estimator, pilots, sync.phase_std, sync.max_offset, subcarriers, sync.cfo_hz)
 
 
 def _warn_of_another_waveform(sync: config.Sync, timing: config.Timing) -> None:
@@ -265,19 +240,6 @@ def _warn_of_another_waveform(sync: config.Sync, timing: config.Timing) -> None:
     warnings.warn(
         "channel.sync.waveform: found single_carrier with timing.ofdm; late arrivals are simulated as on a single "
         "carrier, where a part of each symbol falls into the next. With ofdm they turn the subcarriers",
-        ModelWarning,
-        stacklevel=2,
-    )
-
-
-def _warn_if_not_flat(channel: config.Channel, airtime_s: float) -> None:
-    shift = largest_doppler_hz(channel)
-    if airtime_s * shift <= FLAT:
-        return
-    warnings.warn(
-        f"channel.correlation.doppler_hz: found {shift:g} Hz with a slot of {airtime_s:.3g} s; the "
-        f"channel changes within the slot, which is simulated as one block of fading. Up to {FLAT:g}/airtime = "
-        f"{FLAT / airtime_s:.3g} Hz that is a fair picture",
         ModelWarning,
         stacklevel=2,
     )

@@ -11,7 +11,6 @@ from wirelessfl.radio import (
     AirInterface,
     Calibration,
     Jamming,
-    OfdmNumerology,
     PowerControl,
     is_non_expansive,
     jammer_gain_limit,
@@ -22,7 +21,6 @@ from wirelessfl.radio.units import (
     num_symbols,
     power_budget_from_snr,
     power_budget_from_watts,
-    slot_duration,
     thermal_noise_density,
 )
 from wirelessfl.scenario import Scenario, config
@@ -36,36 +34,10 @@ from wirelessfl.simulation.build.power_control import (
     own_threshold,
 )
 from wirelessfl.simulation.build.secure_aggregation import build_secure_uplink
+from wirelessfl.simulation.build.slot import build_schedule, data_airtime, slot_airtime, useful_share
 from wirelessfl.simulation.cellular import CellularNetwork
 from wirelessfl.simulation.network import Network, Registry
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
-
-
-def airtime(scenario: Scenario, dimension: int) -> float:
-    """Seconds of an over-the-air slot; 0 for uplinks without one."""
-    uplink, timing = scenario.uplink, scenario.timing
-    if not isinstance(uplink, config.OverTheAir):
-        return 0.0
-    grid = build_numerology(timing)
-    if grid is not None:
-        return grid.slot_duration(num_symbols(dimension, uplink.iq_packing))
-    return slot_duration(dimension, timing.bandwidth_hz, uplink.iq_packing)
-
-
-def build_numerology(timing: config.Timing) -> OfdmNumerology | None:
-    """The OFDM grid, or None for symbols one after the other."""
-    if timing.ofdm is None:
-        return None
-    spacing = timing.ofdm.subcarrier_spacing_hz
-    return OfdmNumerology(
-        timing.ofdm.subcarriers or int(timing.bandwidth_hz / spacing), spacing, timing.ofdm.cyclic_prefix_s
-    )
-
-
-def _useful_share(timing: config.Timing) -> float:
-    """The part of a slot's time and energy that is no cyclic prefix."""
-    grid = build_numerology(timing)
-    return 1.0 if grid is None else 1.0 / (grid.subcarrier_spacing_hz * grid.symbol_duration)
 
 
 def power_budget(scenario: Scenario, dimension: int) -> float:
@@ -77,7 +49,7 @@ def power_budget(scenario: Scenario, dimension: int) -> float:
         assert uplink.snr_db is not None, "the scenario names exactly one of the two"
         return power_budget_from_snr(db_to_linear(uplink.snr_db), dimension, CHANNEL_NOISE_STD)
     density = thermal_noise_density(scenario.channel.noise_figure_db)
-    useful = airtime(scenario, dimension) * _useful_share(scenario.timing)
+    useful = data_airtime(scenario, dimension) * useful_share(scenario.timing)
     return power_budget_from_watts(dbm_to_watts(uplink.tx_power_dbm), useful, density)
 
 
@@ -95,7 +67,7 @@ def joules_per_unit(scenario: Scenario) -> float:
     uplink = scenario.uplink
     if not isinstance(uplink, config.OverTheAir) or uplink.tx_power_dbm is None:
         return math.nan
-    return thermal_noise_density(scenario.channel.noise_figure_db) / 2 / _useful_share(scenario.timing)
+    return thermal_noise_density(scenario.channel.noise_figure_db) / 2 / useful_share(scenario.timing)
 
 
 def build_uplink(scenario: Scenario, network: Network, dimension: int, statement: Statement) -> Uplink:
@@ -115,7 +87,8 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 rotating_jammer=uplink.jammer is not None and uplink.jammer.role == "rotating",
                 iq_packing=uplink.iq_packing,
                 fade_threshold=own_threshold(uplink.power_control, scenario.faults.fade_threshold),
-                airtime=airtime(scenario, dimension),
+                schedule=build_schedule(scenario, uplink, dimension),
+                airtime=slot_airtime(scenario, dimension),
                 num_symbols=num_symbols(dimension, uplink.iq_packing),
                 joules_per_unit=joules_per_unit(scenario),
                 jammer_failure=scenario.faults.jammer_failure,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wirelessfl.errors import DataError
 from wirelessfl.radio import Recorded
 from wirelessfl.trace import JAMMER_NODE, Status
-from wirelessfl.trace.schema import FORMAT
+from wirelessfl.trace.schema import BLOCK, FORMAT
 
 _KEY_GAINS, _KEY_POSITIONS, _KEY_PRESENCE, _KEY_NORMS = (
     "channel.fading.file",
@@ -122,7 +122,16 @@ def _gains_of_hdf5(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.compl
 
 
 def _gains_of_trace(file: h5py.File) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-    """h/√β, also of the jammer."""
+    """h/√β, also of the jammer.
+
+    Raises:
+        DataError: its slots have several pieces, where a recording has one block of fading a round.
+    """
+    if BLOCK in file:
+        raise DataError(
+            f"{_KEY_GAINS}: {file.filename} has slots of {len(file[BLOCK])} pieces; allowed: a trace with one gain a "
+            "round and client"
+        )
     rounds = np.asarray(file["round"])
     ids = np.asarray(file["client_id"])[: len(rounds)]
     channel = np.asarray(file["channel_re"]) + 1j * np.asarray(file["channel_im"])

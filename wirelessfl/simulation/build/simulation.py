@@ -22,7 +22,7 @@ from wirelessfl.simulation.build.learning import (
 )
 from wirelessfl.simulation.build.mechanism import build_central_noise, build_local_privacy
 from wirelessfl.simulation.build.network import build_network
-from wirelessfl.simulation.build.radio import airtime, build_uplink, power_budget
+from wirelessfl.simulation.build.radio import build_uplink, power_budget
 from wirelessfl.simulation.build.shortfall import check_jammer_power
 from wirelessfl.simulation.calibration import calibrate
 from wirelessfl.simulation.errands import Errands
@@ -73,7 +73,7 @@ def build_simulation(
     learner = _learner(scenario, population, model, training, untimed, streams, pause, facts, statement)
     if isinstance(plan, Resources) and plan.calibrates:
         learner = replace(learner, plan=calibrate(learner, cohort))
-    network = build_network(scenario, registry, streams, airtime(scenario, model.dimension))
+    network = build_network(scenario, registry, streams, model.dimension)
     if state is None:
         state = learner.initial_state(registry.count if scenario.faults.battery_j is not None else 0)
     ledger = Ledger(facts, statement)

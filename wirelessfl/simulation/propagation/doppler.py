@@ -34,6 +34,10 @@ class Doppler(Protocol):
         """(n,) turns of the direct ray's phase at a moment."""
         ...
 
+    def ray_shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
+        """(n,) Doppler shift of the direct ray at a moment, negative for who moves away."""
+        ...
+
 
 @dataclass(frozen=True)
 class GivenDoppler:
@@ -69,8 +73,15 @@ class GivenDoppler:
         """f_D t cos θ; 0 for nodes that rest."""
         if self.resting:
             return np.zeros(len(nodes))
-        angle = 2 * np.pi * self.draws.nodes("direct_ray", 0, nodes).uniform(2)[:, 1]
-        return np.cos(angle) * self.cycles(nodes, moment)
+        return self._cosine(nodes) * self.cycles(nodes, moment)
+
+    def ray_shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
+        """f_D cos θ; 0 for nodes that rest."""
+        return np.zeros(len(nodes)) if self.resting else self.doppler_hz * self._cosine(nodes)
+
+    def _cosine(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(n,) cos θ of the direction from which the direct ray comes."""
+        return np.cos(2 * np.pi * self.draws.nodes("direct_ray", 0, nodes).uniform(2)[:, 1])
 
 
 @dataclass(frozen=True)
@@ -105,3 +116,11 @@ class MotionDoppler:
         """Wavelengths between the antennas, which the phase lags behind."""
         distance = site_distances(self.placement.motion(nodes, moment).position, np.array([self.site]))[:, 0]
         return -self.model.ray_length(distance) / self.model.wavelength
+
+    def ray_shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
+        """Wavelengths by which the antennas approach each other in a second."""
+        motion = self.placement.motion(nodes, moment)
+        way = motion.position - np.asarray(self.site)
+        distance = site_distances(motion.position, np.array([self.site]))[:, 0]
+        receding = (motion.velocity * way).sum(axis=1) / self.model.ray_length(distance)
+        return np.asarray(-receding / self.model.wavelength)

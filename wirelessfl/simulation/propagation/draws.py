@@ -31,12 +31,18 @@ class Draws:
 
     Attributes:
         streams: randomness of the run.
-        kind: prefix of every purpose; empty for the clients.
+        kind: of nodes, prefix of every purpose; empty for the clients.
+        site: the base station at the other end, the further prefix; empty for the first.
     """
 
     streams: Streams
     kind: str = ""
+    site: str = ""
 
     def nodes(self, purpose: str, round_index: int, nodes: NDArray[np.int64]) -> NodeStream:
         """The stream of a purpose in a round; round 0 for what is drawn once."""
-        return self.streams.nodes(f"{self.kind}{purpose}", round_index, nodes)
+        return self.streams.nodes(f"{self.kind}{self.site}{purpose}", round_index, nodes)
+
+    def of_nodes(self, purpose: str, nodes: NDArray[np.int64]) -> NodeStream:
+        """What belongs to the nodes themselves, whoever listens, drawn once."""
+        return self.streams.nodes(f"{self.kind}{purpose}", 0, nodes)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from wirelessfl.errors import DataError
 from wirelessfl.radio import (
@@ -22,6 +23,14 @@ from wirelessfl.radio import (
 from wirelessfl.simulation.propagation.doppler import Doppler
 from wirelessfl.simulation.propagation.draws import Draws, Moment
 from wirelessfl.simulation.propagation.memory import NodeMemory
+
+AT_START = np.zeros(1)
+"""The beginning of a slot, as the only time in it."""
+
+
+def _is_start(offsets: NDArray[np.float64]) -> bool:
+    """Whether a slot is looked at once, at its beginning."""
+    return len(offsets) == 1 and offsets[0] == 0.0
 
 
 class Fading(Protocol):
@@ -38,10 +47,16 @@ class Fading(Protocol):
         """(n,) gains of mean power 1 at a moment; asked twice in a round, the same."""
         ...
 
-    def specular(
-        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
+    def over(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
-        """(n,) the part of these gains that the receiver knows; 0 where their phase is uniform."""
+        """(n, T) gains at T times of a slot that begins at a moment, ``offsets`` (T,) seconds after it."""
+        ...
+
+    def specular(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
+    ) -> NDArray[np.complex128]:
+        """(n, T) the part of these gains that the receiver knows; 0 where their phase is uniform."""
         ...
 
     def law_of(self, in_sight: bool) -> FadingModel:
@@ -83,15 +98,23 @@ class BlockFading:
             raise DataError(f"channel.fading: {error}") from error
         return gains if self.in_sight is None else np.where(line_of_sight, self.in_sight.draw(stream), gains)
 
-    def specular(
-        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
+    def over(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
-        """(n,) the known parts of the gains."""
+        """(n, T) the gains of the round: a block of fading outlasts the slot by definition."""
+        return np.repeat(self.gains(nodes, line_of_sight, moment)[:, None], len(offsets), axis=1)
+
+    def specular(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
+    ) -> NDArray[np.complex128]:
+        """(n, T) the known parts of the gains."""
         stream = self.draws.nodes("fading", moment.round_index, nodes)
         known = np.zeros(len(nodes), dtype=np.complex128)
         if isinstance(self.law, SpecularFading):
             known = self.law.specular(stream)
-        return known if self.in_sight is None else np.where(line_of_sight, self.in_sight.specular(stream), known)
+        if self.in_sight is not None:
+            known = np.where(line_of_sight, self.in_sight.specular(stream), known)
+        return np.repeat(known[:, None], len(offsets), axis=1)
 
     def law_of(self, in_sight: bool) -> FadingModel:
         """One of the two laws."""
@@ -122,16 +145,26 @@ class DirectRay:
         nodes: NDArray[np.int64],
         line_of_sight: NDArray[np.bool_],
         moment: Moment,
+        offsets: NDArray[np.float64],
     ) -> NDArray[np.complex128]:
-        """(n,) gains from the scattered parts, CN(0, 1); without scattering, the direct rays alone."""
+        """(n, T) gains from the scattered parts (n, T), CN(0, 1), at times of a slot; from zeros, the rays alone."""
         if self.in_sight is None and self.law.rician_k == 0:
             return scatter
-        start = self.draws.nodes("direct_ray", 0, nodes).uniform()[:, 0]
-        phase = 2 * np.pi * (start + self.doppler.ray_cycles(nodes, moment))
+        start = self.draws.nodes("direct_ray", 0, nodes).uniform()[:, 0] + self.doppler.ray_cycles(nodes, moment)
+        phase = 2 * np.pi * start[:, None]
+        if not _is_start(offsets):
+            phase = phase + 2 * np.pi * self.doppler.ray_shift_hz(nodes, moment)[:, None] * offsets
         gains = self.law.around(scatter, phase)
         if self.in_sight is None:
             return gains
-        return np.where(line_of_sight, self.in_sight.around(scatter, phase), gains)
+        return np.where(line_of_sight[:, None], self.in_sight.around(scatter, phase), gains)
+
+    def alone(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
+    ) -> NDArray[np.complex128]:
+        """(n, T) the direct rays without what is scattered."""
+        nothing = np.zeros((len(nodes), len(offsets)), dtype=np.complex128)
+        return self.beside(nothing, nodes, line_of_sight, moment, offsets)
 
     def law_of(self, in_sight: bool) -> FadingModel:
         """The law of a gain at one instant."""
@@ -146,6 +179,9 @@ def _no_gains() -> NodeMemory:
 @dataclass
 class GaussMarkovFading:
     """First-order recursion from one use of a link to its next, with the correlation J0(2π f_D Δt) of that time.
+
+    Within a slot the scattered part is Gaussian with Clarke's correlation J0(2π f_D t) at any lag, given its value at
+    the slot's beginning.
 
     Attributes:
         ray: the direct part of the links.
@@ -171,6 +207,22 @@ class GaussMarkovFading:
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
     ) -> NDArray[np.complex128]:
         """(n,) gains, carried over the time or the rounds in which a link was not used."""
+        return self.over(nodes, line_of_sight, moment, AT_START)[:, 0]
+
+    def over(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
+    ) -> NDArray[np.complex128]:
+        """(n, T) gains, with h(t) = J0 h(0) + g(t) − J0 g(0) for the scattered part, g Clarke's fading."""
+        scatter = self._scatter(nodes, moment)[:, None]
+        if not _is_start(offsets):
+            cycles = self.doppler.shift_hz(nodes, moment)[:, None] * np.concatenate([[0.0], offsets])
+            other = clarke_gains(cycles, self.draws.nodes("fading_in_slot", moment.round_index, nodes))
+            memory = special.j0(2.0 * np.pi * cycles[:, 1:])
+            scatter = memory * scatter + (other[:, 1:] - memory * other[:, :1])
+        return self.ray.beside(scatter, nodes, line_of_sight, moment, offsets)
+
+    def _scatter(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.complex128]:
+        """(n,) scattered parts at the beginning of the slot."""
         known, before = self.last.recall(nodes)
         time = np.broadcast_to(np.asarray(moment.time_s, dtype=np.float64), (len(nodes),))
         cycles = self.doppler.cycles(nodes, moment)
@@ -197,13 +249,13 @@ class GaussMarkovFading:
             time=time,
             drawn=drawn + (moved | ~known),
         )
-        return self.ray.beside(scatter, nodes, line_of_sight, moment)
+        return scatter
 
     def specular(
-        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
-        """(n,) the direct rays."""
-        return self.ray.beside(np.zeros(len(nodes), dtype=np.complex128), nodes, line_of_sight, moment)
+        """(n, T) the direct rays."""
+        return self.ray.alone(nodes, line_of_sight, moment, offsets)
 
     def law_of(self, in_sight: bool) -> FadingModel:
         """The law of a gain at one instant."""
@@ -241,14 +293,23 @@ class ClarkeFading:
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
     ) -> NDArray[np.complex128]:
         """(n,) gains at the moment's time."""
-        scatter = clarke_gains(self.doppler.cycles(nodes, moment), self.draws.nodes("fading", 0, nodes))
-        return self.ray.beside(scatter, nodes, line_of_sight, moment)
+        return self.over(nodes, line_of_sight, moment, AT_START)[:, 0]
+
+    def over(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
+    ) -> NDArray[np.complex128]:
+        """(n, T) gains at the times themselves; whoever moves keeps his speed within the slot."""
+        cycles = self.doppler.cycles(nodes, moment)[:, None]
+        if not _is_start(offsets):
+            cycles = cycles + self.doppler.shift_hz(nodes, moment)[:, None] * offsets
+        scatter = clarke_gains(cycles, self.draws.nodes("fading", 0, nodes))
+        return self.ray.beside(scatter, nodes, line_of_sight, moment, offsets)
 
     def specular(
-        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
-        """(n,) the direct rays."""
-        return self.ray.beside(np.zeros(len(nodes), dtype=np.complex128), nodes, line_of_sight, moment)
+        """(n, T) the direct rays."""
+        return self.ray.alone(nodes, line_of_sight, moment, offsets)
 
     def law_of(self, in_sight: bool) -> FadingModel:
         """The law of a gain at one instant."""

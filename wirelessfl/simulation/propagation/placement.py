@@ -21,12 +21,17 @@ class Motion:
     Attributes:
         position: (n, 2) metres.
         travelled: (n,) metres of their way since the start of the simulation.
-        speed: (n,) m/s.
+        velocity: (n, 2) m/s.
     """
 
     position: NDArray[np.float64]
     travelled: NDArray[np.float64]
-    speed: NDArray[np.float64]
+    velocity: NDArray[np.float64]
+
+    @property
+    def speed(self) -> NDArray[np.float64]:
+        """(n,) m/s."""
+        return np.hypot(self.velocity[:, 0], self.velocity[:, 1])
 
 
 class Placement(Protocol):
@@ -69,7 +74,7 @@ class Standing:
 
     def motion(self, nodes: NDArray[np.int64], moment: Moment) -> Motion:
         """Rest."""
-        return Motion(self.last_positions(nodes), np.zeros(len(nodes)), np.zeros(len(nodes)))
+        return Motion(self.last_positions(nodes), np.zeros(len(nodes)), np.zeros((len(nodes), 2)))
 
     def last_positions(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n, 2) metres."""
@@ -112,10 +117,10 @@ class Walking:
             start = vars(self.walk.start(self.draws.nodes("position", 0, nodes)))
             left = Journey(**{name: _choose(known, values, start[name]) for name, values in last.items()})
         elif not np.any(since):
-            return Motion(left.position, left.travelled, left.current_speed)
+            return Motion(left.position, left.travelled, left.velocity)
         now = self.walk.advance(left, since, self.draws.nodes("waypoints", 0, nodes))
         self.journeys.write(nodes, **vars(now), time=np.broadcast_to(moment.time_s, (len(nodes),)))
-        return Motion(now.position, now.travelled, now.current_speed)
+        return Motion(now.position, now.travelled, now.velocity)
 
     def last_positions(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n, 2) metres."""

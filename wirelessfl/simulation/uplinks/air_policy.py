@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,9 +15,12 @@ from wirelessfl.radio import (
     Links,
     NormScaledPowerControl,
     PowerControl,
+    SlotLinks,
+    SlotTransmission,
     Transmission,
     TransmitPlan,
-    credited_backoff,
+    credited_over_pieces,
+    transmit_over_pieces,
 )
 
 _ROUNDING = 1e-5
@@ -36,13 +41,15 @@ def announced(policy: PowerControl, links: Links, round_index: int, air: AirInte
     return plan
 
 
-def transmission(policy: PowerControl, plan: TransmitPlan, links: Links, norms: NDArray[np.float64]) -> Transmission:
+def transmission(
+    policy: PowerControl, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None
+) -> Transmission:
     """How a block of clients transmits; a policy that needs no norms is not told any.
 
     Raises:
         ScenarioError: a client sends more than it would at the clip, which is all that the ledger counts.
     """
-    if not policy.needs_norms:
+    if not policy.needs_norms or norms is None:
         return policy.transmit(plan, links, None)
     sent = policy.transmit(plan, links, norms)
     bound = np.abs(policy.transmit(plan, links, np.full(len(links), plan.clip)).tx_gain) * plan.clip
@@ -51,13 +58,26 @@ def transmission(policy: PowerControl, plan: TransmitPlan, links: Links, norms: 
     return sent
 
 
-def recorded_backoff(
-    policy: PowerControl, plan: TransmitPlan, links: Links, recorded: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """(n,) the back-off for the ledger; where it earns credit, no more of it than the gains bear out."""
-    if policy.needs_norms:
-        return recorded
-    return credited_backoff(policy.transmit(plan, links, None), plan, links)
+def transmission_over_pieces(
+    policy: PowerControl,
+    plan: TransmitPlan,
+    links: SlotLinks,
+    sends: NDArray[np.bool_],
+    norms: NDArray[np.float64],
+) -> SlotTransmission:
+    """How a block of clients transmits in the pieces of a slot in which they send, (k, R).
+
+    Raises:
+        ScenarioError: as for ``transmission``.
+    """
+    return transmit_over_pieces(partial(transmission, policy), plan, links, sends, norms)
+
+
+def credited(
+    policy: PowerControl, sent: SlotTransmission, plan: TransmitPlan, links: SlotLinks, sends: NDArray[np.bool_]
+) -> SlotTransmission:
+    """A transmission whose back-off the ledger may use: where it earns credit, no more than the gains bear out."""
+    return sent if policy.needs_norms else credited_over_pieces(sent, plan, links, sends)
 
 
 def caveat(policy: PowerControl) -> Caveat | None:

@@ -5,24 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.radio import AirInterface, Transmission, limit_amplitude
+from wirelessfl.radio import AirInterface, SlotTransmission, energy_shares, limit_amplitude
 from wirelessfl.radio.peak_power import row_norms
+from wirelessfl.simulation.network import JammerLink
 from wirelessfl.simulation.round import Round
+
+Ranges = tuple[tuple[int, int], ...]
+"""First and one past the last coordinate of each piece of a slot."""
 
 
 def amplified(
-    block: CohortBlock, sent: Transmission, air: AirInterface, iq_packing: bool
+    block: CohortBlock, sent: SlotTransmission, air: AirInterface, ranges: Ranges, iq_packing: bool
 ) -> tuple[Tensor, NDArray[np.float64]]:
     """What the transmitters of a block pass on: updates (k, d) with no symbol above the peak, and their norms (k,)."""
     if np.isinf(air.symbol_energy):
         return block.updates, block.norm
     with np.errstate(divide="ignore"):
         amplitude = np.sqrt(air.symbol_energy) / np.abs(sent.tx_gain)
-    passed: Tensor = limit_amplitude(block.updates, amplitude, iq_packing)
+    whole = ((0, air.dimension),) if amplitude.shape[1] == 1 else ranges
+    parts = [
+        limit_amplitude(block.updates[:, first:end], column, iq_packing)
+        for (first, end), column in zip(whole, amplitude.T, strict=True)
+    ]
+    passed: Tensor = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
     norm = row_norms(passed)
     return passed, np.where(norm > 0, norm, block.norm)  # a rehearsal has a norm and no update
 
@@ -31,18 +41,35 @@ def note_transmission(
     this: Round,
     senders: NDArray[np.int64],
     block: CohortBlock,
-    sent: Transmission,
-    norm: NDArray[np.float64],
+    sent: SlotTransmission,
+    passed: tuple[Tensor, NDArray[np.float64]],
+    ranges: Ranges,
     joules_per_unit: float,
 ) -> None:
-    """Write training, gains and energy of a block of clients at the positions ``senders``, who send norms (k,)."""
+    """Write training, gains and energy of a block at the positions ``senders``, who pass on updates and norms."""
     this.note_training(senders, block)
-    gain = np.abs(sent.tx_gain)
-    energy = (gain * norm) ** 2
+    updates, norm = passed
+    energy = (transmitted_amplitude(sent, updates, ranges) * norm) ** 2
     this.put("backoff", senders, sent.backoff)
-    this.put("tx_gain_abs", senders, gain)
+    this.put("tx_gain_abs", senders, np.abs(sent.tx_gain).max(axis=1))
     this.put("tx_energy", senders, energy)
     this.put("tx_energy_j", senders, energy * joules_per_unit)
+    silent = sent.tx_gain == 0
+    this.put("truncated_share", senders, silent.mean(axis=1))
+
+
+def transmitted_amplitude(sent: SlotTransmission, updates: Any, ranges: Ranges) -> NDArray[np.float64]:
+    """(k,) ‖x_i‖/‖Δ_i‖: the gain, over the pieces in the mean of its square by where the update lies."""
+    gain = np.abs(sent.tx_gain)
+    if gain.shape[1] == 1:
+        return np.asarray(gain[:, 0])
+    return np.asarray(np.sqrt((gain**2 * energy_shares(updates, ranges)).sum(axis=1)))
+
+
+def note_pilots(this: Round, positions: NDArray[np.int64], joules: float) -> None:
+    """Add what pilots cost the clients at some positions, whether they send anything else or not."""
+    spent = np.nan_to_num(this.slots.get("tx_energy_j", np.zeros(len(this.clients))))[positions]
+    this.put("tx_energy_j", positions, spent + joules)
 
 
 def scale_transmission(this: Round, senders: NDArray[np.int64], factor: float) -> None:
@@ -62,3 +89,33 @@ def air_rule(gradient_step: int | None, samples: NDArray[np.int64]) -> dict[str,
         return {"rule": "whole_update"}
     whole = bool(np.all(samples <= gradient_step))
     return {"rule": "gradient_step", "batch_size": None if whole else np.minimum(samples, gradient_step)}
+
+
+def note_jammer(this: Round, jammer: JammerLink | None, pieces: int) -> None:
+    """Write the jammer's channel, over the pieces of the slot where there are several; NaN without a jammer."""
+    unknown = np.full(1, complex(np.nan, np.nan))
+    link = JammerLink(unknown, unknown, np.nan) if jammer is None else jammer
+    for name, values in (("channel", link.channel), ("csi", link.estimate)):
+        over = np.broadcast_to(values, (pieces,))
+        for part, numbers in (("re", over.real), ("im", over.imag)):
+            if pieces == 1:
+                this.values[f"jammer_{name}_{part}"] = float(numbers[0])
+            else:
+                this.blocks[f"jammer_{name}_{part}"] = numbers
+    this.values["jammer_path_gain"] = link.path_gain
+
+
+def renormalised(received: NDArray[np.float64], ranges: Ranges, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Σ p_i Δ_i (d,) divided, in place, in each piece by the weight of those who sent in it; 0 where nobody did.
+
+    Args:
+        received: the sum, with noise.
+        ranges: coordinates of the T pieces.
+        weight: Σ p_i (R,) of those who sent, R = T or 1 for all pieces alike.
+    """
+    for (first, end), heard in zip(ranges, np.broadcast_to(weight, len(ranges)).tolist(), strict=True):
+        if heard > 0:
+            received[first:end] /= heard
+        else:
+            received[first:end] = 0.0
+    return received

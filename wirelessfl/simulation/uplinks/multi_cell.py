@@ -17,15 +17,19 @@ from wirelessfl.radio import (
     AdaptivePowerControl,
     AirInterface,
     PowerControl,
+    SlotTransmission,
     Superposition,
-    Transmission,
     TransmitPlan,
+    coordinate_ranges,
+    largest_csi_ratio,
+    worst_over_pieces,
 )
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.cellular import CellLinks, CellularNetwork
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.air_policy import announced, caveat, recorded_backoff, transmission
-from wirelessfl.simulation.uplinks.air_records import air_rule, amplified, note_transmission
+from wirelessfl.simulation.slot_schedule import SlotSchedule
+from wirelessfl.simulation.uplinks.air_policy import announced, caveat, credited, transmission_over_pieces
+from wirelessfl.simulation.uplinks.air_records import Ranges, air_rule, amplified, note_transmission, renormalised
 from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.edges import EdgeModels
@@ -39,11 +43,13 @@ class CellsPlan(SlotPlan):
     """A slot in several cells.
 
     Attributes:
-        links: (k,) the senders' links.
+        links: the k senders' links.
+        sends: (k, R) in which pieces each of them sends.
         transmit: what each base station with senders announces, by its number.
     """
 
     links: CellLinks
+    sends: NDArray[np.bool_]
     transmit: dict[int, TransmitPlan]
 
     @property
@@ -65,7 +71,8 @@ class MultiCell(SlotUplink):
         air: clip τ, receiver noise σ_c and dimension d.
         iq_packing: two coordinates a symbol.
         fade_threshold: g, a client with |ĥ|²/E|ĥ|² below it stays silent.
-        airtime: seconds of a slot.
+        schedule: pieces and pilots of a slot.
+        airtime: seconds of a slot with the pilots of as many clients as a round can have.
         joules_per_unit: joules of one unit of normalised energy; NaN where watts are unknown.
         theorem: whose published privacy applies to the power control.
         backhaul_s: seconds between base stations and server, there and back, in every round.
@@ -78,6 +85,7 @@ class MultiCell(SlotUplink):
     air: AirInterface
     iq_packing: bool
     fade_threshold: float
+    schedule: SlotSchedule
     airtime: float
     joules_per_unit: float
     theorem: AirTheorem
@@ -97,25 +105,39 @@ class MultiCell(SlotUplink):
             self.edges.averaged()
         return collected
 
+    @property
+    def ranges(self) -> Ranges:
+        """The coordinates of each piece."""
+        return coordinate_ranges(self.air.dimension, self.schedule.pieces, self.iq_packing)
+
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> CellsPlan:
         """Draw the channels; every base station plans for its own clients."""
-        links = self.network.cell_links(this.clients[ready], this.moment)
+        instants = self.schedule.instants(len(ready))
+        links = self.network.cell_links(this.clients[ready], this.moment, instants)
         this.note_links(ready, links.own)
         this.put("cell", ready, links.serving.astype(np.float64))
-        sends = ~links.own.in_deep_fade(self.fade_threshold)
+        sends = ~links.own.rows().in_deep_fade(self.fade_threshold).reshape(links.own.estimate.shape)
         transmit: dict[int, TransmitPlan] = {}
-        for station in np.unique(links.serving[sends]).tolist():
-            mine = np.flatnonzero(sends & (links.serving == station))
-            plan = announced(self.policies[station], links.own.take(mine), this.index, self.air)
-            sends[mine[plan.silent]] = False
-            if not plan.silent.all():
+        air = replace(self.air, dimension=self.air.dimension * self.schedule.estimates)
+        for station in np.unique(links.serving[sends.any(axis=1)]).tolist():
+            mine = np.flatnonzero(links.serving == station)
+            heard = sends[mine]
+            rows = links.own.take(mine).rows().take(heard.ravel())
+            plan = announced(self.policies[station], rows, this.index, air)
+            heard[heard] = ~plan.silent
+            sends[mine] = heard
+            if heard.any():
                 transmit[station] = plan
-        sending = np.flatnonzero(sends)
+        sending = np.flatnonzero(sends.any(axis=1))
+        silent = np.delete(ready, sending)
+        this.put("truncated_share", silent, np.ones(len(silent)))
         return CellsPlan(
             senders=ready[sending],
-            silent=np.delete(ready, sending),
-            airtime=self.airtime,
+            silent=silent,
+            airtime=self.schedule.airtime(len(ready)),
+            pilots=self.schedule.pilot_charge(len(ready), external_jammer=False),
             links=links.take(sending),
+            sends=sends[sending],
             transmit=transmit,
         )
 
@@ -158,43 +180,52 @@ class MultiCell(SlotUplink):
         self, this: Round, plan: CellsPlan, blocks: Iterable[CohortBlock]
     ) -> tuple[dict[int, NDArray[np.float64]], dict[int, NDArray[np.float64]]]:
         """(d,) what arrives at each base station of its own clients, and of all others."""
-        dimension = self.air.dimension
-        own = {station: Superposition(dimension, self.iq_packing) for station in plan.transmit}
-        foreign = {station: Superposition(dimension, self.iq_packing) for station in plan.transmit}
+        shape = (self.air.dimension, self.iq_packing, self.schedule.pieces)
+        own = {station: Superposition(*shape) for station in plan.transmit}
+        foreign = {station: Superposition(*shape) for station in plan.transmit}
         late = self.network.late_arrival(this.clients[plan.senders], this.index)
         for block in blocks:
             serving, channel = plan.links.serving[block.positions], plan.links.channel[block.positions]
             sent = self._transmission(plan, block.positions, block.norm)
             offset = None if late is None else late[block.positions]
-            updates, norm = amplified(block, sent, self.air, self.iq_packing)
+            passed = amplified(block, sent, self.air, self.ranges, self.iq_packing)
             for station in plan.transmit:
-                arriving, mine = channel[:, station] * sent.tx_gain, serving == station
-                own[station].add(updates, np.where(mine, arriving, 0), offset)
-                foreign[station].add(updates, np.where(mine, 0, arriving), offset)
-            note_transmission(this, plan.senders[block.positions], block, sent, norm, self.joules_per_unit)
+                arriving, mine = channel[:, station] * sent.tx_gain, (serving == station)[:, None]
+                own[station].add(passed[0], np.where(mine, arriving, 0), offset)
+                foreign[station].add(passed[0], np.where(mine, 0, arriving), offset)
+            senders = plan.senders[block.positions]
+            note_transmission(this, senders, block, sent, passed, self.ranges, self.joules_per_unit)
         return _numbers(own), _numbers(foreign)
 
-    def _transmission(self, plan: CellsPlan, positions: NDArray[np.int64], norms: NDArray[np.float64]) -> Transmission:
+    def _transmission(
+        self, plan: CellsPlan, positions: NDArray[np.int64], norms: NDArray[np.float64]
+    ) -> SlotTransmission:
         """How some of the senders transmit, each after the plan of the base station that serves it."""
-        gain, backoff = np.zeros(len(positions), dtype=np.complex128), np.ones(len(positions))
+        sends = plan.sends[positions]
+        gain, backoff = np.zeros(sends.shape, dtype=np.complex128), np.ones(sends.shape)
         serving = plan.links.serving[positions]
         for station, cell_plan in plan.transmit.items():
             mine = np.flatnonzero(serving == station)
-            links = plan.links.own.take(positions[mine])
-            sent = transmission(self.policies[station], cell_plan, links, norms[mine])
-            gain[mine], backoff[mine] = sent.tx_gain, sent.backoff
-        return Transmission(gain, backoff)
+            if len(mine):
+                links = plan.links.own.take(positions[mine])
+                sent = transmission_over_pieces(self.policies[station], cell_plan, links, sends[mine], norms[mine])
+                gain[mine], backoff[mine] = sent.tx_gain, sent.each_backoff
+        return SlotTransmission(gain, backoff)
 
     def _together(self, plan: CellsPlan, sums: dict[int, NDArray[np.float64]]) -> NDArray[np.float64]:
         """(d,) the step of the global model from what each base station read, Σ p_i Δ_i of its clients."""
-        weight = np.zeros(len(self.policies))
-        np.add.at(weight, plan.links.serving, plan.links.own.weight)
+        serving, weight = plan.links.serving, plan.links.own.weight
+        by_piece = np.zeros((len(self.policies), plan.sends.shape[1]))
+        np.add.at(by_piece, serving, weight[:, None] * plan.sends)
         if self.edges is None:
-            return np.asarray(sum(sums.values()) / weight.sum())
+            total = np.asarray(sum(sums.values()))
+            return renormalised(total, self.ranges, np.array([column.sum() for column in by_piece.T]))
+        by_station = np.zeros(len(self.policies))
+        np.add.at(by_station, serving, weight)
         mean = np.zeros((len(self.policies), self.air.dimension))
         for station, total in sums.items():
-            mean[station] = total / weight[station]
-        return self.edges.step(mean, weight)
+            mean[station] = renormalised(total, self.ranges, by_piece[station])
+        return self.edges.step(mean, by_station)
 
     def _noise(self, round_index: int, station: int) -> NDArray[np.float64]:
         """(d,) receiver noise of a base station."""
@@ -203,13 +234,27 @@ class MultiCell(SlotUplink):
 
     def _drain(self, plan: CellsPlan) -> NDArray[np.float64]:
         """(k,) joules of an update of norm τ, a public bound on what is spent."""
-        sent = self._at_the_clip(plan)
-        joules: NDArray[np.float64] = (np.abs(sent.tx_gain) * self.air.clip) ** 2 * self.joules_per_unit
+        loudest = np.abs(self._at_the_clip(plan).tx_gain).max(axis=1)
+        joules: NDArray[np.float64] = (loudest * self.air.clip) ** 2 * self.joules_per_unit
         return joules
 
-    def _at_the_clip(self, plan: CellsPlan) -> Transmission:
+    def _at_the_clip(self, plan: CellsPlan) -> SlotTransmission:
         everyone = np.arange(len(plan.senders))
         return self._transmission(plan, everyone, np.full(len(everyone), self.air.clip))
+
+    def _credited(self, this: Round, plan: CellsPlan) -> SlotTransmission:
+        """The gains of updates at the clip, with the back-off that the ledger may use."""
+        sent = self._at_the_clip(plan)
+        backoff = sent.each_backoff.copy()
+        for station, cell_plan in plan.transmit.items():
+            mine = np.flatnonzero(plan.links.serving == station)
+            policy, sends = self.policies[station], plan.sends[mine]
+            if policy.needs_norms:
+                backoff[mine] = np.where(sends, this.slots["backoff"][plan.senders[mine]][:, None], 0.0)
+                continue
+            own = SlotTransmission(sent.tx_gain[mine], sent.each_backoff[mine])
+            backoff[mine] = credited(policy, own, cell_plan, plan.links.own.take(mine), sends).each_backoff
+        return SlotTransmission(sent.tx_gain, backoff)
 
     def _note_slot(
         self, this: Round, plan: CellsPlan, interference: NDArray[np.float64], drain_j: NDArray[np.float64]
@@ -232,21 +277,21 @@ class MultiCell(SlotUplink):
         own, clients = plan.links.own, this.clients[plan.senders]
         reference, noise_std = plan.reference_gain, self.air.channel_noise_std / plan.reference_gain
         gain = np.array([plan.transmit[station].server_gain for station in plan.links.serving.tolist()])
-        at_the_clip, backoff = self._at_the_clip(plan), this.slots["backoff"][plan.senders].copy()
-        for station, cell_plan in plan.transmit.items():
-            mine = np.flatnonzero(plan.links.serving == station)
-            backoff[mine] = recorded_backoff(self.policies[station], cell_plan, own.take(mine), backoff[mine])
-        accounted = noise_std * np.abs(own.channel) / np.linalg.norm(plan.links.channel, axis=1)
+        at_the_clip, counted = self._at_the_clip(plan), self._credited(this, plan)
+        worst = worst_over_pieces(
+            np.abs(own.channel * at_the_clip.tx_gain) * self.air.clip / reference,
+            noise_std * np.abs(own.channel) / np.linalg.norm(plan.links.channel, axis=1),
+        )
         return AirRelease(
             round_index=this.index,
             clients=clients,
             weight=own.weight,
-            backoff=backoff * reference / gain,
-            received_bound=np.abs(own.channel * at_the_clip.tx_gain) * self.air.clip / reference,
+            backoff=counted.backoff * reference / gain,
+            received_bound=worst.received_bound,
             effective_noise_std=noise_std,
-            accounted_noise_std=accounted,
-            unjammed_noise_std=float(accounted.min()),
-            csi_ratio=np.abs(own.channel) / np.abs(own.estimate),
+            accounted_noise_std=worst.noise_std,
+            unjammed_noise_std=float(worst.noise_std.min()),
+            csi_ratio=largest_csi_ratio(own, counted),
             backoff_is_public=not any(policy.needs_norms for policy in self.policies),
             theorem=self.theorem,
             caveat=next(filter(None, map(caveat, self.policies)), None),

@@ -16,26 +16,37 @@ from wirelessfl.radio import (
     AdaptivePowerControl,
     AirInterface,
     Jamming,
-    Links,
     NormScaledPowerControl,
     PowerControl,
+    SlotLinks,
+    SlotTransmission,
     Superposition,
     TransmitPlan,
     accounted_noise_std,
+    coordinate_ranges,
     effective_noise_std,
     jammer_energy,
-    received_bound,
+    largest_csi_ratio,
+    received_amplitude,
     received_jamming_std,
+    worst_over_pieces,
 )
 from wirelessfl.simulation.network import JammerLink, Network
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.air_policy import announced, caveat, recorded_backoff, transmission
-from wirelessfl.simulation.uplinks.air_records import air_rule, amplified, note_transmission, scale_transmission
+from wirelessfl.simulation.slot_schedule import Instants, SlotSchedule
+from wirelessfl.simulation.uplinks.air_policy import announced, caveat, credited, transmission_over_pieces
+from wirelessfl.simulation.uplinks.air_records import (
+    Ranges,
+    air_rule,
+    amplified,
+    note_jammer,
+    note_transmission,
+    renormalised,
+    scale_transmission,
+)
 from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.streams import Streams
-
-_UNKNOWN = complex(np.nan, np.nan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +54,20 @@ class AirPlan(SlotPlan):
     """A slot over the air.
 
     Attributes:
-        links: (k,) the senders' links.
+        links: the k senders' links.
+        sends: (k, R) in which pieces each of them sends.
         transmit: what the server announces.
         jammer: the jammer's link, or None without one.
     """
 
-    links: Links
+    links: SlotLinks
+    sends: NDArray[np.bool_]
     transmit: TransmitPlan
     jammer: JammerLink | None
+
+    def take(self, positions: NDArray[np.int64]) -> tuple[SlotLinks, NDArray[np.bool_]]:
+        """Links, and pieces in which they send, of some senders."""
+        return self.links.take(positions), self.sends[positions]
 
 
 @dataclass
@@ -65,7 +82,8 @@ class OverTheAir(SlotUplink):
         rotating_jammer: whether its role goes round among the clients.
         iq_packing: two coordinates a symbol.
         fade_threshold: g, a client with |ĥ|²/E|ĥ|² below it stays silent.
-        airtime: seconds of a slot.
+        schedule: pieces and pilots of a slot.
+        airtime: seconds of a slot with the pilots of as many clients as a round can have.
         num_symbols: channel uses of a slot.
         joules_per_unit: joules of one unit of normalised energy, N0/2; NaN where watts are unknown.
         theorem: whose published privacy applies to the power control.
@@ -81,6 +99,7 @@ class OverTheAir(SlotUplink):
     rotating_jammer: bool
     iq_packing: bool
     fade_threshold: float
+    schedule: SlotSchedule
     airtime: float
     num_symbols: int
     joules_per_unit: float
@@ -93,58 +112,79 @@ class OverTheAir(SlotUplink):
         """Whether there is a cooperative jammer."""
         return self.jamming is not None
 
+    @property
+    def ranges(self) -> Ranges:
+        """The coordinates of each piece."""
+        return coordinate_ranges(self.air.dimension, self.schedule.pieces, self.iq_packing)
+
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> AirPlan:
         """Draw the channels, let the server plan and the jammer agree."""
-        links = self.network.links(this.clients[ready], this.moment)
-        this.note_links(ready, links)
-        faded = links.in_deep_fade(self.fade_threshold)
-        transmit = announced(self.policy, links.take(~faded), this.index, self.air)
-        sending = np.flatnonzero(~faded)[~transmit.silent]
-        heard = links.take(sending)
-        jammer_link = self._jammer_link(this, jammer)
+        external = self.jams and not self.rotating_jammer
+        nodes = len(ready) + int(external or jammer is not None)
+        instants = self.schedule.instants(nodes)
+        slot = self.network.slot_links(this.clients[ready], this.moment, instants)
+        this.note_links(ready, slot)
+        rows = slot.rows()
+        faded = rows.in_deep_fade(self.fade_threshold)
+        transmit = announced(self.policy, rows.take(~faded), this.index, self._air_of_all_rows)
+        sends = ~faded
+        sends[sends] = ~transmit.silent
+        by_piece = sends.reshape(slot.estimate.shape)
+        sending = np.flatnonzero(by_piece.any(axis=1))
+        silent = np.delete(ready, sending)
+        this.put("truncated_share", silent, np.ones(len(silent)))
+        jammer_link = self._jammer_link(this, jammer, instants)
         gain = 0.0
-        if self.jamming is not None and jammer_link is not None and len(heard):
-            transmit, gain = self.jamming.agree(self.policy, transmit, heard, self.air, jammer_link.estimate)
+        if self.jamming is not None and jammer_link is not None and len(sending):
+            heard = rows.take(sends)
+            transmit, gain = self.jamming.agree(self.policy, transmit, heard, self.air, jammer_link.weakest_estimate)
         failed = gain > 0 and self._jammer_fails(this.index)
         return AirPlan(
             senders=ready[sending],
-            silent=np.delete(ready, sending),
-            airtime=self.airtime,
+            silent=silent,
+            airtime=self.schedule.airtime(nodes),
+            pilots=self.schedule.pilot_charge(nodes, external),
             jammer_gain=0.0 if failed else gain,
             jammer_failed=failed,
-            links=heard,
+            links=slot.take(sending),
+            sends=by_piece[sending],
             transmit=transmit,
             jammer=jammer_link,
         )
+
+    @property
+    def _air_of_all_rows(self) -> AirInterface:
+        """Where every piece has a row, the noise of the whole slot stands against the signals of all rows."""
+        return replace(self.air, dimension=self.air.dimension * self.schedule.estimates)
 
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
         """Superpose the signals block by block, add jamming and receiver noise, undo the scale."""
         if not isinstance(plan, AirPlan):
             raise TypeError(f"an over-the-air slot was planned by another uplink: {type(plan).__name__}")
-        on_the_air = Superposition(self.air.dimension, self.iq_packing)
+        on_the_air = Superposition(self.air.dimension, self.iq_packing, self.schedule.pieces)
         late = self.network.late_arrival(this.clients[plan.senders], this.index)
         received = self._noise(this.index, plan)  # while the workers train
         drain = self._drain(plan)
         for block in blocks:
-            links = plan.links.take(block.positions)
-            sent = transmission(self.policy, plan.transmit, links, block.norm)
+            links, sends = plan.take(block.positions)
+            sent = transmission_over_pieces(self.policy, plan.transmit, links, sends, block.norm)
             offset = None if late is None else late[block.positions]
-            updates, norm = amplified(block, sent, self.air, self.iq_packing)
-            on_the_air.add(updates, links.channel * sent.tx_gain, offset)
-            note_transmission(this, plan.senders[block.positions], block, sent, norm, self.joules_per_unit)
-        heard = np.asarray(on_the_air.received())
+            passed = amplified(block, sent, self.air, self.ranges, self.iq_packing)
+            on_the_air.add(passed[0], links.channel * sent.tx_gain, offset)
+            senders = plan.senders[block.positions]
+            note_transmission(this, senders, block, sent, passed, self.ranges, self.joules_per_unit)
+        arrived = np.asarray(on_the_air.received())
         if isinstance(self.policy, NormScaledPowerControl):
             plan, louder = self._settled(self.policy, this, plan)
-            heard = heard * louder
-        received += heard
+            arrived = arrived * louder
+        received += arrived
         self._note_slot(this, plan, drain)
         release = self._release(this, plan)
         if isinstance(self.policy, AdaptivePowerControl):
             self.policy = self.policy.after(plan.transmit)
         # Weights are renormalised after reception: the noise scales with them and ε does not change.
         received /= plan.transmit.receive_scale
-        received /= plan.links.weight.sum()
-        return Reception(received, (release,), drain)
+        return Reception(renormalised(received, self.ranges, self._heard_weight(plan)), (release,), drain)
 
     def _settled(self, policy: NormScaledPowerControl, this: Round, plan: AirPlan) -> tuple[AirPlan, float]:
         """The plan at the scale that the realised norms give, and the factor by which everybody sends louder."""
@@ -165,12 +205,26 @@ class OverTheAir(SlotUplink):
         assert isinstance(plan, AirPlan), "the rehearsal planned it"
         other = replace(self, network=replace(self.network, streams=streams))
         reception = other.receive(this, plan, blocks)
-        scale = plan.links.weight.sum() * plan.transmit.receive_scale / plan.transmit.server_gain
         (release,) = reception.releases
         assert isinstance(release, AirRelease), "as this uplink makes them"
         whole = self.jamming is None or self.jamming.noise == "complex"
         counted = release.effective_noise_std if whole else release.unjammed_noise_std
-        return Reading(reception.aggregate[None] * scale, np.array([counted]))
+        reading = other._as_heard(plan, reception.aggregate) / plan.transmit.server_gain
+        if whole:  # the noise of each piece as little as in the one with the least
+            each = self._counted_noise_std(this, plan)
+            for (first, end), noise_std in zip(self.ranges, each.tolist(), strict=True):
+                reading[first:end] *= counted / noise_std
+        return Reading(reading[None], np.array([counted]))
+
+    def _heard_weight(self, plan: AirPlan) -> NDArray[np.float64]:
+        """(R,) Σ p_i of those who send in each piece."""
+        return np.array([plan.links.weight[there].sum() for there in plan.sends.T])
+
+    def _as_heard(self, plan: AirPlan, aggregate: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(d,) the received signal again, out of the mean update; 0 in pieces in which nobody sent."""
+        heard = np.broadcast_to(self._heard_weight(plan), self.schedule.pieces)
+        lengths = [end - first for first, end in self.ranges]
+        return aggregate * plan.transmit.receive_scale * np.repeat(heard, lengths)
 
     def state(self) -> dict[str, Any]:
         """What an adaptive power control remembers."""
@@ -181,17 +235,17 @@ class OverTheAir(SlotUplink):
         if isinstance(self.policy, AdaptivePowerControl):
             self.policy = self.policy.restored(dict(state))
 
-    def _jammer_link(self, this: Round, jammer: int | None) -> JammerLink | None:
+    def _jammer_link(self, this: Round, jammer: int | None, instants: Instants) -> JammerLink | None:
         if self.jamming is None:
             return None
         if not self.rotating_jammer:
-            return self.network.jammer_link(this.moment)
+            return self.network.jammer_link(this.moment, instants)
         if jammer is None:
             return None
         position = np.array([jammer])
-        link = self.network.links(this.clients[position], this.moment)
+        link = self.network.slot_links(this.clients[position], this.moment, instants)
         this.note_links(position, link)
-        return JammerLink(complex(link.channel[0]), complex(link.estimate[0]), float(link.path_gain[0]))
+        return JammerLink(link.channel[0], link.estimate[0], float(link.path_gain[0]))
 
     def _jammer_fails(self, round_index: int) -> bool:
         drawn = self.network.streams.nodes("jammer_failure", round_index, np.zeros(1, dtype=np.int64)).uniform()[0, 0]
@@ -207,11 +261,13 @@ class OverTheAir(SlotUplink):
             jamming_std = received_jamming_std(
                 plan.jammer_gain, plan.jammer.channel, self.jamming.noise, plan.jammer.phase_error
             )
-            noise += jamming_std * streams.generator("jammer_noise", round_index).standard_normal(dimension)
+            jamming = streams.generator("jammer_noise", round_index).standard_normal(dimension)
+            for (first, end), std in zip(self.ranges, jamming_std.tolist(), strict=True):
+                noise[first:end] += std * jamming[first:end]
         return noise
 
     def _note_slot(self, this: Round, plan: AirPlan, drain_j: NDArray[np.float64]) -> None:
-        jammer = plan.jammer or JammerLink(_UNKNOWN, _UNKNOWN, np.nan)
+        note_jammer(this, plan.jammer, self.schedule.pieces)
         energy = 0.0
         if self.jamming is not None:
             energy = jammer_energy(plan.jammer_gain, self.num_symbols, self.jamming.noise)
@@ -221,59 +277,66 @@ class OverTheAir(SlotUplink):
             channel_noise_std=self.air.channel_noise_std,
             effective_noise_std=self._published_noise_std(plan),
             jammer_gain=plan.jammer_gain,
-            jammer_channel_re=jammer.channel.real,
-            jammer_channel_im=jammer.channel.imag,
-            jammer_csi_re=jammer.estimate.real,
-            jammer_csi_im=jammer.estimate.imag,
-            jammer_path_gain=jammer.path_gain,
             jammer_energy=energy,
         )
         this.put_energy(
             (transmitted + energy) * self.joules_per_unit, float(drain_j.sum()) + energy * self.joules_per_unit
         )
 
+    def _at_the_clip(self, plan: AirPlan) -> SlotTransmission:
+        """How the senders would transmit updates of norm τ."""
+        clip = np.full(len(plan.links), self.air.clip)
+        return transmission_over_pieces(self.policy, plan.transmit, plan.links, plan.sends, clip)
+
     def _drain(self, plan: AirPlan) -> NDArray[np.float64]:
         """(k,) joules of an update of norm τ, a public bound on what is spent."""
-        clip = np.full(len(plan.links), self.air.clip)
-        at_the_clip = self.policy.transmit(plan.transmit, plan.links, clip)
-        joules: NDArray[np.float64] = (np.abs(at_the_clip.tx_gain) * clip) ** 2 * self.joules_per_unit
+        loudest = np.abs(self._at_the_clip(plan).tx_gain).max(axis=1)
+        joules: NDArray[np.float64] = (loudest * self.air.clip) ** 2 * self.joules_per_unit
         return joules
 
     def _published_noise_std(self, plan: AirPlan) -> float:
-        channel = plan.jammer.channel if plan.jammer is not None else 0j
-        return effective_noise_std(plan.jammer_gain, channel, plan.transmit.server_gain, self.air.channel_noise_std)
+        """σ_m, the least over the pieces."""
+        weakest = 0j
+        if plan.jammer is not None:
+            weakest = complex(plan.jammer.channel[np.abs(plan.jammer.channel).argmin()])
+        return effective_noise_std(plan.jammer_gain, weakest, plan.transmit.server_gain, self.air.channel_noise_std)
+
+    def _counted_noise_std(self, this: Round, plan: AirPlan) -> NDArray[np.float64]:
+        """(T,) noise of each piece that the adversary cannot remove, against the client that it protects least."""
+        if plan.jammer is None or self.jamming is None:
+            return np.full(self.schedule.pieces, self.air.channel_noise_std / plan.transmit.server_gain)
+        by_client = accounted_noise_std(
+            plan.jammer_gain,
+            plan.jammer.channel[:, None],
+            plan.transmit.server_gain,
+            self.air.channel_noise_std,
+            self.jamming.noise,
+            plan.jammer.phase_error[:, None] - self._phase_errors(this, plan),
+        )
+        return np.asarray(by_client.min(axis=(0, 2)))
 
     def _phase_errors(self, this: Round, plan: AirPlan) -> NDArray[np.float64]:
-        """(k, F) radians by which signals arrive off the real axis, on each subcarrier where timing turns them."""
-        mismatch = (plan.links.channel / plan.links.estimate)[:, None]
+        """(k, T, F) radians by which signals arrive off the real axis, on each subcarrier where timing turns them."""
+        mismatch = (plan.links.channel / plan.links.estimate)[:, :, None]
         late = self.network.late_arrival(this.clients[plan.senders], this.index)
-        return np.angle(mismatch if late is None else mismatch * late.rotations(self.num_symbols))
+        return np.angle(mismatch if late is None else mismatch * late.rotations(self.num_symbols)[:, None, :])
 
     def _release(self, this: Round, plan: AirPlan) -> AirRelease:
         """The record for the ledger: what could arrive from each client, and under how much noise."""
         links, transmit = plan.links, plan.transmit
-        counted = self.air.channel_noise_std / transmit.server_gain
-        if plan.jammer is not None and self.jamming is not None:
-            counted = float(
-                accounted_noise_std(
-                    plan.jammer_gain,
-                    plan.jammer.channel,
-                    transmit.server_gain,
-                    self.air.channel_noise_std,
-                    self.jamming.noise,
-                    plan.jammer.phase_error - self._phase_errors(this, plan),
-                ).min()
-            )
+        at_the_clip = self._at_the_clip(plan)
+        counted = credited(self.policy, at_the_clip, transmit, links, plan.sends)
+        worst = worst_over_pieces(received_amplitude(links, at_the_clip, transmit), self._counted_noise_std(this, plan))
         return AirRelease(
             round_index=this.index,
             clients=this.clients[plan.senders],
             weight=links.weight,
-            backoff=recorded_backoff(self.policy, transmit, links, this.slots["backoff"][plan.senders]),
-            received_bound=received_bound(self.policy, transmit, links),
+            backoff=this.slots["backoff"][plan.senders] if self.policy.needs_norms else counted.backoff,
+            received_bound=worst.received_bound,
             effective_noise_std=self._published_noise_std(plan),
-            accounted_noise_std=counted,
+            accounted_noise_std=worst.noise_std,
             unjammed_noise_std=self.air.channel_noise_std / transmit.server_gain,
-            csi_ratio=np.abs(links.channel) / np.abs(links.estimate),
+            csi_ratio=largest_csi_ratio(links, counted),
             backoff_is_public=not self.policy.needs_norms,
             theorem=self.theorem,
             caveat=caveat(self.policy),

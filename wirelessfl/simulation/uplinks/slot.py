@@ -19,6 +19,8 @@ from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.jammer import jammer
 from wirelessfl.simulation.messages import SlotGrant
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.slot_schedule import PilotCharge
+from wirelessfl.simulation.uplinks.air_records import note_pilots
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NotAuditable
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.window import Window
@@ -35,6 +37,7 @@ class SlotPlan:
         airtime: seconds of the slot.
         jammer_gain: α_CJ, 0 without jamming.
         jammer_failed: whether jamming was agreed on and does not come.
+        pilots: what pilots take; None where they cost nothing.
     """
 
     senders: NDArray[np.int64]
@@ -42,6 +45,7 @@ class SlotPlan:
     airtime: float
     jammer_gain: float = 0.0
     jammer_failed: bool = False
+    pilots: PilotCharge | None = None
 
 
 @dataclass(frozen=True)
@@ -111,8 +115,10 @@ class SlotUplink(ABC):
             cell.medium.note(EventKind.JAMMER_FAILURE, JAMMER_NODE if jamming is None else this.clients[[jamming]])
         slot_opens.succeed(SlotGrant(silent, plan.jammer_gain))
         if not (len(plan.senders) or self.steps_without_senders):
-            yield cell.medium.occupy(0.0)  # those in a deep fade say so before the round is over
-            return Collected(plan.senders, plan.senders, None, (), 0.0)
+            spent_s = 0.0 if plan.pilots is None else plan.pilots.seconds
+            yield cell.medium.occupy(spent_s)  # those in a deep fade say so before the round is over
+            _pay_for_pilots(cell, this, plan, jamming)
+            return Collected(plan.senders, plan.senders, None, (), spent_s)
         blocks: Iterable[CohortBlock] = ()
         if len(plan.senders):
             blocks = self.train(cell, this, plan)  # workers train while the events of the slot pass by
@@ -120,6 +126,7 @@ class SlotUplink(ABC):
         reception = self.receive(this, plan, blocks)
         cell.medium.note(EventKind.SUPERPOSE, SERVER_NODE)
         cell.drain(this.clients[plan.senders], reception.battery_drain_j)
+        _pay_for_pilots(cell, this, plan, jamming)
         return Collected(plan.senders, plan.senders, reception.aggregate, reception.releases, plan.airtime)
 
     def _appoint_jammer(self, cell: Cell, this: Round, slot_opens: simpy.Event) -> int | None:
@@ -141,6 +148,17 @@ class SlotUplink(ABC):
         this.status[position] = Status.JAMMING
         env.process(jammer(cell.medium, int(this.clients[position]), slot_opens))
         return position
+
+
+def _pay_for_pilots(cell: Cell, this: Round, plan: SlotPlan, jammer: int | None) -> None:
+    """Charge pilots to all clients that sent them, also to those that were silent afterwards or jammed."""
+    if plan.pilots is None:
+        return
+    asked = np.concatenate([plan.senders, plan.silent, [] if jammer is None else [jammer]]).astype(np.int64)
+    note_pilots(this, asked, plan.pilots.joules)
+    total = len(asked) * plan.pilots.joules + plan.pilots.jammer_joules
+    this.put_energy(this.values.get("energy", 0.0) + total, this.nominal_energy_j + total)
+    cell.drain(this.clients[asked], np.full(len(asked), plan.pilots.joules))
 
 
 def _wait_for_reports(

@@ -1,0 +1,95 @@
+"""Traces of slots with several pieces: resumed, verified, replayed under another policy, exported and pivoted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import wirelessfl as wfl
+from tests.simulation.scenarios import small
+from tests.test_api import StopAfter, assert_same_trace
+from wirelessfl.analysis.compare import compare_traces
+from wirelessfl.analysis.counterfactual import changed_scenario, run_counterfactual
+from wirelessfl.analysis.export import export
+from wirelessfl.analysis.replay import open_recording, verify
+from wirelessfl.analysis.report import write_report
+from wirelessfl.errors import DataError, InfeasibleError, RunInterrupted
+from wirelessfl.scenario import Scenario
+from wirelessfl.simulation import build_simulation
+from wirelessfl.simulation.plan import plan_to_look
+
+CASES: dict[str, dict[str, Any]] = {
+    "jammed": {"uplink__jammer": {"epsilon": 1.0}, "channel__csi": {"error_std": 0.2}},
+    "refreshed": {"channel__csi": {"error_std": 0.2, "refresh": "piece"}, "uplink__jammer": {"epsilon": 1.0}},
+    "rotating": {"uplink__jammer": {"epsilon": 1.0, "role": "rotating"}, "faults__fade_threshold": 0.2},
+    "gauss_markov": {"channel__correlation": {"model": "gauss_markov", "doppler_hz": 200.0}},
+}
+
+
+def moving(name: str) -> Scenario:
+    return small(**{"channel__correlation": {"model": "clarke", "doppler_hz": 200.0}, **CASES[name]})
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_trace_with_blocks_is_resumed_verified_and_replayed(name: str, tmp_path: Path) -> None:
+    whole = wfl.simulate(moving(name), tmp_path / "whole", device="cpu", threads=1)
+    with pytest.raises(RunInterrupted):
+        wfl.simulate(moving(name), tmp_path / "cut", device="cpu", threads=1, on_round=StopAfter(2))
+    assert_same_trace(whole.trace, wfl.simulate(moving(name), tmp_path / "cut", resume=True).trace)
+    recording = open_recording(whole.trace)
+    assert verify(recording, tmp_path / "verified").difference is None
+    coverage = run_counterfactual(recording, recording.scenario, tmp_path / "again")
+    assert coverage.asked > 0 and coverage.drawn == 0
+    assert compare_traces(whole.trace, tmp_path / "again" / "trace.h5", 1, 3).difference is None
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> wfl.Result:
+    return wfl.simulate(moving("jammed"), tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1)
+
+
+def test_channels_have_a_value_for_each_piece(finished: wfl.Result) -> None:
+    with wfl.open_trace(finished.trace) as trace:
+        assert trace["channel_re"].dims == trace["csi_im"].dims == ("round", "slot", "block")
+        assert trace["jammer_channel_re"].dims == ("round", "block") and trace.sizes["block"] == 6
+        assert trace["backoff"].dims == ("round", "slot")
+        pivoted = wfl.by_client(trace)
+        np.testing.assert_array_equal(pivoted["channel_re"].values, trace["channel_re"].values)
+
+
+def test_exports_hold_all_pieces(finished: wfl.Result, tmp_path: Path) -> None:
+    recording = open_recording(finished.trace, 2, 3)
+    for form in ("parquet", "netcdf"):
+        export(recording, form, tmp_path)
+    table = pd.read_parquet(tmp_path / "blocks.parquet")
+    with wfl.open_trace(finished.trace) as trace, xr.open_dataset(tmp_path / "trace.nc", engine="h5netcdf") as copy:
+        later = trace.sel(round=[2, 3])
+        np.testing.assert_array_equal(table["channel_re"], later["channel_re"].values.ravel())
+        jammer = np.broadcast_to(later["jammer_csi_im"].values[:, None, :], (2, 6, 6))
+        np.testing.assert_array_equal(table["jammer_csi_im"], jammer.ravel())
+        np.testing.assert_array_equal(copy["channel_im"], later["channel_im"])
+    assert table.columns[:3].tolist() == ["round", "client_id", "block"]
+    assert "channel_re" not in pd.read_parquet(tmp_path / "slots.parquet")
+
+
+def test_the_report_reads_them(finished: wfl.Result, tmp_path: Path) -> None:
+    write_report([finished.trace], tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+def test_a_policy_with_other_pieces_has_no_recorded_channels(finished: wfl.Result, tmp_path: Path) -> None:
+    recording = open_recording(finished.trace)
+    changed = changed_scenario(recording, ["uplink.iq_packing=true"]).scenario
+    with pytest.raises(InfeasibleError, match=r"6 piece\(s\) and the changed policy's 3"):
+        run_counterfactual(recording, changed, tmp_path / "y")
+
+
+def test_gains_over_pieces_are_no_recording_of_blocks(finished: wfl.Result) -> None:
+    recorded = small(channel__fading={"model": "recorded", "file": str(finished.trace)})
+    with pytest.raises(DataError, match="slots of 6 pieces"):
+        build_simulation(recorded, plan_to_look(recorded.compute))

@@ -1,0 +1,83 @@
+"""Pieces of a slot: stretches of time over which a channel that changes may count as constant.
+
+The receiver knows a channel as it was at the beginning of a piece. Until its end h has moved on, and the difference
+acts as noise that is proportional to the signal: the self-distortion.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+MAX_DISTORTION = 10.0**-2.5
+"""Self-distortion up to which a piece is short enough: −25 dB."""
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+
+
+def self_distortion(duration_s: float, doppler_hz: float, cfo_hz: float = 0.0) -> float:
+    """D = (1/T) ∫₀ᵀ E|h(t) − h(0)|² dt of a channel of mean power 1, over a stretch of T seconds.
+
+    With Clarke's correlation and a carrier that is off by f_o, E|h(t) − h(0)|² = 2(1 − J0(2π f_D t) cos(2π f_o t));
+    for short stretches D ≈ (2π T)² (f_D²/6 + f_o²/3). Valid while the two turn by a few radians at most.
+
+    Args:
+        duration_s: T.
+        doppler_hz: f_D, the largest Doppler shift.
+        cfo_hz: f_o, the carrier frequency offset.
+    """
+    phase = np.pi * duration_s * (_NODES + 1.0)
+    return float(_WEIGHTS @ (1.0 - special.j0(doppler_hz * phase) * np.cos(cfo_hz * phase)))
+
+
+def pieces_needed(duration_s: float, doppler_hz: float, cfo_hz: float = 0.0) -> int:
+    """The smallest number of equal pieces of a slot whose self-distortion stays within −25 dB.
+
+    Without a frequency offset a piece may last 0.0219/f_D.
+    """
+    rate = 2.0 * np.pi * math.sqrt(doppler_hz**2 / 6.0 + cfo_hz**2 / 3.0)
+    # The parabola lies above the distortion, so that it never asks for too few.
+    pieces = max(1, math.ceil(duration_s * rate / math.sqrt(MAX_DISTORTION)))
+    while pieces > 1 and self_distortion(duration_s / (pieces - 1), doppler_hz, cfo_hz) <= MAX_DISTORTION:
+        pieces -= 1
+    return pieces
+
+
+def coherence_time(doppler_hz: float) -> float:
+    """Seconds in which a channel keeps half of its correlation: 0.423/f_D (Rappaport 2002, eq. 5.40.c)."""
+    return math.sqrt(9.0 / (16.0 * math.pi)) / doppler_hz if doppler_hz > 0 else math.inf
+
+
+def coordinate_ranges(dimension: int, pieces: int, iq_packing: bool = False) -> tuple[tuple[int, int], ...]:
+    """Which coordinates go into each piece: the ranges of `np.array_split`, first and one past the last.
+
+    With I/Q packing whole symbols are divided, so that every range but the last is of even length.
+
+    Raises:
+        ValueError: if a piece would be left empty.
+    """
+    symbols = (dimension + 1) // 2 if iq_packing else dimension
+    if not 1 <= pieces <= symbols:
+        raise ValueError(f"{symbols} symbols cannot be divided into {pieces} pieces")
+    size, longer = divmod(symbols, pieces)
+    ends = size * np.arange(pieces + 1) + np.minimum(np.arange(pieces + 1), longer)
+    edges: list[int] = np.minimum(ends * (2 if iq_packing else 1), dimension).tolist()
+    return tuple(itertools.pairwise(edges))
+
+
+def energy_shares(updates: Any, ranges: tuple[tuple[int, int], ...]) -> NDArray[np.float64]:
+    """(k, T) the part of ‖Δ_i‖² in each range of coordinates; an update of zeros counts as spread evenly.
+
+    Args:
+        updates: Δ (k, d), NumPy or torch.
+        ranges: as `coordinate_ranges` gives them.
+    """
+    parts = [np.asarray((updates[:, lo:hi] ** 2).sum(1).tolist(), dtype=np.float64) for lo, hi in ranges]
+    energy = np.stack(parts, axis=1)
+    lengths = np.array([hi - lo for lo, hi in ranges], dtype=np.float64)
+    energy = np.where(energy.sum(axis=1, keepdims=True) > 0, energy, lengths)
+    return np.asarray(energy / energy.sum(axis=1, keepdims=True))

@@ -1,0 +1,175 @@
+"""The uplinks of one slot over its pieces, and how clients transmit in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.radio.links import Links
+from wirelessfl.radio.power_control import Transmission, TransmitPlan, credited_backoff
+
+
+@dataclass(frozen=True, eq=False)
+class SlotLinks:
+    """Links of n clients over the T pieces of a slot, known from R estimates each: 1, that of its start, or T.
+
+    Attributes:
+        channel: h (n, T), path gain included.
+        estimate: ĥ (n, R).
+        weight: p_i (n,).
+        power_budget: P_i (n,) of the whole slot.
+        path_gain: β_i (n,).
+        mean_estimate_power: E|ĥ_i|² (n,).
+    """
+
+    channel: NDArray[np.complex128]
+    estimate: NDArray[np.complex128]
+    weight: NDArray[np.float64]
+    power_budget: NDArray[np.float64]
+    path_gain: NDArray[np.float64]
+    mean_estimate_power: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if self.channel.ndim != 2 or self.estimate.shape not in (self.channel.shape, (len(self), 1)):
+            raise ValueError(f"estimates {self.estimate.shape} do not go with channels {self.channel.shape}")
+
+    def __len__(self) -> int:
+        return len(self.channel)
+
+    @property
+    def pieces(self) -> int:
+        """T."""
+        return int(self.channel.shape[1])
+
+    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> SlotLinks:
+        """The links of some clients, by position or mask."""
+        return SlotLinks(**{name: values[index] for name, values in vars(self).items()})
+
+    def rows(self) -> Links:
+        """A link for each client and estimate, (n R,) with those of a client side by side.
+
+        Where an estimate serves several pieces, h is that of the piece in which the client arrives loudest: what bounds
+        the received signal holds for all of them.
+        """
+        estimates = self.estimate.shape[1]
+        served = self.channel.reshape(len(self), estimates, -1)
+        loudest = np.abs(served).argmax(axis=2)[:, :, None]
+        return Links(
+            channel=np.take_along_axis(served, loudest, axis=2).ravel(),
+            estimate=self.estimate.ravel(),
+            weight=np.repeat(self.weight, estimates),
+            power_budget=np.repeat(self.power_budget, estimates),
+            path_gain=np.repeat(self.path_gain, estimates),
+            mean_estimate_power=np.repeat(self.mean_estimate_power, estimates),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SlotTransmission:
+    """How k clients transmit: x_i = tx_gain_i Δ_i in the coordinates of each piece.
+
+    Attributes:
+        tx_gain: α_i (k, R), complex; 0 where a client is silent.
+        each_backoff: s_i (k, R), 0 where a client is silent.
+    """
+
+    tx_gain: NDArray[np.complex128]
+    each_backoff: NDArray[np.float64]
+
+    @property
+    def backoff(self) -> NDArray[np.float64]:
+        """(k,) the largest over the pieces."""
+        return np.asarray(self.each_backoff.max(axis=1))
+
+
+Transmit = Callable[[TransmitPlan, Links, NDArray[np.float64] | None], Transmission]
+"""How clients scale, as `PowerControl.transmit` says."""
+
+
+def transmit_over_pieces(
+    transmit: Transmit,
+    plan: TransmitPlan,
+    links: SlotLinks,
+    sends: NDArray[np.bool_],
+    norms: NDArray[np.float64],
+) -> SlotTransmission:
+    """The gains of a block of clients in all pieces.
+
+    An update can lie in one piece alone, so that each piece has to stay inside the whole power budget. Where gains
+    undo the channel, the largest back-off of a client holds in all its pieces: it then arrives equally loud in each.
+
+    Args:
+        transmit: gains of single links.
+        plan: what the server announced for the rows of these links.
+        links: of k clients.
+        sends: (k, R) in which pieces each client sends; in one of them at least.
+        norms: (k,) ‖Δ_i‖.
+    """
+    sent = transmit(plan, links.rows().take(sends.ravel()), np.repeat(norms, sends.sum(axis=1)))
+    gain, backoff = np.zeros(sends.shape, dtype=np.complex128), np.zeros(sends.shape)
+    gain[sends], backoff[sends] = sent.tx_gain, sent.backoff
+    if plan.inverts:
+        common = np.where(sends, backoff.max(axis=1, keepdims=True), 0.0)
+        gain *= backoff / np.where(sends, common, 1.0)
+        backoff = common
+    return SlotTransmission(gain, backoff)
+
+
+def credited_over_pieces(
+    sent: SlotTransmission, plan: TransmitPlan, links: SlotLinks, sends: NDArray[np.bool_]
+) -> SlotTransmission:
+    """The same transmission with back-offs as the gains bear them out; see `credited_backoff`."""
+    rows = links.rows().take(sends.ravel())
+    backoff = np.zeros(sends.shape)
+    backoff[sends] = credited_backoff(Transmission(sent.tx_gain[sends], sent.each_backoff[sends]), plan, rows)
+    return SlotTransmission(sent.tx_gain, backoff)
+
+
+def received_amplitude(links: SlotLinks, sent: SlotTransmission, plan: TransmitPlan) -> NDArray[np.float64]:
+    """(k, T) R_i in each piece: the largest norm with which an update can arrive if it lies in that piece alone.
+
+    In units of y/α_u, for the gains of updates at the clip; see `received_bound`.
+    """
+    return np.abs(links.channel * sent.tx_gain) * plan.clip / plan.server_gain
+
+
+@dataclass(frozen=True, eq=False)
+class WorstPiece:
+    """What an adversary learns of k clients over the pieces of a slot.
+
+    Attributes:
+        received_bound: R_i (k,), the largest over the pieces.
+        noise_std: (k,) noise under which R_i tells as much as the piece in which the client is protected least.
+    """
+
+    received_bound: NDArray[np.float64]
+    noise_std: NDArray[np.float64]
+
+
+def worst_over_pieces(received: NDArray[np.float64], noise_std: NDArray[np.float64]) -> WorstPiece:
+    """The largest ratio of signal to noise over the pieces: an update can lie in one of them alone.
+
+    Σ_t R_t² ‖Δ_t‖²/σ_t² is at most max_t R_t²/σ_t² for ‖Δ‖ = 1, and reaches it.
+
+    Args:
+        received: R (k, T) in each piece.
+        noise_std: σ (T,) or (k, T) of each piece; 0 where nothing hides it.
+    """
+    largest, each = received.max(axis=1), np.broadcast_to(noise_std, received.shape)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worst = np.nan_to_num(received / noise_std, nan=0.0, posinf=np.inf).argmax(axis=1)
+        # For one piece the quotient is exactly 1.
+        scale = largest / np.take_along_axis(received, worst[:, None], axis=1)[:, 0]
+    hides = np.take_along_axis(each, worst[:, None], axis=1)[:, 0]
+    return WorstPiece(largest, hides * np.where(largest > 0, scale, 1.0))
+
+
+def largest_csi_ratio(links: SlotLinks, sent: SlotTransmission) -> NDArray[np.float64]:
+    """(k,) |h_i/ĥ_i| in the piece in which a client arrives loudest, in proportion to its largest back-off."""
+    ratio = np.abs(links.channel) / np.abs(links.estimate)
+    with np.errstate(divide="ignore"):
+        louder = np.where(sent.each_backoff > 0, sent.backoff[:, None] / sent.each_backoff, 0.0)
+    return np.asarray((ratio * louder).max(axis=1))
