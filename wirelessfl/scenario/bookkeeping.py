@@ -59,4 +59,6 @@ class Compute(Section):
         "Clients trained together in one block. null: as many as memory allows, or fewer where a stopwatch found that "
         "faster on this machine's CPU.",
     )
-    precision: Literal["fp32", "tf32", "bf16"] = key("fp32", "Number format of matrix products.")
+    precision: Literal["fp32", "tf32", "bf16"] = key(
+        "fp32", "Number format of matrix products; clipping and noise are fp32."
+    )

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.local import LocalModels
+from wirelessfl.learning.cohort.precision import full_precision
 from wirelessfl.learning.cohort.training import CohortBlock, LocalTraining
 from wirelessfl.learning.cohort.transform import (
     GradientTransform,
@@ -84,7 +85,9 @@ class LocalRun:
             samples = samples_of(batch)
             now = replace(context, step=step, clients=context.clients[:active], divisor=batch.divisor)
             rows = {name: values[:active] for name, values in state.items()}
-            self._keep(transform(samples, rows, now, self.models.accumulated[0][:active], decay), step)
+            with full_precision(samples.losses.device):
+                stepped = transform(samples, rows, now, self.models.accumulated[0][:active], decay)
+            self._keep(stepped, step)
             self._add_losses(batch, samples.losses)
             self._descend(step, active)
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
-from wirelessfl.learning.cohort.stacked.layer import Weights
+from wirelessfl.learning.cohort.stacked.layer import Saved, Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Record, Views
 from wirelessfl.learning.objective import losses_and_derivative
 
@@ -39,8 +39,10 @@ class StackedModels:
         """See ``SampledModels.samples``."""
         weights = self._weights.first(len(batch.rows))
         logits, saved = self.program.forward(weights, self.data.inputs_at(batch.rows))
-        losses, delta = losses_and_derivative(logits, batch.targets, batch.present.to(logits.dtype))
-        records = list(self.program.backward(weights, saved, delta))
+        losses, delta = losses_and_derivative(logits, batch.targets, batch.present.to(self.matrix.dtype))
+        passed = self.program.backward(weights, saved, delta)
+        # Norms and sums are formed in the precision of the parameters, also where products are not.
+        records = [r._replace(saved=_cast(r.saved, delta.dtype), delta=r.delta.to(delta.dtype)) for r in passed]
         return StackedSampleGradients(self.program, self.matrix.shape[1], records[::-1], batch.present, losses)
 
     def updates(self) -> Tensor:
@@ -101,3 +103,13 @@ class StackedSampleGradients:
                 for gradient in r.layer.sample_gradients(r.saved, r.delta, part)
             ]
             yield part, torch.cat(pieces, dim=2)
+
+
+def _cast(saved: Saved, dtype: torch.dtype) -> Saved:
+    """What a layer saved, with floating-point numbers in another precision."""
+    if isinstance(saved, Tensor):
+        return saved.to(dtype) if saved.is_floating_point() else saved
+    if isinstance(saved, tuple) and not isinstance(saved, torch.Size):
+        parts = [_cast(part, dtype) for part in saved]
+        return type(saved)._make(parts) if hasattr(saved, "_make") else tuple(parts)
+    return saved
