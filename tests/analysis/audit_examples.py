@@ -75,7 +75,7 @@ def local(mechanism: str = "gaussian", **overrides: Any) -> Simulation:
         private["clip_domain"] = "weighted"
     changes = {f"training__privacy__{name}": value for name, value in overrides.pop("privacy", {}).items()}
     training = {"optimizer": {"name": "sgd", "lr": 0.5, "momentum": 0}, "batch_size": 5, "privacy": private}
-    return built(training=training, uplink={"kind": "ideal"}, **changes, **overrides)
+    return built(training=training, **{"uplink": {"kind": "ideal"}, **changes, **overrides})
 
 
 def trusted(**overrides: Any) -> Simulation:

@@ -234,3 +234,35 @@ def test_the_client_that_pays_most_is_audited() -> None:
     simulation = trusted(data__partition={"scheme": "sizes"})
     weights = simulation.ledger.facts.weights
     assert weights[audited(simulation, 10).client] == weights.max() > weights.min()
+
+
+SCOPES: dict[str, tuple[Any, str, str]] = {
+    "over the air": (examples.whole_update, "second quadrature", "secrecy of the selection"),
+    "jammed": (examples.jammed, "jammer's secrecy", "amplification"),
+    "DP-SGD": (local, "amplification by sampling", "second quadrature"),
+    "DP-SGD, shuffled": (lambda: local(privacy={"sampling": "shuffle"}), "amplification by shuffling", "by sampling"),
+    "DP-FedAvg, Poisson": (
+        lambda: trusted(clients__selection={"scheme": "poisson", "rate": 0.3}),
+        "secrecy of the selection",
+        "jammer",
+    ),
+    "secure aggregation": (
+        lambda: local("zcdp", uplink={"kind": "secure_aggregation"}),
+        "cryptography of secure aggregation",
+        "digital links",
+    ),
+    "dropouts": (
+        lambda: local(faults__availability={"model": "bernoulli", "p": 0.9}),
+        "participation",
+        "cryptography",
+    ),
+    "nothing at all": (lambda: built(uplink={"kind": "ideal"}), "accounted ε is infinite", "floating-point"),
+}
+
+
+@pytest.mark.parametrize(("build", "named", "foreign"), SCOPES.values(), ids=SCOPES.keys())
+def test_what_is_not_tested_is_said_of_the_scenario_at_hand(build: Any, named: str, foreign: str) -> None:
+    phrases = audited(build(), 10).not_tested
+    assert sum(named in phrase for phrase in phrases) == 1
+    assert not any(foreign in phrase for phrase in phrases)
+    assert any("side channels" in phrase for phrase in phrases)

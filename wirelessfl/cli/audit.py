@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 def command(scenario: str, overrides: tuple[str, ...], trials: int | None, out: Path | None, as_json: bool) -> None:
     """Bound ε of SCENARIO from below by attacking it, and compare with published and accounted.
 
-    A worst-case canary goes many times through the clipping, noise and channels that a run uses. Exit code 4 says that
-    more can be told apart than the accounted ε allows: then a mechanism does not do what its record states.
+    A worst-case canary goes many times through the clipping, noise and channels that a run uses, and the noise itself
+    is tested. Exit code 4 says that more can be told apart than the accounted ε allows, or that noise is smaller than
+    on record or used again: then a mechanism does not do what its record states. Exit code 3 says that no game can be
+    played on the scenario, and what is missing. What is not tested is listed in any case.
     """
     from wirelessfl.analysis.audit import audit_scenario
     from wirelessfl.analysis.audit_picture import draw_audit
