@@ -12,10 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.optimize import brentq
+from scipy.stats import binom, norm
 
 from tests.privacy.rounds import facts_of
-from wirelessfl.privacy import ServerNoiseRelease, Statement, recompute, release_from_values, round_values, settings
+from wirelessfl.privacy import (
+    ServerNoiseRelease,
+    Statement,
+    gaussian_epsilon,
+    recompute,
+    release_from_values,
+    round_values,
+    settings,
+)
 from wirelessfl.privacy.releases import NoAmplification
 
 DELTA, CELL = 1e-5, 2e-3
@@ -59,13 +68,16 @@ def ledger_epsilon(
     unamplified: NoAmplification | None,
     adjacency: str = "add_remove",
     scheme: Any = "poisson",
+    multiplier: float = 1.0,
+    colluding: int = 0,
 ) -> float:
-    """What the ledger charges for so many rounds at multiplier 1, whoever took part: here nobody."""
-    statement = Statement(DELTA, unit="client", adjacency=adjacency, adversary="observer")  # type: ignore[arg-type]
-    noise_std = 1.0 / (clients * rate)
+    """What the ledger charges for so many rounds, whoever took part: here nobody."""
+    statement = Statement(DELTA, "client", adjacency, "observer", colluding)  # type: ignore[arg-type]
+    noise_std = multiplier / (clients * rate)
     nobody = np.zeros(0, dtype=np.int64)
     releases = [
-        ServerNoiseRelease(m, nobody, 1.0, noise_std, 1.0, rate, scheme, unamplified=unamplified) for m in range(rounds)
+        ServerNoiseRelease(m, nobody, multiplier, noise_std, 1.0, rate, scheme, unamplified=unamplified)
+        for m in range(rounds)
     ]
     return recompute(releases, facts_of([10] * clients), statement).epsilon_accounted()
 
@@ -164,6 +176,32 @@ def test_no_choice_of_the_others_costs_more_than_is_charged(seed: int, scheme: A
         for other, adjacency in ((zeroed, "add_remove"), (opposite, "replace")):
             exact = exact_epsilon(mixture(updates), mixture(other))
             assert exact <= ledger_epsilon(clients, rate, 1, unamplified, adjacency, scheme) * (1 + 1e-3)
+
+
+@pytest.mark.parametrize(("clients", "rounds"), [(50, 20), (100, 50), (100, 1)])
+def test_clients_who_collude_know_who_of_them_was_selected(clients: int, rounds: int) -> None:
+    """One client a round, all but one of them collude: they know in which rounds the honest one was there.
+
+    The number of those is binomial, and over each of them its update is seen under noise 4.
+    """
+    there = np.arange(1, rounds + 1)
+    mu, share = np.sqrt(there) / 4.0, binom.pmf(there, rounds, 1 / clients)
+
+    def delta_at(epsilon: float) -> float:
+        seen = norm.cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+        return float(share @ seen)
+
+    exact = float(brentq(lambda epsilon: delta_at(epsilon) - DELTA, 0.0, 50.0))
+    charged = [
+        ledger_epsilon(clients, 1 / clients, rounds, None, scheme="uniform", multiplier=4.0, colluding=colluding)
+        for colluding in (0, clients // 2, clients - 1)
+    ]
+    assert charged[0] < exact <= charged[2], "the selection is no secret before them"
+    assert charged[2] == pytest.approx(float(gaussian_epsilon(np.sqrt(rounds) / 4.0, DELTA)), rel=1e-9)
+    twice = ledger_epsilon(clients // 2, 2 / clients, rounds, None, scheme="uniform", multiplier=4.0)
+    assert charged[1] == pytest.approx(twice, rel=1e-6), "one of those who are left"
+    poisson = [ledger_epsilon(clients, 1 / clients, rounds, None, colluding=colluding) for colluding in (0, 5)]
+    assert poisson[0] == poisson[1], "of independent selections nobody learns from his own"
 
 
 def test_the_reason_is_said_in_words_and_survives_the_trace() -> None:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from tests.simulation.scenarios import run, small
 from tests.simulation.test_mechanisms import GRADIENT_STEP
-from wirelessfl.errors import ScenarioError
+from wirelessfl.errors import CheckFailed, ScenarioError
 from wirelessfl.privacy import Caveat, gaussian_epsilon
-from wirelessfl.radio import AirInterface, CrossLayer, Links, Transmission, TransmitPlan
+from wirelessfl.radio import AirInterface, CrossLayer, Links, Transmission, TransmitPlan, check_power_control
 from wirelessfl.simulation import Round, Simulation
 
 GAIN = 60.0
@@ -75,6 +75,41 @@ class Peeking(Plain):
     def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None) -> Transmission:
         sent = super().transmit(plan, links, norms)
         return sent if norms is None else replace(sent, tx_gain=sent.tx_gain * (norms / plan.clip))
+
+
+class Understating(Plain):
+    """Sends in the run a hundred times as loud as where it is asked about norms."""
+
+    def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None) -> Transmission:
+        sent = super().transmit(plan, links, None)
+        return sent if norms is None else replace(sent, tx_gain=0.01 * sent.tx_gain)
+
+
+class Sharing(Plain):
+    """Scales all updates by the largest norm among them: what one client sends tells of another one's update."""
+
+    needs_norms: ClassVar[bool] = True
+    non_expansive: ClassVar[bool] = False
+
+    def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None) -> Transmission:
+        assert norms is not None
+        sent = super().transmit(plan, links, None)
+        return replace(sent, tx_gain=sent.tx_gain * plan.clip / norms.max())
+
+
+class Following(Plain):
+    """Plans a round after the norms of the one before, in a state that nobody is told of."""
+
+    needs_norms: ClassVar[bool] = True
+    heard: ClassVar[list[float]] = [1.0]
+
+    def plan(self, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
+        return super().plan(links, round_index, air).with_server_gain(GAIN / self.heard[-1])
+
+    def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None) -> Transmission:
+        assert norms is not None
+        self.heard.append(float(norms.mean()))
+        return super().transmit(plan, links, None)
 
 
 class Falling(Plain):
@@ -167,7 +202,29 @@ def test_norms_are_told_only_to_those_that_ask() -> None:
     np.testing.assert_array_equal(one.state.parameters, other.state.parameters)
 
 
-@pytest.mark.parametrize(("policy", "words"), [(Falling, "with more energy"), (Overstating, r"clipped to 0\.005")])
+@pytest.mark.parametrize("keys", [{}, {"training__steps": None, "training__epochs": 1}])
+def test_what_is_counted_is_what_is_sent(keys: dict[str, Any]) -> None:
+    """A policy that needs no norms is told none where the ledger asks how loud it is at the clip."""
+    honest, understating = played(Plain, **keys), played(Understating, **keys)
+    assert understating[1][-1].values["epsilon_accounted"] == honest[1][-1].values["epsilon_accounted"]
+
+
+@pytest.mark.parametrize("policy", [Sharing, Following])
+def test_norms_reach_neither_other_clients_nor_later_rounds(policy: type) -> None:
+    Following.heard[:] = [1.0]
+    with pytest.raises(CheckFailed, match=r"norms of other clients|hidden state"):
+        check_power_control(policy())
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (Falling, "with more energy"),
+        (Overstating, r"clipped to 0\.005"),
+        (Sharing, "more than its own norm"),
+        (Following, "norms that it was told before"),
+    ],
+)
 def test_what_the_bound_rests_on_is_checked_in_the_run(policy: type, words: str) -> None:
     with pytest.raises(ScenarioError, match=words):
         played(policy)

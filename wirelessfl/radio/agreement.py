@@ -20,6 +20,7 @@ from wirelessfl.radio.power_control import (
     AirInterface,
     PowerControl,
     TransmitPlan,
+    at_the_clip,
     credited_backoff,
     received_bound,
     server_gain_for_received_limit,
@@ -105,8 +106,8 @@ class ExactStepCalibration:
         A back-off earns no credit; one below 1, of a client that is heard louder than its weight, costs. Gains must be
         public, or follow norms in a way that is non-expansive.
         """
-        at_the_clip = policy.transmit(plan, links, np.full(len(links), plan.clip))
-        return self._required(links, np.minimum(credited_backoff(at_the_clip, plan, links), 1.0))
+        sent = at_the_clip(policy, plan, links)
+        return self._required(links, np.minimum(credited_backoff(sent, plan, links), 1.0))
 
     def server_gain(self, received_noise_std: float, links: Links) -> float:
         """α_u = noise/σ_m: in units of y/α_u the share of a sample does not depend on α_u."""

@@ -19,6 +19,7 @@ from wirelessfl.radio.power_control import (
     AirInterface,
     PowerControl,
     TransmitPlan,
+    follows_own_norms,
     is_peak_limited,
     received_bound,
 )
@@ -81,6 +82,8 @@ def check_power_control(policy: PowerControl, seed: int = 0, trials: int = 20) -
         plan = policy.plan(links, round_index, air)
         _check_plan(policy, plan, links, round_index, air)
         heard = links.take(~plan.silent)
+        if policy.needs_norms and len(heard):
+            _check_own_norms(policy, plan, heard, links, round_index, air)
         for fill in (1e-3, 0.3, 1.0):
             _check_transmission(policy, plan, heard, np.full(len(heard), fill * air.clip))
         _check_monotone(policy, plan, heard)
@@ -106,6 +109,15 @@ def _check_plan(policy: PowerControl, plan: TransmitPlan, links: Links, round_in
     _require(bool(same), "server_gain depends on the order of the clients")
 
 
+def _check_own_norms(
+    policy: PowerControl, plan: TransmitPlan, heard: Links, links: Links, round_index: int, air: AirInterface
+) -> None:
+    _require(follows_own_norms(policy, plan, heard), "a client's gain depends on the norms of other clients")
+    again = policy.plan(links, round_index, air)
+    same = again.server_gain == plan.server_gain
+    _require(same, "server_gain depends on norms that were told before: is there hidden state?")
+
+
 def _check_transmission(policy: PowerControl, plan: TransmitPlan, links: Links, norms: NDArray[np.float64]) -> None:
     sent = policy.transmit(plan, links, norms)
     shape = (len(links),)
@@ -117,7 +129,8 @@ def _check_transmission(policy: PowerControl, plan: TransmitPlan, links: Links, 
     excess = (np.abs(sent.tx_gain) * norms) ** 2 / links.power_budget
     loudest = f"‖x‖² is {excess.max(initial=0):.6g} times the power budget"
     _require(not is_peak_limited(policy) or bool(np.all(excess <= 1 + ROUNDING)), loudest)
-    for part in (np.arange(0, len(links), 2), np.arange(1, len(links), 2)):
+    halves = (np.arange(0, len(links), 2), np.arange(1, len(links), 2))
+    for part in filter(len, halves):
         alone = policy.transmit(plan, links.take(part), norms[part]).tx_gain
         same = np.allclose(alone, sent.tx_gain[part], rtol=ROUNDING)
         _require(same, "a client's gain depends on which others are in its block")

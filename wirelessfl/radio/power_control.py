@@ -203,6 +203,27 @@ def inversion(plan: TransmitPlan, links: Links) -> Transmission:
     return Transmission(plan.server_gain * links.weight / (plan.clip * links.estimate), np.ones(len(links)))
 
 
+def at_the_clip(policy: PowerControl, plan: TransmitPlan, links: Links) -> Transmission:
+    """How a block of clients sends updates of norm τ; a policy that needs no norms is not told any, as on the air."""
+    return policy.transmit(plan, links, np.full(len(links), plan.clip) if policy.needs_norms else None)
+
+
+def follows_own_norms(policy: PowerControl, plan: TransmitPlan, links: Links) -> bool:
+    """Whether the gain of a client follows from its own norm, and from nothing that was told before.
+
+    What a client sends would otherwise tell of the updates of others, and no bound on its own signal would cover that.
+    The norms that the policy is asked about here are made up.
+    """
+    norms = plan.clip * np.linspace(0.9, 0.2, len(links))
+    first = policy.transmit(plan, links, norms).tx_gain
+    even = np.arange(len(links)) % 2 == 0
+    for kept in (even, ~even, np.ones_like(even)):
+        others = policy.transmit(plan, links, np.where(kept, norms, 0.1 * norms)).tx_gain
+        if not np.allclose(others[kept], first[kept], rtol=1e-6, atol=0.0):
+            return False
+    return True
+
+
 def is_non_expansive(policy: PowerControl) -> bool:
     """Whether one sample's share of an update bounds its share of what is sent.
 
@@ -227,8 +248,7 @@ def received_bound(policy: PowerControl, plan: TransmitPlan, links: Links) -> ND
     min(p_i, |ĥ_i| sqrt(P_i)/α_u) |h_i/ĥ_i| under either kind of back-off, for inversion under an average power limit
     p_i |h_i/ĥ_i|; it counts both quadratures (PRIVACY.md).
     """
-    at_the_clip = policy.transmit(plan, links, np.full(len(links), plan.clip))
-    return np.abs(links.channel * at_the_clip.tx_gain) * plan.clip / plan.server_gain
+    return np.abs(links.channel * at_the_clip(policy, plan, links).tx_gain) * plan.clip / plan.server_gain
 
 
 def server_gain_for_received_limit(links: Links, limit: float) -> float:

@@ -120,12 +120,25 @@ class ServerNoiseRelease:
             return no_guarantee_for_anyone(Caveat.NOTHING_ADDS_NOISE.value)
         return sampled_spending(
             multiplier,
-            self.sample_rate if self.unamplified is None else 1.0,
+            self._secret_rate(facts, statement),
             1,
             exchange=statement.exchange,
             fixed_size=self.selection == "uniform",
             everyone=True,
         )
+
+    def _secret_rate(self, facts: PrivacyFacts, statement: Statement) -> float:
+        """The probability that a client takes part, given all that the adversary knows of the selection; 1 at most.
+
+        Colluding clients know whether they were selected. Of a fixed number m of K, all may then be among the other
+        K − k: each of these is there with probability m/(K − k) at most. Independent selections tell nothing.
+        """
+        if self.unamplified is not None:
+            return 1.0
+        if self.selection != "uniform" or statement.colluding == 0:
+            return self.sample_rate
+        others = facts.num_clients - statement.colluding
+        return min(1.0, self.sample_rate * facts.num_clients / others) if others > 0 else 1.0
 
     def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
         """Why the multiplier of the paper and the one that holds differ."""
@@ -150,3 +163,8 @@ class ServerNoiseRelease:
                 "The paper amplifies as if clients were selected independently; a fixed number of them is drawn "
                 "without replacement, where another client takes the vacant place."
             )
+            if statement.colluding:
+                yield (
+                    "Colluding clients know whether they were selected: where they were not, any other client is "
+                    "there with a larger probability, and that is the one the accounted figure is amplified by."
+                )

@@ -19,7 +19,9 @@ from wirelessfl.radio import (
     SlotTransmission,
     Transmission,
     TransmitPlan,
+    at_the_clip,
     credited_over_pieces,
+    follows_own_norms,
     transmit_over_pieces,
 )
 
@@ -31,14 +33,28 @@ def announced(policy: PowerControl, links: Links, round_index: int, air: AirInte
     """What the server announces; a policy is not asked to plan for nobody.
 
     Raises:
-        ScenarioError: the policy plans for another clip than τ, which every bound in the ledger rests on.
+        ScenarioError: the policy plans for another clip than τ, which every bound in the ledger rests on; or it needs
+            norms, and what a client sends follows those of other clients or of earlier transmissions.
     """
     if not len(links):
         return TransmitPlan.undoing_the_clip(1.0, air, silent=np.zeros(0, dtype=np.bool_))
     plan = policy.plan(links, round_index, air)
     if plan.clip != air.clip:
         _refuse(policy, f"plans for updates clipped to {plan.clip}, and not to uplink.clip, {air.clip}")
+    if policy.needs_norms and not plan.silent.all():
+        _check_own_norms(policy, plan, links, round_index, air)
     return plan
+
+
+def _check_own_norms(
+    policy: PowerControl, plan: TransmitPlan, links: Links, round_index: int, air: AirInterface
+) -> None:
+    """A policy may tell the norms it needs neither to other clients nor to later rounds."""
+    if not follows_own_norms(policy, plan, links.take(~plan.silent)):
+        _refuse(policy, "scales a client's update by more than its own norm; a common scale is for `settled`")
+    again = policy.plan(links, round_index, air)
+    if again.server_gain != plan.server_gain or np.any(again.silent != plan.silent):
+        _refuse(policy, "plans after norms that it was told before; what it remembers is for `after` and `state`")
 
 
 def transmission(
@@ -52,7 +68,7 @@ def transmission(
     if not policy.needs_norms or norms is None:
         return policy.transmit(plan, links, None)
     sent = policy.transmit(plan, links, norms)
-    bound = np.abs(policy.transmit(plan, links, np.full(len(links), plan.clip)).tx_gain) * plan.clip
+    bound = np.abs(at_the_clip(policy, plan, links).tx_gain) * plan.clip
     if not np.all(np.abs(sent.tx_gain) * norms <= bound * (1 + _ROUNDING)):
         _refuse(policy, "sends a smaller update with more energy than one of norm uplink.clip")
     return sent
