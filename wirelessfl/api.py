@@ -199,7 +199,8 @@ def _run(
 
     try:
         simulation.run(keep)
-        close("complete", None if scenario.trace.models == "none" else simulation.state.parameters)
+        status: RunStatus = "diverged" if simulation.state.diverged_in else "complete"
+        close(status, None if scenario.trace.models == "none" else simulation.state.parameters)
     except RunInterrupted as stopped:
         close("interrupted")
         raise RunInterrupted(

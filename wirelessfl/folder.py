@@ -10,6 +10,7 @@ from wirelessfl.errors import OutputError, ScenarioError
 from wirelessfl.scenario import Scenario, differing_keys, dump_scenario, parse_scenario
 from wirelessfl.summary import to_json
 from wirelessfl.trace import (
+    FINISHED,
     CheckpointWriter,
     TraceWriter,
     has_checkpoint,
@@ -81,7 +82,7 @@ class RunFolder:
 
     def is_complete(self) -> bool:
         """Whether the run here has ended."""
-        return bool(read_attributes(self.trace)["status"] == "complete")
+        return read_attributes(self.trace)["status"] in FINISHED
 
     def recorded_plan(self) -> dict[str, Any]:
         """How the run here is computed."""

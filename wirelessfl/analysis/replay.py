@@ -19,7 +19,7 @@ from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, parse_scenario
 from wirelessfl.summary import summarise
-from wirelessfl.trace import open_trace, read_attributes
+from wirelessfl.trace import FINISHED, open_trace, read_attributes
 from wirelessfl.trace.storage import trace_errors
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def verify(recording: Recording, out: Path | None = None, on_round: OnRound | No
         run_rounds(
             lambda interrupts: build_simulation(recording.scenario, plan, None, interrupts.check),
             recording.scenario,
-            recording.last,
+            _rounds_to_repeat(recording),
             folder,
             on_round,
         )
@@ -178,6 +178,12 @@ def verify(recording: Recording, out: Path | None = None, on_round: OnRound | No
     if comparison.difference is not None:
         raise CheckFailed(f"{recording.path}: {comparison.difference} by the repeated run{_other_versions(recording)}")
     return comparison
+
+
+def _rounds_to_repeat(recording: Recording) -> int:
+    """Where to stop: where the recording does, or never where its scenario ended it, as it then does again."""
+    whole = recording.dataset.attrs["status"] in FINISHED and recording.last == recording.recorded
+    return recording.scenario.rounds if whole else recording.last
 
 
 @contextmanager

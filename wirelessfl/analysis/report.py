@@ -15,6 +15,7 @@ from wirelessfl.analysis.report_secagg import cost_facts, cost_table, secure_agg
 from wirelessfl.analysis.report_study import StudyData, open_study_data, study_figures, study_points
 from wirelessfl.analysis.report_tables import SortedTable, number_text, point_table, round_table, run_table
 from wirelessfl.errors import InputError, OutputError
+from wirelessfl.trace import FINISHED
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -119,7 +120,8 @@ def _run_section(prefix: str, recording: Recording) -> Section:
     statistics, law = channel_statistics(trace, scenario), power_law(scenario)
     costs = secure_aggregation_costs(recording)
     secure_facts, secure_tables = ([], []) if costs is None else (cost_facts(costs), [cost_table(costs)])
-    incomplete = [] if summary["status"] == "complete" else [f"The run is not complete but {summary['status']}."]
+    finished = summary["status"] in FINISHED
+    incomplete = [] if finished else [f"The run is not complete but {summary['status']}."]
     return Section(
         anchor=prefix,
         title=f"{summary['name']}, seed {summary['seed']}",
@@ -132,6 +134,14 @@ def _run_section(prefix: str, recording: Recording) -> Section:
     )
 
 
+def _noise_facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    received, on_weights = summary["effective_noise_std"], summary["aggregate_noise_std"]
+    facts = [] if math.isnan(received) else [("received noise", f"σ_m = {received:.4g} a coordinate, before rescaling")]
+    if not math.isnan(on_weights):
+        facts.append(("noise on weights", f"{on_weights:.4g} a coordinate and round, rescaled (times τ)"))
+    return facts
+
+
 def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) -> list[tuple[str, str]]:
     delta = f"at δ = {summary['delta']:g}".replace("-", "\N{NON-BREAKING HYPHEN}")
     facts = [
@@ -141,6 +151,7 @@ def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) ->
         ("ε accounted", f"{number_text(summary['epsilon_accounted'])} {delta}"),
         ("rounds", f"{summary['rounds']}, {summary['participants_mean']:.1f} clients heard on average"),
         ("model", f"{summary['d']:,} parameters, {summary['samples']:,} samples"),
+        *_noise_facts(summary),
         ("simulated time", f"{summary['sim_time']:.4g} s, on the air {summary['airtime']:.3g} s"),
     ]
     if not math.isnan(summary["energy"]):

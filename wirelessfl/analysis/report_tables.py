@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wirelessfl.analysis.replay import Recording
 from wirelessfl.analysis.report_study import Point
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 MOST_ROWS = 1000
 """A table of more rounds than these shows every second, every third, ... of them."""
@@ -61,15 +68,21 @@ _ROUND_COLUMNS = (
     ("α_u", "server_gain"),
     ("α_CJ", "jammer_gain"),
     ("σ_m", "effective_noise_std"),
+    ("on weights", "aggregate_noise_std"),
     ("time (s)", "sim_time"),
 )
+
+
+def _column(trace: xr.Dataset, name: str) -> NDArray[Any]:
+    """A variable of every round; NaN where an earlier version did not record it."""
+    return np.asarray(trace[name].values) if name in trace else np.full(trace.sizes["round"], np.nan)
 
 
 def round_table(recording: Recording) -> SortedTable:
     """The rounds of a run, or as many of them as a table can show."""
     trace = recording.dataset
     step = -(-trace.sizes["round"] // MOST_ROWS)
-    columns = [trace["round"].values, *(trace[name].values for _, name in _ROUND_COLUMNS)]
+    columns = [trace["round"].values, *(_column(trace, name) for _, name in _ROUND_COLUMNS)]
     rows = [
         [Cell(_percent(value), value) if at == 1 else number_cell(value) for at, value in enumerate(map(float, row))]
         for row in zip(*(column[::step] for column in columns), strict=True)

@@ -35,6 +35,10 @@ def duration_text(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
 
 
+def _percent(share: float) -> str:
+    return "unknown" if math.isnan(share) else f"{share:.1%}"
+
+
 class _RateColumn(ProgressColumn):
     """Rounds per second of real time."""
 
@@ -86,7 +90,7 @@ def print_summary(summary: Mapping[str, Any], files: Mapping[str, Path]) -> None
     table.add_column()
     table.add_row("scenario", f"{summary['name']}, seed {summary['seed']} ({summary['status']})")
     table.add_row("rounds", f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard")
-    table.add_row("test accuracy", f"{summary['test_accuracy']:.1%}, loss {summary['test_loss']:.4g}")
+    table.add_row("test accuracy", f"{_percent(summary['test_accuracy'])}, loss {summary['test_loss']:.4g}")
     table.add_row("model", f"{summary['d']:,} parameters, {summary['samples']:,} training samples")
     delta = f"at δ = {summary['delta']:g}"
     table.add_row("ε published", f"{epsilon_text(summary['epsilon_published'])} {delta}: what the paper's theorem says")
@@ -94,6 +98,12 @@ def print_summary(summary: Mapping[str, Any], files: Mapping[str, Path]) -> None
     for reason in summary["why_different"]:
         table.add_row("", Text(f"• {reason}"))
     table.add_row("", Text(summary["privacy_scope"], style="dim"))
+    if not math.isnan(summary["effective_noise_std"]):
+        table.add_row("received noise", f"σ_m = {summary['effective_noise_std']:.4g} a coordinate, before rescaling")
+    if not math.isnan(summary["aggregate_noise_std"]):
+        table.add_row(
+            "noise on weights", f"{summary['aggregate_noise_std']:.4g} a coordinate and round, rescaled (times τ)"
+        )
     table.add_row(
         "simulated time", f"{duration_text(summary['sim_time'])}, on the air {duration_text(summary['airtime'])}"
     )

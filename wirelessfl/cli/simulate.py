@@ -83,7 +83,8 @@ def command(
             overwrite=overwrite,
             on_round=on_round,
         )
-    for words in [] if quiet else result.summary["warnings"]:
+    silent = quiet and result.summary["status"] != "diverged"
+    for words in [] if silent else result.summary["warnings"]:
         print(f"warning: {words}", file=sys.stderr)
     if as_json:
         click.echo(to_json(result.summary), nl=False)

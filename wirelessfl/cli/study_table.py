@@ -159,6 +159,8 @@ def _outcome_text(outcome: Outcome) -> str:
     if outcome.summary is None:
         return f"{outcome.status}: {outcome.error}"
     accuracy = outcome.summary["test_accuracy"]
+    if outcome.summary["status"] == "diverged":
+        return f"{outcome.status}, diverged in round {outcome.summary['diverged_in']}"
     return outcome.status if accuracy is None else f"{outcome.status}: test accuracy {accuracy:.1%}"
 
 
@@ -180,7 +182,9 @@ def print_study(study: Study) -> None:
         epsilons = [
             epsilon_text(float(final[name][levels].mean[0])) for name in ("epsilon_published", "epsilon_accounted")
         ]
-        table.add_row(*labels, str(len(records)), accuracy, *epsilons)
+        diverged = sum(record.summary is not None and record.summary["status"] == "diverged" for record in records)
+        runs = f"{len(records)}, {diverged} diverged" if diverged else str(len(records))
+        table.add_row(*labels, runs, accuracy, *epsilons)
     console = Console()
     console.print(table)
     console.print(Text("means over the seeds; ± is the 95 % confidence interval", style="dim"))

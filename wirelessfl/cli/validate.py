@@ -72,7 +72,10 @@ def _print(plan: Plan) -> None:
         row("deadline", f"a slot fits that starts within {duration_text(plan.training_s)} of the broadcast")
     row("simulated time", f"{duration_text(forecast.round_time)} a round, {duration_text(forecast.sim_time)} in all")
     if not math.isnan(forecast.effective_noise_std):
-        row("effective noise", f"σ_m = {forecast.effective_noise_std:.4g} a coordinate")
+        row("received noise", f"σ_m = {forecast.effective_noise_std:.4g} a coordinate, before rescaling")
+    if not math.isnan(forecast.aggregate_noise_std):
+        row("noise on weights", f"{forecast.aggregate_noise_std:.4g} a coordinate and round, rescaled (times τ)")
+    if not math.isnan(forecast.effective_noise_std):
         row("gains", f"server α_u = {forecast.server_gain:.4g}, jammer α_CJ = {forecast.jammer_gain:.4g}")
     if plan.shortfall_probability > 0:
         row("jammer short", f"in {plan.shortfall_probability:.2%} of the rounds, allowed {plan.max_shortfall:.2%}")

@@ -48,6 +48,10 @@ class Stop(Section):
         "Ends the run once the energy spent reaches this [J]; over the air every update counts with what it may spend "
         "at most (norm τ), for its own energy is private. null: off.",
     )
+    diverged: bool = key(
+        True,
+        "Ends the run once the global model, or its loss on the test set, is not finite; its status is then diverged.",
+    )
 
 
 class Compute(Section):

@@ -79,6 +79,7 @@ class Forecast:
         server_gain: mean α_u.
         jammer_gain: mean α_CJ.
         effective_noise_std: mean σ_m, before ``rescale``.
+        aggregate_noise_std: mean noise per coordinate of a step of the weights: σ_m rescaled and renormalised.
         energy: joules in all; NaN where watts are unknown.
         epsilon_published: at the end, worst client.
         epsilon_accounted: at the end, worst client.
@@ -94,6 +95,7 @@ class Forecast:
     server_gain: float
     jammer_gain: float
     effective_noise_std: float
+    aggregate_noise_std: float
     energy: float
     epsilon_published: float
     epsilon_accounted: float
@@ -113,7 +115,7 @@ def rehearse(simulation: Simulation) -> Forecast:
         rounds.append(this.values)
 
     simulation.run(keep)
-    names = ("participants", "airtime", "server_gain", "jammer_gain", "effective_noise_std")
+    names = ("participants", "airtime", "server_gain", "jammer_gain", "effective_noise_std", "aggregate_noise_std")
     mean = {name: _mean([values.get(name, math.nan) for values in rounds]) for name in names}
     last = rounds[-1]
     return Forecast(
@@ -125,6 +127,7 @@ def rehearse(simulation: Simulation) -> Forecast:
         server_gain=mean["server_gain"],
         jammer_gain=mean["jammer_gain"],
         effective_noise_std=mean["effective_noise_std"],
+        aggregate_noise_std=mean["aggregate_noise_std"],
         energy=simulation.state.energy_j,
         epsilon_published=last["epsilon_published"],
         epsilon_accounted=last["epsilon_accounted"],

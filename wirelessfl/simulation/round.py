@@ -108,6 +108,8 @@ class Round:
 
     def note_training(self, positions: NDArray[np.int64], block: CohortBlock) -> None:
         """Write what local training reports of the clients at ``positions``."""
+        not_finite = np.count_nonzero(~np.isfinite(block.norm_raw))
+        self.values["updates_not_finite"] = self.values.get("updates_not_finite", 0.0) + not_finite
         self.put("update_norm_raw", positions, block.norm_raw)
         self.put("update_norm", positions, block.norm)
         self.train_loss[positions] = block.train_loss

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import simpy
 
 from wirelessfl.learning.cohort import one_torch_thread
@@ -31,6 +32,8 @@ class StopRules:
         epsilon: accounted ε, or None.
         sim_time_s: simulated seconds, or None.
         energy_j: joules by public bounds, or None.
+        diverged: whether a run ends once its global model or the test loss of it is not finite. Updates that are not
+            finite are the clients' private data and end nothing.
     """
 
     rounds: int
@@ -38,6 +41,7 @@ class StopRules:
     epsilon: float | None = None
     sim_time_s: float | None = None
     energy_j: float | None = None
+    diverged: bool = True
 
     def reached_publicly(self, this: Round, nominal_energy_j: float) -> bool:
         """Whether the run ends with this round, whatever it has learnt; a value that is NaN reaches nothing."""
@@ -48,9 +52,20 @@ class StopRules:
         )
         return this.index >= self.rounds or any(limit is not None and value >= limit for value, limit in limits)
 
-    def reached_by_accuracy(self, this: Round) -> bool:
+    def reached_by_release(self, this: Round, state: SimulationState) -> bool:
         """Whether the run ends with this round because of what it has released."""
-        return self.accuracy is not None and this.values["test_accuracy"] >= self.accuracy
+        accurate = self.accuracy is not None and this.values["test_accuracy"] >= self.accuracy
+        return accurate or (self.diverged and state.diverged_in > 0)
+
+
+def diverged_in(this: Round, state: SimulationState) -> int:
+    """The round since which the released model, or its loss on the test set, is not finite; 0 where both are.
+
+    A function of the released model and of test data that belong to no client: it reads nothing private.
+    """
+    evaluated = not np.isnan(this.values["test_accuracy"])
+    finite = bool(np.isfinite(state.parameters).all()) and not (evaluated and not np.isfinite(this.values["test_loss"]))
+    return 0 if finite else state.diverged_in or this.index
 
 
 @dataclass
@@ -84,7 +99,8 @@ class Simulation:
 
         def announce(this: Round) -> bool:
             self.state.wall_time = this.values["wall_time"] = time.perf_counter() - started
-            early = self.stop.reached_by_accuracy(this)
+            self.state.diverged_in = diverged_in(this, self.state)
+            early = self.stop.reached_by_release(this, self.state)
             self.state.ended = self.stop.reached_publicly(this, self.state.nominal_energy_j)
             if early and not self.state.ended:
                 self.state.ended = True

@@ -103,6 +103,7 @@ class ParameterServer:
         this.values["participants"] = len(collected.heard)
         this.values["airtime"] = collected.airtime
         this.values.setdefault("energy", 0.0)
+        this.values.setdefault("updates_not_finite", 0.0)
         self._close_the_books(this)
 
     def _restart(self, this: Round, collected: Collected) -> Generator[simpy.Event, Any, Collected]:

@@ -21,6 +21,7 @@ class SimulationState:
         round_index: rounds finished.
         model_version: steps that the global model has made; less where rounds went by without an update.
         ended: whether the last of them was the last of the run.
+        diverged_in: round since which the global model or its test loss is not finite; 0 where both are.
         clock: simulated time in ticks.
         wall_time: seconds of real time spent so far.
         energy_j: joules spent so far; NaN where watts are unknown.
@@ -39,6 +40,7 @@ class SimulationState:
     round_index: int = 0
     model_version: int = 0
     ended: bool = False
+    diverged_in: int = 0
     clock: int = 0
     wall_time: float = 0.0
     energy_j: float = 0.0

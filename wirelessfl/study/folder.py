@@ -9,7 +9,7 @@ from typing import Any
 from wirelessfl.errors import OutputError, TraceError
 from wirelessfl.study.task import Outcome
 from wirelessfl.summary import to_json
-from wirelessfl.trace import read_attributes
+from wirelessfl.trace import FINISHED, read_attributes
 
 
 class StudyFolder:
@@ -52,7 +52,7 @@ class StudyFolder:
     def finished(self, run: str) -> Outcome | None:
         """The outcome of a run that is complete on disk, else None."""
         try:
-            if read_attributes(self.trace(run))["status"] != "complete":
+            if read_attributes(self.trace(run))["status"] not in FINISHED:
                 return None
             return Outcome(run, "complete", summary=_read_json(self.of_run(run) / "summary.json"))
         except (TraceError, OSError, ValueError):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.summary.clip_fit import clip_fit
+from wirelessfl.summary.divergence import divergence, divergence_warnings, last_evaluation
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -58,21 +59,25 @@ def summarise(trace: xr.Dataset, why_different: list[str]) -> dict[str, Any]:
     fit = clip_fit(trace)
     columns = {str(name): trace[name].values for name in trace.data_vars if trace[name].dims == ("round",)}
     accuracy, energy = columns["test_accuracy"], np.cumsum(columns["energy"])
+    tested, diverged = last_evaluation(trace), divergence(trace)
     return {
         "name": attributes["name"],
         "seed": int(attributes["seed"]),
         "status": attributes["status"],
         "rounds": len(accuracy),
-        "test_accuracy": last_finite(accuracy),
-        "test_loss": last_finite(columns["test_loss"]),
+        "test_accuracy": tested["test_accuracy"],
+        "test_loss": tested["test_loss"],
         "epsilon_published": last_finite(columns["epsilon_published"]),
         "epsilon_accounted": last_finite(columns["epsilon_accounted"]),
         "delta": float(attributes["delta"]),
         "why_different": why_different,
         "privacy_scope": NOT_COVERED,
-        "warnings": [words for words in [fit.warning() if fit is not None else None] if words is not None],
+        "warnings": [*divergence_warnings(diverged, len(accuracy)), *filter(None, [fit and fit.warning()])],
         "clip_excess_db": math.nan if fit is None else fit.excess_db,
         "clip_fitting": math.nan if fit is None else fit.fitting,
+        **diverged,
+        "effective_noise_std": _mean_of_known(columns.get("effective_noise_std")),
+        "aggregate_noise_std": _mean_of_known(columns.get("aggregate_noise_std")),
         "sim_time": last_finite(columns["sim_time"]),
         "wall_time": last_finite(columns["wall_time"]),
         "airtime": float(np.sum(columns["airtime"])),
@@ -83,6 +88,12 @@ def summarise(trace: xr.Dataset, why_different: list[str]) -> dict[str, Any]:
         "time_to_accuracy": _to_accuracy(accuracy, columns["sim_time"]),
         "energy_to_accuracy": _to_accuracy(accuracy, energy),
     }
+
+
+def _mean_of_known(values: NDArray[np.float64] | None) -> float:
+    """The mean over the rounds that have a value; NaN where none has, or the trace is older than the variable."""
+    known = values[~np.isnan(values)] if values is not None else np.zeros(0)
+    return float(known.mean()) if len(known) else math.nan
 
 
 def _plain(value: Any) -> Any:

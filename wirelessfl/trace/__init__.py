@@ -20,6 +20,7 @@ from wirelessfl.trace.reader import (
 from wirelessfl.trace.records import EventBatch, RoundRecord, TraceHeader
 from wirelessfl.trace.reference import reference_markdown
 from wirelessfl.trace.schema import (
+    FINISHED,
     JAMMER_NODE,
     PRIVACY,
     SERVER_NODE,
@@ -33,6 +34,7 @@ from wirelessfl.trace.schema import (
 from wirelessfl.trace.writer import TraceWriter
 
 __all__ = [
+    "FINISHED",
     "JAMMER_NODE",
     "PRIVACY",
     "SERVER_NODE",

@@ -19,8 +19,11 @@ VERSION = 1
 CLOSING = ("why_different", "release_settings")
 """Root attributes written at the end; empty until then."""
 
-STATUSES = ("running", "complete", "interrupted", "failed")
-RunStatus = Literal["running", "complete", "interrupted", "failed"]
+STATUSES = ("running", "complete", "interrupted", "failed", "diverged")
+RunStatus = Literal["running", "complete", "interrupted", "failed", "diverged"]
+
+FINISHED = ("complete", "diverged")
+"""Of runs that have ended: diverged is one whose last global model, or its test loss, is not finite."""
 
 SERVER_NODE = -1
 """The parameter server in ``/events/node``; clients are their ids, 0 and up."""
@@ -222,6 +225,11 @@ ROOT = Group(
         _per_round("test_accuracy", "1", "accuracy of the global model on the test set"),
         _per_round("test_loss", "nat", "mean loss of the global model on the test set"),
         _per_round("train_loss", "nat", "weighted mean local training loss of the participants"),
+        _per_round(
+            "updates_not_finite",
+            "1",
+            "clients heard whose update was not finite before clipping; a clip makes it zeros",
+        ),
         Variable("participants", _ROUND, "i8", "1", "clients whose update was received", required=True),
         Variable("model_version", _ROUND, "i8", "1", "steps that the global model has made at the round's end"),
         _per_round("server_gain", "normalised", "power-control factor of the server α_u", f"{_PAPER}, section III"),
@@ -231,6 +239,11 @@ ROOT = Group(
             "1",
             "noise per coordinate after division by α_u, before rescaling: σ_m",
             f"{_PAPER}: σ_m² = (α_CJ |h_CJ| / α_u)² + σ_c² / α_u²",
+        ),
+        _per_round(
+            "aggregate_noise_std",
+            "1",
+            "noise per coordinate of a step of the weights: σ_m rescaled (times τ) and over Σ p_i of those heard",
         ),
         _per_round(
             "jammer_gain", "normalised", "power-control factor of the jammer α_CJ", f"{_PAPER}, Theorems 2 and 4"

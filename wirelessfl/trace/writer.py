@@ -30,6 +30,7 @@ from wirelessfl.trace.schema import (
     BLOCK,
     CLOSING,
     EVENTS,
+    FINISHED,
     FORMAT,
     PRIVACY,
     ROOT,
@@ -198,7 +199,7 @@ class TraceWriter:
         """Write what is known at the end, mark the trace with its status, and close it.
 
         Args:
-            status: complete, interrupted or failed.
+            status: complete, diverged, interrupted or failed.
             client_values: Root variables per client, each (n,); ``client`` holds their ids, by default 0 … n−1.
             model: (d,) final global model to keep. Only for a complete run: a run that goes on has another.
             attributes: Texts for the closing attributes of the schema.
@@ -209,8 +210,8 @@ class TraceWriter:
         """
         if status not in STATUSES:
             raise ValueError(f"trace status {status!r}: expected one of {', '.join(STATUSES)}")
-        if model is not None and status != "complete":
-            raise ValueError("the final model belongs to a complete run")
+        if model is not None and status not in FINISHED:
+            raise ValueError("the final model belongs to a finished run")
         unknown = set(attributes or {}) - set(CLOSING)
         if unknown:
             raise ValueError(f"trace attributes {', '.join(sorted(unknown))}: at the end only {', '.join(CLOSING)}")

@@ -117,7 +117,7 @@ def build_simulation(
 
 def _stop_rules(scenario: Scenario) -> StopRules:
     stop = scenario.stop
-    return StopRules(scenario.rounds, stop.accuracy, stop.epsilon, stop.sim_time_s, stop.energy_j)
+    return StopRules(scenario.rounds, stop.accuracy, stop.epsilon, stop.sim_time_s, stop.energy_j, stop.diverged)
 
 
 def _learner(

@@ -264,9 +264,17 @@ class MultiCell(SlotUplink):
             server_gain=plan.reference_gain,
             channel_noise_std=self.air.channel_noise_std,
             effective_noise_std=self.air.channel_noise_std * float(np.sqrt(np.sum(gains**-2.0))),
+            aggregate_noise_std=self._aggregate_noise_std(plan),
             interference_std=float(np.linalg.norm(interference) / np.sqrt(self.air.dimension)),
         )
         this.put_energy(float(np.nansum(this.slots["tx_energy"])) * self.joules_per_unit, float(drain_j.sum()))
+
+    def _aggregate_noise_std(self, plan: CellsPlan) -> float:
+        """Receiver noise in the step of the one global model; NaN where edges have models of their own."""
+        if self.edges is not None:
+            return np.nan
+        scales = np.array([cell_plan.receive_scale for cell_plan in plan.transmit.values()])
+        return self.air.channel_noise_std * float(np.sqrt(np.sum(scales**-2.0)) / plan.links.own.weight.sum())
 
     def _release(self, this: Round, plan: CellsPlan) -> AirRelease:
         """One record for the ledger, in units of y/α_u at the largest α_u of the cells.

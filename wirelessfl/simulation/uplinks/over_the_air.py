@@ -272,10 +272,15 @@ class OverTheAir(SlotUplink):
         if self.jamming is not None:
             energy = jammer_energy(plan.jammer_gain, self.num_symbols, self.jamming.noise)
         transmitted = float(np.nansum(this.slots["tx_energy"]))
+        noise_std = self._published_noise_std(plan)
         this.values.update(
             server_gain=plan.transmit.server_gain,
             channel_noise_std=self.air.channel_noise_std,
-            effective_noise_std=self._published_noise_std(plan),
+            effective_noise_std=noise_std,
+            aggregate_noise_std=noise_std
+            * plan.transmit.server_gain
+            / plan.transmit.receive_scale
+            / plan.links.weight.sum(),
             jammer_gain=plan.jammer_gain,
             jammer_energy=energy,
         )

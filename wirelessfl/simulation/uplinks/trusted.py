@@ -60,7 +60,8 @@ class TrustedServer(SlotUplink):
             total.add(clipped.updates, weights[clipped.positions].astype(np.complex128))
             this.note_training(plan.senders[clipped.positions], clipped)
         noise = self.central.noise(self.dimension, this.index, self.streams.generator("server_noise", this.index))
-        this.values["effective_noise_std"] = self.central.noise_std(this.index)
+        noise_std = self.central.noise_std(this.index)
+        this.values.update(effective_noise_std=noise_std, aggregate_noise_std=noise_std)
         this.put_energy(math.nan)
         return Reception(
             aggregate=np.asarray(total.received(), dtype=np.float64) + noise,
