@@ -60,8 +60,8 @@ def divergence_warnings(said: Mapping[str, Any], rounds: int) -> list[str]:
     if first is not None:
         sentences.append(
             f"in round {first['round']}, {first['count']} of {first['heard']} updates were not finite, "
-            f"{said['updates_not_finite']} in the whole run: clipped, they count as zeros; without a clip they reach the "
-            "model"
+            f"{said['updates_not_finite']} in the whole run: clipped, they count as zeros; without a clip they reach "
+            "the model"
         )
     if said["diverged_in"] is not None:
         ended = ", with which it ended" if said["diverged_in"] == rounds else ""
