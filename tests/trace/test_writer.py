@@ -347,7 +347,7 @@ def test_an_incomplete_header_is_refused(bad: TraceHeader, message: str, tmp_pat
     ("arguments", "message"),
     [
         ({"status": "done"}, "expected one of running, complete"),
-        ({"status": "interrupted", "model": model(0)}, "belongs to a complete run"),
+        ({"status": "interrupted", "model": model(0)}, "belongs to a finished run"),
         ({"status": "complete", "model": np.zeros(2)}, "expected shape"),
         ({"status": "complete", "attributes": {"note": "x"}}, "only why_different"),
         ({"status": "complete", "client_values": {"samples": [1], "height": [2]}}, "height"),
