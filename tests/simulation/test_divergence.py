@@ -79,6 +79,24 @@ def test_with_a_clip_it_counts_as_zeros(uplink: dict[str, Any]) -> None:
     assert np.isfinite(simulation.state.parameters).all()
 
 
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        {"mechanism": "gaussian", "unit": "client", "clip": 1.0, "noise_multiplier": 1.0},
+        {"mechanism": "gaussian", "clip": 1.0, "noise_multiplier": 1.0},
+        {"mechanism": "gaussian", "clip": 1.0, "noise_multiplier": 1.0, "sampling": "shuffle"},
+        {"mechanism": "gaussian", "clip": 1.0, "noise_multiplier": 1.0, "clipping": {"name": "per_layer"}},
+        {"mechanism": "wavelet", "clip": 1.0, "noise_multiplier": 1.0, "clip_domain": "weighted"},
+        {"mechanism": "zcdp", "clip": 1.0, "noise_std": 0.1},
+    ],
+)
+def test_noise_for_privacy_never_covers_what_is_not_finite(privacy: dict[str, Any]) -> None:
+    """A sample or client whose contribution is not finite is clipped to nothing: the released model stays finite."""
+    simulation, rounds, _ = run(broken(uplink={"kind": "ideal"}, training__privacy=privacy))
+    assert len(rounds) == 3 and np.isfinite(simulation.state.parameters).all()
+    assert rounds[-1].values["epsilon_accounted"] < np.inf or privacy.get("unit") == "client"
+
+
 def test_what_ends_the_run_is_the_released_model_and_not_the_updates() -> None:
     """Clipped, every update of every round is lost and the model stays as it is: that is private, and nothing ends."""
     clipped, rounds, _ = run(exploding(uplink={"kind": "ideal", "clip": 1.0}))

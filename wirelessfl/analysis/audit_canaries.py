@@ -54,17 +54,17 @@ class CanaryGradients:
         """
         self.present = present[:, None]
         self.losses = torch.zeros_like(self.present, dtype=canary.dtype)
-        self._canary, self._parts = canary, parts
+        self._canary, self.sizes = canary, parts
 
     def squared_norms(self) -> Tensor:
         """See ``SampleGradients.squared_norms``."""
-        norms = torch.stack([part.square().sum() for part in torch.split(self._canary, self._parts)])
+        norms = torch.stack([part.square().sum() for part in torch.split(self._canary, self.sizes)])
         return norms.expand(len(self.present), 1, -1)
 
     def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
         """See ``SampleGradients.weighted_sum``."""
         if weights.ndim == 3:
-            per_element = torch.repeat_interleave(weights[:, 0], torch.tensor(self._parts), dim=1)
+            per_element = torch.repeat_interleave(weights[:, 0], torch.tensor(self.sizes), dim=1)
         else:
             per_element = weights
         total = per_element.where(self.present, 0.0) * self._canary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -105,6 +105,11 @@ class GeneralSampleGradients:
         self._batch = (parameters, inputs, targets)
         self.present = present
         self.losses = gradients.losses(*self._batch)
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """See ``SampleGradients.sizes``."""
+        return self._gradients.model.sizes
 
     def products(self) -> None:
         """See ``SampleGradients.products``: nothing is known of the layers."""

@@ -36,6 +36,11 @@ class SampleGradients(Protocol):
     present: Tensor
     losses: Tensor
 
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Elements of each of the L parameters, in flat order."""
+        ...
+
     def squared_norms(self) -> Tensor:
         """(k, B, L) squared norms of the part of ∇ℓ_b in each of the L parameters, in flat order.
 

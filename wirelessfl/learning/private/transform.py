@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from wirelessfl.learning.cohort import PrivateStep, SampleGradients, StepContext, TransformState
 from wirelessfl.learning.cohort.in_place import add_to
+from wirelessfl.learning.private.finite import FiniteGradients, not_finite
 from wirelessfl.privacy.clipping import Clipped, ClippingRule, Samples
 from wirelessfl.privacy.clipping.base import Memoryless
 from wirelessfl.privacy.mechanisms import LocalSteps, NoiseMechanism, is_divisible
@@ -47,12 +48,15 @@ class PrivateGradients:
         self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
     ) -> PrivateStep:
         """See ``GradientTransform.__call__``."""
-        samples = Samples(self.noise.squared_norms(gradients), gradients.present, gradients.weighted_sum)
+        squared_norms = self.noise.squared_norms(gradients)
+        broken = not_finite(squared_norms, gradients.present)
+        weighted_sum = gradients.weighted_sum if broken is None else FiniteGradients(gradients, broken).weighted_sum
+        samples = Samples(squared_norms, gradients.present, weighted_sum)
         clipped = self.clipping.clip(samples, state, context)
         if isinstance(self.clipping, Memoryless) and is_divisible(self.noise):
-            multiplier, rows = self._add_mean(gradients, clipped, context, into, decay), clipped.state
+            multiplier, rows = self._add_mean(weighted_sum, clipped, context, into, decay), clipped.state
         else:
-            total = gradients.weighted_sum(clipped.weights)
+            total = weighted_sum(clipped.weights)
             multiplier = self.noise.add(total, clipped.sensitivity, context)
             rows = self.clipping.learn(total, clipped.state, context)
             add_to(into, total.div_(context.divisor[:, None]), decay)
@@ -64,14 +68,14 @@ class PrivateGradients:
         return PrivateStep(rows, statistics)
 
     def _add_mean(
-        self, gradients: SampleGradients, clipped: Clipped, context: StepContext, into: Tensor, decay: float
+        self, weighted_sum: Callable[..., Tensor], clipped: Clipped, context: StepContext, into: Tensor, decay: float
     ) -> Tensor:
         """Adds the noised mean without forming the sum, and gives the noise multiplier.
 
         The mean over a batch is a sum with divisor 1 of gradients of as much less weight and sensitivity.
         """
         weights, share = clipped.weights, 1 / context.divisor
-        gradients.weighted_sum(weights * share.view(-1, *[1] * (weights.ndim - 1)), into, decay)
+        weighted_sum(weights * share.view(-1, *[1] * (weights.ndim - 1)), into, decay)
         mean = replace(context, divisor=torch.ones_like(context.divisor))
         return self.noise.add(into, clipped.sensitivity * share, mean)
 

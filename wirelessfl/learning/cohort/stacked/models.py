@@ -62,6 +62,11 @@ class StackedSampleGradients:
         self.present = present
         self.losses = losses
 
+    @property
+    def sizes(self) -> list[int]:
+        """See ``SampleGradients.sizes``."""
+        return [slot.size for step in self._program.steps for slot in step.slots]
+
     def squared_norms(self) -> Tensor:
         """See ``SampleGradients.squared_norms``."""
         columns = [norm for r in self._records for norm in r.layer.squared_norms(r.saved, r.delta)]
