@@ -246,3 +246,21 @@ def test_validate_tells_pieces_and_coherence_time() -> None:
     assert plan.pieces == 6 and plan.coherence_s == pytest.approx(0.423 / 200.0, rel=1e-3)
     at_rest = make_plan(small(rounds=1))
     assert at_rest.pieces == 1 and at_rest.coherence_s == np.inf
+
+
+@pytest.mark.parametrize("correlation", [None, {"model": "clarke"}, {"model": "gauss_markov"}])
+@pytest.mark.parametrize("policy", ["cross_layer", "truncated_inversion", "weakest_inversion", "full_power", "mmse"])
+@pytest.mark.parametrize("refresh", [None, "slot", "piece"])
+def test_a_round_in_which_nobody_is_there_passes(
+    correlation: dict[str, object] | None, policy: str, refresh: str | None
+) -> None:
+    keys: dict[str, object] = {"faults__availability": {"p": 0.0}, "uplink__power_control": {"policy": policy}}
+    if policy == "truncated_inversion":
+        keys["faults__fade_threshold"] = 0.1
+    if correlation is not None:
+        keys["channel__correlation"] = {**correlation, "doppler_hz": 10.0}
+    if refresh is not None:
+        keys.update(channel__csi__pilot_symbols=4, channel__csi__refresh=refresh)
+        keys["timing__bandwidth_hz"] = 1e5 if correlation is not None else 1e6
+    _, rounds, _ = run(small(rounds=2, **keys))
+    assert [this.values["participants"] for this in rounds] == [0, 0]

@@ -98,7 +98,8 @@ def clarke_gains(cycles: NDArray[np.float64], stream: NodeStream) -> NDArray[np.
         stream: one row a node.
     """
     drawn = stream.uniform(NUM_SINUSOIDS + 1)
-    return _sum_of_sinusoids(np.reshape(cycles, (len(drawn), -1)), drawn).reshape(np.shape(cycles))
+    by_link = cycles if cycles.ndim == 2 else cycles[:, None]
+    return _sum_of_sinusoids(by_link, drawn).reshape(cycles.shape)
 
 
 def _sum_of_sinusoids(cycles: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[np.complex128]:

@@ -55,7 +55,7 @@ class SlotLinks:
         the received signal holds for all of them.
         """
         estimates = self.estimate.shape[1]
-        served = self.channel.reshape(len(self), estimates, -1)
+        served = self.channel.reshape(len(self), estimates, self.pieces // estimates)
         loudest = np.abs(served).argmax(axis=2)[:, :, None]
         return Links(
             channel=np.take_along_axis(served, loudest, axis=2).ravel(),

@@ -70,8 +70,9 @@ class Superposition:
                 f"updates have shape {tuple(updates.shape)}, expected {expected}; coefficients {coefficients.shape}, "
                 f"expected {(len(coefficients), len(self._ranges))}"
             )
+        by_piece = coefficients.reshape(len(coefficients), len(self._ranges))
         for piece, (first, end) in enumerate(self._ranges):
-            self._add(piece, updates[:, first:end], coefficients.reshape(len(coefficients), -1)[:, piece], late)
+            self._add(piece, updates[:, first:end], by_piece[:, piece], late)
 
     def _add(self, piece: int, updates: Array, coefficients: NDArray[np.complex128], late: LateArrival | None) -> None:
         """Adds the coordinates of one piece, with the coefficients (k,) that hold in it."""
