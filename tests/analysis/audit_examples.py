@@ -24,7 +24,7 @@ from wirelessfl.simulation import Simulation, build_simulation
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.uplinks import OverTheAir, TrustedServer
-from wirelessfl.simulation.uplinks.over_the_air import AirPlan
+from wirelessfl.simulation.uplinks.air_noise import AirPlan
 from wirelessfl.streams import Streams
 
 FALSE_ALARM = 1e-6

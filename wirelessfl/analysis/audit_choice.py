@@ -35,7 +35,7 @@ from wirelessfl.privacy import AirRelease, BareRelease, DpSgdRelease, Release, S
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.selection import SelectAll
 from wirelessfl.simulation.uplinks import ChannelNoise, NoNoise, NotAuditable, ServerNoise, SlotPlan
-from wirelessfl.simulation.uplinks.over_the_air import AirPlan
+from wirelessfl.simulation.uplinks.air_noise import AirPlan
 from wirelessfl.streams import Streams
 
 AIR = "the sum that the server receives over the air in every round"

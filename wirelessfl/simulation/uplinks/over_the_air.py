@@ -18,13 +18,9 @@ from wirelessfl.radio import (
     Jamming,
     NormScaledPowerControl,
     PowerControl,
-    SlotLinks,
     SlotTransmission,
     Superposition,
-    TransmitPlan,
-    accounted_noise_std,
     coordinate_ranges,
-    effective_noise_std,
     jammer_energy,
     largest_csi_ratio,
     received_amplitude,
@@ -34,6 +30,7 @@ from wirelessfl.radio import (
 from wirelessfl.simulation.network import JammerLink, Network
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_schedule import Instants, SlotSchedule
+from wirelessfl.simulation.uplinks.air_noise import AirPlan, SlotNoise
 from wirelessfl.simulation.uplinks.air_policy import announced, caveat, credited, transmission_over_pieces
 from wirelessfl.simulation.uplinks.air_records import (
     Ranges,
@@ -47,27 +44,6 @@ from wirelessfl.simulation.uplinks.air_records import (
 from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
 from wirelessfl.streams import Streams
-
-
-@dataclass(frozen=True, kw_only=True)
-class AirPlan(SlotPlan):
-    """A slot over the air.
-
-    Attributes:
-        links: the k senders' links.
-        sends: (k, R) in which pieces each of them sends.
-        transmit: what the server announces.
-        jammer: the jammer's link, or None without one.
-    """
-
-    links: SlotLinks
-    sends: NDArray[np.bool_]
-    transmit: TransmitPlan
-    jammer: JammerLink | None
-
-    def take(self, positions: NDArray[np.int64]) -> tuple[SlotLinks, NDArray[np.bool_]]:
-        """Links, and pieces in which they send, of some senders."""
-        return self.links.take(positions), self.sends[positions]
 
 
 @dataclass
@@ -184,7 +160,7 @@ class OverTheAir(SlotUplink):
             self.policy = self.policy.after(plan.transmit)
         # Weights are renormalised after reception: the noise scales with them and ε does not change.
         received /= plan.transmit.receive_scale
-        return Reception(renormalised(received, self.ranges, self._heard_weight(plan)), (release,), drain)
+        return Reception(renormalised(received, self.ranges, plan.heard_weight), (release,), drain)
 
     def _settled(self, policy: NormScaledPowerControl, this: Round, plan: AirPlan) -> tuple[AirPlan, float]:
         """The plan at the scale that the realised norms give, and the factor by which everybody sends louder."""
@@ -211,18 +187,14 @@ class OverTheAir(SlotUplink):
         counted = release.effective_noise_std if whole else release.unjammed_noise_std
         reading = other._as_heard(plan, reception.aggregate) / plan.transmit.server_gain
         if whole:  # the noise of each piece as little as in the one with the least
-            each = self._counted_noise_std(this, plan)
+            each = self._slot_noise(this, plan).counted_std()
             for (first, end), noise_std in zip(self.ranges, each.tolist(), strict=True):
                 reading[first:end] *= counted / noise_std
         return Reading(reading[None], np.array([counted]))
 
-    def _heard_weight(self, plan: AirPlan) -> NDArray[np.float64]:
-        """(R,) Σ p_i of those who send in each piece."""
-        return np.array([plan.links.weight[there].sum() for there in plan.sends.T])
-
     def _as_heard(self, plan: AirPlan, aggregate: NDArray[np.float64]) -> NDArray[np.float64]:
         """(d,) the received signal again, out of the mean update; 0 in pieces in which nobody sent."""
-        heard = np.broadcast_to(self._heard_weight(plan), self.schedule.pieces)
+        heard = np.broadcast_to(plan.heard_weight, self.schedule.pieces)
         lengths = [end - first for first, end in self.ranges]
         return aggregate * plan.transmit.receive_scale * np.repeat(heard, lengths)
 
@@ -272,7 +244,7 @@ class OverTheAir(SlotUplink):
         if self.jamming is not None:
             energy = jammer_energy(plan.jammer_gain, self.num_symbols, self.jamming.noise)
         transmitted = float(np.nansum(this.slots["tx_energy"]))
-        noise_std = self._published_noise_std(plan)
+        noise_std = self._slot_noise(this, plan).published_std
         this.values.update(
             server_gain=plan.transmit.server_gain,
             channel_noise_std=self.air.channel_noise_std,
@@ -299,46 +271,25 @@ class OverTheAir(SlotUplink):
         joules: NDArray[np.float64] = (loudest * self.air.clip) ** 2 * self.joules_per_unit
         return joules
 
-    def _published_noise_std(self, plan: AirPlan) -> float:
-        """σ_m, the least over the pieces."""
-        weakest = 0j
-        if plan.jammer is not None:
-            weakest = complex(plan.jammer.channel[np.abs(plan.jammer.channel).argmin()])
-        return effective_noise_std(plan.jammer_gain, weakest, plan.transmit.server_gain, self.air.channel_noise_std)
-
-    def _counted_noise_std(self, this: Round, plan: AirPlan) -> NDArray[np.float64]:
-        """(T,) noise of each piece that the adversary cannot remove, against the client that it protects least."""
-        if plan.jammer is None or self.jamming is None:
-            return np.full(self.schedule.pieces, self.air.channel_noise_std / plan.transmit.server_gain)
-        by_client = accounted_noise_std(
-            plan.jammer_gain,
-            plan.jammer.channel[:, None],
-            plan.transmit.server_gain,
-            self.air.channel_noise_std,
-            self.jamming.noise,
-            plan.jammer.phase_error[:, None] - self._phase_errors(this, plan),
-        )
-        return np.asarray(by_client.min(axis=(0, 2)))
-
-    def _phase_errors(self, this: Round, plan: AirPlan) -> NDArray[np.float64]:
-        """(k, T, F) radians by which signals arrive off the real axis, on each subcarrier where timing turns them."""
-        mismatch = (plan.links.channel / plan.links.estimate)[:, :, None]
+    def _slot_noise(self, this: Round, plan: AirPlan) -> SlotNoise:
+        """What hides the signals of a slot."""
         late = self.network.late_arrival(this.clients[plan.senders], this.index)
-        return np.angle(mismatch if late is None else mismatch * late.rotations(self.num_symbols)[:, None, :])
+        return SlotNoise(plan, self.air.channel_noise_std, self.jamming, late, self.num_symbols)
 
     def _release(self, this: Round, plan: AirPlan) -> AirRelease:
         """The record for the ledger: what could arrive from each client, and under how much noise."""
         links, transmit = plan.links, plan.transmit
         at_the_clip = self._at_the_clip(plan)
         counted = credited(self.policy, at_the_clip, transmit, links, plan.sends)
-        worst = worst_over_pieces(received_amplitude(links, at_the_clip, transmit), self._counted_noise_std(this, plan))
+        noise = self._slot_noise(this, plan)
+        worst = worst_over_pieces(received_amplitude(links, at_the_clip, transmit), noise.hiding_std())
         return AirRelease(
             round_index=this.index,
             clients=this.clients[plan.senders],
             weight=links.weight,
             backoff=this.slots["backoff"][plan.senders] if self.policy.needs_norms else counted.backoff,
             received_bound=worst.received_bound,
-            effective_noise_std=self._published_noise_std(plan),
+            effective_noise_std=noise.published_std,
             accounted_noise_std=worst.noise_std,
             unjammed_noise_std=self.air.channel_noise_std / transmit.server_gain,
             csi_ratio=largest_csi_ratio(links, counted),
