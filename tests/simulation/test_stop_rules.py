@@ -23,6 +23,7 @@ from wirelessfl.simulation.rehearsal import Rehearser
 
 WATTS = {"uplink__snr_db": None, "uplink__tx_power_dbm": 10.0}
 TINY = {"training__optimizer": {"name": "sgd", "lr": 1e-4}}
+AVERAGE = {"faults__fade_threshold": 0.1}
 ACTUAL = {"uplink__power_control": {"server_gain": 900.0, "backoff": "actual"}}
 
 
@@ -44,9 +45,12 @@ def loudest(scenario: Scenario) -> tuple[Simulation, list[Round]]:
         (small, ACTUAL),
         (small, {"uplink__iq_packing": True, "timing__switched_capacitance": 1e-32}),
         (small, {"uplink__jammer": {"epsilon": 1.0, "role": "rotating"}, "timing__deadline_s": 0.05}),
+        (small, {**AVERAGE, "uplink__power_control": {"policy": "truncated_inversion", "power_limit": "average"}}),
+        (small, {**AVERAGE, "uplink__power_control": {"policy": "cotaf", "expected_norms": "measured"}}),
+        (small, {"uplink__power_control": {"policy": "gbma", "expected_norms": [1e-3] * 12}}),
         (cellular, {}),
     ],
-    ids=["bound", "actual", "iq", "jammer", "multi_cell"],
+    ids=["bound", "actual", "iq", "jammer", "average", "measured", "gbma", "multi_cell"],
 )
 def test_stop_energy_follows_the_public_bound(make: Any, keys: dict[str, Any]) -> None:
     """Tiny updates and the largest that the clip admits end a run in the same round, that of the bound."""
