@@ -12,6 +12,7 @@ from tests.simulation.scenarios import run, small
 from tests.simulation.uplinks.cells import Play, play
 from wirelessfl.api import make_plan
 from wirelessfl.errors import InfeasibleError
+from wirelessfl.simulation.clock import ticks
 from wirelessfl.simulation.uplinks.digital_links import Link
 from wirelessfl.trace import EventKind, Status
 
@@ -28,20 +29,71 @@ EDGES: dict[str, Any] = {**CELLS, "topology": {**CELLS["topology"], "kind": "hie
 @pytest.mark.parametrize(
     ("deadline", "round_s", "late"),
     [
-        (7.0, 7.0, [3]),  # the server waits for the fourth as long as a slot still fits
+        (7.0, 4.0, [3]),  # the third is the last in time; nobody waits for the fourth
         (4.0, 4.0, [3]),  # ready at deadline − airtime is in time
-        (3.999, 3.999, [2, 3]),
+        (3.999, 3.0, [2, 3]),
         (10.0, 10.0, []),
         (50.0, 10.0, []),
     ],
 )
-def test_a_slot_over_the_air_is_over_by_the_deadline(deadline: float, round_s: float, late: list[int]) -> None:
+def test_a_slot_starts_when_the_last_client_in_time_is_ready(deadline: float, round_s: float, late: list[int]) -> None:
     played = play(small(rounds=3, timing__deadline_s=deadline, **ALL_CLOSE), COMPUTE, dimension=610)
     for number, this in enumerate(played.rounds, start=1):
         assert this.with_status(Status.LATE).tolist() == late
         assert this.values["sim_time"] == pytest.approx(number * round_s, abs=1e-9)
         (sent, _), *_ = played.times(EventKind.TRANSMIT, number)
         assert this.values["sim_time"] - sent == pytest.approx(1.0, abs=1e-9)
+        assert [node for _, node in played.times(EventKind.LATE, number)] == late
+        assert this.worked[late].tolist() == [ticks(round_s - 1.0)] * len(late), "they work until the slot opens"
+
+
+@pytest.mark.parametrize(
+    ("count", "deadline", "round_s", "late"),
+    [
+        (2, 7.0, 3.0, [2, 3]),  # the quorum comes first
+        (4, 7.0, 4.0, [3]),  # and here can no longer come
+        (3, 3.5, 3.0, [2, 3]),
+    ],
+)
+def test_a_quorum_beside_a_deadline(count: int, deadline: float, round_s: float, late: list[int]) -> None:
+    timing = {"deadline_s": deadline, "wait_for": {"count": count}, "bandwidth_hz": 610.0}
+    played = play(small(clients__count=4, rounds=1, timing=timing), COMPUTE, dimension=610)
+    (this,) = played.rounds
+    assert this.with_status(Status.LATE).tolist() == late
+    assert this.values["sim_time"] == pytest.approx(round_s, abs=1e-9)
+
+
+def test_where_all_are_late_a_round_is_over_at_once() -> None:
+    played = play(small(rounds=2, timing__deadline_s=1.5, **ALL_CLOSE), COMPUTE, dimension=610)
+    for this in played.rounds:
+        assert len(this.with_status(Status.LATE)) == 4 and not this.worked.any()
+        assert this.values["sim_time"] == 0.0
+
+
+def test_crashes_are_noticed_when_they_happen_and_end_the_waiting() -> None:
+    """Whoever crashes had said when it would be ready; whoever would be late is not waited for, crashed or not."""
+    crashed_at: dict[str, list[float]] = {"in time": [], "late": []}
+    keys: dict[str, Any] = {**ALL_CLOSE, "faults__crash_rate_per_s": 0.3}
+    played = play(small(rounds=40, timing__deadline_s=5.0, **keys), COMPUTE, dimension=610)
+    begin = 0.0
+    for number, this in enumerate(played.rounds, start=1):
+        crashes = {node: at - begin for at, node in played.times(EventKind.CRASH, number)}
+        crashed_at["in time"] += [at for node, at in crashes.items() if node < 3]
+        crashed_at["late"] += [at for node, at in crashes.items() if node == 3]
+        opens = max(crashes.get(node, COMPUTE[node]) for node in range(3))
+        assert max(crashes.values(), default=0.0) <= opens + 1e-9
+        airtime = 1.0 if len(this.with_status(Status.PARTICIPATED)) else 0.0
+        assert this.values["sim_time"] - begin == pytest.approx(opens + airtime, abs=1e-9)
+        begin = this.values["sim_time"]
+    assert crashed_at["in time"] and crashed_at["late"]
+
+
+def test_a_round_without_noise_of_the_air_waits_for_those_in_time_alone() -> None:
+    central = {"mechanism": "gaussian", "unit": "client", "clip": 1.0, "noise_multiplier": 1.0}
+    for keys in ({"uplink": {"kind": "ideal"}}, {"uplink": {"kind": "ideal"}, "training__privacy": central}):
+        played = play(small(clients__count=4, rounds=1, timing__deadline_s=7.0, **keys), COMPUTE)
+        assert played.rounds[0].with_status(Status.LATE).tolist() == [3]
+        assert played.rounds[0].values["sim_time"] == 3.0
 
 
 @pytest.mark.parametrize("keys", [{}, CELLS, EDGES], ids=["one cell", "several", "edges"])

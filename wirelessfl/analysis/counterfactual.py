@@ -128,7 +128,7 @@ def _pieces(recorded: NDArray[np.complex128], drawn: NDArray[np.complex128]) -> 
     Raises:
         InfeasibleError: the slots of the changed policy have another number of pieces.
     """
-    columns = recorded.reshape(len(recorded), -1)
+    columns = recorded if recorded.ndim == 2 else recorded[:, None]
     if columns.shape[1] != drawn.shape[1]:
         raise InfeasibleError(
             f"--set: the recorded slots have {columns.shape[1]} piece(s) and the changed policy's {drawn.shape[1]}, "

@@ -59,7 +59,8 @@ class Timing(Section):
     )
     deadline_s: Positive | None = key(
         None,
-        "The upload of a round, airtime included, is over by then, counted from the broadcast [s]. null: no limit.",
+        "The upload of a round, airtime included, is over by then, from the broadcast on [s]; a slot for all waits "
+        "only for clients that will be ready one airtime before. null: no limit.",
     )
     wait_for: Annotated[Literal["all"] | Quorum, ByShape()] = key(
         "all",

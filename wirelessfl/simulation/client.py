@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -71,10 +70,15 @@ class Shift:
     crashes: NDArray[np.bool_]
     worked: NDArray[np.int64]
 
-    def enough(self, needed: int) -> int:
-        """Ticks after which so many are ready, or all have come to an end."""
-        ready = np.sort(self.ends[~self.crashes])
-        return int(ready[needed - 1]) if 0 < needed <= len(ready) else int(self.ends.max(initial=0))
+    def in_time(self, latest: int | None) -> NDArray[np.bool_]:
+        """(n,) who will be ready after so many ticks at most, unless it crashes; None is no limit."""
+        return np.full(len(self.nodes), True) if latest is None else self.compute_ticks <= latest
+
+    def enough(self, needed: int, latest: int | None) -> int:
+        """Ticks after which so many are ready, or all who could be in time have come to an end."""
+        awaited = self.in_time(latest)
+        ready = np.sort(self.ends[awaited & ~self.crashes])
+        return int(ready[needed - 1]) if 0 < needed <= len(ready) else int(self.ends[awaited].max(initial=0))
 
     def over(self, worked: int) -> NDArray[np.int64]:
         """Which of the n clients have come to the end after so many ticks, in the order in which they did."""
@@ -115,18 +119,17 @@ def train(medium: Medium, job: Job) -> Generator[simpy.Event, Any, bool]:
 
 
 def slot_training(
-    medium: Medium, shift: Shift, needed: int, model_arrives: simpy.Event
+    medium: Medium, shift: Shift, enough: int, model_arrives: simpy.Event
 ) -> Generator[simpy.Event, Any, NDArray[np.int64]]:
     """Wait for the model, train and report.
 
     One process plays all clients of a slot, as nothing passes between them. It sleeps until enough have come to the
-    end, which nobody asks before, and then logs what each has done at the time at which it did it. The server
-    interrupts it when its deadline comes first.
+    end, which nobody asks before, and then logs what each has done at the time at which it did it.
 
     Args:
         medium: carries what the clients say.
         shift: the clients' round.
-        needed: so many that are ready are enough; the others are late.
+        enough: ticks for which they train; who takes longer is late.
         model_arrives: fires when the broadcast is over.
 
     Returns:
@@ -134,15 +137,13 @@ def slot_training(
     """
     yield model_arrives
     begin = medium.now
-    with suppress(simpy.Interrupt):
-        yield medium.env.timeout(shift.enough(needed))
-    worked = medium.now - begin
-    over = shift.over(worked)
+    yield medium.env.timeout(enough)
+    over = shift.over(enough)
     crashes, ends = shift.crashes[over], shift.ends[over].tolist()
     kinds = np.where(crashes, EventKind.CRASH, EventKind.COMPUTE_END).astype(np.uint8)
     medium.note_past([begin + end for end in ends], kinds, shift.nodes[over])
-    medium.note(EventKind.LATE, shift.nodes[shift.ends > worked])
-    shift.worked[shift.positions] = np.minimum(shift.ends, worked)
+    medium.note(EventKind.LATE, shift.nodes[shift.ends > enough])
+    shift.worked[shift.positions] = np.minimum(shift.ends, enough)
     ready = over[~crashes]
     medium.send(Reports(ready=shift.positions[ready], crashed=shift.positions[over[crashes]]))
     return ready

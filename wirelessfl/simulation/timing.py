@@ -86,10 +86,10 @@ class WaitFor:
     deadline_s: float | None = None
 
     def closes_after(self, airtime_s: float = 0.0) -> int | None:
-        """Ticks after the broadcast at which the window closes in any case; None without a deadline.
+        """Ticks after the broadcast by which a client must have reported; None without a deadline.
 
         Args:
-            airtime_s: seconds of a slot that follows the window and has to be over by the deadline.
+            airtime_s: seconds of a slot that follows and has to be over by the deadline.
         """
         return None if self.deadline_s is None else max(0, ticks(self.deadline_s) - ticks(airtime_s))
 

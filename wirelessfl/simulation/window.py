@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import simpy
 
 from wirelessfl.simulation.clock import after_all_else
@@ -24,7 +26,12 @@ class Window:
     """
 
     def __init__(
-        self, env: simpy.Environment, wait_for: WaitFor, selected: int, started: set[int], airtime_s: float = 0.0
+        self,
+        env: simpy.Environment,
+        wait_for: WaitFor,
+        selected: int,
+        started: set[int],
+        too_late: Set[int] = frozenset(),
     ) -> None:
         """Open a window.
 
@@ -33,7 +40,8 @@ class Window:
             wait_for: when to close.
             selected: clients selected in the round; shares are counted of these.
             started: positions of the clients that began to work.
-            airtime_s: seconds of a slot that follows and has to be over by the deadline.
+            too_late: positions of those of them that said when they began that they will not be in time; nobody waits
+                for them.
         """
         self.closed = env.event()
         self.ready: set[int] = set()
@@ -43,8 +51,9 @@ class Window:
         self.outstanding = set(started)
         self._env = env
         self._needed = wait_for.needed(selected)
+        self._too_late = too_late
         self._closing = False
-        closes_after = wait_for.closes_after(airtime_s)
+        closes_after = wait_for.closes_after()
         if closes_after is not None:
             self._close_after(closes_after)
         self._close_if_done()
@@ -72,7 +81,7 @@ class Window:
                 self.lost.add(message.position)
 
     def _close_if_done(self) -> None:
-        if not self._closing and (len(self.ready) >= self._needed or not self.outstanding):
+        if not self._closing and (len(self.ready) >= self._needed or self.outstanding <= self._too_late):
             self._closing = True
             self._close_after(0)
 

@@ -166,21 +166,20 @@ def _wait_for_reports(
 ) -> Generator[simpy.Event, Any, None]:
     """Broadcast the model, let the clients work, close the window and sort out who did not make it.
 
-    Until the window closes the server does not know who will be late: where somebody is, the slot ends at the deadline.
+    How long training takes is nominal and public, and a client says so when the model arrives: the server waits for
+    nobody who will be ready later than one airtime before the deadline. That somebody crashes is not known beforehand.
     """
     medium, env = cell.medium, cell.medium.env
     arrives = cell.broadcast()
     active, needed = this.with_status(Status.PARTICIPATED), cell.wait_for.needed(len(this.clients))
-    shift = cell.shift(this, active)
-    training = env.process(slot_training(medium, shift, needed, arrives))
+    shift, latest = cell.shift(this, active), cell.wait_for.closes_after(airtime_s)
+    training = env.process(slot_training(medium, shift, shift.enough(needed, latest), arrives))
     env.process(slot_transmission(medium, shift, training, slot_opens))
     yield arrives
     medium.note(EventKind.COMPUTE_START, this.clients[active])
-    window = Window(env, cell.wait_for, len(this.clients), set(active.tolist()), airtime_s)
+    too_late = frozenset(active[~shift.in_time(latest)].tolist())
+    window = Window(env, cell.wait_for, len(this.clients), set(active.tolist()), too_late)
     medium.listen(window.take)
     yield window.closed
-    if training.is_alive:
-        training.interrupt()
-    yield medium.occupy(0.0)  # those who were in time by then have reported
     this.status[sorted(window.outstanding)] = Status.LATE
     this.status[sorted(window.crashed)] = Status.CRASHED
