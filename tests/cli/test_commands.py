@@ -132,7 +132,16 @@ def test_every_error_has_its_exit_code(error: BaseException, code: int, monkeypa
 def test_validate_prints_the_plan() -> None:
     result = invoke("validate", "quickstart")
     assert result.exit_code == 0, result.stderr
-    for words in ("d = 2,410", "|D| = ", "airtime", "effective noise", "ε published", "ε accounted", "memory"):
+    for words in (
+        "d = 2,410",
+        "|D| = ",
+        "airtime",
+        "effective noise",
+        "noise on weights",
+        "ε published",
+        "ε accounted",
+        "memory",
+    ):
         assert words in result.stdout
 
 

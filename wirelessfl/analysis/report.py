@@ -136,7 +136,9 @@ def _run_section(prefix: str, recording: Recording) -> Section:
 
 def _noise_facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
     received, on_weights = summary["effective_noise_std"], summary["aggregate_noise_std"]
-    facts = [] if math.isnan(received) else [("received noise", f"σ_m = {received:.4g} a coordinate, before rescaling")]
+    facts = (
+        [] if math.isnan(received) else [("effective noise", f"σ_m = {received:.4g} a coordinate, before rescaling")]
+    )
     if not math.isnan(on_weights):
         facts.append(("noise on weights", f"{on_weights:.4g} a coordinate and round, rescaled (times τ)"))
     return facts

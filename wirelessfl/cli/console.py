@@ -99,7 +99,7 @@ def print_summary(summary: Mapping[str, Any], files: Mapping[str, Path]) -> None
         table.add_row("", Text(f"• {reason}"))
     table.add_row("", Text(summary["privacy_scope"], style="dim"))
     if not math.isnan(summary["effective_noise_std"]):
-        table.add_row("received noise", f"σ_m = {summary['effective_noise_std']:.4g} a coordinate, before rescaling")
+        table.add_row("effective noise", f"σ_m = {summary['effective_noise_std']:.4g} a coordinate, before rescaling")
     if not math.isnan(summary["aggregate_noise_std"]):
         table.add_row(
             "noise on weights", f"{summary['aggregate_noise_std']:.4g} a coordinate and round, rescaled (times τ)"

@@ -72,7 +72,7 @@ def _print(plan: Plan) -> None:
         row("deadline", f"a slot fits that starts within {duration_text(plan.training_s)} of the broadcast")
     row("simulated time", f"{duration_text(forecast.round_time)} a round, {duration_text(forecast.sim_time)} in all")
     if not math.isnan(forecast.effective_noise_std):
-        row("received noise", f"σ_m = {forecast.effective_noise_std:.4g} a coordinate, before rescaling")
+        row("effective noise", f"σ_m = {forecast.effective_noise_std:.4g} a coordinate, before rescaling")
     if not math.isnan(forecast.aggregate_noise_std):
         row("noise on weights", f"{forecast.aggregate_noise_std:.4g} a coordinate and round, rescaled (times τ)")
     if not math.isnan(forecast.effective_noise_std):
