@@ -12,9 +12,16 @@ import xarray as xr
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
+from tests.simulation.test_pilots import N0
 from tests.test_api import StopAfter, assert_same_trace
 from wirelessfl.analysis.compare import compare_traces
-from wirelessfl.analysis.counterfactual import changed_scenario, run_counterfactual
+from wirelessfl.analysis.counterfactual import (
+    Coverage,
+    RecordedSource,
+    SlotTable,
+    changed_scenario,
+    run_counterfactual,
+)
 from wirelessfl.analysis.export import export
 from wirelessfl.analysis.replay import open_recording, verify
 from wirelessfl.analysis.report import write_report
@@ -22,6 +29,7 @@ from wirelessfl.errors import DataError, InfeasibleError, RunInterrupted
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import build_simulation
 from wirelessfl.simulation.plan import plan_to_look
+from wirelessfl.simulation.propagation import Moment
 
 CASES: dict[str, dict[str, Any]] = {
     "jammed": {"uplink__jammer": {"epsilon": 1.0}, "channel__csi": {"error_std": 0.2}},
@@ -87,6 +95,46 @@ def test_a_policy_with_other_pieces_has_no_recorded_channels(finished: wfl.Resul
     changed = changed_scenario(recording, ["uplink.iq_packing=true"]).scenario
     with pytest.raises(InfeasibleError, match=r"6 piece\(s\) and the changed policy's 3"):
         run_counterfactual(recording, changed, tmp_path / "y")
+
+
+@pytest.fixture(scope="module")
+def piloted(tmp_path_factory: pytest.TempPathFactory) -> wfl.Result:
+    scenario = small(
+        rounds=2,
+        uplink={"kind": "over_the_air", "tx_power_dbm": -60.0},
+        channel__pathloss={"model": "log_distance"},
+        channel__csi={"pilot_symbols": 10},
+    )
+    return wfl.simulate(scenario, tmp_path_factory.mktemp("runs") / "piloted", device="cpu", threads=1)
+
+
+@pytest.mark.parametrize(
+    ("override", "change"), [("uplink.tx_power_dbm=-57", r"\+3\.00 dB"), ("timing.bandwidth_hz=2e6", r"-3\.01 dB")]
+)
+def test_estimates_of_other_pilots_were_not_recorded(
+    piloted: wfl.Result, override: str, change: str, tmp_path: Path
+) -> None:
+    recording = open_recording(piloted.trace)
+    changed = changed_scenario(recording, [override]).scenario
+    with pytest.raises(InfeasibleError, match=f"has {change} of the recorded energy"):
+        run_counterfactual(recording, changed, tmp_path / "y")
+    louder = changed_scenario(recording, ["uplink.power_control.policy=mmse"]).scenario
+    assert run_counterfactual(recording, louder, tmp_path / "z").drawn == 0
+
+
+def test_recorded_path_gains_come_with_the_error_of_pilots_on_them(piloted: wfl.Result) -> None:
+    """E|ĥ|² = β + N0/E on a link that was recorded 6 dB above the one that is drawn."""
+    recording = open_recording(piloted.trace)
+    source = build_simulation(recording.scenario, plan_to_look(recording.scenario.compute)).deployment.network.clients
+    stronger = recording.dataset.assign(path_gain=4.0 * recording.dataset["path_gain"])
+    table = SlotTable(stronger, ("channel_re", "channel_im", "csi_re", "csi_im", "path_gain"))
+    drawn, recorded = (
+        one.channels(np.arange(6), Moment(1, 0.0))
+        for one in (source, RecordedSource(**vars(source), table=table, coverage=Coverage()))
+    )
+    error = N0 * 1e6 / (10 * 1e-9)
+    np.testing.assert_allclose(drawn.mean_estimate_power, drawn.path_gain + error, rtol=1e-12)
+    np.testing.assert_allclose(recorded.mean_estimate_power, 4.0 * drawn.path_gain + error, rtol=1e-12)
 
 
 def test_gains_over_pieces_are_no_recording_of_blocks(finished: wfl.Result) -> None:

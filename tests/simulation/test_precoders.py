@@ -10,12 +10,16 @@ import numpy as np
 import pytest
 
 import wirelessfl as wfl
-from tests.simulation.scenarios import run, small
+from tests.simulation.scenarios import PLAN, run, small
+from tests.statistics import assert_mean
 from wirelessfl.analysis.replay import open_recording, verify
 from wirelessfl.errors import DataError, InfeasibleError, ScenarioError
 from wirelessfl.privacy import Caveat, gaussian_epsilon
+from wirelessfl.radio import Links
 from wirelessfl.scenario import Scenario, parse_scenario
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import Round, build_simulation
+from wirelessfl.simulation.propagation import Moment
+from wirelessfl.simulation.uplinks import OverTheAir
 
 NORMS = [0.5, 0.4, 0.3]
 
@@ -192,6 +196,25 @@ def test_an_old_scenario_is_told_the_new_name() -> None:
         ),
         (
             {"policy": "truncated_inversion", "power_limit": "average"},
+            {"channel__fading": {"model": "nakagami"}, "channel__csi": {"pilot_symbols": 3}},
+            "average with nakagami fading and channel.csi.pilot_symbols 3: the estimate has no known law",
+        ),
+        (
+            {"policy": "truncated_inversion", "power_limit": "average"},
+            {
+                "channel__fading": {"model": "rician"},
+                "channel__csi": {"pilot_symbols": 3},
+                "channel__pathloss": {"model": "log_distance"},
+            },
+            "differs from link to link; allowed: peak, or",
+        ),
+        (
+            {"policy": "truncated_inversion", "power_limit": "average"},
+            {"channel__csi": {"pilot_symbols": 3}, "channel__pathloss": {"model": "tr38901"}},
+            "differs from link to link; allowed: peak, or",
+        ),
+        (
+            {"policy": "truncated_inversion", "power_limit": "average"},
             {"channel__fading": {"model": "wirelessfl.radio:Rayleigh"}},
             "whose power has no known law",
         ),
@@ -214,6 +237,26 @@ def test_what_does_not_go_together(control: dict[str, Any], overrides: dict[str,
 def test_a_lower_gain_is_for_clamped_inversion(control: dict[str, Any]) -> None:
     with pytest.raises(ScenarioError, match=r"uplink\.jammer\.on_shortfall: found lower_gain with"):
         precoded(control, uplink__jammer={"on_shortfall": "lower_gain"}, faults__fade_threshold=0.1)
+
+
+@pytest.mark.parametrize("fading", [{"model": "rician", "k_db": 9.0}, {"model": "static"}, {"model": "rayleigh"}])
+@pytest.mark.parametrize("estimator", ["ls", "mmse"])
+def test_the_average_is_kept_with_estimates_from_pilots(fading: dict[str, Any], estimator: str) -> None:
+    """E‖x‖² = P at ‖Δ‖ = τ over drawn estimates, where one weak pilot leaves an error of σ² = 2/SNR = 0.63."""
+    control = {"policy": "truncated_inversion", "power_limit": "average"}
+    csi = {"pilot_symbols": 1, "estimator": estimator}
+    scenario = precoded(control, channel__fading=fading, channel__csi=csi, faults__fade_threshold=0.1)
+    parts = build_simulation(scenario, PLAN).deployment
+    assert isinstance(parts.uplink, OverTheAir)
+    policy, count = parts.uplink.policy, 200_000
+    found = parts.network.clients.channels(np.arange(count), Moment(1, 0.0))
+    power, ones = found.mean_estimate_power, np.ones(count)
+    links = Links(found.channel[:, 0], found.estimate[:, 0], ones / count, 3.0 * ones, ones, power)
+    plan = policy.plan(links, 1, parts.uplink.air)
+    energy = np.zeros(count)
+    sent = policy.transmit(plan, links.take(~plan.silent), None)
+    energy[~plan.silent] = np.abs(sent.tx_gain * plan.clip) ** 2
+    assert_mean(energy, 3.0, float(energy.std()) + 1e-9)  # rounding, where everybody is alike
 
 
 def test_a_threshold_that_nobody_reaches() -> None:

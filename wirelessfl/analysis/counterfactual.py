@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from wirelessfl.analysis.replay import OnRound, Recording, open_recording, recorded_execution, run_rounds
 from wirelessfl.errors import InfeasibleError, OutputError, ScenarioError
 from wirelessfl.folder import RunFolder
-from wirelessfl.scenario import Resolved, Scenario, differing_keys, resolve_document
+from wirelessfl.radio.units import linear_to_db
+from wirelessfl.scenario import Resolved, Scenario, config, differing_keys, resolve_document
 from wirelessfl.scenario.overrides import read_overrides
 from wirelessfl.scenario.yamltree import parse_yaml
 from wirelessfl.simulation import Simulation, build_simulation
 from wirelessfl.simulation.availability import AvailabilityModel
+from wirelessfl.simulation.build.slot import build_pilots
 from wirelessfl.simulation.network import Channels, ChannelSource, JammerLink, Network
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.slot_schedule import AT_ONCE, Instants
@@ -113,12 +115,13 @@ class RecordedSource(ChannelSource):
         known = known & ~np.isnan(channel[:, 0])
         self.coverage.asked += len(nodes)
         self.coverage.drawn += int(np.count_nonzero(~known))
-        power = np.where(known, drawn.mean_estimate_power * path_gain / drawn.path_gain, drawn.mean_estimate_power)
+        path_gain = np.where(known, path_gain, drawn.path_gain)
         return Channels(
             channel=np.where(known[:, None], channel, drawn.channel),
             estimate=np.where(known[:, None], estimate, drawn.estimate),
-            path_gain=np.where(known, path_gain, drawn.path_gain),
-            mean_estimate_power=power,
+            path_gain=path_gain,
+            mean_estimate_power=self.receiver.mean_estimate_power(path_gain, drawn.specular_power),
+            specular_power=drawn.specular_power,
         )
 
 
@@ -278,6 +281,7 @@ def under_recorded_conditions(
     simulation: Simulation, recording: Recording, scenario: Scenario, coverage: Coverage
 ) -> Simulation:
     """A simulation in which nature deals what it dealt in the recorded run."""
+    _refuse_other_pilots(recording.scenario, simulation)
     trace = open_recording(recording.path).dataset
     channels = SlotTable(trace, ("channel_re", "channel_im", "csi_re", "csi_im", "path_gain"))
     parts = simulation.deployment
@@ -301,6 +305,25 @@ def under_recorded_conditions(
         uplink=_on_network(parts.uplink, parts.network, network),
     )
     return simulation
+
+
+def _refuse_other_pilots(recorded: Scenario, simulation: Simulation) -> None:
+    """Estimates are recorded with the error of their pilots, which may take their power from the data.
+
+    Raises:
+        InfeasibleError: the changed policy sends its pilots with another energy.
+    """
+    uplink, pilots = recorded.uplink, simulation.deployment.network.clients.receiver.pilots
+    if not isinstance(uplink, config.OverTheAir):
+        return
+    before = build_pilots(recorded, uplink, simulation.state.parameters.size)
+    if before is not None and pilots is not None and before.symbol_snr != pilots.symbol_snr:
+        change_db = linear_to_db(pilots.symbol_snr / before.symbol_snr)
+        raise InfeasibleError(
+            f"--set: a pilot symbol of the changed policy has {change_db:+.2f} dB of the recorded energy, and its "
+            "estimates were not recorded; with watts channel.csi.pilot_power_dbm keeps the power of pilots, for "
+            "another use simulate"
+        )
 
 
 def _jammer_links(scenario: Scenario, trace: xr.Dataset) -> dict[int, JammerLink]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from wirelessfl.scenario.channel import ExternalFading, NakagamiFading, RecordedFading
+from wirelessfl.scenario.channel import ExternalFading, NakagamiFading, RayleighFading, RecordedFading
+from wirelessfl.scenario.geography import NoPathLoss, Tr38901PathLoss
 from wirelessfl.scenario.power_control import MEASURED, Cotaf, FullPower, Gbma, TruncatedInversion
 from wirelessfl.scenario.topology import SingleCell
 from wirelessfl.scenario.uplink import OverTheAir
@@ -75,10 +76,23 @@ def _expected_norms(scenario: Scenario, uplink: OverTheAir, control: Cotaf | Gbm
 
 def _known_law(scenario: Scenario) -> Iterator[Contradiction]:
     """Where E[1/X; X >= g] of the estimate is known."""
-    fading, csi = scenario.channel.fading, scenario.channel.csi
+    fading, csi, pathloss = scenario.channel.fading, scenario.channel.csi, scenario.channel.pathloss
     key = "uplink.power_control.power_limit"
+    estimated = csi.error_std > 0 or csi.pilot_symbols is not None
+    of_csi, exact = f"channel.csi.error_std {csi.error_std:g}", "error_std: 0"
+    if csi.pilot_symbols is not None:
+        of_csi, exact = f"channel.csi.pilot_symbols {csi.pilot_symbols}", "no pilots"
+    located = not isinstance(pathloss, NoPathLoss)
+    specular = not isinstance(fading, RayleighFading) or isinstance(pathloss, Tr38901PathLoss)
     if isinstance(fading, ExternalFading):
         yield key, f"average with the fading {fading.model}, whose power has no known law", "peak"
-    elif isinstance(fading, NakagamiFading | RecordedFading) and csi.error_std > 0:
-        found = f"average with {fading.model} fading and channel.csi.error_std {csi.error_std:g}"
-        yield key, f"{found}: the estimate has no known law", "peak, or error_std: 0"
+    elif isinstance(fading, NakagamiFading | RecordedFading) and estimated:
+        found = f"average with {fading.model} fading and {of_csi}"
+        yield key, f"{found}: the estimate has no known law", f"peak, or {exact}"
+    elif csi.pilot_symbols is not None and located and specular:
+        found = f"average with {of_csi}, a path loss and lines of sight"
+        yield (
+            key,
+            f"{found}: the law of an estimate then differs from link to link",
+            "peak, or channel.csi.error_std in place of pilots",
+        )

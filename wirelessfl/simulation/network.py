@@ -107,6 +107,12 @@ class Receiver:
             return np.full(len(path_gain), self.csi_error_std)
         return pilot_error_std(self.pilots.symbols, self.pilots.symbol_snr, path_gain)
 
+    def mean_estimate_power(
+        self, path_gain: NDArray[np.float64], specular_power: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """(n,) E|ĥ|² of links with a path gain β and a known part of power |μ|²."""
+        return mean_estimate_power(path_gain, self.error_std(path_gain), self.csi_estimator, specular_power)
+
 
 @dataclass(frozen=True, eq=False)
 class Channels:
@@ -117,12 +123,14 @@ class Channels:
         estimate: ĥ (n, R).
         path_gain: β (n,).
         mean_estimate_power: E|ĥ|² (n,).
+        specular_power: |μ|² (n,), the part of h/√β that the estimator knows.
     """
 
     channel: NDArray[np.complex128]
     estimate: NDArray[np.complex128]
     path_gain: NDArray[np.float64]
     mean_estimate_power: NDArray[np.float64]
+    specular_power: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -164,12 +172,13 @@ class ChannelSource:
             specular = known * self._rotation(nodes, instants.estimates)
         draws = self._fresh("fading/csi_error", nodes, moment)
         estimate = estimate_channel(amplitude * at_estimates, large.path_gain, error_std, estimator, draws, specular)
-        power = mean_estimate_power(large.path_gain, error_std, estimator, np.abs(specular[:, 0]) ** 2)
+        known_power = np.abs(specular[:, 0]) ** 2
+        power = self.receiver.mean_estimate_power(large.path_gain, known_power)
         channel = amplitude * during
         if receiver.phase_std > 0:
             turned = phase_errors(receiver.phase_std, self._fresh("phase_error", nodes, moment))
             channel = channel * turned[:, None]
-        return Channels(channel, estimate, large.path_gain, power)
+        return Channels(channel, estimate, large.path_gain, power, known_power)
 
     def channel_given_estimate(
         self, nodes: NDArray[np.int64], moment: Moment, estimate: NDArray[np.complex128], path_gain: NDArray[np.float64]

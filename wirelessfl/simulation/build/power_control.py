@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Literal, assert_never
 
+import numpy as np
+
 from wirelessfl.errors import CheckFailed, InfeasibleError, ScenarioError
 from wirelessfl.privacy import Statement, gaussian_mu, noise_std_theorem, tail_bound_cost
 from wirelessfl.radio import (
@@ -118,7 +120,9 @@ def _mean_inverse_power(network: Network, threshold: float) -> float:
         InfeasibleError: no channel ever reaches the threshold.
     """
     clients = network.clients
-    error_std, estimator = clients.receiver.csi_error_std, clients.receiver.csi_estimator
+    # At β = 1: with pilots and a path loss the error is another on each link, and only Rayleigh fading gets here, whose
+    # estimate has the same law whatever the error (`precoder_consistency`).
+    error_std, estimator = float(clients.receiver.error_std(np.ones(1))[0]), clients.receiver.csi_estimator
     laws = [clients.fading.law_of(in_sight) for in_sight in (False, True)]
     cost = max(mean_inverse_power(law, threshold, error_std, estimator) for law in laws)
     if cost == 0:
