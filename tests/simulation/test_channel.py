@@ -14,6 +14,7 @@ from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.radio import Rayleigh, Rician, free_space_path_loss_db
 from wirelessfl.scenario import config
 from wirelessfl.simulation import build_simulation
+from wirelessfl.simulation.build.slot import coherence_s
 from wirelessfl.simulation.network import Network
 from wirelessfl.simulation.propagation import DistanceGain, GaussMarkovFading, Moment
 
@@ -66,6 +67,23 @@ def test_a_recursion_goes_by_the_clock_or_by_rounds_of_a_given_length() -> None:
     assert isinstance(fading, GaussMarkovFading)
     assert fading.interval_s == 0.01 and not fading.varies
     np.testing.assert_array_equal(fading.doppler.shift_hz(CLIENTS, START), 7.0)
+
+
+@pytest.mark.parametrize("model", ["clarke", "gauss_markov"])
+@pytest.mark.parametrize("kind", ["over_the_air", "digital"])
+def test_without_a_carrier_the_doppler_shift_is_ten_hertz_by_default(model: str, kind: str) -> None:
+    uplink = {"kind": kind, "snr_db": 10.0}
+    given = {"model": model, "doppler_hz": 10.0}
+    _, expected, _ = run(small(channel__correlation=given, uplink=uplink))
+    for correlation in ({"model": model}, {"model": model, "doppler_hz": None}):
+        scenario = small(channel__correlation=correlation, uplink=uplink)
+        assert scenario.channel.correlation.doppler_hz is None  # type: ignore[union-attr]
+        assert coherence_s(scenario) == pytest.approx(0.423 / 10, rel=1e-3)
+        _, rounds, _ = run(scenario)
+        for this, other in zip(rounds, expected, strict=True):
+            np.testing.assert_array_equal(this.slots["channel_re"], other.slots["channel_re"])
+    located = network(channel__correlation={"model": model}, channel__pathloss=LOG, channel__placement=GIVEN)
+    assert located.clients.fading.doppler.shift_hz(CLIENTS, START).tolist() == [0.0] * len(CLIENTS)  # type: ignore[attr-defined]
 
 
 def test_clarke_runs_on_the_slots_simulated_time() -> None:
@@ -201,11 +219,6 @@ def test_a_single_carrier_on_a_grid_of_subcarriers_is_warned_of() -> None:
             {"channel__sync": {"waveform": "ofdm", "max_offset": 0.08}, "timing__ofdm": {}},
             r"sync\.max_offset: found 0\.08 symbols .* allowed: at most the cyclic prefix, .* = 0\.0705",
         ),
-        (
-            {"channel__correlation": {"model": "clarke"}},
-            r"correlation\.doppler_hz: found null without a path loss.*allowed: a number of hertz, such as 10, or a",
-        ),
-        ({"channel__correlation": {"model": "gauss_markov"}}, r"correlation\.doppler_hz: found null without a path"),
     ],
 )
 def test_channels_that_do_not_go_together(overrides: dict[str, Any], message: str) -> None:

@@ -100,9 +100,12 @@ class IndependentFading(Section):
     model: Literal["independent"] = key("independent", "Block fading: a fresh draw for each client and round.")
 
 
+DOPPLER_WITHOUT_CARRIER_HZ = 10.0
+"""f_D where neither it nor a carrier frequency is given, that of 3 km/h at 3.6 GHz."""
+
 _DOPPLER = (
     "Largest Doppler shift f_D [Hz]. null: v f/c of each client's own speed v, at the carrier f of the path loss; who "
-    "rests does not fade in time."
+    f"rests does not fade in time. Without a path loss there is no carrier, and null is {DOPPLER_WITHOUT_CARRIER_HZ:g}."
 )
 
 

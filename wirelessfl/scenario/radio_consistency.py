@@ -45,13 +45,6 @@ def _fading(scenario: Scenario) -> Iterator[Contradiction]:
             f"{correlation.model} with {fading.model} fading",
             "independent, or rayleigh | rician fading, whose scattered part can be correlated",
         )
-    carrier = not isinstance(scenario.channel.pathloss, NoPathLoss)
-    if not isinstance(correlation, IndependentFading) and correlation.doppler_hz is None and not carrier:
-        yield (
-            "channel.correlation.doppler_hz",
-            "null without a path loss, whose carrier_hz turns a speed into a Doppler shift",
-            "a number of hertz, such as 10, or a channel.pathloss",
-        )
 
 
 def _rate(scenario: Scenario) -> Iterator[Contradiction]:

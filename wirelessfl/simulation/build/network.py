@@ -25,7 +25,7 @@ from wirelessfl.radio import (
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.scenario.base import CoreVariant
 from wirelessfl.simulation.build.objects import make_object
-from wirelessfl.simulation.build.path_loss import build_path_loss
+from wirelessfl.simulation.build.path_loss import build_path_loss, largest_doppler_hz
 from wirelessfl.simulation.build.recordings import load_gains, load_positions
 from wirelessfl.simulation.build.slot import build_numerology, build_pilots
 from wirelessfl.simulation.cellular import CellularNetwork
@@ -184,10 +184,10 @@ def build_doppler(
     correlation, pathloss = channel.correlation, channel.pathloss
     if isinstance(correlation, config.IndependentFading):
         return None
-    located = not isinstance(pathloss, config.NoPathLoss)
+    if isinstance(pathloss, config.NoPathLoss):
+        return GivenDoppler(largest_doppler_hz(channel), False, draws)
     if correlation.doppler_hz is not None:
-        return GivenDoppler(correlation.doppler_hz, located and not placement.moves, draws)
-    assert not isinstance(pathloss, config.NoPathLoss), "the scenario was checked"
+        return GivenDoppler(correlation.doppler_hz, not placement.moves, draws)
     return MotionDoppler(placement, build_path_loss(pathloss), site)
 
 
