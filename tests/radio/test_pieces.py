@@ -52,6 +52,8 @@ def test_a_piece_lasts_two_hundredths_of_a_doppler_period() -> None:
     assert longest == pytest.approx(0.0219, abs=5e-5)
     assert pieces_needed(longest * 0.9999, 1.0) == 1 and pieces_needed(longest * 1.0001, 1.0) == 2
     assert pieces_needed(325.0, 1.0) == int(np.ceil(325.0 / longest))
+    assert pieces_needed(1.0, 1e9) == pytest.approx(1e9 / longest, rel=1e-9), "without counting down to it"
+    assert pieces_needed(1.0, 1e300) == pieces_needed(1.0, 0.0, 1e300) == 2**53
 
 
 @pytest.mark.parametrize(("duration", "doppler", "offset"), [(0.1, 20.0, 0.0), (0.02, 5.0, 30.0), (1.0, 0.0, 1.0)])

@@ -200,6 +200,15 @@ def test_carrier_offsets_turn_the_channel_within_a_slot() -> None:
     [
         ({"channel__max_pieces": 5}, r"channel\.max_pieces: found 5, but a slot of 0\.00061 s needs 6 pieces"),
         ({"channel__correlation": {"model": "clarke", "doppler_hz": 1e6}, "channel__max_pieces": 10**6}, "610 symbols"),
+        ({"channel__correlation": {"model": "clarke", "doppler_hz": 1e300}}, r"needs 9007199254740992 pieces"),
+        ({"channel__sync": {"cfo_hz": 1e300}}, r"needs 9007199254740992 pieces"),
+        (
+            {
+                "timing__ofdm": {"subcarriers": 64, "subcarrier_spacing_hz": 15e3},
+                "channel__correlation": {"model": "clarke", "doppler_hz": 400.0},
+            },
+            r"needs \d+ pieces.*at most 9 pieces \(its 9 full OFDM symbols\)",
+        ),
         ({"channel__csi": {"refresh": "piece"}, "uplink": {"kind": "ideal"}}, r"channel\.csi\.refresh"),
         ({"channel__sync": {"cfo_hz": 1.0}, "uplink": {"kind": "digital"}}, r"channel\.sync\.cfo_hz"),
     ],

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import optimize, special
 
 MAX_DISTORTION = 10.0**-2.5
 """Self-distortion up to which a piece is short enough: −25 dB."""
+MOST = 2.0**53
+"""Pieces beyond which nothing is counted."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 
 
@@ -37,14 +39,21 @@ def self_distortion(duration_s: float, doppler_hz: float, cfo_hz: float = 0.0) -
 def pieces_needed(duration_s: float, doppler_hz: float, cfo_hz: float = 0.0) -> int:
     """The smallest number of equal pieces of a slot whose self-distortion stays within −25 dB.
 
-    Without a frequency offset a piece may last 0.0219/f_D.
+    Without a frequency offset a piece may last 0.0219/f_D. A number above 2⁵³ is given as that.
     """
-    rate = 2.0 * np.pi * math.sqrt(doppler_hz**2 / 6.0 + cfo_hz**2 / 3.0)
-    # The parabola lies above the distortion, so that it never asks for too few.
-    pieces = max(1, math.ceil(duration_s * rate / math.sqrt(MAX_DISTORTION)))
-    while pieces > 1 and self_distortion(duration_s / (pieces - 1), doppler_hz, cfo_hz) <= MAX_DISTORTION:
-        pieces -= 1
-    return pieces
+    fastest = max(doppler_hz, cfo_hz)
+    if duration_s == 0.0 or fastest == 0.0:
+        return 1
+    doppler, offset = doppler_hz / fastest, cfo_hz / fastest
+
+    def excess(cycles: float) -> float:
+        return self_distortion(cycles, doppler, offset) - MAX_DISTORTION
+
+    # The parabola lies above the distortion: a piece as long as it allows is short enough, one twice as long is not.
+    by_parabola = math.sqrt(MAX_DISTORTION / (doppler**2 / 6.0 + offset**2 / 3.0)) / (2.0 * math.pi)
+    longest = optimize.brentq(excess, by_parabola * (1.0 - 1e-9), 2.0 * by_parabola, xtol=1e-15)
+    pieces = min(duration_s * fastest / float(longest), MOST)
+    return max(1, math.ceil(pieces))
 
 
 def coherence_time(doppler_hz: float) -> float:

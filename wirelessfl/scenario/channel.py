@@ -119,7 +119,8 @@ class GaussMarkovFading(Section):
     doppler_hz: NonNegative | None = key(None, _DOPPLER)
     interval_s: Positive | None = key(
         None,
-        "T, by which rounds count as apart whatever the clock says, with one gain each [s]. null: by simulated time.",
+        "T, by which rounds count as apart whatever the clock says, with one gain each [s]; over the air that of the "
+        "slot's beginning. null: by simulated time.",
     )
 
 

@@ -48,14 +48,17 @@ def build_schedule(scenario: Scenario, uplink: config.OverTheAir, dimension: int
 
     Raises:
         ScenarioError: the channel changes so fast that the slot needs more pieces than are allowed, or than there are
-            symbols.
+            symbols (with OFDM, full symbols of all subcarriers).
     """
     channel, data_s = scenario.channel, data_airtime(scenario, dimension)
     pieces = pieces_needed(data_s, largest_doppler_hz(channel), largest_carrier_offset(scenario, uplink))
-    symbols = num_symbols(dimension, uplink.iq_packing)
+    timing, symbols, of_what = scenario.timing, num_symbols(dimension, uplink.iq_packing), "symbols"
+    grid = build_numerology(timing)
+    if grid is not None:  # all subcarriers of an OFDM symbol have one channel: T·F symbols at least
+        symbols, of_what = max(1, symbols // grid.subcarriers), "full OFDM symbols"
     allowed = min(channel.max_pieces, symbols)
     if pieces > allowed:
-        limit = "channel.max_pieces" if allowed == channel.max_pieces else f"its {symbols} symbols"
+        limit = "channel.max_pieces" if allowed == channel.max_pieces else f"its {symbols} {of_what}"
         raise ScenarioError(
             f"channel.max_pieces: found {channel.max_pieces}, but a slot of {data_s:.3g} s needs {pieces} pieces, so "
             "that the channel changes by no more than −25 dB within one (Doppler shift up to "
@@ -63,8 +66,6 @@ def build_schedule(scenario: Scenario, uplink: config.OverTheAir, dimension: int
             f"{largest_carrier_offset(scenario, uplink):.3g} Hz); allowed are at most {allowed} pieces ({limit}). A "
             "wider timing.bandwidth_hz or uplink.iq_packing shortens the slot"
         )
-    timing = scenario.timing
-    grid = build_numerology(timing)
 
     def duration(symbols: int) -> float:
         return grid.slot_duration(symbols) if grid is not None else symbols / timing.bandwidth_hz
