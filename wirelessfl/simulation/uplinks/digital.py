@@ -15,15 +15,15 @@ from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import MultipleAccess, Ofdma, StochasticQuantiser, Superposition
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.client import digital_client
-from wirelessfl.simulation.clock import seconds
+from wirelessfl.simulation.client import Shift, digital_client
+from wirelessfl.simulation.clock import seconds, ticks
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.timing import BITS_PER_PARAMETER
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.digital_links import DigitalLinks, Link
-from wirelessfl.simulation.uplinks.round_links import RoundLinks
+from wirelessfl.simulation.uplinks.round_links import RoundLinks, Uploads
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import EventKind, Status
 
@@ -59,12 +59,13 @@ class DigitalUplink:
         """Broadcast, wait for arrivals, average what has arrived."""
         medium, present, air_time = cell.medium, this.with_status(Status.PARTICIPATED), AirTime()
         this.slot_opens = seconds(medium.now)
-        arrives = cell.broadcast()
+        arrives, shift = cell.broadcast(), cell.shift(this, present)
         share, at_a_time = self.access.bandwidth_share(max(1, len(present))), self.access.at_a_time(len(present))
-        links, channel = RoundLinks(self.links, this, present, share), simpy.Resource(medium.env, at_a_time)
+        uploads = self._uploads(cell, this, shift) if at_a_time >= len(present) else None
+        links, channel = RoundLinks(self.links, this, present, share, uploads), simpy.Resource(medium.env, at_a_time)
         processes = {
             job.position: medium.env.process(digital_client(medium, job, links, self.payload_bits, air_time, channel))
-            for job in cell.jobs(this, present, arrives)
+            for job in shift.jobs(arrives)
         }
         yield arrives
         medium.note(EventKind.COMPUTE_START, this.clients[present])
@@ -76,6 +77,12 @@ class DigitalUplink:
         yield medium.occupy(0.0)  # those who were interrupted stop sending
         self._note_statuses(this, window)
         return self._received(cell, this, np.array(sorted(window.ready), dtype=np.int64), air_time)
+
+    def _uploads(self, cell: Cell, this: Round, shift: Shift) -> Uploads:
+        """The uploads of a round in which nobody waits for the channel."""
+        model_arrives = cell.medium.now + ticks(cell.timing.downlink_time(cell.learner.dimension))
+        latest, needed = cell.wait_for.closes_after(), cell.wait_for.needed(len(this.clients))
+        return Uploads.after(shift, model_arrives, latest, needed, self.payload_bits)
 
     def _note_statuses(self, this: Round, window: Window) -> None:
         this.status[sorted(window.outstanding)] = Status.LATE

@@ -2,24 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.simulation.clock import seconds
+from wirelessfl.simulation.client import Shift
+from wirelessfl.simulation.clock import all_seconds, seconds
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.digital_links import DigitalLinks, Link
 
 
+@dataclass(frozen=True, eq=False)
+class Uploads:
+    """The uploads of a round in which each client begins as soon as it has trained.
+
+    Attributes:
+        positions: (n,) of the clients that come through training by the deadline, in the order in which they begin.
+        begins: (n,) when, in ticks, ascending.
+        needed: so many arrivals end the round.
+        bits: size of an upload.
+    """
+
+    positions: NDArray[np.int64]
+    begins: NDArray[np.int64]
+    needed: int
+    bits: int
+
+    @classmethod
+    def after(cls, shift: Shift, model_arrives: int, latest: int | None, needed: int, bits: int) -> Uploads:
+        """Those after a shift that begins at ``model_arrives`` ticks and ends ``latest`` ticks later; None: never."""
+        comes_through = np.flatnonzero(~shift.crashes & shift.in_time(latest))
+        in_order = comes_through[np.argsort(shift.ends[comes_through], kind="stable")]
+        return cls(shift.positions[in_order], model_arrives + shift.ends[in_order], needed, bits)
+
+
 class RoundLinks:
     """The links of the clients of a round.
 
-    Where a channel stays as it is through a round all links are drawn at once; where it does not, each is drawn when
-    its client begins to transmit, anew for each transmission.
+    Where a channel stays as it is through a round all links are drawn at once; where it does not, each is that of the
+    instant at which its client begins to transmit, anew for each transmission. Of those that are sure to begin many are
+    drawn at once.
     """
 
     def __init__(
-        self, links: DigitalLinks, this: Round, positions: NDArray[np.int64], share: float | None = None
+        self,
+        links: DigitalLinks,
+        this: Round,
+        positions: NDArray[np.int64],
+        share: float | None = None,
+        uploads: Uploads | None = None,
     ) -> None:
         """The links of the clients at ``positions``.
 
@@ -28,10 +61,14 @@ class RoundLinks:
             this: the round.
             positions: (n,) who may send.
             share: the part B_i/B of the band that each has; by default they divide it among themselves.
+            uploads: what is known of the first transmissions; None where nothing is.
         """
         self._links = links
         self._this = this
         self._share = 1.0 / max(1, len(positions)) if share is None else share
+        self._uploads = uploads
+        self._drawn = 0
+        self._arrivals: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._settled: dict[int, Link] | None = None
         self._latest: dict[int, tuple[int, int, Link]] = {}
         if not links.vary:
@@ -46,6 +83,8 @@ class RoundLinks:
         """The link of a client that begins to transmit at ``now`` ticks; asked twice at one instant, the same."""
         if self._settled is not None:
             return self._settled[position]
+        if self._uploads is not None and position not in self._latest:
+            self._draw_ahead(self._uploads, now)
         begun = 0
         if position in self._latest:
             last, begun, link = self._latest[position]
@@ -56,3 +95,23 @@ class RoundLinks:
         (link,) = self._links.draw(self._this, np.array([position]), self._share, moment)
         self._latest[position] = (now, begun, link)
         return link
+
+    def _draw_ahead(self, uploads: Uploads, now: int) -> None:
+        """Draw the links of those that begin now, and of the next ones that begin before the round can be over.
+
+        Who has not begun yet does not arrive before it begins. A client is sure to begin where fewer than are needed
+        can have arrived by then, even if all who begin before it arrived at once.
+        """
+        positions, begins = uploads.positions[self._drawn :], uploads.begins[self._drawn :]
+        at_most = np.searchsorted(self._arrivals, begins) + np.arange(len(begins))
+        sure = int(np.count_nonzero((at_most < uploads.needed) | (begins <= now)))
+        positions, begins = positions[:sure], begins[:sure]
+        moment = Moment(self._this.index, all_seconds(begins.tolist()))
+        drawn = self._links.draw(self._this, positions, self._share, moment)
+        arrivals = []
+        for position, begin, link in zip(positions.tolist(), begins.tolist(), drawn, strict=True):
+            self._latest[position] = (begin, 0, link)
+            if link.delivers:
+                arrivals.append(begin + link.ticks(uploads.bits))
+        self._arrivals = np.sort(np.concatenate([self._arrivals, np.array(arrivals, dtype=np.int64)]))
+        self._drawn += sure
