@@ -12,7 +12,7 @@ from tests.simulation.test_multi_cell import cellular, network_of, played, tx_ga
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Round, build_simulation
-from wirelessfl.simulation.uplinks import MultiCell
+from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
 
 ROUNDING = 2e-6
 
@@ -27,7 +27,7 @@ def limited(peak_power_db: float | None, iq_packing: bool = False, **overrides: 
         "iq_packing": iq_packing,
         "power_control": {"policy": "full_power"},
     }
-    return small(uplink=uplink, rounds=1, channel__csi={"error_std": 0.3}, **overrides)
+    return small(**{"uplink": uplink, "rounds": 1, "channel__csi": {"error_std": 0.3}, **overrides})
 
 
 def symbols(updates: np.ndarray, iq_packing: bool) -> np.ndarray:
@@ -73,6 +73,38 @@ def test_what_is_received_is_the_clipped_signal(peak_db: float, iq_packing: bool
     assert np.all(energy < 0.98 * (this.slots["tx_gain_abs"] * this.slots["update_norm"]) ** 2)
 
 
+@pytest.mark.parametrize("iq_packing", [False, True])
+def test_each_piece_is_clipped_at_its_own_gain(iq_packing: bool) -> None:
+    """Fresh estimates: α_t is in proportion to 1/ĥ_t, and the limit in watts is that of the whole slot."""
+    scenario = limited(
+        1.0,
+        iq_packing,
+        channel__correlation={"model": "clarke", "doppler_hz": 1000.0},
+        channel__csi={"refresh": "piece"},
+        uplink__power_control={"policy": "cross_layer", "server_gain": 300.0},
+    )
+    simulation, (this,), change = played(scenario)
+    network, uplink, dimension = simulation.deployment.network, simulation.deployment.uplink, len(change)
+    assert isinstance(uplink, OverTheAir) and uplink.schedule.pieces > 10
+    h = this.slots["csi_re"] + 1j * this.slots["csi_im"]
+    start = build_simulation(scenario, PLAN)
+    coordinates = symbols(updates_of(start, start.state.parameters, this.clients, 1), iq_packing)
+    piece = np.repeat(
+        np.arange(h.shape[1]), [len(part) for part in np.array_split(np.arange(coordinates.shape[1]), h.shape[1])]
+    )
+    gains = (this.slots["tx_gain_abs"] * np.abs(h).min(axis=1))[:, None] / h
+    largest = np.sqrt(10**0.1 * network.registry.power_budget / coordinates.shape[1])
+    wanted = gains[:, piece] * coordinates
+    sent = passed(wanted, largest)
+    assert np.count_nonzero(np.abs(wanted) > 1.001 * largest) > 10
+    np.testing.assert_allclose(this.slots["tx_energy"], np.sum(np.abs(sent) ** 2, axis=1), rtol=1e-5)
+    received = (h[:, piece] * sent).sum(axis=0)
+    heard = np.stack([received.real, received.imag], axis=1).ravel()[:dimension] if iq_packing else received.real
+    noise = network.streams.generator("receiver_noise", 1).standard_normal(dimension)
+    expected = (heard + noise) / (300.0 / 0.01)
+    np.testing.assert_allclose(change, expected, rtol=0, atol=ROUNDING * max(1.0, np.abs(expected).max()))
+
+
 def test_every_cell_hears_the_clipped_signal() -> None:
     air: dict[str, Any] = {
         "uplink__power_control": {"policy": "full_power"},
@@ -89,8 +121,8 @@ def test_every_cell_hears_the_clipped_signal() -> None:
     for station in np.unique(links.serving).tolist():
         mine = np.flatnonzero(links.serving == station)
         noise = network.streams.generator("receiver_noise", 1, station).standard_normal(610)
-        gain = uplink.policies[station].plan(links.own.take(mine), 1, uplink.air).server_gain
-        total += (np.real(links.channel[:, station] @ sent) + noise) / (gain / 0.01)
+        gain = uplink.policies[station].plan(links.own.take(mine).rows(), 1, uplink.air).server_gain
+        total += (np.real(links.channel[:, station, 0] @ sent) + noise) / (gain / 0.01)
     expected = total / network.registry.weight(this.clients).sum()
     np.testing.assert_allclose(change, expected, rtol=0, atol=ROUNDING * max(1.0, np.abs(expected).max()))
     np.testing.assert_allclose(this.slots["tx_energy"], energy, rtol=1e-5)

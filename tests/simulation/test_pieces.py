@@ -14,9 +14,9 @@ from tests.statistics import assert_mean
 from wirelessfl.api import make_plan
 from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import gaussian_epsilon
-from wirelessfl.radio import pieces_needed
+from wirelessfl.radio import jammer_energy, pieces_needed
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round, build_simulation
+from wirelessfl.simulation import Round, build_simulation, jammer_shortfall
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.slot_schedule import Instants
 from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
@@ -273,3 +273,24 @@ def test_a_round_in_which_nobody_is_there_passes(
         keys["timing__bandwidth_hz"] = 1e5 if correlation is not None else 1e6
     _, rounds, _ = run(small(rounds=2, **keys))
     assert [this.values["participants"] for this in rounds] == [0, 0]
+
+
+@pytest.mark.parametrize("role", ["external", "rotating"])
+def test_a_jammer_falls_short_where_its_weakest_estimate_does(role: str) -> None:
+    """Refreshed estimates: Pr(short) is that of the least of them, drawn here from other links and at other times."""
+    scenario = moving(
+        channel__correlation={"model": "clarke", "doppler_hz": 2000.0},
+        channel__csi={"refresh": "piece"},
+        uplink__jammer={"epsilon": 1.0, "role": role, "power_db": 26.0, "max_shortfall": 1.0},
+    )
+    simulation = build_simulation(scenario, PLAN)
+    parts = simulation.deployment
+    uplink = parts.uplink
+    assert isinstance(uplink, OverTheAir) and uplink.jamming is not None and uplink.schedule.pieces > 40
+    found, energy = jammer_shortfall(uplink, parts.selection)
+    source = parts.network.clients if role == "rotating" else parts.network.jammer
+    others = source.channels(np.arange(10_000, 13_000), Moment(1, 7.0), uplink.schedule.instants(7))
+    budget = jammer_energy(uplink.jamming.gain_limit, uplink.num_symbols, uplink.jamming.noise)
+    short = np.abs(others.estimate).min(axis=1) ** 2 < energy / budget
+    assert 0.3 < found < 0.99
+    assert_mean(short.astype(float), found, std=0.5 * np.sqrt(1 + 3000 / 2000))  # both sides are drawn

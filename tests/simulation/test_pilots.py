@@ -88,6 +88,26 @@ def test_every_piece_pays_for_its_own_pilots() -> None:
             np.testing.assert_allclose(this.slots["tx_energy_j"] - data, times * 0.1 * 25e-6, rtol=1e-9)
 
 
+@pytest.mark.parametrize("policy", [{"policy": "gbma"}, {"policy": "cotaf", "h_min": 0.2}])
+def test_pilots_do_not_follow_the_scale_of_the_data(policy: dict[str, Any]) -> None:
+    """Measured norms scale what is sent after the pilots, in every piece by the same factor."""
+    uplink = {**WATTS, "power_control": {**policy, "expected_norms": "measured"}}
+    csi = {"pilot_symbols": 25, "refresh": "piece"}
+    simulation, rounds, _ = run(
+        small(uplink=uplink, channel__csi=csi, channel__correlation={"model": "clarke", "doppler_hz": 200.0})
+    )
+    parts = simulation.deployment
+    assert isinstance(parts.uplink, OverTheAir) and parts.uplink.schedule.pieces == 6
+    for this in rounds:
+        data = np.nan_to_num(this.slots["tx_energy"]) * parts.uplink.joules_per_unit
+        np.testing.assert_allclose(this.slots["tx_energy_j"] - data, 6 * 0.1 * 25e-6, rtol=1e-9)
+        assert this.values["energy"] == pytest.approx(this.slots["tx_energy_j"].sum())
+        largest = this.slots["update_norm"] == np.nanmax(this.slots["update_norm"])
+        if policy["policy"] == "gbma":  # with equal weights the largest update takes the whole budget
+            share = this.slots["tx_energy"][largest] / parts.network.registry.power_budget
+            np.testing.assert_allclose(share, 1.0, rtol=1e-6)
+
+
 def test_the_channel_ages_while_pilots_are_sent() -> None:
     """One piece, an estimate at its beginning, and the data 150 µs later."""
     csi = {"pilot_symbols": 25}

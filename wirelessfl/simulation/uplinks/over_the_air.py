@@ -102,7 +102,7 @@ class OverTheAir(SlotUplink):
         this.note_links(ready, slot)
         rows = slot.rows()
         faded = rows.in_deep_fade(self.fade_threshold)
-        transmit = announced(self.policy, rows.take(~faded), this.index, self._air_of_all_rows)
+        transmit = announced(self.policy, rows.take(~faded), this.index, self.air_of_all_rows)
         sends = ~faded
         sends[sends] = ~transmit.silent
         by_piece = sends.reshape(slot.estimate.shape)
@@ -129,7 +129,7 @@ class OverTheAir(SlotUplink):
         )
 
     @property
-    def _air_of_all_rows(self) -> AirInterface:
+    def air_of_all_rows(self) -> AirInterface:
         """Where every piece has a row, the noise of the whole slot stands against the signals of all rows."""
         return replace(self.air, dimension=self.air.dimension * self.schedule.estimates)
 
