@@ -238,7 +238,8 @@ class Plan:
         max_shortfall: how often it may.
         training_s: seconds after the broadcast by which a client must be ready for the slot; NaN without a deadline, or
             without a slot for all.
-        pieces: of a slot over the air; 1 where there is none.
+        pieces: of a slot over the air, or of a digital message on a link of median path gain; 1 where there is none.
+        upload_s: seconds of that message; NaN without digital links.
         coherence_s: seconds in which the fastest channel keeps half of its correlation; infinite where none fades.
         forecast: what the run will cost.
         notes: what holds of the scenario and is easily overlooked.
@@ -253,6 +254,7 @@ class Plan:
     max_shortfall: float
     training_s: float
     pieces: int
+    upload_s: float
     coherence_s: float
     forecast: Forecast
     notes: tuple[str, ...] = ()
@@ -261,7 +263,7 @@ class Plan:
         """Flat, with the names of the trace and the summary."""
         own = {"name": self.name, "d": self.dimension, "samples": self.samples, "clients": self.clients}
         further = {"shortfall_probability": self.shortfall_probability, "training_s": self.training_s}
-        further |= {"pieces": self.pieces, "coherence_s": self.coherence_s}
+        further |= {"pieces": self.pieces, "upload_s": self.upload_s, "coherence_s": self.coherence_s}
         return {**own, "delta": self.delta, **asdict(self.forecast), **further, "notes": list(self.notes)}
 
 
@@ -300,11 +302,13 @@ def make_plan(scenario: Scenario) -> Plan:
         rehearse,
         slot_pieces,
         training_time,
+        upload_span,
     )
 
     simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     parts = simulation.deployment
     jammer = getattr(scenario.uplink, "jammer", None)
+    span = upload_span(scenario, parts.uplink)
     return Plan(
         name=scenario.name,
         dimension=parts.learner.dimension,
@@ -314,7 +318,8 @@ def make_plan(scenario: Scenario) -> Plan:
         shortfall_probability=jammer_shortfall(parts.uplink, parts.selection)[0],
         max_shortfall=jammer.max_shortfall if jammer is not None else 0.0,
         training_s=training_time(parts.wait_for, parts.uplink),
-        pieces=slot_pieces(parts.uplink),
+        pieces=max(slot_pieces(parts.uplink), span.pieces),
+        upload_s=span.seconds,
         coherence_s=coherence_s(scenario),
         forecast=rehearse(simulation),
         notes=power_notes(scenario),

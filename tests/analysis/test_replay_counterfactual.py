@@ -29,6 +29,7 @@ CASES: dict[str, dict[str, Any]] = {
     "correlated": {"channel__correlation": {"model": "gauss_markov", "doppler_hz": 1.0}},
     "digital in time": {
         "uplink": {"kind": "digital", "snr_db": 20.0, "access": "tdma"},
+        "timing__bandwidth_hz": 1e9,
         "channel__correlation": {"model": "clarke", "doppler_hz": 30.0},
         "channel__csi": {"error_std": 0.2},
     },
@@ -52,10 +53,18 @@ def test_the_same_policy_gives_the_same_bits(name: str, tmp_path: Path) -> None:
 
 
 def test_messages_whose_channels_the_trace_does_not_hold_are_refused(tmp_path: Path) -> None:
-    in_time = {"channel__correlation": {"model": "clarke", "doppler_hz": 30.0}, **CASES["secure aggregation"]}
+    fades, fast = {"model": "clarke", "doppler_hz": 30.0}, {"timing__bandwidth_hz": 1e9}
+    in_time = {"channel__correlation": fades, **CASES["secure aggregation"], **fast}
     recording = open_recording(recorded_run(small(rounds=1, **in_time), tmp_path / "x"))
     with pytest.raises(InfeasibleError, match="holds the channel of each client's last message"):
         changed_scenario(recording, ["uplink.stage_timeout_s=3"])
+
+
+def test_uploads_over_several_pieces_are_refused(tmp_path: Path) -> None:
+    keys = {**CASES["digital in time"], "channel__csi": {"refresh": "piece"}, "timing__bandwidth_hz": 1e6}
+    recording = open_recording(recorded_run(small(rounds=1, **keys), tmp_path / "x"))
+    with pytest.raises(InfeasibleError, match="of an upload that of its beginning"):
+        run_counterfactual(recording, recording.scenario, tmp_path / "again")
 
 
 @pytest.fixture

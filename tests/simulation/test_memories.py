@@ -49,14 +49,18 @@ STATEFUL: dict[str, Scenario] = {
     "uploads in time": small(
         uplink={"kind": "digital", "access": "tdma"},
         channel__correlation={"model": "gauss_markov", "doppler_hz": 10.0},
-        channel__csi={"error_std": 0.1},
+        channel__csi={"error_std": 0.1, "refresh": "piece"},
         timing__deadline_s=0.1,
         **WALKING,
     ),
     "messages in time": small(
-        uplink={"kind": "secure_aggregation"}, channel__correlation={"model": "gauss_markov"}, **WALKING
+        channel__csi={"refresh": "piece"},
+        uplink={"kind": "secure_aggregation"},
+        channel__correlation={"model": "gauss_markov"},
+        **WALKING,
     ),
     "work in flight in time": small(
+        channel__csi={"refresh": "piece"},
         training__algorithm={"name": "fedavg"},
         aggregation={"mode": "asynchronous", "buffer": 2},
         uplink={"kind": "digital"},

@@ -129,13 +129,13 @@ def _pieces(recorded: NDArray[np.complex128], drawn: NDArray[np.complex128]) -> 
     """Recorded channels (n,) or (n, T) as (n, T).
 
     Raises:
-        InfeasibleError: the slots of the changed policy have another number of pieces.
+        InfeasibleError: they are not those of the pieces that the changed policy asks for.
     """
     columns = recorded if recorded.ndim == 2 else recorded[:, None]
     if columns.shape[1] != drawn.shape[1]:
         raise InfeasibleError(
-            f"--set: the recorded slots have {columns.shape[1]} piece(s) and the changed policy's {drawn.shape[1]}, "
-            "whose channels were not recorded; a counterfactual keeps the length of a slot, for another use simulate"
+            f"--set: slots or messages have {drawn.shape[1]} pieces under the changed policy, and the trace holds the "
+            f"channels of {columns.shape[1]}: of an upload that of its beginning; use simulate"
         )
     return columns
 

@@ -66,8 +66,11 @@ def _print(plan: Plan) -> None:
     row("airtime", f"{duration_text(forecast.airtime)} a round")
     if math.isfinite(plan.coherence_s):
         row("coherence time", duration_text(plan.coherence_s))
+    if not math.isnan(plan.upload_s):
+        times = "" if math.isinf(plan.coherence_s) else f", {plan.upload_s / plan.coherence_s:.3g} coherence times"
+        row("upload", f"{duration_text(plan.upload_s)} at the median path gain{times}")
     if math.isfinite(plan.coherence_s) or plan.pieces > 1:
-        row("pieces of a slot", plan.pieces)
+        row("pieces", f"{plan.pieces} of a slot or upload")
     if not math.isnan(plan.training_s):
         row("deadline", f"a slot fits that starts within {duration_text(plan.training_s)} of the broadcast")
     row("simulated time", f"{duration_text(forecast.round_time)} a round, {duration_text(forecast.sim_time)} in all")

@@ -42,7 +42,15 @@ from wirelessfl.radio.pathloss import (
     shadowing_db,
 )
 from wirelessfl.radio.peak_power import limit_amplitude
-from wirelessfl.radio.pieces import coherence_time, coordinate_ranges, energy_shares, pieces_needed, self_distortion
+from wirelessfl.radio.pieces import (
+    coherence_time,
+    coordinate_ranges,
+    energy_shares,
+    longest_piece,
+    pieces_needed,
+    self_distortion,
+)
+from wirelessfl.radio.piecewise_upload import PiecewiseUpload, upload_over_pieces
 from wirelessfl.radio.placement import GivenPositions, PlacementLaw, UniformDisc, UniformHexagons
 from wirelessfl.radio.power_control import (
     AdaptivePowerControl,
@@ -124,6 +132,7 @@ __all__ = [
     "Ofdma",
     "PairedFields",
     "PathLossModel",
+    "PiecewiseUpload",
     "PlacementLaw",
     "PowerControl",
     "PrivacyBudget",
@@ -183,6 +192,7 @@ __all__ = [
     "line_of_sight",
     "link_snr",
     "log_distance_path_loss_db",
+    "longest_piece",
     "mean_estimate_power",
     "mean_inverse_power",
     "nearest_site",
@@ -214,5 +224,6 @@ __all__ = [
     "transmit_over_pieces",
     "uniform_disc",
     "uniform_hexagon",
+    "upload_over_pieces",
     "worst_over_pieces",
 ]

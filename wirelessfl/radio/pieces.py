@@ -56,6 +56,16 @@ def pieces_needed(duration_s: float, doppler_hz: float, cfo_hz: float = 0.0) -> 
     return max(1, math.ceil(pieces))
 
 
+PIECE_CYCLES: float = optimize.brentq(lambda cycles: self_distortion(cycles, 1.0) - MAX_DISTORTION, 0.01, 0.1)
+"""f_D T of the longest piece whose self-distortion stays within −25 dB: 0.0219."""
+
+
+def longest_piece(doppler_hz: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Seconds (n,) of the longest piece of each link; infinite where nothing changes."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(PIECE_CYCLES / np.asarray(doppler_hz))
+
+
 def coherence_time(doppler_hz: float) -> float:
     """Seconds in which a channel keeps half of its correlation: 0.423/f_D (Rappaport 2002, eq. 5.40.c)."""
     return math.sqrt(9.0 / (16.0 * math.pi)) / doppler_hz if doppler_hz > 0 else math.inf

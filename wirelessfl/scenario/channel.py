@@ -150,7 +150,9 @@ class Csi(Section):
     )
     pilot_power_dbm: Decibel | None = key(None, "Power of the pilots [dBm]. null: that of the data.")
     refresh: Literal["slot", "piece"] = key(
-        "slot", "Channels are estimated at the beginning of a slot, or before every piece of it."
+        "slot",
+        "Channels are estimated at the beginning of a slot or digital message, or before every piece of it; then the "
+        "rate of a digital message follows, and pieces that were lost are sent again.",
     )
 
 
@@ -183,7 +185,9 @@ class Channel(Section):
     csi: Csi = key(Csi(), "Channel state information.")
     sync: Sync = key(Sync(), "Residual phase and late arrival.")
     max_pieces: Annotated[int, Field(ge=1, le=10**6)] = key(
-        256, "Most pieces that a slot over the air may be divided into, each so short that its channel hardly changes."
+        256,
+        "Most pieces that a slot over the air may be divided into, each so short that its channel hardly changes; a "
+        "digital message that is not through by then is given up.",
     )
     noise_figure_db: Annotated[float, Field(ge=0, le=100)] = key(
         5.0, "Noise figure of the receiver [dB]; counts with uplink.tx_power_dbm only."

@@ -99,8 +99,12 @@ def _estimates(scenario: Scenario) -> Iterator[Contradiction]:
             yield "channel.csi.pilot_power_dbm", f"{found} without pilot_symbols", "null, or pilot_symbols beside it"
         elif isinstance(uplink, OverTheAir) and uplink.tx_power_dbm is None:
             yield "channel.csi.pilot_power_dbm", f"{found} with uplink.snr_db", "null, or uplink.tx_power_dbm"
-    if csi.refresh == "piece" and not over_the_air:
-        yield "channel.csi.refresh", f"piece with uplink.kind: {uplink.kind}", "slot, or uplink.kind: over_the_air"
+    if csi.refresh == "piece" and not isinstance(uplink, OverTheAir | DigitalLink):
+        yield (
+            "channel.csi.refresh",
+            f"piece with uplink.kind: {uplink.kind}",
+            "slot, or uplink.kind: over_the_air | digital | secure_aggregation",
+        )
     if sync.cfo_hz > 0 and not over_the_air:
         yield "channel.sync.cfo_hz", f"{sync.cfo_hz} with uplink.kind: {uplink.kind}", "0, or uplink.kind: over_the_air"
 

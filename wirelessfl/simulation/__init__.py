@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from wirelessfl.simulation.build import build_simulation, coherence_s, jammer_shortfall, slot_pieces, training_time
+from wirelessfl.simulation.build import (
+    build_simulation,
+    coherence_s,
+    jammer_shortfall,
+    slot_pieces,
+    training_time,
+    upload_span,
+)
 from wirelessfl.simulation.header import client_values, closing_attributes, trace_header
 from wirelessfl.simulation.plan import choose_plan, plan_to_look, recorded_plan
 from wirelessfl.simulation.recorder import round_record
@@ -32,4 +39,5 @@ __all__ = [
     "topology_graph",
     "trace_header",
     "training_time",
+    "upload_span",
 ]

@@ -187,7 +187,7 @@ def digital_client(
                 link = links.at(job.position, medium.now)
                 if link.sends:
                     medium.note(EventKind.TRANSMIT, job.node, bits)
-                    yield from air_time.send(medium, job.position, link.ticks(bits))
+                    yield from air_time.send(medium, job.position, link.ticks(bits), active=link.active)
     except simpy.Interrupt:
         medium.note(EventKind.LATE, job.node)
         return

@@ -30,6 +30,7 @@ class Errand:
         bits: size of its upload.
         sends: whether it sends anything.
         outcome: what becomes of it.
+        active: the part of its upload in which it sends; it pauses in the rest.
     """
 
     client: int
@@ -42,6 +43,7 @@ class Errand:
     bits: int
     sends: bool
     outcome: int
+    active: float = 1.0
 
     def agenda(self) -> list[tuple[int, EventKind, float]]:
         """What happens to the client, and when: ticks, event and size of a message."""

@@ -27,6 +27,8 @@ from wirelessfl.streams import NodeStream, Streams
 
 _JAMMER = np.zeros(1, dtype=np.int64)
 """The jammer has streams of its own, in which it is node 0: with or without it, clients see the same channels."""
+_MOST_ESTIMATES = 1 << 20
+"""Numbers that one transmission may draw of a stream, at least `channel.max_pieces`."""
 
 
 @dataclass(frozen=True)
@@ -156,8 +158,8 @@ class ChannelSource:
 
     def _fresh(self, purpose: str, nodes: NDArray[np.int64], moment: Moment) -> NodeStream:
         """The draws of a purpose for one transmission: further ones of a round go on in the streams of the first."""
-        stream = self.draws.nodes(purpose, moment.round_index, nodes)
-        return stream.at_block(slice(None), np.full(len(nodes), moment.transmission)) if moment.transmission else stream
+        stream, begun = self.draws.nodes(purpose, moment.round_index, nodes), moment.transmission
+        return stream.at_block(slice(None), np.full(len(nodes), begun * _MOST_ESTIMATES)) if begun else stream
 
     def channels(self, nodes: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> Channels:
         """The channels of some nodes at the instants of a slot that begins at a moment."""
@@ -181,15 +183,15 @@ class ChannelSource:
         return Channels(channel, estimate, large.path_gain, power, known_power)
 
     def channel_given_estimate(
-        self, nodes: NDArray[np.int64], moment: Moment, estimate: NDArray[np.complex128], path_gain: NDArray[np.float64]
+        self, nodes: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants = AT_ONCE
     ) -> tuple[NDArray[np.complex128], NDArray[np.float64]]:
-        """Mean and variance (n,) of h as who knows the estimate ĥ (n,), β (n,) and the law of fading sees it."""
+        """Mean and variance (n, R) of h as who knows the estimates, β and the law of fading sees it."""
         error_std, estimator = self.receiver.csi_error_std, self.receiver.csi_estimator
         if error_std == 0:
-            return estimate, np.zeros(len(nodes))
+            return found.estimate, np.zeros(found.estimate.shape)
         line_of_sight = self.large_scale.gains(nodes, moment).line_of_sight
-        specular = self.fading.specular(nodes, line_of_sight, moment, AT_ONCE.estimates)[:, 0]
-        return channel_given_estimate(estimate, path_gain, error_std, estimator, specular)
+        specular = self.fading.specular(nodes, line_of_sight, moment, instants.estimates)
+        return channel_given_estimate(found.estimate, found.path_gain[:, None], error_std, estimator, specular)
 
     def _gains(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, instants: Instants
@@ -198,9 +200,9 @@ class ChannelSource:
         if instants is AT_ONCE:
             gains = self.fading.gains(nodes, line_of_sight, moment)[:, None]
             return gains, gains
-        times = np.concatenate([instants.estimates, instants.pieces])
+        times, estimates = np.concatenate([instants.estimates, instants.pieces], axis=-1), instants.estimates.shape[-1]
         gains = self.fading.over(nodes, line_of_sight, moment, times) * self._rotation(nodes, times)
-        return gains[:, : len(instants.estimates)], gains[:, len(instants.estimates) :]
+        return gains[:, :estimates], gains[:, estimates:]
 
     def _rotation(self, nodes: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.complex128] | float:
         """(n, T) what carrier frequency offsets do to gains; 1 where there are none."""
@@ -234,12 +236,6 @@ class Network:
     def links(self, clients: NDArray[np.int64], moment: Moment) -> Links:
         """The uplinks of ``clients``; moments of successive calls do not go back in time."""
         return self.as_links(clients, self.clients.channels(clients, moment)).rows()
-
-    def channel_given_estimate(
-        self, clients: NDArray[np.int64], moment: Moment, links: Links
-    ) -> tuple[NDArray[np.complex128], NDArray[np.float64]]:
-        """Mean and variance (n,) of the channels of ``clients`` given the estimates in their links."""
-        return self.clients.channel_given_estimate(clients, moment, links.estimate, links.path_gain)
 
     def slot_links(self, clients: NDArray[np.int64], moment: Moment, instants: Instants) -> SlotLinks:
         """The uplinks of ``clients`` over the pieces of a slot that begins at a moment."""

@@ -44,11 +44,11 @@ class PilotCharge:
 
 @dataclass(frozen=True, eq=False)
 class Instants:
-    """Times within a slot, in seconds from its beginning.
+    """Times within a slot or an upload, in seconds from its beginning, for all nodes or for each.
 
     Attributes:
-        estimates: (R,) at which channels are estimated.
-        pieces: (T,) at which the pieces of the data begin.
+        estimates: (R,) or (n, R) at which channels are estimated.
+        pieces: (T,) or (n, T) at which the pieces of the data begin.
     """
 
     estimates: NDArray[np.float64]

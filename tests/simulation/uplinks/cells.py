@@ -46,7 +46,12 @@ class GivenLinks(DigitalLinks):
     given: tuple[Link, ...] = ()
 
     def draw(
-        self, this: Round, positions: NDArray[np.int64], share: float | None = None, moment: Moment | None = None
+        self,
+        this: Round,
+        positions: NDArray[np.int64],
+        share: float | None = None,
+        moment: Moment | None = None,
+        bits: float | None = None,
     ) -> list[Link]:
         return [self.given[client] for client in this.clients[positions].tolist()]
 

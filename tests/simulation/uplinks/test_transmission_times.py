@@ -32,7 +32,8 @@ FIXED = {"model": "fixed", "rate_bps": 320.0}
 
 def digital(correlation: dict[str, Any], access: str = "tdma", **keys: Any) -> Any:
     uplink = {"kind": "digital", "access": access, "rate": keys.pop("rate", FIXED), "snr_db": 20.0}
-    return small(uplink=uplink, channel__correlation=correlation, rounds=keys.pop("rounds", 2), **keys)
+    base = {"rounds": 2, "channel__correlation": correlation, "channel__max_pieces": 10**5}
+    return small(**{**base, "uplink": uplink, **keys})
 
 
 def gains(played: Play, number: int) -> np.ndarray:
@@ -127,6 +128,7 @@ def test_asynchronous_uploads_have_the_channel_of_their_own_beginning() -> None:
     assert seen >= 8
 
 
+@pytest.mark.filterwarnings("ignore:at the median path gain:wirelessfl.errors.ModelWarning")
 @pytest.mark.parametrize("protocol", ["pairwise_prf", "secagg", "secagg_plus"])
 def test_every_message_of_secure_aggregation_has_a_channel_of_its_own(protocol: str) -> None:
     """At the rates of their gains: the last one's is in the trace, and the times on the air are the sum over all."""

@@ -10,5 +10,6 @@ from wirelessfl.simulation.build.deadline import training_time
 from wirelessfl.simulation.build.shortfall import jammer_shortfall
 from wirelessfl.simulation.build.simulation import build_simulation
 from wirelessfl.simulation.build.slot import coherence_s, slot_pieces
+from wirelessfl.simulation.build.upload_span import upload_span
 
-__all__ = ["build_simulation", "coherence_s", "jammer_shortfall", "slot_pieces", "training_time"]
+__all__ = ["build_simulation", "coherence_s", "jammer_shortfall", "slot_pieces", "training_time", "upload_span"]

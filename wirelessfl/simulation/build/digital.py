@@ -8,8 +8,9 @@ from typing import assert_never
 from wirelessfl.radio import AdaptiveRate, FixedRate, Ofdma, ShortPackets, StochasticQuantiser, Tdma
 from wirelessfl.radio.units import db_to_linear, dbm_to_watts, thermal_noise_density
 from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.build.path_loss import largest_doppler_hz
 from wirelessfl.simulation.network import Network
-from wirelessfl.simulation.uplinks import DigitalLinks, DigitalUplink
+from wirelessfl.simulation.uplinks import DigitalLinks, DigitalUplink, MessageDivision
 
 
 def build_digital_uplink(scenario: Scenario, uplink: config.Digital, network: Network, dimension: int) -> DigitalUplink:
@@ -21,14 +22,14 @@ def build_digital_uplink(scenario: Scenario, uplink: config.Digital, network: Ne
 
 def build_digital_links(scenario: Scenario, uplink: config.DigitalLink, network: Network) -> DigitalLinks:
     """What the clients' channels carry."""
-    watts, snr = math.nan, 0.0
+    watts, snr, channel = math.nan, 0.0, scenario.channel
     bandwidth = scenario.timing.bandwidth_hz
     if uplink.tx_power_dbm is None:
         assert uplink.snr_db is not None, "the scenario names exactly one of the two"
         snr = db_to_linear(uplink.snr_db)
     else:
         watts = dbm_to_watts(uplink.tx_power_dbm)
-        snr = 2.0 * watts / (thermal_noise_density(scenario.channel.noise_figure_db) * bandwidth)
+        snr = 2.0 * watts / (thermal_noise_density(channel.noise_figure_db) * bandwidth)
     return DigitalLinks(
         network=network,
         rate=build_rate(uplink.rate),
@@ -37,6 +38,7 @@ def build_digital_links(scenario: Scenario, uplink: config.DigitalLink, network:
         transmit_watts=watts,
         fade_threshold=scenario.faults.fade_threshold,
         packets=_packets(uplink.rate),
+        division=MessageDivision(largest_doppler_hz(channel), channel.max_pieces, channel.csi.refresh),
     )
 
 

@@ -24,6 +24,7 @@ from wirelessfl.simulation.build.mechanism import build_central_noise, build_loc
 from wirelessfl.simulation.build.network import build_network
 from wirelessfl.simulation.build.radio import build_uplink, power_budget
 from wirelessfl.simulation.build.shortfall import check_jammer_power
+from wirelessfl.simulation.build.upload_span import check_uploads
 from wirelessfl.simulation.calibration import calibrate
 from wirelessfl.simulation.errands import Errands
 from wirelessfl.simulation.learner import Learner
@@ -90,6 +91,7 @@ def build_simulation(
         check_jammer_power(jammer, uplink, selection)
     wait_for = build_wait_for(scenario.timing)
     check_deadline(wait_for, uplink)
+    check_uploads(scenario, uplink)
     faults, errands = build_faults(scenario), Errands()
     if isinstance(scenario.aggregation, config.Asynchronous):
         uplink = build_asynchronous(scenario.aggregation, uplink, errands)

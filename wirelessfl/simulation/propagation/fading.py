@@ -30,7 +30,7 @@ AT_START = np.zeros(1)
 
 def _is_start(offsets: NDArray[np.float64]) -> bool:
     """Whether a slot is looked at once, at its beginning."""
-    return len(offsets) == 1 and offsets[0] == 0.0
+    return offsets.shape == (1,) and offsets[0] == 0.0
 
 
 class Fading(Protocol):
@@ -50,13 +50,17 @@ class Fading(Protocol):
     def over(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
-        """(n, T) gains at T times of a slot that begins at a moment, ``offsets`` (T,) seconds after it."""
+        """(n, T) gains at T times of a slot that begins at a moment, ``offsets`` (T,) or (n, T) seconds after it."""
         ...
 
     def specular(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
         """(n, T) the part of these gains that the receiver knows; 0 where their phase is uniform."""
+        ...
+
+    def shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
+        """(n,) f_D, the largest Doppler shift with which gains change within a transmission."""
         ...
 
     def law_of(self, in_sight: bool) -> FadingModel:
@@ -102,7 +106,7 @@ class BlockFading:
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
         """(n, T) the gains of the round: a block of fading outlasts the slot by definition."""
-        return np.repeat(self.gains(nodes, line_of_sight, moment)[:, None], len(offsets), axis=1)
+        return np.repeat(self.gains(nodes, line_of_sight, moment)[:, None], offsets.shape[-1], axis=1)
 
     def specular(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
@@ -114,7 +118,11 @@ class BlockFading:
             known = self.law.specular(stream)
         if self.in_sight is not None:
             known = np.where(line_of_sight, self.in_sight.specular(stream), known)
-        return np.repeat(known[:, None], len(offsets), axis=1)
+        return np.repeat(known[:, None], offsets.shape[-1], axis=1)
+
+    def shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
+        """(n,) zeros: within a round nothing changes."""
+        return np.zeros(len(nodes))
 
     def law_of(self, in_sight: bool) -> FadingModel:
         """One of the two laws."""
@@ -163,7 +171,7 @@ class DirectRay:
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
         """(n, T) the direct rays without what is scattered."""
-        nothing = np.zeros((len(nodes), len(offsets)), dtype=np.complex128)
+        nothing = np.zeros((len(nodes), offsets.shape[-1]), dtype=np.complex128)
         return self.beside(nothing, nodes, line_of_sight, moment, offsets)
 
     def law_of(self, in_sight: bool) -> FadingModel:
@@ -215,8 +223,10 @@ class GaussMarkovFading:
         """(n, T) gains, with h(t) = J0 h(0) + g(t) − J0 g(0) for the scattered part, g Clarke's fading."""
         scatter = self._scatter(nodes, moment)[:, None]
         if not _is_start(offsets):
-            cycles = self.doppler.shift_hz(nodes, moment)[:, None] * np.concatenate([[0.0], offsets])
-            other = clarke_gains(cycles, self.draws.nodes("fading_in_slot", moment.round_index, nodes))
+            times = np.pad(np.atleast_2d(offsets), ((0, 0), (1, 0)))
+            cycles = self.doppler.shift_hz(nodes, moment)[:, None] * times
+            purpose = f"fading_in_slot/{moment.transmission}" if moment.transmission else "fading_in_slot"
+            other = clarke_gains(cycles, self.draws.nodes(purpose, moment.round_index, nodes))
             memory = special.j0(2.0 * np.pi * cycles[:, 1:])
             scatter = memory * scatter + (other[:, 1:] - memory * other[:, :1])
         return self.ray.beside(scatter, nodes, line_of_sight, moment, offsets)
@@ -256,6 +266,10 @@ class GaussMarkovFading:
     ) -> NDArray[np.complex128]:
         """(n, T) the direct rays."""
         return self.ray.alone(nodes, line_of_sight, moment, offsets)
+
+    def shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
+        """(n,) f_D of the scattered part."""
+        return self.doppler.shift_hz(nodes, moment)
 
     def law_of(self, in_sight: bool) -> FadingModel:
         """The law of a gain at one instant."""
@@ -310,6 +324,10 @@ class ClarkeFading:
     ) -> NDArray[np.complex128]:
         """(n, T) the direct rays."""
         return self.ray.alone(nodes, line_of_sight, moment, offsets)
+
+    def shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
+        """(n,) f_D of the scattered part."""
+        return self.doppler.shift_hz(nodes, moment)
 
     def law_of(self, in_sight: bool) -> FadingModel:
         """The law of a gain at one instant."""

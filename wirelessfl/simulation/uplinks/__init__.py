@@ -16,6 +16,7 @@ from wirelessfl.simulation.uplinks.digital import DigitalUplink
 from wirelessfl.simulation.uplinks.digital_links import DigitalLinks
 from wirelessfl.simulation.uplinks.edges import EdgeModels
 from wirelessfl.simulation.uplinks.ideal import IdealUplink
+from wirelessfl.simulation.uplinks.message_division import MessageDivision
 from wirelessfl.simulation.uplinks.multi_cell import MultiCell
 from wirelessfl.simulation.uplinks.over_the_air import OverTheAir
 from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
@@ -30,6 +31,7 @@ __all__ = [
     "DigitalUplink",
     "EdgeModels",
     "IdealUplink",
+    "MessageDivision",
     "MultiCell",
     "NoNoise",
     "NotAuditable",

@@ -144,6 +144,7 @@ class Asynchronous:
             bits=bits,
             sends=sends,
             outcome=int(outcome),
+            active=link.active,
         )
 
     def _settle(self, cell: Cell, this: Round, begin: int) -> Collected:
@@ -158,7 +159,7 @@ class Asynchronous:
             began_to_send.append(errand.sends and fresh and errand.training_ends <= now)
             first, last = _part(errand.training_ends, errand.ends, begin, now)
             if errand.sends and (last > first or (began_to_send[-1] and errand.ends <= now)):
-                air_time.note(position, first, last)
+                air_time.note(position, first, last, active=errand.active)
         this.put("compute_time", positions, np.array([errand.compute_s for errand in errands]))
         cell.drain(this.clients, self.uploads.note_energy(this, air_time))
         transmitted = positions[np.array(began_to_send, dtype=np.bool_)]

@@ -62,7 +62,8 @@ class DigitalUplink:
         arrives, shift = cell.broadcast(), cell.shift(this, present)
         share, at_a_time = self.access.bandwidth_share(max(1, len(present))), self.access.at_a_time(len(present))
         uploads = self._uploads(cell, this, shift) if at_a_time >= len(present) else None
-        links, channel = RoundLinks(self.links, this, present, share, uploads), simpy.Resource(medium.env, at_a_time)
+        links = RoundLinks(self.links, this, present, share, self.payload_bits, uploads)
+        channel = simpy.Resource(medium.env, at_a_time)
         processes = {
             job.position: medium.env.process(digital_client(medium, job, links, self.payload_bits, air_time, channel))
             for job in shift.jobs(arrives)
@@ -114,7 +115,8 @@ class DigitalUplink:
 
     def offer(self, this: Round, positions: NDArray[np.int64], share: float, begins: NDArray[np.float64]) -> list[Link]:
         """The links of clients that set out now and send from (n,) seconds on, each with a share of the band."""
-        return self.links.draw(this, positions, share, Moment(this.index, begins) if self.links.vary else None)
+        moment = Moment(this.index, begins) if self.links.vary else None
+        return self.links.draw(this, positions, share, moment, self.payload_bits)
 
     def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
         """Write how long the clients of a round were on the air, and what that cost; returns (n,) joules."""

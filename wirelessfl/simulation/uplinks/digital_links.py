@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,35 +10,39 @@ from numpy.typing import NDArray
 from wirelessfl.radio import (
     AdaptiveRate,
     FixedRate,
-    Links,
     ShortPackets,
     Upload,
     link_snr,
+    longest_piece,
     outage_power,
     shannon_rate,
     snr_of_power,
 )
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.clock import ticks
-from wirelessfl.simulation.network import Network
+from wirelessfl.simulation.network import Channels, Network
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.slot_schedule import AT_ONCE, Instants
+from wirelessfl.simulation.uplinks.message_division import MessageDivision, PieceRates
 from wirelessfl.trace import Status
 
 
 @dataclass(frozen=True)
 class Link:
-    """One client's digital link in one round.
+    """One client's digital link for one message.
 
     Attributes:
-        seconds_per_bit: airtime of a bit.
+        seconds_per_bit: duration of a bit; of a message over several pieces, the mean.
         sends: whether the client sends at all; not in a fade that it knows of.
         delivers: whether what it sends gets through; if it sends and that does not, the link is in outage.
+        active: the part of the message's duration in which the client sends; it pauses in the rest.
     """
 
     seconds_per_bit: float
     sends: bool = True
     delivers: bool = True
+    active: float = 1.0
 
     @property
     def outcome(self) -> Status:
@@ -48,8 +52,18 @@ class Link:
         return Status.OUTAGE if self.sends else Status.DEEP_FADE
 
     def ticks(self, bits: float) -> int:
-        """Airtime of a message."""
+        """Duration of a message."""
         return ticks(bits * self.seconds_per_bit)
+
+
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """What becomes of the messages of n clients: the fields of `Link`, an array each."""
+
+    seconds_per_bit: NDArray[np.float64]
+    sends: NDArray[np.bool_]
+    delivers: NDArray[np.bool_]
+    active: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -63,7 +77,8 @@ class DigitalLinks:
         snr: SNR_i = 2p/(N0 B) of transmit power p.
         transmit_watts: p; NaN where watts are unknown.
         fade_threshold: g, a client with |ĥ|²/E|ĥ|² below it stays silent.
-        packets: packets of finite length; None takes Shannon's rate.
+        packets: packets of finite length, each repeated until it arrives; None takes Shannon's rate.
+        division: how messages fall into pieces while the channel changes.
     """
 
     network: Network
@@ -73,65 +88,129 @@ class DigitalLinks:
     transmit_watts: float
     fade_threshold: float = 0.0
     packets: ShortPackets | None = None
+    division: MessageDivision = field(default_factory=MessageDivision)
 
     @property
     def vary(self) -> bool:
         """Whether a client's link depends on when in a round it transmits."""
         return self.network.clients.varies
 
+    @property
+    def ages(self) -> bool:
+        """Whether a channel changes while a message is sent, so that its length matters."""
+        return self.division.doppler_hz > 0
+
     def draw(
-        self, this: Round, positions: NDArray[np.int64], share: float | None = None, moment: Moment | None = None
+        self,
+        this: Round,
+        positions: NDArray[np.int64],
+        share: float | None = None,
+        moment: Moment | None = None,
+        bits: float | None = None,
     ) -> list[Link]:
-        """The links in this round of the clients at ``positions``; written to the round.
+        """The links in this round of the clients at ``positions``; written to the round as they are at the beginning.
 
         Args:
             this: the round.
             positions: (n,) who is going to send.
             share: the part B_i/B of the band that each has; by default they divide it among themselves.
             moment: when they begin to send; by default when the round begins.
+            bits: of the message of each; None for links that are looked at, or of messages that fit into one piece.
         """
         if not len(positions):
             return []
         moment = this.moment if moment is None else moment
-        links = self.network.links(this.clients[positions], moment)
+        share = 1.0 / len(positions) if share is None else share
+        clients = this.clients[positions]
+        found = self.network.clients.channels(clients, moment)
+        links = self.network.as_links(clients, found).rows()
         this.note_links(positions, links)
-        believed = self._believed_power(this.clients[positions], moment, links)
-        one_bit = self._one_bit(links, believed, 1.0 / len(positions) if share is None else share)
+        (believed, carried) = (rate[:, 0] for rate in self._rates(clients, moment, found, AT_ONCE, share))
+        one_bit = self._one_bit(believed, carried)
         silent = links.in_deep_fade(self.fade_threshold)
         sends, delivers = (one_bit.attempts > 0) & ~silent, one_bit.delivered & ~silent
         airtime = np.where(one_bit.attempts > 0, one_bit.airtime, self._longest_bit)
-        return [Link(*link) for link in zip(airtime.tolist(), sends.tolist(), delivers.tolist(), strict=True)]
+        sent = Sent(airtime, sends, delivers, np.ones(len(positions)))
+        if bits is not None and self.ages:
+            self._over_pieces(sent, clients, moment, share, bits)
+        return [Link(*link) for link in zip(*(column.tolist() for column in vars(sent).values()), strict=True)]
 
     @property
     def _longest_bit(self) -> float:
         """Airtime of a bit at the least rate."""
         return 1.0 / (self.rate.min_rate_bps if isinstance(self.rate, AdaptiveRate) else self.rate.rate_bps)
 
-    def _believed_power(self, clients: NDArray[np.int64], moment: Moment, links: Links) -> NDArray[np.float64]:
-        """(n,) the |h|² that clients count on, of which they know the estimate and the law: its outage quantile."""
+    def _rates(
+        self, clients: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants, share: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Bit/s that clients count on (n, R), by their estimates, and that their channels carry (n, T)."""
+        band = share * self.bandwidth_hz
+        power = self._believed_power(clients, moment, found, instants)
+        believed = self._throughput(band, snr_of_power(self.snr, power, share))
+        return believed, self._throughput(band, link_snr(self.snr, found.channel, share))
+
+    def _believed_power(
+        self, clients: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants
+    ) -> NDArray[np.float64]:
+        """(n, R) the |h|² that clients count on, of which they know the estimate and the law: its outage quantile."""
         if not isinstance(self.rate, AdaptiveRate) or self.rate.outage is None:
-            return np.abs(links.estimate) ** 2
-        mean, variance = self.network.channel_given_estimate(clients, moment, links)
+            return np.abs(found.estimate) ** 2
+        mean, variance = self.network.clients.channel_given_estimate(clients, moment, found, instants)
         return outage_power(mean, variance, self.rate.outage)
 
-    def _one_bit(self, links: Links, believed_power: NDArray[np.float64], share: float) -> Upload:
-        """The upload of a single bit in the band share B_i/B: the block of fading outlasts a transmission.
+    def _one_bit(self, believed: NDArray[np.float64], carried: NDArray[np.float64]) -> Upload:
+        """The upload of a single bit: the block of fading outlasts a transmission.
 
         An adaptive rate follows the power that is counted on; where it exceeds what the channel carries the upload is
         lost.
         """
-        band = share * self.bandwidth_hz
-        believed = self._throughput(band, snr_of_power(self.snr, believed_power, share))[:, None]
-        carried = self._throughput(band, link_snr(self.snr, links.channel, share))[:, None]
         match self.rate:
             case AdaptiveRate():
-                return self.rate.upload(1.0, believed, believed > carried)
+                return self.rate.upload(1.0, believed[:, None], (believed > carried)[:, None])
             case FixedRate():
-                return self.rate.upload(1.0, carried, np.zeros_like(carried, dtype=np.bool_))
+                return self.rate.upload(1.0, carried[:, None], np.zeros((len(carried), 1), dtype=np.bool_))
+
+    def _over_pieces(self, sent: Sent, clients: NDArray[np.int64], moment: Moment, share: float, bits: float) -> None:
+        """What becomes of messages during which the channel changes; written to ``sent``."""
+        shift = self.network.clients.fading.shift_hz(clients, moment)
+        piece_s, repeats = longest_piece(shift), self.packets is not None or self.division.refresh == "piece"
+        longer = (bits * sent.seconds_per_bit > piece_s) | (repeats & ~sent.delivers & (shift > 0))
+        rows = np.flatnonzero(longer & sent.sends)
+        if not len(rows):
+            return
+        own = replace(moment, time_s=np.broadcast_to(moment.time_s, (len(clients),))[rows])
+        rates = self._each_piece(clients[rows], own, share)
+        uploads = self.division.uploads(bits, sent.seconds_per_bit[rows], piece_s[rows], rates, repeats)
+        sent.seconds_per_bit[rows] = uploads.duration / bits
+        sent.delivers[rows] = uploads.delivered
+        sent.active[rows] = uploads.airtime / uploads.duration
+
+    def _each_piece(self, clients: NDArray[np.int64], moment: Moment, share: float) -> PieceRates:
+        """Rates in pieces: at which clients send, and which their channels carry."""
+
+        def rates(begins: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+            instants = Instants(begins if self.division.refresh == "piece" else begins[:, :1], begins)
+            found = self.network.clients.channels(clients, moment, instants)
+            believed, carried = self._rates(clients, moment, found, instants, share)
+            if isinstance(self.rate, FixedRate):
+                at_rate = np.full(believed.shape, self.rate.rate_bps)
+            else:
+                at_rate = np.where(believed >= self.rate.min_rate_bps, believed, 0.0)
+            faded = np.abs(found.estimate) ** 2 < self.fade_threshold * found.mean_estimate_power[:, None]
+            return np.where(faded, 0.0, at_rate), carried
+
+        return rates
 
     def _throughput(self, bandwidth_hz: float, snr: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n,) bit/s that channels carry."""
+        """Bit/s that channels carry."""
         return shannon_rate(bandwidth_hz, snr) if self.packets is None else self.packets.throughput(bandwidth_hz, snr)
+
+    def mean_rate(self, path_gain: float, share: float) -> float:
+        """Bit/s on a link with |h|² = β, at least the minimum."""
+        if isinstance(self.rate, FixedRate):
+            return self.rate.rate_bps
+        snr = snr_of_power(self.snr, np.array([path_gain]), share)
+        return max(float(self._throughput(share * self.bandwidth_hz, snr)[0]), self.rate.min_rate_bps)
 
     def joules(self, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
         """What (n,) seconds on the air cost; NaN where watts are unknown."""

@@ -52,6 +52,7 @@ class RoundLinks:
         this: Round,
         positions: NDArray[np.int64],
         share: float | None = None,
+        bits: int | None = None,
         uploads: Uploads | None = None,
     ) -> None:
         """The links of the clients at ``positions``.
@@ -61,39 +62,47 @@ class RoundLinks:
             this: the round.
             positions: (n,) who may send.
             share: the part B_i/B of the band that each has; by default they divide it among themselves.
+            bits: of every message; None where messages differ, and are named when they are sent.
             uploads: what is known of the first transmissions; None where nothing is.
         """
         self._links = links
         self._this = this
         self._share = 1.0 / max(1, len(positions)) if share is None else share
+        self._bits = bits
         self._uploads = uploads
         self._drawn = 0
         self._arrivals: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._settled: dict[int, Link] | None = None
-        self._latest: dict[int, tuple[int, int, Link]] = {}
-        if not links.vary:
-            drawn = links.draw(this, positions, self._share)
+        self._latest: dict[int, tuple[int, int, float | None, Link]] = {}
+        if not links.vary and not (links.ages and bits is None):
+            drawn = links.draw(this, positions, self._share, None, bits)
             self._settled = dict(zip(positions.tolist(), drawn, strict=True))
 
     def foreseen(self, position: int) -> Link | None:
         """The link of a client before it transmits; None where that is not known yet."""
         return None if self._settled is None else self._settled[position]
 
-    def at(self, position: int, now: int) -> Link:
-        """The link of a client that begins to transmit at ``now`` ticks; asked twice at one instant, the same."""
+    def at(self, position: int, now: int, bits: int | None = None) -> Link:
+        """The link of a client that begins to transmit at ``now`` ticks; asked twice at one instant, the same.
+
+        Args:
+            position: the client.
+            now: in ticks.
+            bits: of the message; None asks for the link at that instant alone, or for the message of the round.
+        """
         if self._settled is not None:
             return self._settled[position]
         if self._uploads is not None and position not in self._latest:
             self._draw_ahead(self._uploads, now)
-        begun = 0
+        begun, bits = 0, self._bits if bits is None else bits
         if position in self._latest:
-            last, begun, link = self._latest[position]
-            if last == now:
+            last, begun, known, link = self._latest[position]
+            if last == now and bits in (None, known):
                 return link
-            begun += 1
+            begun += last != now
         moment = Moment(self._this.index, seconds(now), begun)
-        (link,) = self._links.draw(self._this, np.array([position]), self._share, moment)
-        self._latest[position] = (now, begun, link)
+        (link,) = self._links.draw(self._this, np.array([position]), self._share, moment, bits)
+        self._latest[position] = (now, begun, bits, link)
         return link
 
     def _draw_ahead(self, uploads: Uploads, now: int) -> None:
@@ -107,10 +116,10 @@ class RoundLinks:
         sure = int(np.count_nonzero((at_most < uploads.needed) | (begins <= now)))
         positions, begins = positions[:sure], begins[:sure]
         moment = Moment(self._this.index, all_seconds(begins.tolist()))
-        drawn = self._links.draw(self._this, positions, self._share, moment)
+        drawn = self._links.draw(self._this, positions, self._share, moment, uploads.bits)
         arrivals = []
         for position, begin, link in zip(positions.tolist(), begins.tolist(), drawn, strict=True):
-            self._latest[position] = (begin, 0, link)
+            self._latest[position] = (begin, 0, uploads.bits, link)
             if link.delivers:
                 arrivals.append(begin + link.ticks(uploads.bits))
         self._arrivals = np.sort(np.concatenate([self._arrivals, np.array(arrivals, dtype=np.int64)]))

@@ -98,7 +98,7 @@ class Post:
         position, medium = letter.position, self._medium
         if not self.reaches_server(position):
             return False
-        link = self._links.at(position, medium.now)
+        link = self._links.at(position, medium.now, letter.bits)
         node = int(self._this.clients[position])
         share = float(self._vanishing[position, self._letters[position]])
         self._letters[position] += 1
@@ -107,7 +107,7 @@ class Post:
         self.costs.uplink(column_of(letter.stage), letter.bits)
         vanishes = not np.isnan(share)
         duration = link.ticks(letter.bits * share if vanishes else letter.bits)
-        yield from self.air_time.send(medium, position, duration, column_of(letter.stage))
+        yield from self.air_time.send(medium, position, duration, column_of(letter.stage), link.active)
         if vanishes:
             medium.note(EventKind.VANISH, node)
             self.lost[position] = Status.CRASHED

@@ -12,7 +12,6 @@ import simpy
 from numpy.typing import NDArray
 
 from wirelessfl.secagg import Message, RingVector, RoundAborted, RoundResult, Stage
-from wirelessfl.secagg.messages import HEADER_BITS
 from wirelessfl.simulation import messages
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.client import protocol_client
@@ -139,9 +138,7 @@ class ProtocolRun(ABC):
 
     def masked_letter(self, position: int, session: bytes) -> Letter:
         """A masked input as it is sent, before its numbers are known."""
-        encoding = self.uplink.encoding
-        bits = HEADER_BITS + encoding.ring.bits * encoding.length
-        return Letter(position, session, Stage.MASKED_INPUT, bits, None)
+        return Letter(position, session, Stage.MASKED_INPUT, self.uplink.payload_bits, None)
 
     def _receive(self, message: messages.Message) -> None:
         if isinstance(message, Letter) and not self.accepts(message):

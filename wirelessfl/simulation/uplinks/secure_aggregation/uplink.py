@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from wirelessfl.privacy import BareRelease
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.secagg import RoundAborted
+from wirelessfl.secagg.messages import HEADER_BITS
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.round import Round, SecAggRecord
@@ -51,6 +52,11 @@ class SecureUplink(ABC):
         Raises:
             ValueError: the protocol cannot be run with the clients selected.
         """
+
+    @property
+    def payload_bits(self) -> int:
+        """Size of a masked input."""
+        return HEADER_BITS + self.encoding.ring.bits * self.encoding.length
 
     @abstractmethod
     def opened_by(self, selected: int) -> int:
