@@ -44,7 +44,9 @@ class Links:
         return len(self.channel)
 
     def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> Links:
-        """The links of some clients, by position or mask."""
+        """The links of some clients, by position or mask; of all, these."""
+        if index.dtype == np.bool_ and index.all():
+            return self
         return Links(**{name: values[index] for name, values in vars(self).items()})
 
     def in_deep_fade(self, threshold: float) -> NDArray[np.bool_]:

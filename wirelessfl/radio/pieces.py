@@ -6,6 +6,7 @@ acts as noise that is proportional to the signal: the self-distortion.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any
@@ -71,6 +72,7 @@ def coherence_time(doppler_hz: float) -> float:
     return math.sqrt(9.0 / (16.0 * math.pi)) / doppler_hz if doppler_hz > 0 else math.inf
 
 
+@functools.cache
 def coordinate_ranges(dimension: int, pieces: int, iq_packing: bool = False) -> tuple[tuple[int, int], ...]:
     """Which coordinates go into each piece: the ranges of `np.array_split`, first and one past the last.
 

@@ -55,6 +55,11 @@ class SlotLinks:
         the received signal holds for all of them.
         """
         estimates = self.estimate.shape[1]
+        if self.pieces == estimates == 1:
+            each = {
+                name: getattr(self, name) for name in ("weight", "power_budget", "path_gain", "mean_estimate_power")
+            }
+            return Links(self.channel[:, 0], self.estimate[:, 0], **each)
         served = self.channel.reshape(len(self), estimates, self.pieces // estimates)
         loudest = np.abs(served).argmax(axis=2)[:, :, None]
         return Links(
