@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import xarray as xr
 
 import wirelessfl as wfl
+from tests.analysis.audit_examples import audited, built
 from tests.simulation.scenarios import small
 from tests.simulation.test_pilots import N0
 from tests.test_api import StopAfter, assert_same_trace
@@ -141,3 +143,13 @@ def test_gains_over_pieces_are_no_recording_of_blocks(finished: wfl.Result) -> N
     recorded = small(channel__fading={"model": "recorded", "file": str(finished.trace)})
     with pytest.raises(DataError, match="slots of 6 pieces"):
         build_simulation(recorded, plan_to_look(recorded.compute))
+
+
+def test_an_audit_hears_the_noise_of_pieces_in_which_nobody_sends() -> None:
+    """Two clients silent at |ĥ|² < 1.5: nobody sends in half of the pieces, and the mean update is 0 in them."""
+    keys: dict[str, Any] = {"clients__count": 2, "rounds": 2, "faults__fade_threshold": 1.5, "data__limit": 40}
+    fast = {"model": "clarke", "doppler_hz": 1000.0}
+    simulation = built(channel__correlation=fast, channel__csi={"refresh": "piece"}, **keys)
+    audit = audited(simulation)
+    assert math.isfinite(audit.epsilon_accounted)
+    assert not audit.contradicts_ledger

@@ -185,18 +185,21 @@ class OverTheAir(SlotUplink):
         assert isinstance(release, AirRelease), "as this uplink makes them"
         whole = self.jamming is None or self.jamming.noise == "complex"
         counted = release.effective_noise_std if whole else release.unjammed_noise_std
-        reading = other._as_heard(plan, reception.aggregate) / plan.transmit.server_gain
+        reading = other._as_heard(this, plan, reception.aggregate) / plan.transmit.server_gain
         if whole:  # the noise of each piece as little as in the one with the least
             each = self._slot_noise(this, plan).counted_std()
             for (first, end), noise_std in zip(self.ranges, each.tolist(), strict=True):
                 reading[first:end] *= counted / noise_std
         return Reading(reading[None], np.array([counted]))
 
-    def _as_heard(self, plan: AirPlan, aggregate: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(d,) the received signal again, out of the mean update; 0 in pieces in which nobody sent."""
+    def _as_heard(self, this: Round, plan: AirPlan, aggregate: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(d,) the received signal again, out of the mean update; in pieces in which nobody sent, the noise alone."""
         heard = np.broadcast_to(plan.heard_weight, self.schedule.pieces)
-        lengths = [end - first for first, end in self.ranges]
-        return aggregate * plan.transmit.receive_scale * np.repeat(heard, lengths)
+        weight = np.repeat(heard, [end - first for first, end in self.ranges])
+        received = aggregate * plan.transmit.receive_scale * weight
+        if not heard.all():
+            received = np.where(weight > 0, received, self._noise(this.index, plan))
+        return received
 
     def state(self) -> dict[str, Any]:
         """What an adaptive power control remembers."""
