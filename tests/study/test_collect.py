@@ -42,6 +42,24 @@ def test_the_values_are_those_of_the_traces(finished: Study) -> None:
                 assert np.array_equal(rows[name], trace[name].values, equal_nan=True), name
 
 
+def test_slots_of_several_pieces_have_one_row_a_round(tmp_path: Path, inline: InlineWorkers) -> None:
+    """What has a value for each piece is that of the slot's beginning, beside runs whose slots are one piece."""
+    moving = {
+        "base.channel.correlation": {"model": "clarke", "doppler_hz": 200.0},
+        "base.uplink.jammer": {"epsilon": 1.0},
+    }
+    two = design(tmp_path, moving, grid={"channel.correlation.doppler_hz": [10.0, 200.0]}, seeds=1)
+    study = run_study(two, tmp_path / "out")
+    table = study.to_dataframe()
+    assert table["round"].tolist() == [1, 2, 3] * 2
+    for record, pieces in zip(study.records, (1, 6), strict=True):
+        rows = table[table["run"] == record.run]
+        with wfl.open_trace(study.folder.trace(record.run)) as trace:
+            assert trace.sizes.get("block", 1) == pieces
+            jammed = trace["jammer_channel_re"].values.reshape(3, pieces)[:, 0]
+        np.testing.assert_array_equal(rows["jammer_channel_re"], jammed)
+
+
 def test_many_rows_are_written_in_parts(finished: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     whole = finished.to_dataframe()
     monkeypatch.setattr(collect, "_ROWS_AT_ONCE", 5)

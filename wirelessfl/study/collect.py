@@ -13,7 +13,7 @@ from wirelessfl.study.factors import is_number, value_text
 from wirelessfl.study.figure import draw_study
 from wirelessfl.study.file import METRICS
 from wirelessfl.study.result import RunRecord, Study
-from wirelessfl.trace import open_trace
+from wirelessfl.trace import at_slot_start, open_trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -102,8 +102,10 @@ def _batches(study: Study) -> Iterator[list[tuple[RunRecord, dict[str, NDArray[A
 
 
 def _values(trace: xr.Dataset, name: str) -> NDArray[Any]:
-    """A variable of every round; NaN where an earlier version did not record it."""
-    return np.asarray(trace[name].values) if name in trace else np.full(trace.sizes["round"], np.nan)
+    """A variable of every round, at the beginning of the slot; NaN where an earlier version did not record it."""
+    if name not in trace:
+        return np.full(trace.sizes["round"], np.nan)
+    return at_slot_start(trace[name])
 
 
 def _rows(
