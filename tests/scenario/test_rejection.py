@@ -127,6 +127,9 @@ BAD = {
     "uplink: {iq_packing: true, jammer: {noise: real}}": "uplink.jammer.noise: found real with iq_packing: true; "
     "allowed: complex",
     # numbers
+    "training: {optimizer: {lr: 1.0e+39}}": "allowed: a number above 0 and of at most 3.4e+38",
+    "training: {privacy: {mechanism: zcdp, noise_std: 1.0e+39}}": "allowed: a number from 0 to 3.4e+38 or null",
+    "uplink: {clip: 1.0e+39}": "f.yaml:2: uplink.clip: found 1.0e+39; allowed: a number above 0 and of at most 3.4e+38",
     "uplink: {snr_db: .inf}": "f.yaml:2: uplink.snr_db: found .inf; allowed: a finite number",
     "model: {name: 'a:b', options: {x: .nan}}": "f.yaml:2: model.options.x: found .nan; allowed: a finite number",
 }

@@ -206,9 +206,9 @@ def zcdp_calculator(
 
     Both are those of the simulator's own record of a round (``ZcdpRelease``), with equally many steps in each of the
     C_i rounds: published is Theorem 1 of the zCDP paper. Accounted exchanges one sample, as the theorem does, and
-    costs 2 G²/(γ² σ²) for each pass over the data that is begun. Every round shuffles afresh, γ is the smallest batch
-    that may have been used, and the secure sum, of rounded noise in integers, earns nothing. Its epsilon is that of
-    the exact Gaussian curve.
+    costs 2 G²/(γ² σ²) for each pass over the data that is begun: γ is the smallest batch of a whole pass, a full one in
+    a part of a pass, of which every round has one at most, for it shuffles afresh. The secure sum, of rounded noise in
+    integers, earns nothing. The epsilon is that of the exact Gaussian curve.
 
     Args:
         clip: G.

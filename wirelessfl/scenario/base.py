@@ -17,6 +17,11 @@ from pydantic_core import PydanticCustomError, core_schema
 
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
+LARGEST_SINGLE = 3.4e38
+"""Models are trained in single precision, whose largest number this is, rounded down."""
+
+PositiveSingle = Annotated[float, Field(gt=0, le=LARGEST_SINGLE)]
+NonNegativeSingle = Annotated[float, Field(ge=0, le=LARGEST_SINGLE)]
 Probability = Annotated[float, Field(ge=0, le=1)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Decibel = Annotated[float, Field(ge=-300, le=300)]

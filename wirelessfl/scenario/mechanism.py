@@ -9,8 +9,9 @@ from pydantic import Field, model_validator
 from wirelessfl.scenario.base import (
     Count,
     Family,
-    NonNegative,
+    NonNegativeSingle,
     Positive,
+    PositiveSingle,
     Probability,
     Section,
     contradiction,
@@ -33,7 +34,7 @@ class PerLayerClip(Section):
     name: Literal["per_layer"] = key(
         "per_layer", "The part of a gradient in each layer is scaled to a norm of its own."
     )
-    norms: Annotated[tuple[Positive, ...], Field(strict=False, min_length=1)] | None = key(
+    norms: Annotated[tuple[PositiveSingle, ...], Field(strict=False, min_length=1)] | None = key(
         None, "Norms C_j of the layers in order [list]. null: clip/√(number of layers) for each."
     )
 
@@ -53,8 +54,8 @@ class QuantileClip(Section):
 
     name: Literal["quantile"] = key("quantile", "The norm follows a quantile of the gradient norms; clip is its start.")
     quantile: Probability = key(0.5, "Share γ of the gradients that shall be within the norm.")
-    lr: Positive = key(0.2, "Learning rate η_C of the norm's logarithm.")
-    count_noise_std: Positive = key(1.0, "Noise σ_b on the centred count of gradients within the norm.")
+    lr: PositiveSingle = key(0.2, "Learning rate η_C of the norm's logarithm.")
+    count_noise_std: PositiveSingle = key(1.0, "Noise σ_b on the centred count of gradients within the norm.")
 
 
 class DynamicClip(Section):
@@ -72,8 +73,8 @@ class MooClip(Section):
     feedback: Literal["published", "private"] = key(
         "private", "published: from raw gradients, no guarantee holds; private: from noised gradients only."
     )
-    kappa: NonNegative = key(0.01, "Weight κ of the norm beside the model's loss.")
-    lr: Positive = key(0.1, "Learning rate η_C of the norm.")
+    kappa: NonNegativeSingle = key(0.01, "Weight κ of the norm beside the model's loss.")
+    lr: PositiveSingle = key(0.1, "Learning rate η_C of the norm.")
 
 
 Clipping = Annotated[
@@ -99,10 +100,10 @@ class GradientNoise(Section):
     sampling: Literal["poisson", "shuffle"] = key(
         "poisson", "How mini-batches are drawn: every sample for itself, or from a shuffled order."
     )
-    clip: Positive | None = key(
+    clip: PositiveSingle | None = key(
         1.0, "Norm C to which a gradient (unit: client: an update) is clipped. null with unit: client alone: none."
     )
-    noise_multiplier: NonNegative | None = key(
+    noise_multiplier: NonNegativeSingle | None = key(
         None, "Standard deviation of the noise over clip; 0 clips only. 1 where epsilon is not given either."
     )
     epsilon: Positive | None = key(None, "ε at privacy.delta over the whole run that the multiplier is calibrated to.")
@@ -157,8 +158,8 @@ class Zcdp(Section):
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("noise_std", "epsilon"),)
 
     mechanism: Literal["zcdp"] = key("zcdp", "Gaussian noise of absolute size on the mean of the clipped gradients.")
-    clip: Positive = key(1.0, "Norm G to which a gradient is clipped.")
-    noise_std: NonNegative | None = key(None, "Standard deviation σ; 0.1 where epsilon is not given either.")
+    clip: PositiveSingle = key(1.0, "Norm G to which a gradient is clipped.")
+    noise_std: NonNegativeSingle | None = key(None, "Standard deviation σ; 0.1 where epsilon is not given either.")
     epsilon: Positive | None = key(None, "ε at privacy.delta over the whole run that noise_std is calibrated to.")
     target: Literal["accounted", "published"] = key("accounted", "Which of the two ε is calibrated.")
 

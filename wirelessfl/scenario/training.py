@@ -11,7 +11,8 @@ from wirelessfl.scenario.base import (
     Count,
     Family,
     NonNegative,
-    Positive,
+    NonNegativeSingle,
+    PositiveSingle,
     Section,
     Steps,
     StepsOf,
@@ -33,14 +34,14 @@ class FedProx(Section):
     """Federated averaging with a proximal term in the local loss (Li et al. 2020)."""
 
     name: Literal["fedprox"] = key("fedprox", "Federated averaging with a proximal term in the local loss.")
-    mu: NonNegative = key(0.1, "Weight μ of the proximal term (μ/2)||w - w_server||².")
+    mu: NonNegativeSingle = key(0.1, "Weight μ of the proximal term (μ/2)||w - w_server||².")
 
 
 class Upcycled(Section):
     """FedProx with a second step at the server that touches no data (Upcycled-FL)."""
 
     name: Literal["upcycled"] = key("upcycled", "FedProx plus a server step that re-uses the last update.")
-    mu: Positive = key(0.1, "Weight μ of the proximal term; the server repeats μ/(μ + λ) of its last step.")
+    mu: PositiveSingle = key(0.1, "Weight μ of the proximal term; the server repeats μ/(μ + λ) of its last step.")
     lam: Annotated[NonNegative | Annotated[Steps, StepsOf(NonNegative)], ByShape()] = key(
         Steps((1, 26, 51, 76), (0.15, 0.4, 0.9, 1.9)),
         "λ of the server's second step: one number, or {first round: value, ...} counted from round 1.",
@@ -55,7 +56,7 @@ class Sgd(Section):
     """Stochastic gradient descent with momentum; the momentum starts at zero in every round."""
 
     name: Literal["sgd"] = key("sgd", "Stochastic gradient descent with momentum.")
-    lr: Positive = key(0.05, "Learning rate.")
+    lr: PositiveSingle = key(0.05, "Learning rate.")
     momentum: Decay = key(0.5, "Momentum; starts from zero in every round.")
 
 
@@ -63,18 +64,18 @@ class Adam(Section):
     """Adam (Kingma and Ba 2015)."""
 
     name: Literal["adam"] = key("adam", "Adam (Kingma and Ba 2015).")
-    lr: Positive = key(0.001, "Learning rate.")
+    lr: PositiveSingle = key(0.001, "Learning rate.")
     beta1: Decay = key(0.9, "Decay of the mean of the gradients.")
     beta2: Decay = key(0.999, "Decay of the mean of their squares.")
-    eps: Positive = key(1e-8, "Added to the denominator.")
+    eps: PositiveSingle = key(1e-8, "Added to the denominator.")
 
 
 class AdaGrad(Section):
     """AdaGrad (Duchi et al. 2011)."""
 
     name: Literal["adagrad"] = key("adagrad", "AdaGrad (Duchi et al. 2011).")
-    lr: Positive = key(0.01, "Learning rate.")
-    eps: Positive = key(1e-10, "Added to the denominator.")
+    lr: PositiveSingle = key(0.01, "Learning rate.")
+    eps: PositiveSingle = key(1e-10, "Added to the denominator.")
 
 
 Optimizer = Annotated[Sgd | Adam | AdaGrad, Family("name", default="sgd")]
@@ -87,7 +88,7 @@ class Training(Section):
 
     algorithm: Algorithm = key(Upcycled(), "Aggregation rule with its local objective.")
     optimizer: Optimizer = key(Sgd(), "Local optimizer.")
-    lr_schedule: Annotated[Steps, StepsOf(Positive)] | None = key(
+    lr_schedule: Annotated[Steps, StepsOf(PositiveSingle)] | None = key(
         None, "Factor on optimizer.lr as {first round: factor, ...} counted from round 1. null: 1 throughout."
     )
     epochs: Count | None = key(None, "Passes over the client's own data in a round; 5 where steps is not given.")

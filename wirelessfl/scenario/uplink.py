@@ -11,6 +11,7 @@ from wirelessfl.scenario.base import (
     Decibel,
     Family,
     Positive,
+    PositiveSingle,
     Probability,
     Section,
     contradiction,
@@ -26,7 +27,7 @@ class Ideal(Section):
     """Noise-free aggregation, the reference."""
 
     kind: Literal["ideal"] = key("ideal", "The server receives the exact weighted sum.")
-    clip: Positive | None = key(None, "Clip norm τ of the local update. null: no clipping.")
+    clip: PositiveSingle | None = key(None, "Clip norm τ of the local update. null: no clipping.")
 
 
 class Jammer(Section):
@@ -75,7 +76,7 @@ class OverTheAir(Section):
         "Largest power of a complex symbol over the mean P_i/num_symbols: what exceeds it is clipped, phase kept [dB]. "
         "null: no limit.",
     )
-    clip: Positive = key(1.0, "Clip norm τ of the local update; the transmit power is set for it.")
+    clip: PositiveSingle = key(1.0, "Clip norm τ of the local update; the transmit power is set for it.")
     power_control: PowerControl = key(CrossLayer(), "How server and clients set their gains.")
     jammer: Jammer | None = key(None, "Cooperative jammer. null: none.")
 
@@ -160,7 +161,7 @@ class Digital(DigitalLink):
     """Every client sends its update by itself, as soon as it has trained."""
 
     kind: Literal["digital"] = key("digital", "Digital: every client uploads by itself, in a band of its own.")
-    clip: Positive | None = key(None, "Clip norm τ of the local update. null: no clipping.")
+    clip: PositiveSingle | None = key(None, "Clip norm τ of the local update. null: no clipping.")
     access: Literal["ofdma", "tdma"] = key(
         "ofdma", "ofdma: an equal part of the band each, at once; tdma: the whole band, one after the other as ready."
     )
@@ -186,7 +187,7 @@ class SecureAggregation(DigitalLink):
     kind: Literal["secure_aggregation"] = key(
         "secure_aggregation", "Masked digital uploads: the server learns their sum and no single one."
     )
-    clip: Positive = key(1.0, "Clip norm τ of the local update; it bounds what the ring has to hold.")
+    clip: PositiveSingle = key(1.0, "Clip norm τ of the local update; it bounds what the ring has to hold.")
     protocol: Literal["pairwise_prf", "secagg", "secagg_plus"] = key(
         "secagg_plus", "Seeds agreed once (Hu et al.), Bonawitz et al. 2017, or Bell et al. 2020 on a sparse graph."
     )

@@ -118,7 +118,11 @@ class ZcdpRelease:
             return Spending(2 * rho / np.square(noise_std), conversion="zcdp")
 
     def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
-        """The local Gaussians, divided by the surviving honest clients where the sum hides one local step."""
+        """The local Gaussians, divided by the surviving honest clients where the sum hides one local step.
+
+        The noise on a mean hides the members of the smallest batch of a pass least, and that is its last; passes that
+        begin afresh in every round have reached it only if they are whole.
+        """
         count = len(self.clients)
         if statement.unit == "client":
             return no_guarantee(count, ONE_SAMPLE_ONLY)
@@ -126,22 +130,19 @@ class ZcdpRelease:
             return no_guarantee(count, Caveat.NOTHING_ADDS_NOISE.value)
         reach = 2.0 if statement.adjacency == "replace" else 1.0
         samples = facts.samples[self.clients]
-        divisor = self._smallest_divisor(samples)
-        clip, noise_std = _in_a_common_unit(self.clip, self.noise_std)
-        first, last = local_passes(samples, self.batch_size, self.steps, 0 if self.reshuffled else self.steps_before)
-        with np.errstate(over="ignore", under="ignore"):
-            cost = np.square(reach * clip / (divisor * noise_std)) / self.hiding_clients(statement)
-            whole = (last - first + 1) * cost
-        if self.reshuffled:
-            return Spending(whole)
-        return Spending(np.zeros(count), passes=Passes(first, last, cost))
-
-    def _smallest_divisor(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n,) samples in the smallest batch that may have been used: the noise on a mean hides its members least."""
         per_pass = -(-samples // self.batch_size)
         last_batch = samples - (per_pass - 1) * self.batch_size
-        never_reached = self.reshuffled & (self.steps < per_pass)
-        return np.where(never_reached, self.batch_size, last_batch)
+        clip, noise_std = _in_a_common_unit(self.clip, self.noise_std)
+        hiding = self.hiding_clients(statement)
+        with np.errstate(over="ignore", under="ignore"):
+            in_full, in_last = (
+                np.square(reach * clip / (size * noise_std)) / hiding for size in (self.batch_size, last_batch)
+            )
+            if self.reshuffled:
+                whole, rest = np.divmod(self.steps, per_pass)
+                return Spending(whole * np.where(whole > 0, in_last, 0.0) + np.where(rest > 0, in_full, 0.0))
+        first, last = local_passes(samples, self.batch_size, self.steps, self.steps_before)
+        return Spending(np.zeros(count), passes=Passes(first, last, in_last))
 
     def hiding_clients(self, statement: Statement) -> NDArray[np.float64]:
         """(n,) how many independent equal noises hide one upload: the surviving honest clients, or its own alone.
@@ -173,7 +174,7 @@ class ZcdpRelease:
                 yield "Theorem 1 divides by all clients of a round; only surviving honest ones hide an upload."
         per_pass = -(-facts.samples[self.clients] // np.asarray(self.batch_size))
         if np.any(self.steps % per_pass != 0):
-            yield "Theorem 1 needs whole passes over the data; a part of a pass costs a sample as much as a whole one."
+            yield "Theorem 1 needs whole passes over the data; a part of a pass costs as much as one of full batches."
         if statement.adjacency == "add_remove":
             yield "Theorem 1 exchanges one sample for another; the accounted figure zeroes one out, half as far."
 
