@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tests.trace.traces import header, model, per_round, per_slot, plain_record, record
+from tests.trace.traces import header, model, per_round, per_slot, record
 from wirelessfl.trace import TraceWriter, journal, open_trace, read_attributes, read_group
 from wirelessfl.trace.schema import PRIVACY, ROOT
 
@@ -114,17 +114,16 @@ def tape_of_resumes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Tape
     tape = Tape()
     tape.attach(monkeypatch)
     path = folder / "trace.h5"
-    # Without /secagg: its texts would fill the heap, and `journal` promises nothing for a text far from its header.
-    with TraceWriter.create(path, header(secagg=False), slots=3) as writer:
+    with TraceWriter.create(path, header(), slots=3) as writer:
         for k in range(6):
-            writer.append(plain_record(k, clients(k), weights=True))
+            writer.append(record(k, clients(k), weights=True))
     start = len(tape.writes)
     clients_end = {"samples": np.arange(40), "weight": np.ones(40)}
     writer = TraceWriter.resume(path, 3)
-    writer.append(plain_record(3, clients(3), weights=True))
+    writer.append(record(3, clients(3), weights=True))
     writer.finish("interrupted", clients_end, attributes={"why_different": "x" * 100})
     writer = TraceWriter.resume(path, 4)
-    writer.append(plain_record(4, clients(4), weights=True))
+    writer.append(record(4, clients(4), weights=True))
     writer.finish("complete", clients_end, model(4), {"why_different": "y" * 120})
     return tape, start
 

@@ -10,7 +10,8 @@ writes are held back until ``commit``, and then reach the disk in an order in wh
 4. what lies before the old end, in HDF5's order; each such write only adds references to step 2.
 
 Two moments of a few microseconds remain, both between neighbouring writes of step 4: a B-tree that splits (every 64
-chunks of a variable), and a text attribute that is replaced at the end of a run when its text lies far from its header.
+chunks of a variable), and a text attribute that is replaced at the end of a run by one too long for the room it has
+near the header of the file.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ FORMAT = "wirelessfl-trace"
 VERSION = 1
 
 CLOSING = ("why_different", "release_settings")
-"""Root attributes written at the end; empty until then."""
+"""Root attributes written at the end, lists in JSON; empty lists until then."""
 
 STATUSES = ("running", "complete", "interrupted", "failed", "diverged")
 RunStatus = Literal["running", "complete", "interrupted", "failed", "diverged"]

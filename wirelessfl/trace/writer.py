@@ -59,6 +59,8 @@ from wirelessfl.trace.storage import (
 
 ROUNDS_AHEAD = 64
 """Datasets over rounds grow by so many rows at once: a new extent has to be written out, as their values have."""
+_CLOSING_BYTES = 8192
+"""Room for each text of the end. One that is longer lies elsewhere, and then a kill between two writes can lose it."""
 
 
 class _Block:
@@ -381,8 +383,9 @@ def _client_blocks(client_values: Mapping[str, ArrayLike]) -> list[_Block]:
 
 
 def _write_header(file: h5py.File, header: TraceHeader, slots: int) -> None:
-    create_layout(file, slots, int(header.model["dimension"]), secagg=header.secagg is not None, blocks=header.blocks)
+    # Before all else and with room to grow: `journal` needs the texts that are replaced at the end near their header.
     set_attributes(file, {"format": FORMAT, "version": VERSION, "status": "running"})
-    set_attributes(file, dict.fromkeys(CLOSING, ""))
+    set_attributes(file, dict.fromkeys(CLOSING, "[]".ljust(_CLOSING_BYTES)))
+    create_layout(file, slots, int(header.model["dimension"]), secagg=header.secagg is not None, blocks=header.blocks)
     for path, attributes in header.given.items():
         set_attributes(file[path], attributes)
