@@ -179,12 +179,12 @@ def test_scenarios(tmp_path: Path) -> None:
 
 
 def test_what_a_model_cannot_promise_is_one_line_on_stderr() -> None:
-    fast = ("--set", "channel.correlation={model: clarke, doppler_hz: 500}")
-    command = [sys.executable, "-m", "wirelessfl", "validate", "quickstart", *TINY, *fast]
+    late = ("--set", "channel.sync.max_offset=0.1", "--set", "timing.ofdm={}")
+    command = [sys.executable, "-m", "wirelessfl", "validate", "quickstart", *TINY, *late]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (line,) = done.stderr.splitlines()
-    assert line.startswith("Warning: channel.correlation.doppler_hz: found 500 Hz")
+    assert line.startswith("Warning: channel.sync.waveform: found single_carrier with timing.ofdm")
 
 
 def test_validate_plots_the_topology(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
