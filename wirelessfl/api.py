@@ -199,7 +199,7 @@ def _run(
 
     try:
         simulation.run(keep)
-        status: RunStatus = "diverged" if simulation.state.diverged_in else "complete"
+        status: RunStatus = "diverged" if simulation.diverged else "complete"
         close(status, None if scenario.trace.models == "none" else simulation.state.parameters)
     except RunInterrupted as stopped:
         close("interrupted")

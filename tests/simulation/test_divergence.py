@@ -113,6 +113,24 @@ def test_a_loss_that_overflows_on_a_finite_model_counts_where_it_is_evaluated() 
     assert len(rounds) == simulation.state.diverged_in == 1
 
 
+@pytest.mark.parametrize("uplink", [{"kind": "over_the_air"}, {"kind": "secure_aggregation", "snr_db": 20}])
+def test_a_run_that_learns_nothing_behind_its_clip_goes_on_and_is_called_diverged(
+    uplink: dict[str, Any], tmp_path: Path
+) -> None:
+    """That no update is finite is private: it ends nothing, and is said at the end."""
+    result = simulate(exploding(uplink=uplink), tmp_path, pictures=False)
+    summary = result.summary
+    assert (summary["status"], summary["rounds"], summary["diverged_in"]) == ("diverged", 4, 1)
+    assert np.isfinite(summary["test_loss"])
+    assert any("every update is not finite since round 1" in words for words in summary["warnings"])
+    assert verify(open_recording(result.trace)).difference is None
+
+
+def test_one_finite_update_is_something_to_learn_from(tmp_path: Path) -> None:
+    summary = simulate(broken(uplink={"kind": "over_the_air"}), tmp_path, pictures=False).summary
+    assert (summary["status"], summary["diverged_in"], summary["updates_not_finite"]) == ("complete", None, 3)
+
+
 def test_run_that_goes_on_all_the_same(tmp_path: Path) -> None:
     result = simulate(exploding(uplink={"kind": "ideal"}, stop__diverged=False), tmp_path, pictures=False)
     summary = result.summary

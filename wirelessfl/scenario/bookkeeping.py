@@ -50,7 +50,8 @@ class Stop(Section):
     )
     diverged: bool = key(
         True,
-        "Ends the run once the global model, or its loss on the test set, is not finite; its status is then diverged.",
+        "Ends the run once the global model, or its loss on the test set, is not finite; its status is then diverged. "
+        "Updates are private: clipped ones that are not finite count as zeros and end nothing.",
     )
 
 

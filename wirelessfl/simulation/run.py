@@ -68,6 +68,14 @@ def diverged_in(this: Round, state: SimulationState) -> int:
     return 0 if finite else state.diverged_in or this.index
 
 
+def unlearnt_since(this: Round, state: SimulationState) -> int:
+    """The round since which no update that was heard was finite; 0 where one was, as before where none was heard."""
+    heard = this.values["participants"]
+    if heard == 0:
+        return state.unlearnt_since
+    return (state.unlearnt_since or this.index) if this.values["updates_not_finite"] >= heard else 0
+
+
 @dataclass
 class Simulation:
     """A scenario made ready to run: the fixed parts, the ledger and the state to go on from."""
@@ -89,6 +97,11 @@ class Simulation:
         """Whether the last round lies behind the state."""
         return self.state.ended
 
+    @property
+    def diverged(self) -> bool:
+        """Whether the model is not finite, or nothing has been learnt since updates are not."""
+        return self.state.diverged_in > 0 or self.state.unlearnt_since > 0
+
     def run(self, on_round: Callable[[Round, EventBatch], None]) -> None:
         """Run to the end; ``on_round`` hears of every finished round before the next begins."""
         if self.finished:
@@ -100,6 +113,7 @@ class Simulation:
         def announce(this: Round) -> bool:
             self.state.wall_time = this.values["wall_time"] = time.perf_counter() - started
             self.state.diverged_in = diverged_in(this, self.state)
+            self.state.unlearnt_since = unlearnt_since(this, self.state)
             early = self.stop.reached_by_release(this, self.state)
             self.state.ended = self.stop.reached_publicly(this, self.state.nominal_energy_j)
             if early and not self.state.ended:

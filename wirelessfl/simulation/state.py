@@ -22,6 +22,7 @@ class SimulationState:
         model_version: steps that the global model has made; less where rounds went by without an update.
         ended: whether the last of them was the last of the run.
         diverged_in: round since which the global model or its test loss is not finite; 0 where both are.
+        unlearnt_since: round since which no update that was heard was finite; 0 where one was. It ends nothing.
         clock: simulated time in ticks.
         wall_time: seconds of real time spent so far.
         energy_j: joules spent so far; NaN where watts are unknown.
@@ -41,6 +42,7 @@ class SimulationState:
     model_version: int = 0
     ended: bool = False
     diverged_in: int = 0
+    unlearnt_since: int = 0
     clock: int = 0
     wall_time: float = 0.0
     energy_j: float = 0.0

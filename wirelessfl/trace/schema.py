@@ -23,7 +23,7 @@ STATUSES = ("running", "complete", "interrupted", "failed", "diverged")
 RunStatus = Literal["running", "complete", "interrupted", "failed", "diverged"]
 
 FINISHED = ("complete", "diverged")
-"""Of runs that have ended: diverged is one whose last global model, or its test loss, is not finite."""
+"""Of runs that have ended: diverged has a global model, test loss or last updates that are not finite."""
 
 SERVER_NODE = -1
 """The parameter server in ``/events/node``; clients are their ids, 0 and up."""
