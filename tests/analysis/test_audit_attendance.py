@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.analysis import audit_examples as examples
+from tests.analysis import audit_wrong_uplinks as wrong_uplinks
 from tests.analysis.audit_examples import audited, trusted
 from tests.statistics import assert_probability
 from wirelessfl.analysis.audit_attendance import Attendance
@@ -93,7 +94,7 @@ def test_rounds_without_noise_tell_who_was_not_there() -> None:
     simulation = lonely()
     uplink = simulation.deployment.uplink
     assert isinstance(uplink, TrustedServer)
-    skipping = examples.as_other(uplink, examples.SkipsEmptyRounds)
+    skipping = examples.as_other(uplink, wrong_uplinks.SkipsEmptyRounds)
     simulation.deployment = replace(simulation.deployment, uplink=skipping)
     choice = choose_game(rehearse_for_audit(simulation))
     seen = choice.game.play(40, lambda part: None)
@@ -108,7 +109,7 @@ def test_skipped_rounds_are_caught() -> None:
     simulation = lonely()
     uplink = simulation.deployment.uplink
     assert isinstance(uplink, TrustedServer)
-    skipping = examples.as_other(uplink, examples.SkipsEmptyRounds)
+    skipping = examples.as_other(uplink, wrong_uplinks.SkipsEmptyRounds)
     simulation.deployment = replace(simulation.deployment, uplink=skipping)
     wrong = audited(simulation, 20)
     assert wrong.contradicts_ledger and "nothing is released unless the client is there" in wrong.contradiction

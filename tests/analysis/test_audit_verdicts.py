@@ -13,6 +13,8 @@ import pytest
 from scipy import stats
 
 from tests.analysis import audit_examples as examples
+from tests.analysis import audit_wrong_clients as wrong_clients
+from tests.analysis import audit_wrong_uplinks as wrong_uplinks
 from tests.analysis.audit_examples import (
     FALSE_ALARM,
     audited,
@@ -74,29 +76,31 @@ def mislabelled() -> Simulation:
     simulation = local(rounds=10)
     learner = simulation.deployment.learner
     assert isinstance(learner, Learner) and learner.private is not None
-    return with_private(simulation, examples.as_other(learner.private, examples.RarerThanItSays))
+    return with_private(simulation, examples.as_other(learner.private, wrong_clients.RarerThanItSays))
 
 
 WRONG = {
-    "over the air, noise forgotten": lambda: with_uplink(examples.whole_update(), examples.Noiseless),
-    "over the air, noise halved": lambda: with_uplink(examples.whole_update(), examples.HalfTheNoise),
+    "over the air, noise forgotten": lambda: with_uplink(examples.whole_update(), wrong_uplinks.Noiseless),
+    "over the air, noise halved": lambda: with_uplink(examples.whole_update(), wrong_uplinks.HalfTheNoise),
     "over the air, clip forgotten": lambda: with_training(examples.whole_update(), clip=None),
     "over the air, clip doubled": lambda: with_training(examples.whole_update(), clip=2.0),
-    "over the air, jammer forgotten": lambda: with_uplink(examples.jammed(), examples.JammerAsleep),
-    "over the air, a client, noise halved": lambda: with_uplink(examples.client_zeroed(), examples.HalfTheNoise),
-    "over the air, one gradient step, clip forgotten": lambda: with_gradients(gradient_step(), examples.ForgottenClip),
-    "over the air, one gradient step, noise halved": lambda: with_uplink(gradient_step(), examples.HalfTheNoise),
-    "DP-SGD, noise forgotten": lambda: with_gradients(local(), noise=examples.ForgottenNoise),
-    "DP-SGD, clip forgotten": lambda: with_gradients(local(), examples.ForgottenClip),
-    "DP-SGD, multiplier halved": lambda: with_gradients(local(), noise=examples.HalvedNoise),
+    "over the air, jammer forgotten": lambda: with_uplink(examples.jammed(), wrong_uplinks.JammerAsleep),
+    "over the air, a client, noise halved": lambda: with_uplink(examples.client_zeroed(), wrong_uplinks.HalfTheNoise),
+    "over the air, one gradient step, clip forgotten": lambda: with_gradients(
+        gradient_step(), wrong_clients.ForgottenClip
+    ),
+    "over the air, one gradient step, noise halved": lambda: with_uplink(gradient_step(), wrong_uplinks.HalfTheNoise),
+    "DP-SGD, noise forgotten": lambda: with_gradients(local(), noise=wrong_clients.ForgottenNoise),
+    "DP-SGD, clip forgotten": lambda: with_gradients(local(), wrong_clients.ForgottenClip),
+    "DP-SGD, multiplier halved": lambda: with_gradients(local(), noise=wrong_clients.HalvedNoise),
     "DP-SGD, twice as many samples as recorded": mislabelled,
-    "wavelet, multiplier halved": lambda: with_gradients(local("wavelet"), noise=examples.HalvedHaarNoise),
-    "wavelet, the wrong norm": lambda: with_gradients(local("wavelet"), noise=examples.UnweightedHaarNorm),
-    "zCDP, noise on the sum": lambda: with_gradients(local("zcdp"), noise=examples.NoiseOnTheSum),
-    "zCDP, clip forgotten": lambda: with_gradients(local("zcdp"), examples.ForgottenClip),
-    "DP-FedAvg, noise forgotten": lambda: with_server(trusted(), examples.SilentServer),
-    "DP-FedAvg, noise halved": lambda: with_server(trusted(), examples.QuietServer),
-    "DP-FedAvg, clip forgotten": lambda: with_server(trusted(), examples.UnclippingServer),
+    "wavelet, multiplier halved": lambda: with_gradients(local("wavelet"), noise=wrong_clients.HalvedHaarNoise),
+    "wavelet, the wrong norm": lambda: with_gradients(local("wavelet"), noise=wrong_clients.UnweightedHaarNorm),
+    "zCDP, noise on the sum": lambda: with_gradients(local("zcdp"), noise=wrong_clients.NoiseOnTheSum),
+    "zCDP, clip forgotten": lambda: with_gradients(local("zcdp"), wrong_clients.ForgottenClip),
+    "DP-FedAvg, noise forgotten": lambda: with_server(trusted(), wrong_uplinks.SilentServer),
+    "DP-FedAvg, noise halved": lambda: with_server(trusted(), wrong_uplinks.QuietServer),
+    "DP-FedAvg, clip forgotten": lambda: with_server(trusted(), wrong_uplinks.UnclippingServer),
 }
 
 
@@ -120,45 +124,49 @@ AGAIN, SMALL, ACROSS = "used again", "smaller than recorded", "same on different
 
 BROKEN_NOISE: dict[str, tuple[Callable[[], Simulation], str, bool]] = {
     # what is wrong, what the audit says of it, and whether the games show it too
-    "one noise for all clients": (lambda: with_gradients(local(), noise=examples.OneNoiseForAll), AGAIN, False),
-    "one noise for all steps": (lambda: with_gradients(local(), noise=examples.OneNoiseForAllSteps), AGAIN, True),
+    "one noise for all clients": (lambda: with_gradients(local(), noise=wrong_clients.OneNoiseForAll), AGAIN, False),
+    "one noise for all steps": (lambda: with_gradients(local(), noise=wrong_clients.OneNoiseForAllSteps), AGAIN, True),
     "one noise for all steps, full batches": (
-        lambda: with_gradients(full_batches(), noise=examples.OneNoiseForAllSteps),
+        lambda: with_gradients(full_batches(), noise=wrong_clients.OneNoiseForAllSteps),
         AGAIN,
         True,
     ),
-    "one noise for all rounds": (lambda: with_gradients(local(), noise=examples.OneNoiseForAllRounds), AGAIN, True),
+    "one noise for all rounds": (
+        lambda: with_gradients(local(), noise=wrong_clients.OneNoiseForAllRounds),
+        AGAIN,
+        True,
+    ),
     "one noise for all rounds, exchanged": (
-        lambda: with_gradients(local(privacy__adjacency="replace"), noise=examples.OneNoiseForAllRounds),
+        lambda: with_gradients(local(privacy__adjacency="replace"), noise=wrong_clients.OneNoiseForAllRounds),
         AGAIN,
         True,
     ),
-    "one noise for all seeds": (lambda: with_gradients(local(), noise=examples.OneNoiseForAllSeeds), AGAIN, False),
+    "one noise for all seeds": (lambda: with_gradients(local(), noise=wrong_clients.OneNoiseForAllSeeds), AGAIN, False),
     "every second coordinate, full batches": (
-        lambda: with_gradients(full_batches(), noise=examples.NoiseOnEverySecondCoordinate),
+        lambda: with_gradients(full_batches(), noise=wrong_clients.NoiseOnEverySecondCoordinate),
         SMALL,
         False,
     ),
-    "uniform noise": (lambda: with_gradients(local(), noise=examples.UniformNoise), "not normal", False),
-    "a count without noise": (lambda: with_gradients(quantile(), examples.BareCount), SMALL, True),
-    "a count with half its noise": (lambda: with_gradients(quantile(), examples.HalvedCountNoise), SMALL, False),
-    "a count with one noise": (lambda: with_gradients(quantile(), examples.RepeatedCountNoise), AGAIN, False),
+    "uniform noise": (lambda: with_gradients(local(), noise=wrong_clients.UniformNoise), "not normal", False),
+    "a count without noise": (lambda: with_gradients(quantile(), wrong_clients.BareCount), SMALL, True),
+    "a count with half its noise": (lambda: with_gradients(quantile(), wrong_clients.HalvedCountNoise), SMALL, False),
+    "a count with one noise": (lambda: with_gradients(quantile(), wrong_clients.RepeatedCountNoise), AGAIN, False),
     "over the air, one noise for all rounds": (
-        lambda: with_uplink(examples.whole_update(), examples.SameNoiseInAllRounds),
+        lambda: with_uplink(examples.whole_update(), wrong_uplinks.SameNoiseInAllRounds),
         AGAIN,
         True,
     ),
     "over the air, opposite noise": (
-        lambda: with_uplink(examples.whole_update(), examples.AlternatingNoise),
+        lambda: with_uplink(examples.whole_update(), wrong_uplinks.AlternatingNoise),
         AGAIN,
         True,
     ),
     "over the air, every second coordinate": (
-        lambda: with_uplink(gradient_step(), examples.NoiseInHalfOfTheCoordinates),
+        lambda: with_uplink(gradient_step(), wrong_uplinks.NoiseInHalfOfTheCoordinates),
         SMALL,
         False,
     ),
-    "DP-FedAvg, one noise": (lambda: with_server(trusted(), examples.OneNoiseForTheServer), AGAIN, True),
+    "DP-FedAvg, one noise": (lambda: with_server(trusted(), wrong_uplinks.OneNoiseForTheServer), AGAIN, True),
 }
 
 
@@ -173,7 +181,7 @@ def test_broken_noise_is_caught(build: Callable[[], Simulation], words: str, by_
 
 
 def test_the_count_is_attacked_in_a_game_of_its_own() -> None:
-    right, bare = audited(quantile()), audited(with_gradients(quantile(), examples.BareCount))
+    right, bare = audited(quantile()), audited(with_gradients(quantile(), wrong_clients.BareCount))
     assert right.evidence.epsilon_count is not None and bare.evidence.epsilon_count == math.inf
     # z = 1.5 on the gradients and σ_b = 1 on the count: the count alone shows less than both.
     assert 0 < right.evidence.epsilon_count < right.epsilon_accounted
@@ -217,7 +225,7 @@ def test_single_uploads_say_nothing_of_a_theorem_on_their_secure_sum() -> None:
         "training__privacy": {"mechanism": "zcdp", "clip": 1.0, "noise_std": 0.002},
         "privacy__adjacency": "replace",
     }
-    masked = audited(built(uplink={"kind": "secure_aggregation"}, **one_step), trials=40)
+    masked = audited(built(uplink={"kind": "secure_aggregation"}, **one_step), trials=400)
     assert masked.epsilon_empirical > masked.epsilon_published
     assert not masked.relation and not masked.refutes_published and not masked.contradicts_ledger
     assert any("other units, neighbours or adversaries" in finding for finding in masked.findings())

@@ -11,9 +11,12 @@ import numpy as np
 
 from wirelessfl.analysis.audit_choice import STEPS, UPLOADS, Choice, choose_game
 from wirelessfl.analysis.audit_evidence import Evidence, skipped_rounds, weigh
-from wirelessfl.analysis.audit_noise import noise_faults
+from wirelessfl.analysis.audit_games import Observations, SlotGame
+from wirelessfl.analysis.audit_noise import NoiseRecord, noise_faults
+from wirelessfl.analysis.audit_reach import reach_faults
 from wirelessfl.analysis.audit_rehearsal import Rehearsal, rehearse_for_audit
 from wirelessfl.analysis.audit_scope import not_tested
+from wirelessfl.analysis.audit_worlds import world_faults
 from wirelessfl.errors import InfeasibleError, MissingDataError
 from wirelessfl.privacy import Statement, ZcdpRelease
 from wirelessfl.scenario import Scenario
@@ -200,7 +203,7 @@ def audit_simulation(
     count = _affordable(choice) if trials is None else trials
     games = [choice.game, *([] if choice.counts is None else [choice.counts])]
     seen = [game.play(count, lambda part: on_progress(part / len(games))) for game in games]
-    ledger = rehearsal.ledger
+    ledger, records = rehearsal.ledger, list(choice.noises())
     return Audit(
         name=name,
         statement=ledger.statement,
@@ -216,15 +219,22 @@ def audit_simulation(
         mu_published=rehearsal.published_mu(),
         mu_accounted=rehearsal.accounted_mu(),
         evidence=weigh(seen[0], seen[1] if len(seen) > 1 else None, ledger.statement.delta, false_alarm / 2),
-        noise_faults=skipped_rounds(seen[0]) + _examined(choice, false_alarm / 2),
-        not_tested=list(not_tested(rehearsal, choice)),
+        noise_faults=[*_certain(rehearsal, choice, seen[0]), *_examined(records, seen[0], false_alarm / 2)],
+        not_tested=list(not_tested(rehearsal, choice, records)),
     )
 
 
-def _examined(choice: Choice, false_alarm: float) -> list[str]:
-    """What is wrong with the noise under which a game was played."""
-    records = list(choice.noises())
-    return [fault.words for record in records for fault in noise_faults(record, false_alarm / len(records))]
+def _certain(rehearsal: Rehearsal, choice: Choice, observations: Observations) -> list[str]:
+    """What is wrong beyond chance."""
+    reach = reach_faults(rehearsal, choice.game) if isinstance(choice.game, SlotGame) else []
+    return skipped_rounds(observations) + reach
+
+
+def _examined(records: list[NoiseRecord], observations: Observations, false_alarm: float) -> list[str]:
+    """What is wrong with the noise under which a game was played, and with the worlds of the game."""
+    share = false_alarm / (len(records) + 1)
+    found = [fault.words for record in records for fault in noise_faults(record, share)]
+    return found + world_faults(observations, share)
 
 
 def _relation(rehearsal: Rehearsal, choice: Choice) -> str:

@@ -15,6 +15,7 @@ import torch
 
 from wirelessfl.analysis.audit_attendance import Attendance
 from wirelessfl.analysis.audit_canaries import REACH, canary_direction, clearest_sample, whole_update
+from wirelessfl.analysis.audit_costs import slot_cost, step_cost
 from wirelessfl.analysis.audit_counts import CountGame, releases_counts
 from wirelessfl.analysis.audit_games import (
     Advance,
@@ -124,7 +125,7 @@ def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Ch
     if learner.private is not None and learner.private.adds_noise:
         client = _canary_client(rehearsal, streams)
         game = _air_game(rehearsal, air, TrainedUploads(client, random=True), replaced, streams)
-        cost = _slot_cost(rehearsal, game, False) + _step_cost(client, 1)
+        cost = slot_cost(game, rehearsal.learner.dimension, False) + step_cost(client, 1)
         return Choice(game, _gradient_words(replaced), AIR, cost, lambda: _air_noises(rehearsal, game, client))
     if statement.unit == "sample" and air.gradient_step is not None:
         uploads = TrainedUploads(_canary_client(rehearsal, streams), random=False)
@@ -132,7 +133,13 @@ def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Ch
     else:
         game = _air_game(rehearsal, air, _whole_updates(learner, False), statement.exchange, streams)
         words = _update_words(statement.unit, replaced)
-    return Choice(game, words, AIR, _slot_cost(rehearsal, game, False), lambda: _air_noises(rehearsal, game, None))
+    return Choice(
+        game,
+        words,
+        AIR,
+        slot_cost(game, rehearsal.learner.dimension, False),
+        lambda: _air_noises(rehearsal, game, None),
+    )
 
 
 def _air_noises(rehearsal: Rehearsal, game: SlotGame, client: CanaryClient | None) -> Iterator[NoiseRecord]:
@@ -147,13 +154,16 @@ def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> C
     uploads = _whole_updates(rehearsal.learner, haar_noise)
     slots = _known_slots(rehearsal) if isinstance(rehearsal.selection, SelectAll) else _secret_slots(rehearsal, server)
     rate = server.central.sample_rate
-    game = SlotGame(server.listen, slots, uploads, uploads, statement.exchange, rate, gaussian=True, streams=streams)
     noisy = all(server.central.noise_std(round_index) > 0 for round_index in slots.rounds)
+    game = SlotGame(
+        *(server.listen, slots, uploads, uploads, statement.exchange, rate, True, streams),
+        white=noisy and not haar_noise,
+    )
     return Choice(
         game,
         _update_words(statement.unit, statement.adjacency == "replace"),
         MODELS,
-        _slot_cost(rehearsal, game, haar_noise),
+        slot_cost(game, rehearsal.learner.dimension, haar_noise),
         lambda: iter([slot_noise(game, haar_noise, exact=True)] if noisy else []),
     )
 
@@ -164,6 +174,8 @@ def _known_slots(rehearsal: Rehearsal) -> KnownSlots:
         place = np.flatnonzero(this.clients[plan.senders] == rehearsal.client)
         if len(place):
             slots[this.index] = Slot(this, plan, int(place[0]))
+    if not slots:
+        raise InfeasibleError("nobody is heard in any round: there is nothing to audit")
     return KnownSlots(slots)
 
 
@@ -187,7 +199,7 @@ def _on_uploads(rehearsal: Rehearsal, streams: Streams) -> Choice:
         StepGame(client, replaced, crowd, unproven),
         _gradient_words(replaced),
         STEPS if crowd == 1 else CROWD,
-        _step_cost(client, crowd) * (1 if counts is None else 2),
+        step_cost(client, crowd) * (1 if counts is None else 2),
         lambda: _local_noises(rehearsal, client, counts),
         counts,
     )
@@ -280,19 +292,3 @@ def _update_words(unit: str, replaced: bool) -> str:
     if replaced:
         return "the client's whole update is exchanged for its opposite, both as long as the clip allows"
     return "the client's whole update, as long as the clip allows, is there or not"
-
-
-# Seconds on one core of a common server, as measured: a slot or local step, and each element of it.
-_SLOT_SECONDS, _STEP_SECONDS = 3.2e-4, 1e-5
-_SLOT_ELEMENT_SECONDS, _HAAR_SLOT_ELEMENT_SECONDS = 2.5e-8, 1e-7
-_STEP_ELEMENT_SECONDS, _HAAR_STEP_ELEMENT_SECONDS = 1e-8, 2.8e-8
-
-
-def _slot_cost(rehearsal: Rehearsal, game: SlotGame, haar_noise: bool) -> float:
-    element = _HAAR_SLOT_ELEMENT_SECONDS if haar_noise else _SLOT_ELEMENT_SECONDS
-    return 2 * len(game.slots.rounds) * (_SLOT_SECONDS + rehearsal.learner.dimension * element)
-
-
-def _step_cost(client: CanaryClient, crowd: int) -> float:
-    element = _HAAR_STEP_ELEMENT_SECONDS if client.haar_noise else _STEP_ELEMENT_SECONDS
-    return 2 * crowd * client.num_steps * (_STEP_SECONDS + client.dimension * element)

@@ -44,6 +44,9 @@ class Observations:
         silent: (2, n, E) events in which nothing is released, with the canary and without; None where there are none.
         statistic: what tells the worlds apart, in words.
         separable: whether what an event shows depends on the canary in that event alone.
+        recorded_std: (E,) the standard deviation on record of the noise of an event, in the unit of what is seen; None
+            where the record speaks of other directions than that of the canary, or there is none.
+        independent: whether the canary is in every event independently of all others.
     """
 
     plus: Values
@@ -56,6 +59,8 @@ class Observations:
     statistic: str = "matched filter, in standard deviations of the noise"
     separable: bool = False
     silent: NDArray[np.bool_] | None = None
+    recorded_std: Values | None = None
+    independent: bool = False
 
 
 class Uploads(Protocol):
@@ -108,6 +113,10 @@ class Slots(Protocol):
         """The slot of a trial."""
         ...
 
+    def attended(self, round_index: int, streams: Streams) -> list[Slot]:
+        """Slots of a round that different clients attend, as far as there may be any."""
+        ...
+
     def is_released(self, slot: Slot, absent: bool) -> bool:
         """Whether anything is released of a slot, the canary's client being ``absent`` or not."""
         ...
@@ -131,6 +140,10 @@ class KnownSlots:
     def drawn(self, round_index: int, streams: Streams) -> Slot:
         """The same in every trial."""
         return self.slots[round_index]
+
+    def attended(self, round_index: int, streams: Streams) -> list[Slot]:
+        """The one that is known."""
+        return [self.slots[round_index]]
 
     def is_released(self, slot: Slot, absent: bool) -> bool:
         """See ``Slots.is_released``; that a slot takes place is known."""
@@ -169,6 +182,13 @@ class SecretSlots:
         clients = self.selection.select(self.registered, round_index, streams)
         return self._slot(round_index, clients, self.heard(clients, round_index, streams))
 
+    def attended(self, round_index: int, streams: Streams) -> list[Slot]:
+        """By everybody, by those whom the server hears, and, where that is released too, by nobody."""
+        nobody = np.zeros(0, dtype=np.int64)
+        empty = [self._slot(round_index, nobody, nobody)] if self.always else []
+        heard = self.drawn(round_index, streams)
+        return [self.with_canary(round_index), *([heard] if len(heard.plan.senders) else []), *empty]
+
     def is_released(self, slot: Slot, absent: bool) -> bool:
         """See ``Slots.is_released``."""
         gone = absent and slot.position is not None
@@ -194,6 +214,7 @@ class SlotGame:
         sample_rate: with which probability the client is in a slot.
         gaussian: whether the uploads themselves are fixed, so that all noise is the uplink's.
         streams: randomness of the audit.
+        white: whether the record names the size of the noise on every coordinate.
     """
 
     listen: Listen
@@ -204,6 +225,7 @@ class SlotGame:
     sample_rate: float
     gaussian: bool
     streams: Streams
+    white: bool = True
 
     def play(self, trials: int, advance: Advance) -> Observations:
         """Both worlds, ``trials`` times."""
@@ -211,9 +233,10 @@ class SlotGame:
         rounds = self.slots.rounds
         seen = np.zeros((2, trials, len(rounds)))
         there, silent = np.zeros((trials, len(rounds)), dtype=np.bool_), np.zeros(seen.shape, dtype=np.bool_)
-        shift = np.zeros(len(rounds))
+        shift, recorded = np.zeros(len(rounds)), np.zeros(len(rounds))
         for event, round_index in enumerate(rounds):
             direction, shift[event] = self._signal(round_index)
+            recorded[event] = np.linalg.norm(direction)
             for world, sign in enumerate(self._signs()):
                 block = self.uploads.of(round_index, sign, trials)
                 for trial in range(trials):
@@ -228,6 +251,7 @@ class SlotGame:
             *(seen[0], seen[1], shift, self.exchange, self.sample_rate, there, self.gaussian),
             separable=self.gaussian,
             silent=silent if silent.any() else None,
+            recorded_std=recorded if self.gaussian and self.white else None,
         )
 
     def _heard(self, streams: Streams, slot: Slot, block: CohortBlock, row: int) -> Values:

@@ -2,7 +2,10 @@
 
 A game with a fixed canary does not see noise that is used twice: the mechanism is broken all the same, as a difference
 of two outputs is then free of noise. Here noise is recorded without any canary and tested for all that the ledger takes
-for granted. The false-alarm rate of every test is exact or smaller, at any number of events and coordinates:
+for granted: that it is as large as recorded in every event, on every coordinate and in all, in all events of one round,
+step or client, and on stretches of coordinates; that no two events share it, nor neighbouring ones on average, nor two
+coordinates; that it is normal where it should be. The false-alarm rate of every test is exact or smaller, at any number
+of events and coordinates:
 
 - Sums of products z_k z'_k of independent noise that is symmetric about 0 are, given all magnitudes, sums of
   independent signs: P(|Σ z_k z'_k| > x √Σ (z_k z'_k)²) <= 2 exp(−x²/2) (Hoeffding, JASA 1963), whatever the scales.
@@ -16,8 +19,8 @@ Many pairs and coordinates share their rate evenly (Bonferroni).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +30,8 @@ Values = NDArray[np.float64]
 
 _PAIRED_COORDINATES = 512
 """Coordinates of which all pairs are compared; beyond, all distances between coordinates."""
-_TESTS = 8
+_TESTS = 6
+"""Size, events, neighbouring events, two of coordinates, law."""
 _SLOPE = 0.25
 """Above max |x φ(x)| = 0.242: by how much Φ(x/s) moves with ln s."""
 
@@ -41,12 +45,14 @@ class NoiseRecord:
         values: (N, d) in units of the standard deviation that the privacy record counts.
         labels: name to (N,) int64: seed, round, step, client, base station of each event.
         gaussian: whether the law is to be the normal one with one standard deviation.
+        left_out: which events are not recorded, in words that follow "noise"; empty where all are.
     """
 
     source: str
     values: Values
     labels: dict[str, NDArray[np.int64]]
     gaussian: bool
+    left_out: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,17 +66,6 @@ class NoiseFault:
 
     words: str
     log_probability: float
-
-
-def test_names() -> tuple[str, ...]:
-    """What is tested, in words."""
-    return (
-        "its size in every event, on every coordinate and in all",
-        "repetition between any two events (seeds, rounds, steps, clients, base stations), and on average between "
-        "neighbouring ones",
-        "repetition between coordinates",
-        "its law, where that is to be normal",
-    )
 
 
 def noise_faults(record: NoiseRecord, false_alarm: float) -> list[NoiseFault]:
@@ -87,21 +82,67 @@ def noise_faults(record: NoiseRecord, false_alarm: float) -> list[NoiseFault]:
 
 
 def _too_small(record: NoiseRecord) -> Iterator[NoiseFault]:
-    """Three tests of the size: in each event, on each coordinate, in all."""
-    power = record.values**2
-    for axis, what in ((1, "events"), (0, "coordinates"), (None, "")):
-        sums, count = np.atleast_1d(power.sum(axis=axis)), power.shape[axis] if axis is not None else power.size
-        each = stats.chi2.logcdf(sums, count)
-        worst, least = int(np.argmin(each)), float(sums.min()) / count
-        probability = float(each[worst]) + math.log(len(sums))
-        below = int(np.count_nonzero(each + math.log(len(sums)) < math.log(1e-3)))
-        where = f" in {below} of {len(sums)} {what}, {_name(record, axis, worst)} being the worst" if what else ""
-        words = f"The noise {record.source} is smaller than recorded{where}: {least:.3g} of its variance is there."
-        yield NoiseFault(words, probability)
+    """The size in each event, on each coordinate, in all; and together where a rule for some of them would show."""
+    tests = list(_sizes(record, record.values**2))
+    for fault in tests:
+        yield replace(fault, log_probability=fault.log_probability + math.log(len(tests)))
 
 
-def _name(record: NoiseRecord, axis: int | None, index: int) -> str:
-    return _event(record, index) if axis == 1 else f"number {index}"
+def _sizes(record: NoiseRecord, power: Values) -> Iterator[NoiseFault]:
+    yield _smallest(record, power.sum(axis=1), power.shape[1], "events", lambda index: _event(record, index))
+    yield _smallest(record, power.sum(axis=0), power.shape[0], "coordinates", lambda index: f"number {index}")
+    yield _smallest(record, np.atleast_1d(power.sum()), power.size)
+    yield from _worst(_smallest_labels(record, power))
+    yield from _worst(_smallest_stretches(record, power))
+
+
+def _worst(faults: Iterator[NoiseFault]) -> Iterator[NoiseFault]:
+    """The least likely of some faults, if there are any."""
+    tried = list(faults)
+    if tried:
+        worst = min(tried, key=lambda fault: fault.log_probability)
+        yield replace(worst, log_probability=worst.log_probability + math.log(len(tried)))
+
+
+def _smallest_labels(record: NoiseRecord, power: Values) -> Iterator[NoiseFault]:
+    """All events of one round, step, client, ..., which a rule of their own may rule."""
+    each = power.sum(axis=1)
+    for name, label in record.labels.items():
+        values, place = np.unique(label, return_inverse=True)
+        names = [f"{name} {value}" for value in values]
+        sums = np.bincount(place, weights=each).astype(np.float64)
+        counts = np.bincount(place).astype(np.float64) * power.shape[1]
+        yield _smallest(record, sums, counts, f"values of the {name}", names.__getitem__)
+
+
+def _smallest_stretches(record: NoiseRecord, power: Values) -> Iterator[NoiseFault]:
+    """Stretches of 2, 4, 8, ... coordinates, as layers of a model are."""
+    each, length = power.sum(axis=0), 2
+    while 2 * length <= len(each):
+        first = range(0, len(each) - length + 1, length)
+        sums = np.add.reduceat(each[: len(first) * length], first)
+        what = f"stretches of {length} coordinates"
+        names = [f"that from number {start} on" for start in first]
+        yield _smallest(record, sums, len(power) * length, what, names.__getitem__)
+        length *= 2
+
+
+def _smallest(
+    record: NoiseRecord,
+    sums: Values,
+    counts: Values | int,
+    what: str = "",
+    name: Callable[[int], str] = lambda index: "",
+) -> NoiseFault:
+    """The worst of several sums of squares of so many values each."""
+    each = stats.chi2.logcdf(sums, counts)
+    worst = int(np.argmin(each))
+    share = float((sums / counts)[worst])
+    probability = float(each[worst]) + math.log(len(sums))
+    below = int(np.count_nonzero(each + math.log(len(sums)) < math.log(1e-3)))
+    where = f" in {below} of {len(sums)} {what}, {name(worst)} being the worst" if what else ""
+    words = f"The noise {record.source} is smaller than recorded{where}: {share:.3g} of its variance is there."
+    return NoiseFault(words, probability)
 
 
 def _event(record: NoiseRecord, index: int) -> str:

@@ -28,9 +28,10 @@ _RUNS = 17
 """Stretches of coordinates that are kept of a long vector; an odd number, so that tiles of a vector overlap them."""
 LONGEST = 2**17
 """Coordinates of an event that are kept."""
-_SEEDS, _CLIENTS = 2, 3
-_SLOT_SEEDS = 40
-"""Seeds under which the noise of slots is recorded, at least."""
+_SEEDS, _CLIENTS, _ROUNDS = 2, 3, 8
+"""Seeds, clients, and rounds (as far as there are so many) in which local noise is recorded, at least."""
+_SLOT_SEEDS = (4, 40)
+"""Seeds under which the noise of slots is recorded; the fewest where there are many rounds."""
 
 
 @dataclass
@@ -75,8 +76,9 @@ def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseR
     """
     kept = kept_coordinates(client.dimension)
     most = event_count(len(kept))
-    steps = max(1, min(client.num_steps // len(client.rounds), most // (2 * _SEEDS * _CLIENTS)))
-    rounds = spread(client.rounds, max(2, most // (_SEEDS * _CLIENTS * steps)))
+    in_a_round, at_once = client.num_steps // len(client.rounds), _SEEDS * _CLIENTS
+    steps = max(1, min(in_a_round, most // (at_once * min(len(client.rounds), _ROUNDS))))
+    rounds = spread(client.rounds, max(2, most // (at_once * steps)))
     rows = np.arange(_CLIENTS, dtype=np.int64)
     found: list[Values] = []
     labels: dict[str, list[int]] = {"seed": [], "round": [], "step": [], "client": []}
@@ -100,6 +102,7 @@ def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseR
         np.concatenate(found),
         {name: np.array(values, dtype=np.int64) for name, values in labels.items()},
         gaussian=True,
+        left_out=_left_out(len(rounds), len(client.rounds), steps, in_a_round),
     )
 
 
@@ -125,29 +128,45 @@ def slot_noise(game: SlotGame, haar_noise: bool, exact: bool) -> NoiseRecord:
         exact: whether the record names the exact size of the noise, and no bound on it.
     """
     rounds = game.slots.rounds
+    alike = _silent_slot(game, rounds[0], 0, haar_noise)[1]
+    kept = kept_coordinates(alike.shape[1])
+    most = max(2, event_count(len(kept)) // len(alike))
+    seeds = int(np.clip(most // len(rounds), *_SLOT_SEEDS))
     found: list[Values] = []
-    labels: dict[str, list[int]] = {"seed": [], "round": [], "receiver": []}
-    kept, most = np.zeros(0, dtype=np.int64), 1
-    seed = 0
-    while seed < _SLOT_SEEDS and len(found) < most:
-        streams = Streams(game.streams.torch_seed("noise", 0, seed))
-        for round_index in spread(rounds, max(2, most // _SLOT_SEEDS)):
-            slot = game.slots.with_canary(round_index)._replace(position=None)
-            for receiver, values in enumerate(hear(game.listen, streams, slot, None, 0)):
-                white = haar_whitened(values[None])[0] if haar_noise else values
-                if not found:
-                    kept = kept_coordinates(len(white))
-                    most = event_count(len(kept))
-                found.append(white[kept])
-                for name, label in zip(labels, (seed, round_index, receiver), strict=True):
+    labels: dict[str, list[int]] = {"seed": [], "round": [], "senders": [], "receiver": []}
+    for seed in range(seeds):
+        for round_index in spread(rounds, max(2, most // seeds)):
+            senders, readings = _silent_slot(game, round_index, seed, haar_noise)
+            for receiver, values in enumerate(readings):
+                found.append(values[kept])
+                for name, label in zip(labels, (seed, round_index, senders, receiver), strict=True):
                     labels[name].append(label)
-        seed += 1
     return NoiseRecord(
         "of the server" if exact else "of the channel",
         np.stack(found),
         {name: np.array(values, dtype=np.int64) for name, values in labels.items()},
         gaussian=exact,
+        left_out=_left_out(len(set(labels["round"])), len(rounds)),
     )
+
+
+def _left_out(recorded: int, rounds: int, steps: int = 1, in_a_round: int = 1) -> str:
+    """What of so many rounds, and steps in each, is not recorded."""
+    parts = [f"{recorded} of {rounds} rounds"] if recorded < rounds else []
+    parts += [f"{steps} of the {in_a_round} steps of a round"] if steps < in_a_round else []
+    return f"in every event: {' and '.join(parts)} are recorded" if parts else ""
+
+
+def _silent_slot(game: SlotGame, round_index: int, seed: int, haar_noise: bool) -> tuple[int, Values]:
+    """How many clients attend a slot in which all send zeros, and what receivers (S, c) read of it, whitened.
+
+    Where several slots may take place in a round, seeds take them in turn.
+    """
+    streams = Streams(game.streams.torch_seed("noise", 0, seed))
+    attended = game.slots.attended(round_index, streams)
+    slot = attended[seed % len(attended)]
+    readings = hear(game.listen, streams, slot, None, 0)
+    return len(slot.plan.senders), haar_whitened(readings) if haar_noise else readings
 
 
 def event_count(dimension: int) -> int:

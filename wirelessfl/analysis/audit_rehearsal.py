@@ -3,56 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import AirRelease, BareRelease, Ledger, Release, ServerNoiseRelease, Spending
 from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.rehearsal import Rehearser
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.selection import Selection
+from wirelessfl.simulation.selection import SelectAll, Selection
 from wirelessfl.simulation.server import Deployment
 from wirelessfl.simulation.state import SimulationState
-from wirelessfl.simulation.uplinks import AuditView, Reception, SlotPlan, SlotUplink, Uplink
-
-
-@dataclass(frozen=True)
-class SlotTap(SlotUplink):
-    """An uplink that keeps the plan of every slot that is heard."""
-
-    inner: SlotUplink
-    slots: list[tuple[Round, SlotPlan]]
-    rotating_jammer: bool
-    airtime: float
-
-    @property
-    def jams(self) -> bool:
-        """As the uplink."""
-        return self.inner.jams
-
-    @property
-    def steps_without_senders(self) -> bool:
-        """As the uplink."""
-        return self.inner.steps_without_senders
-
-    def audit_view(self) -> AuditView:
-        """As the uplink."""
-        return self.inner.audit_view()
-
-    def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
-        """As the uplink."""
-        return self.inner.plan(this, ready, jammer)
-
-    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
-        """As the uplink, and keep the plan."""
-        self.slots.append((this, plan))
-        return self.inner.receive(this, plan, blocks)
+from wirelessfl.simulation.uplinks import SlotPlan, Uplink
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +32,7 @@ class Rehearsal:
         state: after all rounds.
         slots: what was heard when, of uplinks that have slots.
         num_rounds: rounds played.
-        client: the client that the ledger charges most; of several, the one with the largest weight.
+        client: the client that the ledger charges most; of several, the one with the largest weight in the most slots.
         releases: all that the ledger charges this client for, in order.
     """
 
@@ -130,13 +94,10 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
     if not isinstance(learner, Learner):
         raise TypeError("an audit needs the simulation as it was built")
     rounds: list[Round] = []
-    slots: list[tuple[Round, SlotPlan]] = []
-    tapped = uplink
-    if isinstance(uplink, SlotUplink):
-        tapped = SlotTap(uplink, slots, uplink.rotating_jammer, uplink.airtime)
-    simulation.deployment = replace(parts, learner=Rehearser(learner), uplink=tapped)
+    simulation.deployment = replace(parts, learner=Rehearser(learner))
     simulation.run(lambda this, _: rounds.append(this))
-    client = _worst_client(ledger)
+    slots = [(this, this.heard) for this in rounds if this.heard is not None]
+    client = _worst_client(ledger, parts.selection, slots)
     releases = [
         release
         for this in rounds
@@ -159,6 +120,16 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
     )
 
 
-def _worst_client(ledger: Ledger) -> int:
+def _worst_client(ledger: Ledger, selection: Selection, slots: list[tuple[Round, SlotPlan]]) -> int:
+    """The client charged most; of several, the one that a slot tells most of, where it is known who is in which.
+
+    A trusted server charges everybody for every round, also those whom a quorum never lets in.
+    """
     published, accounted = ledger.client_epsilons()
-    return int(np.lexsort((published, ledger.facts.weights, accounted))[-1])
+    told = ledger.facts.weights.copy()
+    if isinstance(selection, SelectAll) and slots:
+        heard = np.zeros(len(told))
+        for this, plan in slots:
+            heard[this.clients[plan.senders]] += 1
+        told *= np.sqrt(heard)
+    return int(np.lexsort((published, told, accounted))[-1])

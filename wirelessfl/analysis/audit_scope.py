@@ -6,7 +6,10 @@ import math
 from collections.abc import Iterator
 
 from wirelessfl.analysis.audit_choice import AIR, CROWD, MODELS, STEPS, UPLOADS, Choice
+from wirelessfl.analysis.audit_games import SlotGame
+from wirelessfl.analysis.audit_noise import NoiseRecord
 from wirelessfl.analysis.audit_noise_records import LONGEST
+from wirelessfl.analysis.audit_reach import tried_updates
 from wirelessfl.analysis.audit_rehearsal import Rehearsal
 from wirelessfl.simulation.availability import BernoulliAvailability
 from wirelessfl.simulation.selection import SelectAll
@@ -14,8 +17,8 @@ from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, MultiCell
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
 
 
-def not_tested(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
-    """Plain phrases on the scenario and the game that was played on it."""
+def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord]) -> Iterator[str]:
+    """Plain phrases on the scenario, the game that was played on it, and the noise that was recorded."""
     if choice.view == UPLOADS:
         yield "any noise: this adversary sees what is sent without any, and one look tells all"
     else:
@@ -23,17 +26,29 @@ def not_tested(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
         yield "the random generator: whoever knows the seed or breaks the generator removes all noise"
     yield "side channels: times, sizes and numbers of messages, energy, and the trace, which holds private data"
     yield (
-        "real data: a canary stands for the worst sample or update; what loading or code from outside computes from "
-        "data before clipping is not looked at"
+        "real data: one canary and zeros stand for all samples and updates, so that noise or clipping which depends on "
+        "data in another way is not seen; what loading or code from outside computes from data before clipping is not "
+        "looked at"
     )
     yield "control by data: senders, channels, scales and rounds are those of a rehearsal without training"
     if math.isinf(rehearsal.ledger.epsilon_accounted()):
         yield "a guarantee: the accounted ε is infinite, and nothing can contradict it but the noise itself"
+    if choice.view != UPLOADS:
+        yield from _other_clients(rehearsal, choice)
+    yield from (f"noise {record.source} {record.left_out}" for record in records if record.left_out)
     if choice.view != UPLOADS and rehearsal.learner.dimension > LONGEST:
         yield f"noise on all coordinates at once: {LONGEST:,} of {rehearsal.learner.dimension:,} are recorded"
     yield from _sampling(rehearsal, choice)
     yield from _uplink(rehearsal, choice)
     yield from _participation(rehearsal)
+
+
+def _other_clients(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
+    """Those on whom no game is played."""
+    tried = tried_updates(rehearsal, choice.game) if isinstance(choice.game, SlotGame) else []
+    clients = {int(reach.senders[place]) for reach, place in tried}
+    but = f", but for how far the updates of {len(clients)} clients move what is heard" if clients else ""
+    yield f"clients other than number {rehearsal.client}: they are taken to be treated as it is{but}"
 
 
 def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
@@ -47,8 +62,9 @@ def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
     if choice.view in (STEPS, CROWD):
         if rehearsal.learner.training.sampling == "poisson":
             yield (
-                "amplification by sampling: how often the canary is in a batch is measured, but not whether samples "
-                "and steps are drawn independently, nor what else tells the batches"
+                "amplification by sampling: how often, and how independently from step to step, the canary is in a "
+                "batch is measured, but not whether samples are drawn independently of each other, nor what else "
+                "tells the batches"
             )
         else:
             yield "amplification by shuffling, for which the ledger gives no credit: the adversary knows the batches"

@@ -240,6 +240,8 @@ class StepGame:
             *(seen[0], seen[1], shift, self.exchange, self.client.sample_rate, included),
             gaussian=True,
             separable=not self.client.remembers,
+            recorded_std=None if self.client.haar_noise else np.ones_like(shift),
+            independent=self.client.secret_batches,
         )
 
     def _hear(self, trials: NDArray[np.int64], sign: int, direction: Tensor) -> _Heard:

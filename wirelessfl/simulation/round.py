@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from wirelessfl.privacy import Release
 from wirelessfl.radio import Links, SlotLinks
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.trace import Status
+
+if TYPE_CHECKING:
+    from wirelessfl.simulation.uplinks.slot import SlotPlan
 
 LOCAL_STATISTICS = ("clip_norm", "clipped_share", "noise_multiplier")
 """What private training says of each step that the trace keeps, as means over the steps."""
@@ -54,6 +58,7 @@ class Round:
         nominal_energy_j: joules of the round in which every transmission counts with its public bound; see
             ``put_energy``.
         releases: the records for the privacy ledger; none where nothing was released.
+        heard: the plan of the slot that the server received; None without one.
         secagg: what secure aggregation did and cost; None with other uplinks.
     """
 
@@ -68,6 +73,7 @@ class Round:
     blocks: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     nominal_energy_j: float = 0.0
     releases: tuple[Release, ...] = ()
+    heard: SlotPlan | None = None
     secagg: SecAggRecord | None = None
 
     def __post_init__(self) -> None:

@@ -124,6 +124,7 @@ class SlotUplink(ABC):
             blocks = self.train(cell, this, plan)  # workers train while the events of the slot pass by
         yield cell.medium.occupy(plan.airtime)
         reception = self.receive(this, plan, blocks)
+        this.heard = plan
         cell.medium.note(EventKind.SUPERPOSE, SERVER_NODE)
         cell.drain(this.clients[plan.senders], reception.battery_drain_j)
         _pay_for_pilots(cell, this, plan, jamming)
