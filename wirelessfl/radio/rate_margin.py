@@ -8,7 +8,7 @@ from scipy import special
 
 from wirelessfl.radio.csi import Estimator, estimate_trust
 
-_CERTAIN = 1e8
+_CERTAIN = 2e6
 """Noncentrality above which the normal approximation of a chi-square quantile is right to 1e-8."""
 
 
