@@ -147,3 +147,9 @@ def test_the_shift_of_the_direct_ray_is_the_rate_of_its_turns() -> None:
     for doppler in (MotionDoppler(Driving(), LAW, (0.0, 20.0)), GivenDoppler(7.0, False, DRAWS)):
         later = doppler.ray_cycles(nodes, Moment(1, 2.0 + 1e-6)) - doppler.ray_cycles(nodes, Moment(1, 2.0))
         np.testing.assert_allclose(doppler.ray_shift_hz(nodes, Moment(1, 2.0)), later / 1e-6, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("model", [LAW, Tr38901("uma", 3.5e9, 25.0, 1.5)])
+def test_a_node_at_the_site_neither_approaches_nor_recedes(model: LogDistance | Tr38901) -> None:
+    doppler = MotionDoppler(Standing(GivenPositions(((0.0, 0.0),)), DRAWS), model, (0.0, 0.0))
+    assert doppler.ray_shift_hz(np.arange(1), Moment(1, 0.0)).tolist() == [0.0]

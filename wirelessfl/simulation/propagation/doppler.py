@@ -122,5 +122,7 @@ class MotionDoppler:
         motion = self.placement.motion(nodes, moment)
         way = motion.position - np.asarray(self.site)
         distance = site_distances(motion.position, np.array([self.site]))[:, 0]
-        receding = (motion.velocity * way).sum(axis=1) / self.model.ray_length(distance)
+        length = self.model.ray_length(distance)
+        # Where antennas meet they neither approach nor recede.
+        receding = np.divide((motion.velocity * way).sum(axis=1), length, out=np.zeros(len(nodes)), where=length > 0)
         return np.asarray(-receding / self.model.wavelength)
