@@ -19,6 +19,7 @@ from wirelessfl.scenario import (
     parse_scenario,
     resolve_scenario,
 )
+from wirelessfl.scenario.base import LARGEST_SINGLE
 
 
 @pytest.fixture
@@ -64,9 +65,10 @@ def test_the_issue_s_large_population_loads() -> None:
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False, min_value=1e-300, max_value=1e300)
+single = st.floats(min_value=1e-300, max_value=LARGEST_SINGLE)
 counts = st.integers(1, 10**9)
-steps = st.dictionaries(st.integers(2, 10**6), finite, max_size=3).flatmap(
-    lambda later: finite.map(lambda first: {**later, 1: first})
+steps = st.dictionaries(st.integers(2, 10**6), single, max_size=3).flatmap(
+    lambda later: single.map(lambda first: {**later, 1: first})
 )
 options = st.dictionaries(
     st.text("abc", min_size=1), st.integers() | st.text("yesno10e5.:", max_size=4) | st.booleans()

@@ -69,6 +69,7 @@ def test_a_recursion_goes_by_the_clock_or_by_rounds_of_a_given_length() -> None:
     np.testing.assert_array_equal(fading.doppler.shift_hz(CLIENTS, START), 7.0)
 
 
+@pytest.mark.filterwarnings("ignore::wirelessfl.errors.ModelWarning")  # of uploads that outlast a piece
 @pytest.mark.parametrize("model", ["clarke", "gauss_markov"])
 @pytest.mark.parametrize("kind", ["over_the_air", "digital"])
 def test_without_a_carrier_the_doppler_shift_is_ten_hertz_by_default(model: str, kind: str) -> None:

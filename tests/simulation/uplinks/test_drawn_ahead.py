@@ -15,8 +15,9 @@ from wirelessfl.simulation.uplinks.digital import DigitalUplink
 from wirelessfl.trace import EventBatch, EventKind, Status
 
 FIXED = {"model": "fixed", "rate_bps": 2e6}
-CLARKE = {"model": "clarke", "doppler_hz": 20.0}
-MARKOV = {"model": "gauss_markov", "doppler_hz": 20.0}
+# So slow that an upload has one piece: pieces are drawn apart.
+CLARKE = {"model": "clarke", "doppler_hz": 2.0}
+MARKOV = {"model": "gauss_markov", "doppler_hz": 2.0}
 MOVING: dict[str, Any] = {
     "channel__placement": {"scheme": "random_waypoint", "radius_m": 200.0, "min_speed": 10.0, "max_speed": 30.0},
     "channel__pathloss": {"model": "tr38901", "scenario": "umi"},
