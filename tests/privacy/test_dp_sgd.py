@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import optimize, stats
 
 from tests.privacy.rounds import facts_of
 from wirelessfl.privacy import (
@@ -48,6 +49,16 @@ def poisson_epsilon(z: float, q: float, steps: int, *, exchange: bool = False) -
 
 
 # ---------------------------------------------------------------------------- sampling
+
+
+def exact_curve(mu: float) -> float:
+    """ε at which the Gaussian mechanism of this μ has δ (Balle and Wang 2018)."""
+
+    def excess(epsilon: float) -> float:
+        tail = stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
+        return float(tail) - DELTA
+
+    return float(optimize.brentq(excess, 0.0, 100.0, xtol=1e-12))
 
 
 def test_poisson_sampling_published_and_accounted_are_the_same() -> None:
@@ -176,14 +187,16 @@ def test_per_layer_clipping_has_the_root_of_the_sum_of_squares() -> None:
 
 def test_dynamic_clipping_is_one_event_per_multiplier() -> None:
     multipliers = [1.0, 1.1, 1.2]
-    releases = [
-        training(m, noise_multiplier=z, clipping=DynamicClip(nominal_multiplier=1.0)) for m, z in enumerate(multipliers)
-    ]
+    releases = [training(m, noise_multiplier=z, clipping=DynamicClip()) for m, z in enumerate(multipliers)]
     ledger = recompute(releases, FACTS, SAMPLE)
     uses = tuple((SampledGaussian(z, 0.25), 4) for z in multipliers)
     published, accounted = ledger.client_epsilons()
     assert accounted[0] == pytest.approx(composed_epsilon(0.0, uses, DELTA, "pld"), rel=1e-12)
-    assert published[0] == pytest.approx(poisson_epsilon(1.0, 0.25, 12), rel=1e-12)
+    # Published is the paper's central limit, μ = q √(Σ_t (e^{1/σ_t²} − 1)), 4 steps a round.
+    limit = 0.25 * math.sqrt(4 * sum(math.exp(z**-2) - 1 for z in multipliers))
+    assert published[0] == pytest.approx(exact_curve(limit), rel=1e-9)
+    (without_noise,) = [training(noise_multiplier=0.0, clipping=DynamicClip())]
+    assert np.all(np.isinf(without_noise.published(FACTS).mu_squared))
 
 
 def test_adaptive_quantile_is_one_event_at_the_combined_multiplier() -> None:

@@ -43,7 +43,7 @@ EXAMPLES: list[Release] = [
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, "shuffle", STEPS, HaarNoise(64, "weighted"), QuantileClip(2.0)),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=PerLayerClip((0.5, 0.25))),
-    DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=DynamicClip(0.7)),
+    DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=DynamicClip()),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=MooClip("private")),
     ServerNoiseRelease(5, EVERYONE, 1.0, 0.5, None, 0.2, "uniform"),
     ServerNoiseRelease(5, EVERYONE, 1.0, 0.5, 1.5, 0.2, "poisson"),
@@ -99,3 +99,12 @@ def test_every_kind_has_an_example() -> None:
 def test_foreign_settings_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="unknown kind"):
         release_from_values(text, 0, EVERYONE, {}, {})
+
+
+def test_a_dynamic_clip_of_version_0_1_comes_back() -> None:
+    text = settings(DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=DynamicClip()))
+    old = text.replace('{"kind": "DynamicClip"', '{"nominal_multiplier": 1.5, "kind": "DynamicClip"')
+    assert old != text
+    columns = {"batch_size": BATCH, "steps": STEPS}
+    release = release_from_values(old, 0, EVERYONE, {"noise_multiplier": 1.1, "steps_before": 0.0}, columns)
+    assert isinstance(release, DpSgdRelease) and release.clipping == DynamicClip()

@@ -59,11 +59,13 @@ class QuantileClip(Section):
 
 
 class DynamicClip(Section):
-    """Decaying norm and growing multiplier on a public schedule (Du et al. 2021)."""
+    """Norm and noise multiplier on public schedules of their own (Du et al. 2021, whose multiplier shrinks)."""
 
-    name: Literal["dynamic"] = key("dynamic", "The norm decays and the noise multiplier grows over the rounds.")
+    name: Literal["dynamic"] = key("dynamic", "Norm and noise multiplier change from round to round by fixed factors.")
     clip_ratio: Ratio = key(0.5, "Norm after the last round over that in the first.")
-    multiplier_ratio: Ratio = key(1.5, "Noise multiplier after the last round over that in the first.")
+    multiplier_ratio: Ratio = key(
+        1.5, "Noise multiplier after the last round over that in the first; below 1 with Du et al."
+    )
 
 
 class MooClip(Section):

@@ -63,7 +63,7 @@ def per_layer(model: FlatModel) -> tuple[ClippingRule, SlowFlat]:
 RULES: dict[str, Callable[[FlatModel], tuple[ClippingRule, SlowFlat]]] = {
     "flat": lambda model: (FlatClipping(0.7), SlowFlat(0.7)),
     "per_layer": per_layer,
-    "dynamic": lambda model: (DynamicClipping(Geometric(1.2, 0.3, 5), 0.4), SlowDynamic(1.2, 0.3, 5)),
+    "dynamic": lambda model: (DynamicClipping(Geometric(1.2, 0.3, 5)), SlowDynamic(1.2, 0.3, 5)),
     "quantile": lambda model: (QuantileClipping(0.5, 0.4, 0.3, 1.5), SlowQuantile(0.5, 0.4, 0.3, 1.5)),
     "moo_published": lambda model: (PublishedMooClipping(0.7, 0.02, 0.5), SlowMoo(0.7, 0.02, 0.5, "published")),
     "moo_private": lambda model: (PrivateMooClipping(0.7, 0.02, 0.5), SlowMoo(0.7, 0.02, 0.5, "private")),

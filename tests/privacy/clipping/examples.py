@@ -26,7 +26,7 @@ RULES: dict[str, ClippingRule] = {
     "per_layer": PerLayerClipping((0.5, 2.0), (0, 0, 1, 1)),
     "per_layer_split": PerLayerClipping.split(0.7, (0, 1, 2, 2)),
     "quantile": QuantileClipping(0.1, 0.3),
-    "dynamic": DynamicClipping(Geometric(1.0, 0.5, 10), 1.0),
+    "dynamic": DynamicClipping(Geometric(1.0, 0.5, 10)),
     "moo_published": PublishedMooClipping(1.0, 0.01, 0.1),
     "moo_private": PrivateMooClipping(1.0, 0.01, 0.1),
 }

@@ -77,7 +77,7 @@ def test_flat_clipping_equals_the_loop_over_samples() -> None:
 
 def test_dynamic_clipping_follows_the_round() -> None:
     gradients = vectors([3.0] + [0.0] * 13)
-    rule = DynamicClipping(Geometric(2.0, 0.25, 4), 1.0)
+    rule = DynamicClipping(Geometric(2.0, 0.25, 4))
     for round_index, norm in [(1, 2.0), (2, 2.0 * 0.25**0.25), (3, 1.0), (5, 0.5), (9, 0.5)]:
         clipped = rule.clip(
             samples_of(gradients, everyone(gradients), PARTS), {}, step_of([0], round_index=round_index)
@@ -128,7 +128,7 @@ def test_per_layer_clipping_refuses_a_norm_that_has_no_parts() -> None:
         (FlatClipping(1.0), FixedClip()),
         (PerLayerClipping((0.5, 2.0), (0, 1)), PerLayerClip((0.5, 2.0))),
         (QuantileClipping(1.0, count_noise_std=3.0), QuantileClip(3.0)),
-        (DynamicClipping(Constant(1.0), 1.5), DynamicClip(1.5)),
+        (DynamicClipping(Constant(1.0)), DynamicClip()),
         (PublishedMooClipping(1.0, 0.1, 0.1), MooClip("published")),
         (PrivateMooClipping(1.0, 0.1, 0.1), MooClip("private")),
     ],
@@ -160,15 +160,13 @@ def test_other_numbers_out_of_range(bad: float) -> None:
         QuantileClipping(1.0, quantile=bad)
     with pytest.raises(ValueError, match="penalty must be finite and not negative"):
         PrivateMooClipping(1.0, bad, 0.1)
-    with pytest.raises(ValueError, match="nominal_multiplier must be finite and not negative"):
-        DynamicClipping(Constant(1.0), bad)
     with pytest.raises(ValueError, match="constant schedule must be finite and not negative"):
         Constant(bad)
 
 
 def test_a_dynamic_rule_must_start_with_a_positive_norm() -> None:
     with pytest.raises(ValueError, match="clip_norm in round 1 must be positive"):
-        DynamicClipping(Constant(0.0), 1.0)
+        DynamicClipping(Constant(0.0))
 
 
 @pytest.mark.parametrize(("norms", "layers"), [((1.0,), (0, 1)), ((1.0, 1.0), (0, 0)), ((), ()), ((1.0, 1.0), (0, 2))])

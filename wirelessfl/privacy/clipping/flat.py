@@ -49,23 +49,19 @@ class DynamicClipping(Memoryless):
 
     Attributes:
         clip_norm: C_m for each round, see ``Geometric``.
-        nominal_multiplier: The one noise multiplier that the published formula uses for all rounds.
 
     Raises:
-        ValueError: If the first norm is not positive, or the multiplier is negative, infinite or not a number.
+        ValueError: If the first norm is not positive.
     """
 
     clip_norm: Schedule
-    nominal_multiplier: float
 
     def __post_init__(self) -> None:
         require_positive("clip_norm in round 1", self.clip_norm.at(1))
-        if not 0 <= self.nominal_multiplier < float("inf"):
-            raise ValueError(f"nominal_multiplier must be finite and not negative, found {self.nominal_multiplier}")
 
     def law(self) -> ClippingLaw:
-        """A public schedule whose paper counts one multiplier."""
-        return DynamicClip(self.nominal_multiplier)
+        """A public schedule."""
+        return DynamicClip()
 
     def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
         """See ``ClippingRule.clip``."""

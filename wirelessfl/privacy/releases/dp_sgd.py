@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.privacy.clipping_laws import ClippingLaw, FixedClip
+from wirelessfl.privacy.clipping_laws import ClippingLaw, DynamicClip, FixedClip
 from wirelessfl.privacy.noise_laws import NoiseLaw, WhiteNoise
 from wirelessfl.privacy.releases.base import local_passes, non_negative, per_client
 from wirelessfl.privacy.spending import Caveat, Passes, Spending, no_guarantee, sampled_spending
@@ -77,6 +77,8 @@ class DpSgdRelease:
         if factor is None:
             return no_guarantee(len(self.clients), "no paper claims anything for clipping the gradient itself")
         multiplier = self.clipping.published_multiplier(self.noise_multiplier, factor)
+        if isinstance(self.clipping, DynamicClip):
+            return self._central_limit(multiplier, facts)
         return sampled_spending(multiplier, self._sample_rate(facts), self.steps, exchange=False)
 
     def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
@@ -98,6 +100,12 @@ class DpSgdRelease:
             first, last = local_passes(facts.samples[self.clients], self.batch_size, self.steps, 0)
             return Spending((last - first + 1) * cost)
         return Spending(np.zeros(len(self.clients)), passes=Passes(first, last, cost))
+
+    def _central_limit(self, multiplier: float, facts: PrivacyFacts) -> Spending:
+        """μ² = q² Σ_t (e^{μ_t²} − 1), μ_t = 1/σ_t (Du et al., arXiv:2111.00173); a limit is no bound."""
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            each = np.expm1(np.float64(multiplier) ** -2.0)
+            return Spending(np.where(self.steps > 0, self.steps * self._sample_rate(facts) ** 2 * each, 0.0))
 
     def _sample_rate(self, facts: PrivacyFacts) -> NDArray[np.float64]:
         rate: NDArray[np.float64] = self.batch_size / facts.samples[self.clients]

@@ -107,7 +107,10 @@ def _rich(name: str, value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     arguments = {key: tuple(item) if isinstance(item, list) else item for key, item in value.items() if key != "kind"}
-    return _named(PARTS, value.get("kind"))(**arguments)
+    part = _named(PARTS, value.get("kind"))
+    if part is DynamicClip:  # traces of version 0.1 name one multiplier for all rounds
+        arguments.pop("nominal_multiplier", None)
+    return part(**arguments)
 
 
 def _named(kinds: tuple[type, ...], name: Any) -> Callable[..., Any]:

@@ -159,7 +159,7 @@ def build_clipping(mechanism: config.GradientNoise, model: FlatModel, noise: flo
         case config.QuantileClip():
             return QuantileClipping(clip, clipping.quantile, clipping.lr, clipping.count_noise_std)
         case config.DynamicClip():
-            return DynamicClipping(Geometric(clip, clipping.clip_ratio, rounds), noise)
+            return DynamicClipping(Geometric(clip, clipping.clip_ratio, rounds))
         case config.MooClip(feedback="published"):
             return PublishedMooClipping(clip, clipping.kappa, clipping.lr)
         case config.MooClip():
