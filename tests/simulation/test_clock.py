@@ -10,6 +10,7 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wirelessfl.errors import InputError
 from wirelessfl.simulation.clock import TICKS_PER_SECOND, after_all_else, all_seconds, all_ticks, seconds, ticks
 
 
@@ -41,13 +42,19 @@ def test_many_times_are_the_nearest_seconds_as_one_is(times: list[int]) -> None:
 def test_a_duration_that_is_none_is_refused(duration: float) -> None:
     with pytest.raises(ValueError, match="duration"):
         ticks(duration)
+
+
+@pytest.mark.parametrize("duration", [-1e-9, float("nan")])
+def test_durations_of_which_one_is_none_are_refused(duration: float) -> None:
     with pytest.raises(ValueError, match="duration"):
         all_ticks(np.array([1.0, duration]))
 
 
-def test_durations_that_no_tick_counter_holds_are_refused() -> None:
-    with pytest.raises(ValueError, match="9223372 s"):
-        all_ticks(np.array([1e7]))
+@pytest.mark.parametrize("duration", [9_223_373.0, 1e7, float("inf")])
+def test_durations_that_no_array_of_ticks_holds_are_refused_in_words(duration: float) -> None:
+    with pytest.raises(InputError, match=r"at most 9.22e\+06 s can be simulated"):
+        all_ticks(np.array([1.0, duration]))
+    assert all_ticks(np.array([9_223_372.0])).tolist() == [9_223_372 * TICKS_PER_SECOND]
 
 
 def test_a_window_scheduled_first_still_closes_last() -> None:

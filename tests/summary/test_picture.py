@@ -20,6 +20,7 @@ CASES: dict[str, dict[str, Any]] = {
     "watts": {"uplink": {"kind": "over_the_air", "tx_power_dbm": 10.0}},
     "nobody": {"faults__availability": {"p": 0.0}},
     "one round": {"rounds": 1},
+    "one round that diverges": {"rounds": 1, "uplink": {"kind": "ideal"}, "training__optimizer__lr": 1e30},
     "no events": {"trace__events": False},
     "many clients": {"clients__count": 210, "data__limit": 240},
     "everything goes wrong": {

@@ -88,7 +88,7 @@ def whole_numbers(axis: Axis) -> None:
     """Ticks at whole numbers: there is no round 2.5."""
     from matplotlib.ticker import MaxNLocator
 
-    axis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=True))
+    axis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
 
 
 def _inline(svg: str, name: str, caption: str) -> Markup:

@@ -15,8 +15,8 @@ from wirelessfl.privacy.statement import PrivacyFacts, Statement
 
 SCOPE = (
     "ε covers what the named adversary sees of one run; choosing the best of several runs costs extra. It does not "
-    "cover the trace: the seed, update norms, actual back-off, transmit energies and training losses are private data "
-    "of the simulated clients."
+    "cover the trace: the seed, update norms, actual back-off, transmit energies, training losses and counts of "
+    "updates that are not finite are private data of the simulated clients."
 )
 ENDED_BY_ITS_OUTPUTS = (
     "The run ended early because of what it had released. That reads no private data, but the accounted figure is what "

@@ -20,7 +20,11 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from wirelessfl.errors import InputError
+
 TICKS_PER_SECOND = 10**12
+LATEST_TICK = 2**63 - 1
+"""The last instant that an array of ticks can hold; times of the simulation itself have no end."""
 
 _LAST = 2
 """Event priority after SimPy's URGENT (0) and NORMAL (1)."""
@@ -34,11 +38,19 @@ def ticks(seconds: float) -> int:
 
 
 def all_ticks(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
-    """(n,) ticks of (n,) durations, each as ``ticks`` has it; below some hundred days."""
-    whole = np.rint(seconds * TICKS_PER_SECOND)
-    if not np.all((seconds >= 0) & (whole < 2.0**63)):
-        raise ValueError(f"durations must be from 0 to {2**63 / TICKS_PER_SECOND:.0f} s, found {seconds}")
-    return whole.astype(np.int64)
+    """(n,) ticks of (n,) durations, each as ``ticks`` has it.
+
+    Raises:
+        InputError: a duration is longer than 63 bits can tell, 106 days.
+        ValueError: a duration is negative or not a number.
+    """
+    if not np.all(seconds >= 0):
+        raise ValueError(f"durations must not be negative, found {seconds}")
+    longest = LATEST_TICK / TICKS_PER_SECOND
+    if seconds.max(initial=0.0) >= longest:
+        found = f"what a client does in a round takes {seconds.max():.3g} s"
+        raise InputError(f"timing: {found}; at most {longest:.3g} s can be simulated")
+    return np.rint(seconds * TICKS_PER_SECOND).astype(np.int64)
 
 
 def seconds(time: int) -> float:

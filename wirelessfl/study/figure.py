@@ -127,7 +127,7 @@ def _draw_row(
         axes.tick_params(labelsize=7, which="both")
         axes.grid(alpha=0.25, linewidth=0.5)
     for axes in panels[: len(columns)]:
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
     _scale_vertically(panels[0], metric, [one.rounds for one in curves.values()])
     panels[0].set_ylabel("\n".join(filter(None, (_axis_text(metric), layout.row_text(row)))), fontsize=8)
 

@@ -21,8 +21,9 @@ MILESTONES = (0.5, 0.8, 0.9)
 
 NOT_COVERED = (
     "Both ε hold for one run and for what the adversary sees, never for the trace: the seed, update norms, "
-    "training losses and actual back-off are private data of the simulated clients. Noise in floating point is "
-    "accounted as real numbers: what its rounding gives away (Mironov 2012) is not covered."
+    "training losses, actual back-off, transmit energies and counts of updates that are not finite are private data "
+    "of the simulated clients. Noise in floating point is accounted as real numbers: what its rounding gives away "
+    "(Mironov 2012) is not covered."
 )
 
 

@@ -39,7 +39,7 @@ def draw_summary(trace: xr.Dataset, path: Path) -> None:
         draw(axes, trace, rounds)
         axes.tick_params(labelsize=7, which="both")
         axes.grid(alpha=0.25, linewidth=0.5)
-    panels[-1].xaxis.set_major_locator(MaxNLocator(5, integer=True))  # there is no round 2.5
+    panels[-1].xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))  # there is no round 2.5
     panels[-1].set_xlabel("round", fontsize=8)
     name, seed, status = trace.attrs["name"], trace.attrs["seed"], trace.attrs["status"]
     figure.suptitle(f"{name}, seed {seed}" + ("" if status == "complete" else f" ({status})"), fontsize=9)

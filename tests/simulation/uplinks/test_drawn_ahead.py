@@ -10,6 +10,7 @@ import pytest
 
 from tests.simulation.scenarios import run, small
 from wirelessfl.simulation import Round
+from wirelessfl.simulation.clock import TICKS_PER_SECOND
 from wirelessfl.simulation.network import ChannelSource
 from wirelessfl.simulation.uplinks.digital import DigitalUplink
 from wirelessfl.trace import EventBatch, EventKind, Status
@@ -38,6 +39,14 @@ WAITING: dict[str, dict[str, Any]] = {
     "deadline and count": {"timing__deadline_s": 0.004, "timing__wait_for": {"count": 20}},
     "at one instant": {"timing__straggler_scale": 0.0, "timing__cpu_hz": [1e9, 1e9], "timing__wait_for": {"count": 2}},
     "absent, asleep": {"faults__availability": {"p": 0.6}, "faults__fade_threshold": 0.3},
+}
+
+# Rounds of months: the clock passes what 63 bits of ticks can tell.
+MONTHS: dict[str, Any] = {
+    "timing__cycles_per_sample": 1.8e15,
+    "timing__cpu_hz": [1e9, 1.5e9],
+    "timing__straggler_scale": 0.0,
+    "timing__wait_for": {"count": 9},
 }
 
 
@@ -90,6 +99,12 @@ def test_links_drawn_ahead_are_those_drawn_one_by_one(
     expected_of = {"all": nobody, "at one instant": nobody, "absent, asleep": {Status.UNAVAILABLE, Status.DEEP_FADE}}
     assert expected_of.get(waiting, {Status.LATE}) <= seen
     assert Status.CRASHED in seen or waiting != "fraction, crashes"
+
+
+def test_rounds_of_months_go_on_beyond_the_largest_array_of_ticks() -> None:
+    rounds, _ = played({"model": "adaptive"}, channel__correlation=CLARKE, **MONTHS)
+    assert float(rounds[-2].values["sim_time"]) > 2**63 / TICKS_PER_SECOND
+    assert [int(np.count_nonzero(this.status == Status.PARTICIPATED)) for this in rounds] == [9, 9, 9]
 
 
 def test_all_links_of_a_round_in_one_call_where_all_begin(calls: list[int]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.simulation.client import Shift
-from wirelessfl.simulation.clock import all_seconds, seconds
+from wirelessfl.simulation.clock import LATEST_TICK, all_seconds, seconds
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.digital_links import DigitalLinks, Link
@@ -20,13 +20,15 @@ class Uploads:
 
     Attributes:
         positions: (n,) of the clients that come through training by the deadline, in the order in which they begin.
-        begins: (n,) when, in ticks, ascending.
+        begins: (n,) when, in ticks from the arrival of the model, ascending.
+        model_arrives: when the model arrives, in ticks.
         needed: so many arrivals end the round.
         bits: size of an upload.
     """
 
     positions: NDArray[np.int64]
     begins: NDArray[np.int64]
+    model_arrives: int
     needed: int
     bits: int
 
@@ -35,7 +37,7 @@ class Uploads:
         """Those after a shift that begins at ``model_arrives`` ticks and ends ``latest`` ticks later; None: never."""
         comes_through = np.flatnonzero(~shift.crashes & shift.in_time(latest))
         in_order = comes_through[np.argsort(shift.ends[comes_through], kind="stable")]
-        return cls(shift.positions[in_order], model_arrives + shift.ends[in_order], needed, bits)
+        return cls(shift.positions[in_order], shift.ends[in_order], model_arrives, needed, bits)
 
 
 class RoundLinks:
@@ -113,14 +115,15 @@ class RoundLinks:
         """
         positions, begins = uploads.positions[self._drawn :], uploads.begins[self._drawn :]
         at_most = np.searchsorted(self._arrivals, begins) + np.arange(len(begins))
-        sure = int(np.count_nonzero((at_most < uploads.needed) | (begins <= now)))
+        sure = int(np.count_nonzero((at_most < uploads.needed) | (begins <= now - uploads.model_arrives)))
         positions, begins = positions[:sure], begins[:sure]
-        moment = Moment(self._this.index, all_seconds(begins.tolist()))
+        starts = [uploads.model_arrives + begin for begin in begins.tolist()]
+        moment = Moment(self._this.index, all_seconds(starts))
         drawn = self._links.draw(self._this, positions, self._share, moment, uploads.bits)
         arrivals = []
-        for position, begin, link in zip(positions.tolist(), begins.tolist(), drawn, strict=True):
-            self._latest[position] = (begin, 0, uploads.bits, link)
+        for position, begin, start, link in zip(positions.tolist(), begins.tolist(), starts, drawn, strict=True):
+            self._latest[position] = (start, 0, uploads.bits, link)
             if link.delivers:
-                arrivals.append(begin + link.ticks(uploads.bits))
+                arrivals.append(min(begin + link.ticks(uploads.bits), LATEST_TICK))
         self._arrivals = np.sort(np.concatenate([self._arrivals, np.array(arrivals, dtype=np.int64)]))
         self._drawn += sure
