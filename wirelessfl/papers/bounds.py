@@ -46,11 +46,10 @@ def problem_of(scenario: Scenario) -> SoftmaxRegression:
 
 def models_of(trace: Path) -> tuple[Scenario, Array]:
     """The scenario of a trace that holds every model, and (T + 1, d) its models, from the zero that it started with."""
-    import h5py
-
     from wirelessfl.scenario import parse_scenario
+    from wirelessfl.trace.containment import open_hdf5
 
-    with h5py.File(trace) as file:
+    with open_hdf5(trace) as file:
         text, weights = str(file.attrs["scenario"]), np.asarray(file["model/weights"], dtype=np.float64)
     return parse_scenario(text), np.concatenate([np.zeros((1, weights.shape[1])), weights])
 

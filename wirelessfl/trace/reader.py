@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError
+from wirelessfl.trace.containment import open_hdf5, refuse_unlinked_dimensions
 from wirelessfl.trace.schema import BLOCK, EMPTY_CLIENT, EVENTS, GROUPS, MODEL, ROOT
 from wirelessfl.trace.storage import check_format, committed_rounds, committed_snapshots, dataset_path, trace_errors
 
@@ -32,7 +32,7 @@ def read_attributes(path: str | Path, group: str = "/") -> dict[str, Any]:
     """
     path = Path(path)
     _check_present(path, _known_group(group))
-    with trace_errors(path), h5py.File(path, "r") as file:
+    with trace_errors(path), open_hdf5(path) as file:
         check_format(path, file.attrs)
         return {name: _plain(value) for name, value in file[_known_group(group)].attrs.items()}
 
@@ -76,7 +76,7 @@ def has_group(path: str | Path, group: str) -> bool:
         TraceError: It cannot be read.
     """
     path = Path(path)
-    with trace_errors(path), h5py.File(path, "r") as file:
+    with trace_errors(path), open_hdf5(path) as file:
         return _known_group(group) in file
 
 
@@ -95,7 +95,7 @@ def model_weights(path: str | Path, round_index: int | None = None) -> NDArray[n
     """
     path = Path(path)
     lengths = _committed_lengths(path)
-    with trace_errors(path), h5py.File(path, "r") as file:
+    with trace_errors(path), open_hdf5(path) as file:
         rounds = [int(label) for label in file[dataset_path(MODEL, "round")][: lengths["snapshot"]]]
         wanted = rounds[-1] if rounds and round_index is None else round_index
         if wanted not in rounds:
@@ -142,11 +142,13 @@ def _open(path: Path, group: str) -> xr.Dataset:
 
     lengths = _committed_lengths(path)
     _check_present(path, group)
+    with trace_errors(path), open_hdf5(path) as file:
+        refuse_unlinked_dimensions(path, file)
     with trace_errors(path):
         dataset = xr.open_dataset(path, engine="h5netcdf", group=group)
     committed = dataset.isel({name: slice(lengths[str(name)]) for name in dataset.dims if str(name) in lengths})
     if group != ROOT.path and "round" in committed.dims:
-        with trace_errors(path), h5py.File(path, "r") as file:
+        with trace_errors(path), open_hdf5(path) as file:
             committed = committed.assign_coords(round=file["round"][: lengths["round"]])
     committed.set_close(dataset.close)
     return committed
@@ -154,7 +156,7 @@ def _open(path: Path, group: str) -> xr.Dataset:
 
 def _committed_lengths(path: Path) -> dict[str, int]:
     """How much of each growing dimension belongs to committed rounds."""
-    with trace_errors(path), h5py.File(path, "r") as file:
+    with trace_errors(path), open_hdf5(path) as file:
         check_format(path, file.attrs)
         rounds = committed_rounds(file)
         events = int(file["event_count"][rounds - 1]) if rounds else 0

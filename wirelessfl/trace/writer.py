@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wirelessfl.errors import OutputError, TraceError
+from wirelessfl.trace.containment import open_hdf5
 from wirelessfl.trace.journal import HeldBackFile
 from wirelessfl.trace.records import (
     RoundRecord,
@@ -142,7 +143,7 @@ class TraceWriter:
             OutputError: It cannot be written.
         """
         path = Path(path)
-        with trace_errors(path), h5py.File(path, "r") as file:
+        with trace_errors(path), open_hdf5(path) as file:
             check_format(path, file.attrs)
         with trace_errors(path), _opened(path, "r+") as (backing, file):
             writer = cls(path, backing, file)

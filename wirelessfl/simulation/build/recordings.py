@@ -5,15 +5,18 @@ Rounds in files count from 1, clients from 0; −2 stands for the jammer, as in 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.errors import DataError
+from wirelessfl.errors import DataError, TraceError
 from wirelessfl.radio import Recorded
 from wirelessfl.trace import JAMMER_NODE, Status
+from wirelessfl.trace.containment import open_hdf5
 from wirelessfl.trace.schema import BLOCK, FORMAT
 
 _KEY_GAINS, _KEY_POSITIONS, _KEY_PRESENCE, _KEY_NORMS = (
@@ -105,17 +108,30 @@ def load_presence(file: str, rounds: int, clients: int) -> NDArray[np.bool_]:
     return presence
 
 
-def _gains_of_hdf5(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+@contextmanager
+def _opened(path: Path, key: str, kind: str) -> Iterator[h5py.File]:
+    """A file that is there, open for reading.
+
+    Raises:
+        DataError: it cannot be read as what it should be, or refers to what lies outside of it.
+    """
     try:
-        with h5py.File(path, "r") as file:
-            if file.attrs.get("format") == FORMAT:
-                return _gains_of_trace(file)
-            gains = np.asarray(file["gain_re"]) + 1j * np.asarray(file["gain_im"])
-            jammer = np.full(len(gains), np.nan, dtype=np.complex128)
-            if "jammer_gain_re" in file:
-                jammer = np.asarray(file["jammer_gain_re"]) + 1j * np.asarray(file["jammer_gain_im"])
-    except (OSError, KeyError, ValueError, TypeError) as error:
-        raise DataError(f"{_KEY_GAINS}: {path} cannot be read as a trace or a file of gains: {error}") from error
+        with open_hdf5(path) as file:
+            yield file
+    except TraceError as error:
+        raise DataError(f"{key}: {error}") from error
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+        raise DataError(f"{key}: {path} cannot be read as {kind}: {error}") from error
+
+
+def _gains_of_hdf5(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+    with _opened(path, _KEY_GAINS, "a trace or a file of gains") as file:
+        if file.attrs.get("format") == FORMAT:
+            return _gains_of_trace(file)
+        gains = np.asarray(file["gain_re"]) + 1j * np.asarray(file["gain_im"])
+        jammer = np.full(len(gains), np.nan, dtype=np.complex128)
+        if "jammer_gain_re" in file:
+            jammer = np.asarray(file["jammer_gain_re"]) + 1j * np.asarray(file["jammer_gain_im"])
     if gains.ndim != 2 or jammer.shape != gains.shape[:1]:
         raise DataError(f"{_KEY_GAINS}: {path}: gain_re and gain_im must be (round, client), jammer gains (round)")
     return _from_round_one(gains), _from_round_one(jammer)
@@ -158,14 +174,11 @@ def _gains_of_csv(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.comple
 
 
 def _presence_of_trace(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    try:
-        with h5py.File(path, "r") as file:
-            if file.attrs.get("format") != FORMAT:
-                raise DataError(f"{_KEY_PRESENCE}: {path} is no trace; allowed: a trace or a CSV file")
-            rounds = np.asarray(file["round"])
-            ids, status = (np.asarray(file[name])[: len(rounds)] for name in ("client_id", "status"))
-    except (OSError, KeyError) as error:
-        raise DataError(f"{_KEY_PRESENCE}: {path} cannot be read: {error}") from error
+    with _opened(path, _KEY_PRESENCE, "a trace") as file:
+        if file.attrs.get("format") != FORMAT:
+            raise DataError(f"{_KEY_PRESENCE}: {path} is no trace; allowed: a trace or a CSV file")
+        rounds = np.asarray(file["round"])
+        ids, status = (np.asarray(file[name])[: len(rounds)] for name in ("client_id", "status"))
     row, slot = np.nonzero(ids >= 0)
     present = (status[row, slot] != Status.UNAVAILABLE).astype(np.float64)
     return rounds[row], ids[row, slot], present
