@@ -26,6 +26,7 @@ from wirelessfl.secagg import (
     answer,
 )
 from wirelessfl.secagg.graph import Neighbourhood
+from wirelessfl.secagg.keys import check_order
 
 SESSION = bytes(range(16))
 STAGES = tuple(Stage)
@@ -86,6 +87,7 @@ def remembered_curve() -> Iterator[None]:
         patch.object(KeyPair, "of", lru_cache(maxsize=None)(KeyPair.of)),
         patch("wirelessfl.secagg.client.agree", quick_agree),
         patch("wirelessfl.secagg.unmasking.agree", quick_agree),
+        patch("wirelessfl.secagg.messages.check_order", lru_cache(maxsize=None)(check_order)),
     ):
         yield
 

@@ -48,9 +48,15 @@ def test_sizes_follow_the_contents() -> None:
 def test_the_tag_is_the_hmac_of_everything() -> None:
     facts = parameters(complete_neighbourhood(3))
     message = parties(facts, 3)[1][1].advertise_keys()
-    text = struct.pack("<B16sII", 1, facts.session, 1, 2**32 - 1) + struct.pack("<Q", 64) + message.keys.tobytes()
+    fields = [
+        (b"bytes", facts.session),
+        (b"int", b"1"),
+        (b"int", str(2**32 - 1).encode()),
+        (b"|u1(2, 32)", message.keys.tobytes()),
+    ]
+    text = b"".join(struct.pack("<BQ", len(form), len(data)) + form + data for form, data in fields)
     key = room.SeededBytes(0, "link", 1)(32)
-    assert message.tag == hmac.digest(key, text, "sha256")[:16]
+    assert message.tag == hmac.digest(key, b"\x01" + text, "sha256")[:16]
 
 
 def test_contents_cannot_slide_between_parts() -> None:

@@ -39,11 +39,31 @@ def agree(own: KeyPair, peer_public: bytes, context: bytes) -> bytes:
     Raises:
         MalformedMessage: the peer's public key has small order, so that the result would be known to everyone.
     """
+    return HKDF(SHA256(), KEY_BYTES, None, context).derive(_exchange(own, peer_public))
+
+
+def check_order(public: bytes) -> None:
+    """Refuse a public key of small order before others try to agree with it.
+
+    Scalars of X25519 are multiples of 8 (RFC 7748, §5), so that the product with a point of small order is zero for
+    every scalar, and one key pair tells for all.
+
+    Raises:
+        MalformedMessage: the key has small order.
+    """
+    _exchange(_any_pair(), public)
+
+
+def _exchange(own: KeyPair, peer_public: bytes) -> bytes:
     try:
-        secret = own.private.exchange(_public_key(peer_public))
+        return own.private.exchange(_public_key(peer_public))
     except ValueError as error:
         raise MalformedMessage("a peer's public key is not a valid X25519 key") from error
-    return HKDF(SHA256(), KEY_BYTES, None, context).derive(secret)
+
+
+@lru_cache(maxsize=1)
+def _any_pair() -> KeyPair:
+    return KeyPair.of(bytes(KEY_BYTES))
 
 
 @lru_cache(maxsize=8192)  # in a simulation, one process meets every key once for each neighbour of its owner

@@ -1,8 +1,8 @@
 """The messages of a round: who sends what to whom, its size in bits, and its authentication tag.
 
 Every message carries an HMAC-SHA256 tag, cut to 128 bits, under the key that the server and that client agreed on
-at enrolment; the tag covers the kind, the session, sender, receiver and the content. Session, sender and receiver
-make a message of another round, or one sent back to its sender, recognisable.
+at enrolment; the tag covers the kind and every field of the message, arrays with their type and shape. Session, sender
+and receiver make a message of another round, or one sent back to its sender, recognisable.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ import hmac
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.secagg.keys import KEY_BYTES, check_order
 from wirelessfl.secagg.masks import Ring, RingVector
 from wirelessfl.secagg.refusals import AlteredMessage, ForeignMessage, MalformedMessage
 
 SERVER = 2**32 - 1
 SESSION_BYTES = 16
 TAG_BYTES = 16
-_HEADER = struct.Struct(f"<B{SESSION_BYTES}sII")
-HEADER_BITS = 8 * (_HEADER.size + TAG_BYTES)
+# Kind, session, sender, receiver and tag.
+HEADER_BITS = 8 * (1 + SESSION_BYTES + 4 + 4 + TAG_BYTES)
 
 Names = NDArray[np.uint32]
 Octets = NDArray[np.uint8]
@@ -64,12 +65,29 @@ class Message(ABC):
             raise AlteredMessage(f"the {type(self).__name__} from {self.sender} does not verify")
 
     def _expected_tag(self, link_key: bytes) -> bytes:
-        parts = [np.ascontiguousarray(part) for part in self.content()]
-        code = hmac.new(link_key, _HEADER.pack(self.kind, self.session, self.sender, self.receiver), "sha256")
-        code.update(struct.pack(f"<{len(parts)}Q", *(part.nbytes for part in parts)))
-        for part in parts:
-            code.update(part.data)
+        code = hmac.new(link_key, bytes([self.kind]), "sha256")
+        for field in fields(self):
+            if field.name != "tag":
+                form, data = _authenticated(getattr(self, field.name))
+                code.update(struct.pack("<BQ", len(form), len(data)) + form + data)
         return code.digest()[:TAG_BYTES]
+
+
+def _authenticated(value: object) -> tuple[bytes, bytes]:
+    """What the tag covers of a field's value: its type, with the shape of an array, and its bytes.
+
+    Raises:
+        MalformedMessage: a message has no fields of this type.
+    """
+    match value:
+        case np.ndarray():
+            return f"{value.dtype.str}{value.shape}".encode(), value.tobytes()
+        case bytes():
+            return b"bytes", value
+        case int():
+            return b"int", str(value).encode()
+        case _:
+            raise MalformedMessage(f"a message does not carry a {type(value).__name__}")
 
 
 def authenticate(message: Message, session: bytes, receiver: int, link_keys: Mapping[int, bytes]) -> None:
@@ -100,6 +118,17 @@ def check_ascending(clients: Names) -> None:
     """
     if clients.dtype != np.uint32 or clients.ndim != 1 or not np.all(clients[1:] > clients[:-1]):
         raise MalformedMessage("the clients are not listed once each, in ascending order")
+
+
+def check_keys(message: KeyAdvertisement, count: int) -> None:
+    """Refuse an advertisement of anything but ``count`` public keys that others can agree on a secret with.
+
+    Raises:
+        MalformedMessage: it is.
+    """
+    check_octets(message.keys, (count, KEY_BYTES))
+    for key in message.keys:
+        check_order(key.tobytes())
 
 
 def check_octets(octets: Octets, shape: tuple[int, ...]) -> None:
@@ -181,11 +210,15 @@ class MaskedInput(Message):
         return HEADER_BITS + self.bits_per_element * len(self.values)
 
     def check(self, ring: Ring, dimension: int) -> None:
-        """Refuse anything but a vector of the round's ring and dimension.
+        """Refuse anything but a vector of the round's ring and dimension, sent at the bits of its elements.
 
         Raises:
             MalformedMessage: it is not.
         """
+        if self.bits_per_element != ring.bits:
+            raise MalformedMessage(
+                f"the masked input of client {self.sender} has {self.bits_per_element} bits an element, not {ring.bits}"
+            )
         try:
             ring.check(self.values, dimension)
         except ValueError as error:

@@ -29,6 +29,7 @@ from wirelessfl.secagg.messages import (
     RoundStart,
     authenticate,
     check_ascending,
+    check_keys,
     check_octets,
     names,
 )
@@ -187,7 +188,7 @@ class PrfEnrolment:
             raise ReplayedMessage(f"client {message.sender} has already advertised its key")
         if self._closed:
             raise LateMessage(f"the enrolment was closed without client {message.sender}")
-        check_octets(message.keys, (1, KEY_BYTES))
+        check_keys(message, 1)
         self._advertised[message.sender] = message
 
     def close(self) -> list[NeighbourKeys]:

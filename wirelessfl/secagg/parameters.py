@@ -25,7 +25,7 @@ class RoundParameters:
     """The public facts of one round.
 
     Attributes:
-        session: 16 bytes that no other round of these clients has.
+        session: 16 bytes that no other round of these clients has, under any protocol.
         dimension: length of the summed vectors.
         ring: ring of the sum.
         neighbourhood: degree of the graph and threshold. `secagg`: `complete_neighbourhood`; `secagg_plus`:

@@ -15,7 +15,6 @@ from wirelessfl.secagg.client import MASK
 from wirelessfl.secagg.envelope import SEALED_BYTES
 from wirelessfl.secagg.field import RandomBytes
 from wirelessfl.secagg.graph import harary_graph
-from wirelessfl.secagg.keys import KEY_BYTES
 from wirelessfl.secagg.messages import (
     SERVER,
     EncryptedShares,
@@ -28,6 +27,7 @@ from wirelessfl.secagg.messages import (
     UnmaskRequest,
     UnmaskShares,
     authenticate,
+    check_keys,
     check_octets,
     names,
 )
@@ -92,7 +92,7 @@ class SecAggServer:
             raise MalformedMessage(f"client {sender} answers {stage.name} before being asked")
         match message:
             case KeyAdvertisement():
-                check_octets(message.keys, (2, KEY_BYTES))
+                check_keys(message, 2)
                 self._advertised[sender] = message
             case EncryptedShares():
                 self._check_encrypted(message)
