@@ -17,7 +17,17 @@ from benchmarks.measurement import Case, Sample
 from benchmarks.recorded import prepare, with_idle_learner
 from benchmarks.shell import on_demand
 from wirelessfl.simulation import Round, SimulationState, round_record, trace_header
-from wirelessfl.trace import EventBatch, RoundRecord, TraceHeader, TraceWriter, save_checkpoint
+from wirelessfl.streams import STREAM_VERSION
+from wirelessfl.trace import (
+    EventBatch,
+    RoundRecord,
+    RunIdentity,
+    TraceHeader,
+    TraceWriter,
+    package_version,
+    save_checkpoint,
+    scenario_digest,
+)
 
 GROUP = "trace"
 
@@ -69,9 +79,11 @@ def _write(path: Path, clients: int, rounds: int) -> tuple[list[float], int]:
 
 def checkpoint_seconds(dimension: int, times: int) -> Sample:
     """Milliseconds of one checkpoint of a model, on disk when it returns."""
+    identity = RunIdentity("benchmark", scenario_digest(""), STREAM_VERSION, package_version())
     state = SimulationState(np.zeros(dimension, dtype=np.float32)).as_mapping()
     with _folder() as folder:
-        return Sample(1e3 * _median_seconds(lambda: save_checkpoint(folder / "checkpoint.bin", state), times))
+        file = folder / "checkpoint.bin"
+        return Sample(1e3 * _median_seconds(lambda: save_checkpoint(file, state, identity), times))
 
 
 def _median_seconds(work: Callable[[], object], times: int) -> float:

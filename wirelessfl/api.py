@@ -154,7 +154,7 @@ def record_run(
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact.
     """
     folder.write_scenario(scenario)
-    with folder.open_writer(scenario, simulation) as writer, folder.open_checkpoint() as checkpoint:
+    with folder.open_writer(scenario, simulation) as writer, folder.open_checkpoint(writer.identity) as checkpoint:
         _run(simulation, writer, checkpoint, scenario, interrupts, on_round)
 
 

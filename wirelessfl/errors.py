@@ -70,3 +70,7 @@ class RunInterrupted(WirelessFLError):
 
 class ModelWarning(UserWarning):
     """A model is used where it does not quite hold; the run goes on."""
+
+
+class VersionWarning(UserWarning):
+    """A file comes from another version of the package; what is asked for goes on."""

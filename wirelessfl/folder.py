@@ -6,16 +6,19 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.errors import OutputError, ScenarioError
+from wirelessfl.errors import OutputError, ScenarioError, TraceError
 from wirelessfl.scenario import Scenario, differing_keys, dump_scenario, parse_scenario
 from wirelessfl.summary import to_json
 from wirelessfl.trace import (
     FINISHED,
     CheckpointWriter,
+    RunIdentity,
     TraceWriter,
+    continued_identity,
     has_checkpoint,
     load_checkpoint,
     new_checkpoint,
+    open_trace,
     read_attributes,
 )
 
@@ -90,12 +93,56 @@ class RunFolder:
         return plan
 
     def load_state(self) -> SimulationState | None:
-        """The state at the last round that is safe on disk; None before the first."""
+        """The state at the last round that is safe on disk; None before the first.
+
+        Raises:
+            TraceError: the run cannot be continued to the same bits, or the checkpoint is not one of it.
+        """
         from wirelessfl.simulation import SimulationState
 
+        identity = continued_identity(self.trace, read_attributes(self.trace))
         if not has_checkpoint(self.checkpoint):
             return None
-        return SimulationState.from_mapping(load_checkpoint(self.checkpoint))
+        values = load_checkpoint(self.checkpoint, identity)
+        try:
+            state = SimulationState.from_mapping(values)
+        except ValueError as error:
+            raise TraceError(
+                f"{self.checkpoint}: no state of a run, though its checksum is right ({error}); "
+                "run again with --overwrite, or into another folder with --out"
+            ) from error
+        self._check_same_round(state)
+        return state
+
+    def _check_same_round(self, state: SimulationState) -> None:
+        """The state is that at the end of a round of the trace.
+
+        Raises:
+            TraceError: the trace does not hold that round, or holds other numbers of it.
+        """
+        from wirelessfl.simulation import seconds
+
+        with open_trace(self.trace) as trace:
+            rounds = trace.sizes["round"]
+            if not 1 <= state.round_index <= rounds:
+                difference = f"round {state.round_index} there, {rounds} rounds in the trace"
+            else:
+                row = trace.isel(round=state.round_index - 1)
+                numbers = {
+                    "sim_time": seconds(state.clock),
+                    "wall_time": state.wall_time,
+                    "model_version": state.model_version,
+                }
+                difference = "; ".join(
+                    f"{name} after round {state.round_index} {number!r} there, {row[name].item()!r} in the trace"
+                    for name, number in numbers.items()
+                    if row[name].item() != number
+                )
+        if difference:
+            raise TraceError(
+                f"{self.checkpoint}: does not belong to the trace beside it ({difference}); "
+                "run again with --overwrite, or into another folder with --out"
+            )
 
     def write_scenario(self, scenario: Scenario) -> None:
         """Write the resolved scenario.
@@ -127,6 +174,6 @@ class RunFolder:
             return TraceWriter.resume(self.trace, simulation.state.round_index)
         return TraceWriter.create(self.trace, trace_header(scenario, simulation), simulation.slots)
 
-    def open_checkpoint(self) -> CheckpointWriter:
+    def open_checkpoint(self, identity: RunIdentity) -> CheckpointWriter:
         """What keeps the state of the run on disk, in place of the one before."""
-        return CheckpointWriter(self.checkpoint)
+        return CheckpointWriter(self.checkpoint, identity)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.simulation.scenarios import PLAN, small
+from tests.trace.traces import IDENTITY
 from wirelessfl.errors import RunInterrupted
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Round, SimulationState, build_simulation
@@ -114,8 +115,8 @@ def bits(value: Any) -> Any:
 def test_a_run_that_is_cut_off_goes_on_to_the_same_bits(name: str, stop_after: int, tmp_path: Path) -> None:
     whole, rounds, events = play(SCENARIOS[name])
     first, _, _ = play(SCENARIOS[name], stop_after)
-    save_checkpoint(tmp_path / "checkpoint.bin", first.as_mapping())
-    restored = SimulationState.from_mapping(load_checkpoint(tmp_path / "checkpoint.bin"))
+    save_checkpoint(tmp_path / "checkpoint.bin", first.as_mapping(), IDENTITY)
+    restored = SimulationState.from_mapping(load_checkpoint(tmp_path / "checkpoint.bin", IDENTITY))
     assert bits(restored.as_mapping()) == bits(first.as_mapping())
     resumed, rest, their_events = play(SCENARIOS[name], None, restored)
     assert bits(resumed.as_mapping()) == bits(whole.as_mapping())
@@ -134,7 +135,9 @@ def test_what_is_remembered_is_used_and_grows_with_the_active_only(name: str) ->
     assert before and any(len(bits(memory)) for memory in before.values())
     seen = {int(node) for memory in before.values() for node in memory.get("nodes", ())}
     assert len(seen) <= 6
-    forgetful = SimulationState.from_mapping({**state.as_mapping(), "memories": {}})
+    blank = build_simulation(SCENARIOS[name], PLAN).deployment.memories
+    nothing = {part: memory.state() for part, memory in blank.items()}
+    forgetful = SimulationState.from_mapping({**state.as_mapping(), "memories": nothing})
     _, forgotten, _ = play(SCENARIOS[name], None, forgetful)
     _, kept, _ = play(SCENARIOS[name])
     later = [[(bits(this.slots), bits(this.status)) for this in rounds] for rounds in (forgotten, kept[2:])]

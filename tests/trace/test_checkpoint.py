@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from tests.trace.traces import IDENTITY
 from wirelessfl.errors import OutputError, TraceError
 from wirelessfl.trace import CheckpointWriter, has_checkpoint, load_checkpoint, new_checkpoint, save_checkpoint
 
@@ -67,8 +68,8 @@ def assert_same(found: Any, expected: Any) -> None:
 @settings(max_examples=200, deadline=None)
 def test_round_trip_is_exact(state: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("checkpoint") / "checkpoint.bin"
-    save_checkpoint(path, state)
-    assert_same(load_checkpoint(path), state)
+    save_checkpoint(path, state, IDENTITY)
+    assert_same(load_checkpoint(path, IDENTITY), state)
     assert list(path.parent.iterdir()) == [path]
 
 
@@ -84,13 +85,13 @@ def test_round_trip_keeps_what_text_formats_lose(tmp_path: Path) -> None:
         "empty": {},
         "strided": np.arange(12).reshape(3, 4).T,
     }
-    save_checkpoint(tmp_path / "c", state)
-    assert_same(load_checkpoint(tmp_path / "c"), state)
+    save_checkpoint(tmp_path / "c", state, IDENTITY)
+    assert_same(load_checkpoint(tmp_path / "c", IDENTITY), state)
 
 
 def test_loaded_arrays_can_be_written(tmp_path: Path) -> None:
-    save_checkpoint(tmp_path / "c", {"w": np.zeros(3)})
-    loaded = load_checkpoint(tmp_path / "c")
+    save_checkpoint(tmp_path / "c", {"w": np.zeros(3)}, IDENTITY)
+    loaded = load_checkpoint(tmp_path / "c", IDENTITY)
     loaded["w"] += 1
     assert loaded["w"].tolist() == [1, 1, 1]
 
@@ -108,40 +109,40 @@ def test_loaded_arrays_can_be_written(tmp_path: Path) -> None:
 )
 def test_refuses_what_it_cannot_restore(state: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
-        save_checkpoint(tmp_path / "c", state)
+        save_checkpoint(tmp_path / "c", state, IDENTITY)
     assert not list(tmp_path.iterdir())
 
 
 def test_every_single_damaged_byte_and_every_cut_is_found(tmp_path: Path) -> None:
     path = tmp_path / "c"
-    save_checkpoint(path, {"w": np.arange(3.0), "n": 3})
+    save_checkpoint(path, {"w": np.arange(3.0), "n": 3}, IDENTITY)
     content = path.read_bytes()
     for position in range(len(content)):
         damaged = bytearray(content)
         damaged[position] ^= 0x40
         path.write_bytes(damaged)
         with pytest.raises(TraceError, match="checkpoint"):
-            load_checkpoint(path)
+            load_checkpoint(path, IDENTITY)
         path.write_bytes(content[:position])
         with pytest.raises(TraceError, match="checkpoint"):
-            load_checkpoint(path)
+            load_checkpoint(path, IDENTITY)
 
 
 def test_a_pickle_is_refused_and_never_run(tmp_path: Path) -> None:
     path = tmp_path / "c"
     path.write_bytes(pickle.dumps({"w": 1}))
     with pytest.raises(TraceError, match="not a checkpoint"):
-        load_checkpoint(path)
+        load_checkpoint(path, IDENTITY)
 
 
 def test_missing_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="no checkpoint"):
-        load_checkpoint(tmp_path / "c")
+        load_checkpoint(tmp_path / "c", IDENTITY)
 
 
 def test_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="does not exist"):
-        save_checkpoint(tmp_path / "no" / "c", {})
+        save_checkpoint(tmp_path / "no" / "c", {}, IDENTITY)
 
 
 def full(*_: object) -> None:
@@ -151,12 +152,12 @@ def full(*_: object) -> None:
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_failed_write_leaves_the_old_checkpoint(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "c"
-    save_checkpoint(path, {"n": 1})
+    save_checkpoint(path, {"n": 1}, IDENTITY)
     with monkeypatch.context() as patch:
         patch.setattr(os if step == "fsync" else Path, step, full)
         with pytest.raises(OutputError, match="no space left"):
-            save_checkpoint(path, {"n": 2})
-    assert load_checkpoint(path) == {"n": 1}
+            save_checkpoint(path, {"n": 2}, IDENTITY)
+    assert load_checkpoint(path, IDENTITY) == {"n": 1}
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -164,7 +165,7 @@ def test_a_failure_of_the_disk_is_told_with_the_next_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "c"
-    with CheckpointWriter(path) as checkpoint:
+    with CheckpointWriter(path, IDENTITY) as checkpoint:
         checkpoint.save({"n": 1})
         checkpoint.settle()
         with monkeypatch.context() as patch:
@@ -172,15 +173,15 @@ def test_a_failure_of_the_disk_is_told_with_the_next_checkpoint(
             checkpoint.save({"n": 2})
             with pytest.raises(OutputError, match="no space left"):
                 checkpoint.save({"n": 3})
-        assert load_checkpoint(path) == {"n": 1}
+        assert load_checkpoint(path, IDENTITY) == {"n": 1}
         checkpoint.save({"n": 4})
-    assert load_checkpoint(path) == {"n": 4}
+    assert load_checkpoint(path, IDENTITY) == {"n": 4}
 
 
 def test_a_kill_leaves_what_was_saved_before_the_disk_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, at_the_kill = tmp_path / "c", tmp_path / "killed"
     waits = threading.Event()
-    with monkeypatch.context() as patch, CheckpointWriter(path) as checkpoint:
+    with monkeypatch.context() as patch, CheckpointWriter(path, IDENTITY) as checkpoint:
         for n in range(3):
             checkpoint.save({"n": n})
         checkpoint.settle()
@@ -190,34 +191,34 @@ def test_a_kill_leaves_what_was_saved_before_the_disk_has_it(tmp_path: Path, mon
         waits.set()
     left = at_the_kill / "c"
     assert new_checkpoint(left).exists()
-    assert load_checkpoint(left) == {"n": 3}
+    assert load_checkpoint(left, IDENTITY) == {"n": 3}
     # A run that goes on from it never has less than it.
-    with CheckpointWriter(left):
+    with CheckpointWriter(left, IDENTITY):
         assert not new_checkpoint(left).exists()
-        assert load_checkpoint(left) == {"n": 3}
+        assert load_checkpoint(left, IDENTITY) == {"n": 3}
 
 
 def test_a_checkpoint_that_is_cut_short_does_not_count(tmp_path: Path) -> None:
     path = tmp_path / "c"
     new = new_checkpoint(path)
-    save_checkpoint(path, {"n": 2})
+    save_checkpoint(path, {"n": 2}, IDENTITY)
     content = path.read_bytes()
     path.unlink()
     for length in range(len(content)):
         new.write_bytes(content[:length])
         assert not has_checkpoint(path)
-    save_checkpoint(path, {"n": 1})
+    save_checkpoint(path, {"n": 1}, IDENTITY)
     for length in range(len(content)):
         new.write_bytes(content[:length])
-        assert load_checkpoint(path) == {"n": 1}
+        assert load_checkpoint(path, IDENTITY) == {"n": 1}
     new.write_bytes(content)
-    assert load_checkpoint(path) == {"n": 2}
+    assert load_checkpoint(path, IDENTITY) == {"n": 2}
 
 
 def test_a_checkpoint_of_another_version_is_refused_in_words(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.bin"
-    save_checkpoint(path, {"a": 1})
+    save_checkpoint(path, {"a": 1}, IDENTITY)
     content = path.read_bytes()
-    path.write_bytes(content.replace(b"wirelessfl-checkpoint 2", b"wirelessfl-checkpoint 1", 1))
+    path.write_bytes(content.replace(b"wirelessfl-checkpoint 3", b"wirelessfl-checkpoint 2", 1))
     with pytest.raises(TraceError, match="not a checkpoint of this version; run again with --overwrite"):
-        load_checkpoint(path)
+        load_checkpoint(path, IDENTITY)

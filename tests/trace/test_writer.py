@@ -329,7 +329,7 @@ def test_rounds_count_from_zero(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (replace(header(), attributes={}), "missing in /: scenario, seed"),
+        (replace(header(), attributes={}), "missing in /: scenario, scenario_digest, seed"),
         (
             replace(header(), privacy={**PRIVACY_ATTRIBUTES, "delta": cast(float, None)}),
             "delta: expected text or a number",

@@ -7,20 +7,37 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.trace import EventBatch, EventKind, RoundRecord, SecAggOutcome, SecAggStage, Status, TraceHeader
+from wirelessfl.streams import STREAM_VERSION
+from wirelessfl.trace import (
+    EventBatch,
+    EventKind,
+    RoundRecord,
+    RunIdentity,
+    SecAggOutcome,
+    SecAggStage,
+    Status,
+    TraceHeader,
+    scenario_digest,
+)
 from wirelessfl.trace.records import Scalar
 from wirelessfl.trace.schema import PRIVACY, ROOT, SECAGG, Group
 
 DIMENSION = 5
 
+SCENARIO_TEXT = "name: Öl\nrounds: 3\n"
+
 ROOT_ATTRIBUTES: dict[str, Scalar] = {
-    "scenario": "name: Öl\nrounds: 3\n",
+    "scenario": SCENARIO_TEXT,
+    "scenario_digest": scenario_digest(SCENARIO_TEXT),
     "seed": 7,
+    "stream_version": STREAM_VERSION,
+    "run_id": "0123456789abcdef",
     "created": "2026-01-01T00:00:00Z",
     "package_version": "0.1.0",
     "torch_version": "2.13.0",
     "device": "cpu",
 }
+IDENTITY = RunIdentity.of(ROOT_ATTRIBUTES)
 PRIVACY_ATTRIBUTES: dict[str, Scalar] = {
     "delta": 1e-5,
     "unit": "sample",

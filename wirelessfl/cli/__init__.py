@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from wirelessfl.errors import ModelWarning, WirelessFLError
+from wirelessfl.errors import ModelWarning, VersionWarning, WirelessFLError
 
 __all__ = ["main"]
 
@@ -66,8 +66,8 @@ class Application(click.Group):
 
 
 def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *details: Any) -> None:
-    """One line on stderr for what a model cannot promise; other warnings as Python writes them."""
-    if issubclass(category, ModelWarning):
+    """One line on stderr for models that hold in part and files of other versions; others as Python writes them."""
+    if issubclass(category, ModelWarning | VersionWarning):
         print(f"Warning: {message}", file=sys.stderr)
     else:
         otherwise(message, category, *details)

@@ -10,6 +10,7 @@ from wirelessfl.simulation.build import (
     training_time,
     upload_span,
 )
+from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.header import client_values, closing_attributes, trace_header
 from wirelessfl.simulation.plan import choose_plan, plan_to_look, recorded_plan
 from wirelessfl.simulation.recorder import round_record
@@ -35,6 +36,7 @@ __all__ = [
     "recorded_plan",
     "rehearse",
     "round_record",
+    "seconds",
     "slot_pieces",
     "topology_graph",
     "trace_header",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from wirelessfl.scenario import Scenario, config, dump_scenario
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
-from wirelessfl.trace import TraceHeader
+from wirelessfl.streams import STREAM_VERSION
+from wirelessfl.trace import TraceHeader, package_version, scenario_digest
 
 
 def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
@@ -26,13 +27,17 @@ def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
     if not isinstance(parts.learner, Learner):
         raise TypeError("only a simulation that trains leaves a trace")
     plan, model = parts.learner.plan, parts.learner.model
+    text = dump_scenario(scenario)
     return TraceHeader(
         attributes={
             "name": scenario.name,
-            "scenario": dump_scenario(scenario),
+            "scenario": text,
+            "scenario_digest": scenario_digest(text),
             "seed": scenario.seed,
+            "stream_version": STREAM_VERSION,
+            "run_id": secrets.token_hex(16),
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
-            "package_version": version("wirelessfl"),
+            "package_version": package_version(),
             "torch_version": str(torch.__version__),
             "device": plan.device,
             "plan": json.dumps(asdict(plan)),

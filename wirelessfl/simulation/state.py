@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from wirelessfl.errors import TraceError
 
 
 @dataclass
@@ -61,5 +64,76 @@ class SimulationState:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> SimulationState:
-        """The inverse of ``as_mapping``."""
+        """The inverse of ``as_mapping``.
+
+        Raises:
+            ValueError: a part is missing, unknown, of another type, or a number that no run has.
+        """
+        blank = cls(np.zeros(0, dtype=np.float32)).as_mapping()
+        odd = sorted(set(values) ^ set(blank))
+        if odd:
+            raise ValueError(f"missing or unknown: {', '.join(odd)}")
+        wrong = [name for name, value in blank.items() if not _alike(values[name], value)]
+        wrong += [name for name in ("server_memory", "clipping") if not _all_are(values[name], np.ndarray)]
+        wrong += [name for name in ("release_settings", "uplink_memory") if not _all_are(values[name], int)]
+        if wrong:
+            raise ValueError(f"of another type than a run's: {', '.join(dict.fromkeys(wrong))}")
+        negative = [name for name, value in values.items() if isinstance(value, int) and value < 0]
+        if negative:
+            raise ValueError(f"negative: {', '.join(negative)}")
         return cls(**values)
+
+
+def _alike(found: object, wanted: object) -> bool:
+    """Whether a value has the type of another: of arrays the dtype and number of dimensions."""
+    if isinstance(wanted, np.ndarray):
+        return isinstance(found, np.ndarray) and found.dtype == wanted.dtype and found.ndim == wanted.ndim
+    return type(found) is type(wanted)
+
+
+def _all_are(values: object, wanted: type) -> bool:
+    return isinstance(values, dict) and all(isinstance(value, wanted) for value in values.values())
+
+
+def check_continues(state: SimulationState, start: SimulationState) -> None:
+    """Check that a state is one of a run that begins with ``start``: what has a fixed size has it.
+
+    Raises:
+        TraceError: naming the parts that have another size or type.
+    """
+    pairs: dict[str, tuple[Any, Any]] = {
+        "parameters": (state.parameters, start.parameters),
+        "battery_used_j": (state.battery_used_j, start.battery_used_j),
+    }
+    for name in ("server_memory", "clipping"):
+        ours, theirs = getattr(state, name), getattr(start, name)
+        pairs |= {f"{name}.{key}": (ours.get(key), theirs.get(key)) for key in ours.keys() | theirs.keys()}
+    odd = [
+        name
+        for name, (found, wanted) in sorted(pairs.items())
+        if found is None or wanted is None or found.shape != wanted.shape or found.dtype != wanted.dtype
+    ]
+    if odd:
+        raise TraceError(f"{_FOREIGN}: of another size than this run has: {', '.join(odd)}; {_ANEW}")
+
+
+@contextmanager
+def restoring(part: str) -> Iterator[None]:
+    """Whatever goes wrong while a part takes up what it remembered says that the checkpoint holds something else.
+
+    Args:
+        part: its name, for the message.
+
+    Raises:
+        TraceError: naming the part.
+    """
+    try:
+        yield
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as error:
+        raise TraceError(
+            f"{_FOREIGN}: {part} cannot go on from it ({type(error).__name__}: {error}); {_ANEW}"
+        ) from error
+
+
+_FOREIGN = "the checkpoint holds no state of this run, though its checksum is right"
+_ANEW = "run again with --overwrite, or into another folder with --out"

@@ -8,6 +8,7 @@ from wirelessfl.trace.checkpoint import (
     new_checkpoint,
     save_checkpoint,
 )
+from wirelessfl.trace.identity import RunIdentity, continued_identity, package_version, scenario_digest
 from wirelessfl.trace.reader import (
     at_slot_start,
     by_client,
@@ -42,6 +43,7 @@ __all__ = [
     "EventBatch",
     "EventKind",
     "RoundRecord",
+    "RunIdentity",
     "RunStatus",
     "SecAggOutcome",
     "SecAggStage",
@@ -52,14 +54,17 @@ __all__ = [
     "Variable",
     "at_slot_start",
     "by_client",
+    "continued_identity",
     "has_checkpoint",
     "has_group",
     "load_checkpoint",
     "model_weights",
     "new_checkpoint",
     "open_trace",
+    "package_version",
     "read_attributes",
     "read_group",
     "reference_markdown",
     "save_checkpoint",
+    "scenario_digest",
 ]

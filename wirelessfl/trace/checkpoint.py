@@ -1,7 +1,8 @@
 """The state between two rounds as one file: exact, replaced atomically, and no pickle.
 
 Layout: one line of magic, the SHA-256 of all that follows, the length of a JSON tree, the tree, the arrays' bytes. The
-tree holds every value as text that reproduces its bits; an array is its dtype, shape and place among the bytes.
+tree holds the identity of the run, which its trace has as well, and every value of the state as text that reproduces
+its bits; an array is its dtype, shape and place among the bytes.
 
 A checkpoint is written beside the old one and then takes its place. As soon as it is written, a kill of the process
 cannot harm it: ``load_checkpoint`` finds it there. That it also outlives a failure of power takes the disk longer than
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,32 +25,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError
+from wirelessfl.trace.identity import ANEW, RunIdentity
 from wirelessfl.trace.storage import output_errors
 
 Leaf = NDArray[Any] | int | float | str | bool | None
 State = Mapping[str, "Leaf | State"]
 """What lives across rounds: nested mappings with text keys over arrays, numbers, text, truth values and None."""
 
-_MAGIC = b"wirelessfl-checkpoint 2\n"
+_MAGIC = b"wirelessfl-checkpoint 3\n"
 """The number grows whenever parts of the simulation remember something else than before."""
 _HASH_BYTES = 32
 _LENGTH_BYTES = 8
 _START = len(_MAGIC) + _HASH_BYTES
 _ARRAY_KINDS = "biufcS"
+_NONSENSE = (AttributeError, IndexError, KeyError, MemoryError, OverflowError, RecursionError, TypeError, ValueError)
+"""What reading a tree that no run left may raise."""
 
 
-def save_checkpoint(path: str | Path, state: State) -> None:
+def save_checkpoint(path: str | Path, state: State, identity: RunIdentity) -> None:
     """Replace the checkpoint at ``path``; a kill or a full disk leaves the old one or the new one, whole.
 
     Args:
         path: The checkpoint file.
+        identity: Of the run whose state it is.
         state: Nested mapping; arrays are boolean, integer, real, complex or bytes, of any shape.
 
     Raises:
         OutputError: The folder or the disk cannot take it.
         ValueError: A key that is no text, or a value of another type.
     """
-    with CheckpointWriter(path) as checkpoint:
+    with CheckpointWriter(path, identity) as checkpoint:
         checkpoint.save(state)
         checkpoint.settle()
 
@@ -60,13 +66,15 @@ class CheckpointWriter:
 
     Args:
         path: The checkpoint file.
+        identity: Of the run whose state it keeps.
 
     Raises:
         OutputError: A checkpoint that a killed process left beside it cannot take its place.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, identity: RunIdentity) -> None:
         self._path = Path(path)
+        self._identity = identity
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._settling: Future[None] | None = None
         new = new_checkpoint(self._path)
@@ -90,7 +98,7 @@ class CheckpointWriter:
             OutputError: The folder or the disk cannot take it, or could not take the one before.
             ValueError: A key that is no text, or a value of another type.
         """
-        body = _serialised(state)
+        body = _serialised({"run": self._identity.as_mapping(), "state": state})
         self.settle()
         new = new_checkpoint(self._path)
         with output_errors(self._path), _removed_on_failure(new), new.open("wb") as file:
@@ -147,17 +155,18 @@ def _is_whole(path: Path) -> bool:
     return content[:_START] == _MAGIC + hashlib.sha256(memoryview(content)[_START:]).digest()
 
 
-def load_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Read a checkpoint back, bit for bit.
+def load_checkpoint(path: str | Path, identity: RunIdentity) -> dict[str, Any]:
+    """Read the checkpoint of a run back, bit for bit.
 
     Args:
         path: The checkpoint file.
+        identity: Of the run, as its trace holds it.
 
     Returns:
         The saved state as nested dictionaries; arrays are new and writable.
 
     Raises:
-        TraceError: No checkpoint, or a damaged one.
+        TraceError: No checkpoint, a damaged one, or that of another run.
     """
     path = Path(path)
     new = new_checkpoint(path)
@@ -172,10 +181,47 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         raise TraceError(f"{path}: not a checkpoint of this version; run again with --overwrite")
     if hashlib.sha256(body).digest() != digest:
         raise TraceError(f"{path}: damaged checkpoint (its checksum differs); run again with --overwrite")
-    end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "little")
-    state = _decode(json.loads(body[_LENGTH_BYTES:end]), memoryview(body)[end:])
-    assert isinstance(state, dict)
+    try:
+        saved = _deserialised(body)
+        of_run, state = RunIdentity.of(saved["run"]), saved["state"]
+        if not isinstance(state, dict):
+            raise TypeError("the state is no mapping")
+    except _NONSENSE as error:
+        raise TraceError(f"{path}: not what a run leaves, though its checksum is right ({error}); {ANEW}") from error
+    _check_owner(path, of_run, identity)
     return state
+
+
+def _check_owner(path: Path, found: RunIdentity, wanted: RunIdentity) -> None:
+    """A checkpoint continues the run that wrote it and no other.
+
+    Raises:
+        TraceError: Naming what differs.
+    """
+    other = [
+        f"{words} {there} there, {here} in the trace"
+        for words, there, here in (
+            ("run id", found.run_id, wanted.run_id),
+            ("digest of the scenario", found.scenario_digest, wanted.scenario_digest),
+            ("stream version", found.stream_version, wanted.stream_version),
+            ("package version", found.package_version, wanted.package_version),
+        )
+        if there != here
+    ]
+    if other:
+        raise TraceError(
+            f"{path}: the checkpoint of another run than the trace beside it ({'; '.join(other)}); put back the one "
+            f"that belongs there, or {ANEW}"
+        )
+
+
+def _deserialised(body: bytes) -> dict[str, Any]:
+    """The inverse of ``_serialised``; raises whatever comes of content that no run left."""
+    end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "little")
+    saved = _decode(json.loads(body[_LENGTH_BYTES:end]), memoryview(body)[end:])
+    if not isinstance(saved, dict):
+        raise TypeError("no mapping")
+    return saved
 
 
 def _serialised(state: State) -> bytes:
@@ -232,5 +278,7 @@ def _decode(node: Any, data: memoryview) -> Any:
         case "float":
             return float(np.frombuffer(bytes.fromhex(value), np.float64)[0])
     dtype, shape, offset = value
-    array = np.frombuffer(data, dtype, count=int(np.prod(shape)), offset=offset).reshape(shape).copy()
+    if kind not in ("array", "scalar") or np.dtype(dtype).kind not in _ARRAY_KINDS or not all(n >= 0 for n in shape):
+        raise ValueError(f"an unknown value {kind}")
+    array = np.frombuffer(data, dtype, count=math.prod(shape), offset=offset).reshape(shape).copy()
     return array if kind == "array" else array[()]

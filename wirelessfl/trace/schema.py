@@ -304,7 +304,10 @@ ROOT = Group(
     ),
     attributes=(
         Attribute("scenario", "the resolved scenario, as YAML"),
+        Attribute("scenario_digest", "SHA-256 of that text, in hexadecimal"),
         Attribute("seed", "seed of all random streams"),
+        Attribute("stream_version", "rises whenever the same scenario and seed give other numbers"),
+        Attribute("run_id", "drawn at random when the run began; its checkpoint has the same"),
         Attribute("created", "when the run began, ISO 8601"),
         Attribute("package_version", "version of wirelessfl"),
         Attribute("torch_version", "version of PyTorch"),

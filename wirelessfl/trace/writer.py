@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wirelessfl.errors import OutputError, TraceError
 from wirelessfl.trace.containment import open_hdf5
+from wirelessfl.trace.identity import RunIdentity
 from wirelessfl.trace.journal import HeldBackFile
 from wirelessfl.trace.records import (
     RoundRecord,
@@ -166,6 +167,11 @@ class TraceWriter:
     def rounds(self) -> int:
         """Number of rounds on disk."""
         return self._rounds
+
+    @property
+    def identity(self) -> RunIdentity:
+        """Which run it is of."""
+        return RunIdentity.of(self._file.attrs)
 
     def append(self, record: RoundRecord) -> None:
         """Put one round on disk; when this returns, a kill no longer loses it.

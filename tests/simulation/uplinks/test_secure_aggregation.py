@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.uplinks.cells import Play, play
+from tests.trace.traces import IDENTITY
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.scenario import Scenario
 from wirelessfl.secagg import RoundAborted, RoundParameters, RoundResult, Stage, complete_neighbourhood, rehearse
@@ -401,13 +402,13 @@ def test_a_run_that_is_resumed_ends_with_the_same_bits(protocol: str, tmp_path: 
 
     def keep(this: Round, _: Any) -> None:
         kept.append(this)
-        save_checkpoint(tmp_path / "c", first.state.as_mapping())
+        save_checkpoint(tmp_path / "c", first.state.as_mapping(), IDENTITY)
         if this.index == 2:
             raise Stop
 
     with pytest.raises(Stop):
         first.run(keep)
-    second = build_simulation(scenario, PLAN, SimulationState.from_mapping(load_checkpoint(tmp_path / "c")))
+    second = build_simulation(scenario, PLAN, SimulationState.from_mapping(load_checkpoint(tmp_path / "c", IDENTITY)))
     second.run(lambda this, _: kept.append(this))
     np.testing.assert_array_equal(second.state.parameters, whole.state.parameters)
     assert second.state.uplink_memory == whole.state.uplink_memory

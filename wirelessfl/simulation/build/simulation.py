@@ -30,11 +30,11 @@ from wirelessfl.simulation.errands import Errands
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.network import Registry
 from wirelessfl.simulation.plan import Resources
-from wirelessfl.simulation.propagation import memories_among
+from wirelessfl.simulation.propagation import memories_among, restore_memories
 from wirelessfl.simulation.run import Simulation, StopRules
 from wirelessfl.simulation.selection import KeepAtWork, SelectAll, Selection, SelectPoisson, SelectUniform
 from wirelessfl.simulation.server import Deployment
-from wirelessfl.simulation.state import SimulationState
+from wirelessfl.simulation.state import SimulationState, check_continues, restoring
 from wirelessfl.simulation.timing import Timing, WaitFor
 from wirelessfl.simulation.uplinks import OverTheAir, TrustedServer, Uplink
 from wirelessfl.streams import Streams
@@ -59,6 +59,7 @@ def build_simulation(
         DataError: the data cannot be had, or do not suffice for the clients.
         ScenarioError: an extension of the user's cannot be used.
         InfeasibleError: a privacy target that no allowed setting meets.
+        TraceError: the state is not one of this scenario.
     """
     streams = Streams(scenario.seed)
     population = build_population(scenario, streams)
@@ -75,11 +76,15 @@ def build_simulation(
     if isinstance(plan, Resources) and plan.calibrates:
         learner = replace(learner, plan=calibrate(learner, cohort))
     network = build_network(scenario, registry, streams, model.dimension)
+    start = learner.initial_state(registry.count if scenario.faults.battery_j is not None else 0)
     if state is None:
-        state = learner.initial_state(registry.count if scenario.faults.battery_j is not None else 0)
+        state = start
+    else:
+        check_continues(state, start)
     ledger = Ledger(facts, statement)
     if state.ledger:
-        ledger.restore(state.ledger)
+        with restoring("the ledger"):
+            ledger.restore(state.ledger)
     wait_for = build_wait_for(scenario.timing)
     central = build_central_noise(scenario, model, facts, statement, wait_for)
     if central is not None:
@@ -111,9 +116,9 @@ def build_simulation(
             **memories_among(availability=faults.availability, power_control=uplink, errands=errands),
         },
     )
-    for name, memory in deployment.memories.items():
-        if name in state.memories:
-            memory.restore(state.memories[name])
+    if state.round_index > 0:
+        with restoring("the memory of channels and faults"):
+            restore_memories(deployment.memories, state.memories)
     return Simulation(deployment, ledger, state, _stop_rules(scenario), log_events=scenario.trace.events)
 
 

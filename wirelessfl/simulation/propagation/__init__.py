@@ -11,7 +11,7 @@ from wirelessfl.simulation.propagation.doppler import Doppler, GivenDoppler, Mot
 from wirelessfl.simulation.propagation.draws import Draws, Moment
 from wirelessfl.simulation.propagation.fading import BlockFading, ClarkeFading, DirectRay, Fading, GaussMarkovFading
 from wirelessfl.simulation.propagation.large_scale import DistanceGain, LargeScale, LargeScaleGains, UnitGain
-from wirelessfl.simulation.propagation.memory import Memory, NodeMemory, forgotten, memories_among
+from wirelessfl.simulation.propagation.memory import Memory, NodeMemory, forgotten, memories_among, restore_memories
 from wirelessfl.simulation.propagation.placement import Motion, Placement, Standing, Walking
 
 __all__ = [
@@ -37,4 +37,5 @@ __all__ = [
     "Walking",
     "forgotten",
     "memories_among",
+    "restore_memories",
 ]

@@ -28,6 +28,18 @@ def memories_among(**parts: object) -> dict[str, Memory]:
     return {name: part for name, part in parts.items() if isinstance(part, Memory)}
 
 
+def restore_memories(memories: Mapping[str, Memory], states: Mapping[str, Any]) -> None:
+    """Every part goes on from its state.
+
+    Raises:
+        ValueError: there is a state too many or too few.
+    """
+    if memories.keys() != states.keys():
+        raise ValueError(f"memories of {', '.join(states) or 'nothing'}; expected: {', '.join(memories) or 'none'}")
+    for name, memory in memories.items():
+        memory.restore(states[name])
+
+
 @contextmanager
 def forgotten(memories: Mapping[str, Memory]) -> Iterator[None]:
     """Whatever happens inside leaves no trace in the memories."""
@@ -79,8 +91,18 @@ class NodeMemory:
         return {"nodes": nodes, **{name: column[:size].copy() for name, column in self._columns.items()}}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state of a table with the same columns."""
-        self._row_of = {node: row for row, node in enumerate(np.asarray(state["nodes"]).tolist())}
+        """Go on from a state of a table with the same columns.
+
+        Raises:
+            ValueError: it has other columns, or rows of another shape.
+        """
+        nodes = np.asarray(state["nodes"])
+        shapes = {"nodes": nodes.shape[:1], **{name: (len(nodes), *one.shape) for name, one in self._unknown.items()}}
+        found = {name: np.shape(values) for name, values in state.items()}
+        if found != shapes or nodes.dtype.kind != "i" or len(np.unique(nodes)) < len(nodes):
+            raise ValueError(f"a table of nodes with columns {found}, expected {shapes}")
+        self._row_of = {node: row for row, node in enumerate(nodes.tolist())}
         self._columns = {
-            name: np.concatenate([np.asarray(state[name]), value[None]]) for name, value in self._unknown.items()
+            name: np.concatenate([np.asarray(state[name], value.dtype), value[None]])
+            for name, value in self._unknown.items()
         }

@@ -1,0 +1,1 @@
+"""Golden numbers: what one seed gives, by stream version."""

@@ -1,0 +1,102 @@
+"""Which run a trace and a checkpoint are of, and whether this version can continue it to the same bits."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+from wirelessfl.errors import TraceError, VersionWarning
+from wirelessfl.streams import STREAM_VERSION
+
+ANEW = "run again with --overwrite, or into another folder with --out"
+"""What to do about a run that cannot be continued."""
+
+
+@dataclass(frozen=True)
+class RunIdentity:
+    """What a trace and its checkpoint have in common.
+
+    Attributes:
+        run_id: drawn at random when the run began.
+        scenario_digest: SHA-256 of the resolved scenario as the trace holds it, in hexadecimal.
+        stream_version: of the numbers that a seed gives.
+        package_version: of the wirelessfl that began the run.
+    """
+
+    run_id: str
+    scenario_digest: str
+    stream_version: int
+    package_version: str
+
+    @classmethod
+    def of(cls, attributes: Mapping[str, Any]) -> Self:
+        """The identity among the root attributes of a trace, or as a checkpoint holds it.
+
+        Raises:
+            KeyError: one is missing.
+            TypeError: one has another type.
+        """
+        texts = [attributes[name] for name in ("run_id", "scenario_digest", "package_version")]
+        stream_version = attributes["stream_version"]
+        if not all(isinstance(text, str) for text in texts) or isinstance(stream_version, str | bytes):
+            raise TypeError("the attributes of a run's identity are three texts and a number")
+        return cls(texts[0], texts[1], int(stream_version), texts[2])
+
+    def as_mapping(self) -> dict[str, str | int]:
+        """By name, as trace and checkpoint hold them."""
+        return asdict(self)
+
+
+def package_version() -> str:
+    """The version of wirelessfl that runs here."""
+    return version("wirelessfl")
+
+
+def scenario_digest(text: str) -> str:
+    """SHA-256 of a resolved scenario's text, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def continued_identity(path: Path, attributes: Mapping[str, Any]) -> RunIdentity:
+    """The identity of a run that is to be continued, where this version can do so to the same bits.
+
+    Warns of another version of the package whose streams are the same.
+
+    Args:
+        path: the trace, for messages.
+        attributes: its root attributes.
+
+    Raises:
+        TraceError: it has no run id, another scenario than it was begun with, or streams of another version.
+    """
+    recorded = attributes.get("package_version")
+    if "run_id" not in attributes:
+        raise TraceError(
+            f"{path}: has no run id (it was recorded by wirelessfl {recorded}, before there were any), so that no "
+            f"checkpoint can be known as its own; it can be read and reported, but not continued: {ANEW}"
+        )
+    try:
+        identity = RunIdentity.of(attributes)
+        damaged = scenario_digest(attributes["scenario"]) != identity.scenario_digest
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise TraceError(f"{path}: damaged (attributes of its identity are missing or no text); {ANEW}") from error
+    if damaged:
+        raise TraceError(f"{path}: the scenario it holds is not the one it was begun with (its digest differs); {ANEW}")
+    if identity.stream_version != STREAM_VERSION:
+        raise TraceError(
+            f"{path}: begun with stream version {identity.stream_version} (wirelessfl {recorded}), here is "
+            f"{STREAM_VERSION} (wirelessfl {package_version()}): the same seed gives other numbers, so that the rest "
+            f"would be of another run; continue it with wirelessfl {recorded}, or {ANEW}"
+        )
+    if recorded != package_version():
+        warnings.warn(
+            f"{path}: begun with wirelessfl {recorded}, continued with {package_version()}, whose streams are the same",
+            VersionWarning,
+            stacklevel=2,
+        )
+    return identity
