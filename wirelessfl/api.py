@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import html
 import json
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from wirelessfl.errors import OutputError, RunInterrupted
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
+from wirelessfl.locks import READ_ONLY
+from wirelessfl.outputs import output_folder, refuse_inputs, replacing
 from wirelessfl.scenario import Scenario, load_scenario
 from wirelessfl.scenario.notes import power_notes
 from wirelessfl.summary import draw_summary, draw_timeline, draw_topology, summarise
@@ -39,10 +41,25 @@ class Result:
     Attributes:
         folder: where everything lies.
         summary: the numbers of ``summary.json``, in SI units.
+        missing: files of the summary that could not be written, each with the reason.
     """
 
     folder: Path
     summary: dict[str, Any]
+    missing: tuple[str, ...] = ()
+
+    def require_files(self) -> None:
+        """Make sure that everything is on disk.
+
+        Raises:
+            OutputError: something is missing; the trace is not.
+        """
+        if self.missing:
+            raise OutputError(
+                f"the run is complete and {self.trace} is whole, but not all that is made of it is there:\n  "
+                + "\n  ".join(self.missing)
+                + "\n--resume makes it from the trace, without running again"
+            )
 
     @property
     def trace(self) -> Path:
@@ -105,6 +122,8 @@ def simulate(
     resume: bool = False,
     overwrite: bool = False,
     pictures: bool = True,
+    wait: bool = False,
+    inputs: Iterable[str | Path] = (),
     on_round: Callable[[Round], None] | None = None,
 ) -> Result:
     """Run a scenario and write its trace, resolved scenario, summary and pictures.
@@ -117,6 +136,8 @@ def simulate(
         resume: continue an interrupted run; start it where there is none; a complete one is only summarised.
         overwrite: replace the run that lies in the folder.
         pictures: draw summary.png and timeline.png, which may take longer than a small run does.
+        wait: where another process works on the run in the folder, wait for it; otherwise that is an error.
+        inputs: files that must not be written over, beside those that the scenario names: the one it was read from.
         on_round: called with each finished round.
 
     Raises:
@@ -124,20 +145,66 @@ def simulate(
         InfeasibleError: a privacy target that cannot be met, or a recorded plan that this machine cannot follow.
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact and ``resume`` continues it.
     """
-    folder = RunFolder(Path(out) if out is not None else default_folder(scenario))
-    going_on = resume and folder.holds_trace()
-    if going_on:
-        folder.check_same_scenario(scenario)
-        if folder.is_complete():
+    folder = RunFolder(default_folder(scenario) if out is None else output_folder(out))
+    sources = (*inputs, *_files_named(scenario))
+    with (
+        catch_interrupts() as interrupts,
+        _held(folder, sources, resume, overwrite, interrupts.check if wait else None),
+    ):
+        going_on = resume and folder.holds_trace()
+        if going_on:
+            folder.check_same_scenario(scenario)
+        if not going_on or not folder.is_complete():
+            with interrupts.at_once():
+                simulation = _prepare(scenario, folder, going_on, device, threads, interrupts)
+            if not going_on:
+                folder.clear(sources)
+            record_run(simulation, folder, scenario, interrupts, on_round)
+        with interrupts.at_once("stopped when the run was complete; --resume gives its summary and pictures"):
             return _result(folder, pictures)
-    elif not overwrite:
-        folder.refuse_if_taken()
-    with catch_interrupts() as interrupts:
-        simulation = _prepare(scenario, folder, going_on, device, threads, interrupts)
-        if not going_on:
-            folder.clear()
-        record_run(simulation, folder, scenario, interrupts, on_round)
-    return _result(folder, pictures)
+
+
+@contextmanager
+def _held(
+    folder: RunFolder, sources: Sequence[str | Path], resume: bool, overwrite: bool, wait: Callable[[], None] | None
+) -> Iterator[None]:
+    """The folder, checked and held; a complete run that is only looked at may lie where nothing can be written.
+
+    Raises:
+        OutputError: it holds what must stay, another process works on it, or it cannot be written.
+    """
+
+    def check() -> None:
+        if resume and folder.holds_trace():
+            refuse_inputs(set(folder.files) - {folder.scenario}, sources)
+            return
+        if not overwrite:
+            folder.refuse_if_taken()
+        folder.refuse_foreign(sources)
+
+    check()
+    with ExitStack() as lock:
+        try:
+            lock.enter_context(folder.held(wait))
+        except OutputError as error:
+            read_only = isinstance(error.__cause__, OSError) and error.__cause__.errno in READ_ONLY
+            if not (read_only and resume and folder.holds_trace() and folder.is_complete()):
+                raise
+        check()
+        yield
+
+
+def _files_named(scenario: Scenario) -> Iterator[str]:
+    """Every text of a scenario: those that name files are what the run is made from."""
+    open_values: list[Any] = [scenario.model_dump()]
+    while open_values:
+        value = open_values.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Mapping):
+            open_values += value.values()
+        elif isinstance(value, list | tuple):
+            open_values += value
 
 
 def record_run(
@@ -153,8 +220,8 @@ def record_run(
         OutputError: the folder cannot be written.
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact.
     """
-    folder.write_scenario(scenario)
     with folder.open_writer(scenario, simulation) as writer, folder.open_checkpoint(writer.identity) as checkpoint:
+        folder.write_scenario(scenario)
         _run(simulation, writer, checkpoint, scenario, interrupts, on_round)
 
 
@@ -217,11 +284,27 @@ def _result(folder: RunFolder, pictures: bool) -> Result:
     """The numbers of a finished run, and its pictures if they are wanted, from its trace alone."""
     with open_trace(folder.trace) as trace:
         summary = summarise(trace, json.loads(trace.attrs["why_different"]))
-        folder.write_summary(summary)
+        missing = [*_unwritten(folder.summary, lambda: folder.write_summary(summary))]
         if pictures:
-            draw_summary(trace, folder.picture)
-            draw_timeline(trace, read_group(folder.trace, "events"), folder.timeline)
-    return Result(folder.path, summary)
+            events = read_group(folder.trace, "events")
+            missing += _unwritten(folder.picture, lambda: _draw(draw_summary, trace, folder.picture))
+            missing += _unwritten(folder.timeline, lambda: _draw(draw_timeline, trace, events, folder.timeline))
+    return Result(folder.path, summary, tuple(missing))
+
+
+def _draw(draw: Callable[..., None], *arguments: Any) -> None:
+    """Draw a picture into its place, which is the last argument."""
+    with replacing(arguments[-1]) as new:
+        draw(*arguments[:-1], new)
+
+
+def _unwritten(path: Path, write: Callable[[], None]) -> Iterator[str]:
+    """Why a file is not there after it was to be written; a complete run makes no other, so that an old one serves."""
+    try:
+        write()
+    except OutputError as error:
+        if not path.exists():
+            yield str(error)
 
 
 @dataclass(frozen=True)
@@ -281,10 +364,8 @@ def plot_topology(scenario: Scenario, path: str | Path) -> None:
     from wirelessfl.simulation import build_simulation, plan_to_look, topology_graph
 
     simulation = build_simulation(scenario, plan_to_look(scenario.compute))
-    try:
-        draw_topology(topology_graph(simulation.deployment), scenario.name, Path(path))
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}") from error
+    with replacing(Path(path)) as new:
+        draw_topology(topology_graph(simulation.deployment), scenario.name, new)
 
 
 def make_plan(scenario: Scenario) -> Plan:

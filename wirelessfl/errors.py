@@ -74,3 +74,7 @@ class ModelWarning(UserWarning):
 
 class VersionWarning(UserWarning):
     """A file comes from another version of the package; what is asked for goes on."""
+
+
+class OutputWarning(UserWarning):
+    """Something that a command writes is less safe than usual, or is missing; what was asked for goes on."""

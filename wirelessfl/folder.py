@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.errors import OutputError, ScenarioError, TraceError
+from wirelessfl.errors import OutputError, ScenarioError, TraceError, WirelessFLError
+from wirelessfl.locks import RUN_LOCK, lock_folder
+from wirelessfl.outputs import PARTIAL, refuse_inputs, write_text
 from wirelessfl.scenario import Scenario, differing_keys, dump_scenario, parse_scenario
 from wirelessfl.summary import to_json
 from wirelessfl.trace import (
@@ -26,6 +30,11 @@ if TYPE_CHECKING:
     from wirelessfl.simulation import Simulation, SimulationState
 
 
+_BESIDE_A_RUN = {RUN_LOCK, "tensorboard", "replay", "report.html", "audit.png", "error.txt"}
+"""What commands leave in the folder of a run and a new run does not touch."""
+_MAX_NAMED = 5
+
+
 class RunFolder:
     """trace.h5, checkpoint.bin, scenario.yaml, summary.json, summary.png and timeline.png of one run."""
 
@@ -39,9 +48,34 @@ class RunFolder:
         self.picture = path / "summary.png"
         self.timeline = path / "timeline.png"
 
+    @contextmanager
+    def held(self, wait: Callable[[], None] | None = None) -> Iterator[None]:
+        """Be the only process that works on the run, from before anything is touched.
+
+        Args:
+            wait: called again and again while another process works on it; None to refuse then.
+
+        Raises:
+            OutputError: another process works on it, or the folder cannot be written.
+        """
+        with lock_folder(self.path, RUN_LOCK, wait=wait):
+            yield
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """What a run writes and a new one replaces, the trace last: without it, nothing here counts as a run."""
+        return (self.checkpoint, self.scenario, self.summary, self.picture, self.timeline, self.trace)
+
     def holds_trace(self) -> bool:
-        """Whether a run lies here already."""
-        return self.trace.exists()
+        """Whether a run lies here already.
+
+        Raises:
+            OutputError: there cannot be such a folder.
+        """
+        try:
+            return self.trace.exists()
+        except OSError as error:  # such as a name that is too long
+            raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
 
     def refuse_if_taken(self) -> None:
         """A run that lies here is not replaced unless that was asked for.
@@ -55,16 +89,72 @@ class RunFolder:
                 "--overwrite to replace it, or --out for another folder"
             )
 
-    def clear(self) -> None:
-        """Make the folder ready for a new run: make it, and take away what is left of an older one.
+    def refuse_foreign(self, inputs: Iterable[str | Path] = ()) -> None:
+        """A new run begins where nothing lies but what a run made, so that no file of the user's is lost.
+
+        Args:
+            inputs: files that the run is made from.
 
         Raises:
-            OutputError: the place cannot be written.
+            OutputError: naming what else lies here, or the input that would be written over.
         """
+        refuse_inputs(self.files, inputs)
+        foreign = self._foreign()
+        if foreign:
+            more = f" and {len(foreign) - _MAX_NAMED} more" if len(foreign) > _MAX_NAMED else ""
+            raise OutputError(
+                f"{self.path}: found what no run has written ({', '.join(foreign[:_MAX_NAMED])}{more}); allowed: an "
+                "empty or a new folder, or one with a run and nothing else; choose another with --out"
+            )
+
+    def _foreign(self) -> list[str]:
+        try:
+            there = sorted(entry.name for entry in self.path.iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
+        known = set(_BESIDE_A_RUN)
+        if self.trace.name in there:
+            known |= {file.name for file in self.files}
+            if self.scenario.name in there and not self._wrote_scenario():
+                known.remove(self.scenario.name)
+        known |= {file.name for file in self._partial()}
+        return [name for name in there if name not in known and not name.startswith((PARTIAL, ".nfs"))]
+
+    def _partial(self) -> tuple[Path, Path]:
+        """Where a trace and a checkpoint are written before they have their names."""
+        return self.path / f".{self.trace.name}.partial", new_checkpoint(self.checkpoint)
+
+    def _wrote_scenario(self) -> bool:
+        """Whether scenario.yaml is what the run wrote: what its trace says or, where that is damaged, as runs write."""
+        try:
+            text = self.scenario.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return False
+        try:
+            if text == read_attributes(self.trace)["scenario"]:
+                return True
+        except (WirelessFLError, KeyError):
+            pass
+        try:
+            return text == dump_scenario(parse_scenario(text))
+        except WirelessFLError:
+            return False
+
+    def clear(self, inputs: Iterable[str | Path] = ()) -> None:
+        """Make the folder ready for a new run: take away what is left of an older one, and nothing else.
+
+        Args:
+            inputs: files that the run is made from.
+
+        Raises:
+            OutputError: something else lies here, an input would be lost, or the place cannot be written.
+        """
+        self.refuse_foreign(inputs)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            new = new_checkpoint(self.checkpoint)
-            for file in (self.trace, self.checkpoint, new, self.scenario, self.summary, self.picture, self.timeline):
+            for file in (*self.path.glob(f"{PARTIAL}*"), *self._partial(), *self.files):
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
@@ -145,12 +235,13 @@ class RunFolder:
             )
 
     def write_scenario(self, scenario: Scenario) -> None:
-        """Write the resolved scenario.
+        """Write the resolved scenario; a run that goes on keeps the file that is there.
 
         Raises:
             OutputError: the place cannot be written.
         """
-        self._write(self.scenario, dump_scenario(scenario))
+        if not self.scenario.exists():
+            write_text(self.scenario, dump_scenario(scenario))
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write summary.json.
@@ -158,13 +249,7 @@ class RunFolder:
         Raises:
             OutputError: the place cannot be written.
         """
-        self._write(self.summary, to_json(summary))
-
-    def _write(self, path: Path, text: str) -> None:
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise OutputError(f"{path} cannot be written: {error.strerror}") from error
+        write_text(self.summary, to_json(summary))
 
     def open_writer(self, scenario: Scenario, simulation: Simulation) -> TraceWriter:
         """Begin the trace, or continue the one that is there after the last round of the simulation's state."""

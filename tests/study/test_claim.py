@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from wirelessfl.errors import OutputError
-from wirelessfl.study.claim import Claim, claim_folder, hold_run
+from wirelessfl.folder import RunFolder
+from wirelessfl.study.claim import Claim, claim_folder
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from wirelessfl.study.claim import claim_folder, hold_run
-with {what}(Path(sys.argv[1])):
+from wirelessfl.folder import RunFolder
+from wirelessfl.study.claim import claim_folder
+with {what}:
     print("held", flush=True)
     time.sleep(60)
 """
@@ -42,7 +44,7 @@ def end(process: subprocess.Popen[str]) -> None:
 def test_a_claim_holds_until_it_is_released(tmp_path: Path) -> None:
     with claim_folder(tmp_path / "out") as claim:
         assert claim.holds()
-        with pytest.raises(OutputError, match="another study is running there"), claim_folder(tmp_path / "out"):
+        with pytest.raises(OutputError, match="a study is in progress there"), claim_folder(tmp_path / "out"):
             pass
         assert claim.holds()
         claim.release()
@@ -63,10 +65,10 @@ def test_an_error_inside_is_passed_on(tmp_path: Path) -> None:
 
 
 def test_a_killed_study_leaves_the_folder_free_and_its_workers_without_a_claim(tmp_path: Path) -> None:
-    process = holder("claim_folder", tmp_path)
+    process = holder("claim_folder(Path(sys.argv[1]))", tmp_path)
     with pytest.raises(OutputError), claim_folder(tmp_path):
         pass
-    token = (tmp_path / "study.lock").read_text()
+    token = (tmp_path / "study.lock").read_text().partition("\n")[0]
     end(process)
     assert Claim(tmp_path / "study.lock", token).holds()  # nobody told them yet
     with claim_folder(tmp_path):
@@ -74,11 +76,11 @@ def test_a_killed_study_leaves_the_folder_free_and_its_workers_without_a_claim(t
 
 
 def test_a_run_is_waited_for(tmp_path: Path) -> None:
-    process = holder("hold_run", tmp_path / "run")
+    process = holder("RunFolder(Path(sys.argv[1])).held()", tmp_path / "run")
     entered = threading.Event()
 
     def wait_and_enter() -> None:
-        with hold_run(tmp_path / "run"):
+        with RunFolder(tmp_path / "run").held(lambda: None):
             entered.set()
 
     waiting = threading.Thread(target=wait_and_enter)

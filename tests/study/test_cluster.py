@@ -22,8 +22,8 @@ from click.testing import CliRunner
 from tests.study.studies import SLOW_ROUNDS, design, same_numbers, write_study
 from wirelessfl.cli import main
 from wirelessfl.errors import InfeasibleError, InputError, RunInterrupted
+from wirelessfl.folder import RunFolder
 from wirelessfl.study import Message, Outcome, Progress, Study, cluster, open_study, run_study
-from wirelessfl.study.claim import hold_run
 from wirelessfl.trace import read_attributes
 
 distributed = pytest.importorskip("distributed")
@@ -121,7 +121,7 @@ def test_a_stopped_study_stops_its_runs_on_the_cluster(tmp_path: Path) -> None:
         with pytest.raises(RunInterrupted):
             run_study(plan, tmp_path / "out", scheduler=address, on_message=stop)
         begun = plan.runs[0].id
-        with hold_run(tmp_path / "out" / "runs" / begun):  # waits until the worker has let go of it
+        with RunFolder(tmp_path / "out" / "runs" / begun).held(lambda: None):  # waits until the worker has let go of it
             attributes = read_attributes(tmp_path / "out" / "runs" / begun / "trace.h5")
     assert attributes["status"] == "interrupted"
 

@@ -95,7 +95,7 @@ def test_a_taken_folder_is_not_touched(tmp_path: Path, inline: InlineWorkers) ->
 def test_two_studies_do_not_share_a_folder(tmp_path: Path, inline: InlineWorkers) -> None:
     with (
         claim_folder(tmp_path / "out"),
-        pytest.raises(OutputError, match="another study is running there"),
+        pytest.raises(OutputError, match="a study is in progress there"),
     ):
         run_study(design(tmp_path, grid=GRID), tmp_path / "out")
     assert inline.submitted == []

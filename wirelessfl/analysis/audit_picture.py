@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wirelessfl.errors import OutputError
 from wirelessfl.summary.picture import BLUE, COLUMN_WIDTH_IN, GREEN, GREY, ORANGE, VERMILION
 
 if TYPE_CHECKING:
@@ -41,10 +40,7 @@ def draw_audit(audit: Audit, path: Path) -> None:
         axes.tick_params(labelsize=7)
         axes.grid(alpha=0.25, linewidth=0.5, axis="x")
     figure.suptitle(f"{audit.name}: audit by {audit.trials} games in either world", fontsize=9)
-    try:
-        figure.savefig(path, dpi=200)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror}") from error
+    figure.savefig(path, dpi=200)
 
 
 def _outputs(axes: Axes, audit: Audit) -> None:

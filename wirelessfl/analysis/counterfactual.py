@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.analysis.replay import OnRound, Recording, open_recording, recorded_execution, run_rounds
-from wirelessfl.errors import InfeasibleError, OutputError, ScenarioError
+from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.folder import RunFolder
 from wirelessfl.radio.units import linear_to_db
 from wirelessfl.scenario import Resolved, Scenario, config, differing_keys, resolve_document
@@ -261,8 +261,7 @@ def run_counterfactual(
         InfeasibleError: this machine cannot follow the recorded plan, or a privacy target cannot be met.
     """
     folder = RunFolder(out)
-    if folder.trace.resolve() == recording.path.resolve():
-        raise OutputError(f"{out}: the recorded run lies there; choose another folder with --out")
+    folder.refuse_foreign([recording.path])
     coverage = Coverage()
     plan = recorded_execution(recording.path)
     run_rounds(

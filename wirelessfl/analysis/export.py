@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from wirelessfl.analysis.replay import Recording
 from wirelessfl.errors import InputError, OutputError
+from wirelessfl.outputs import refuse_inputs, replacing
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status, has_group, read_group
 from wirelessfl.trace.schema import BLOCK, EMPTY_CLIENT, GROUPS
 
@@ -200,16 +202,29 @@ def export(recording: Recording, form: Format, folder: Path) -> list[Path]:
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return writers[form](recording, folder)
     except OSError as error:
-        raise OutputError(f"{folder} cannot be written: {error.strerror or error}") from error
+        raise OutputError(f"{folder} cannot be written: {error.strerror}") from error
+    return writers[form](recording, folder)
+
+
+@contextmanager
+def _placing(recording: Recording, path: Path) -> Iterator[Path]:
+    """A new file that takes its place when it is whole, unless the recording itself lies there.
+
+    Raises:
+        OutputError: it does, or the place cannot be written.
+    """
+    refuse_inputs([path], [recording.path])
+    with replacing(path) as new:
+        yield new
 
 
 def _write_parquet(recording: Recording, folder: Path) -> list[Path]:
     paths = []
     for name, table in tables(recording).items():
         paths.append(folder / f"{name}.parquet")
-        table.to_parquet(paths[-1], index=False)
+        with _placing(recording, paths[-1]) as new:
+            table.to_parquet(new, index=False)
     return paths
 
 
@@ -218,14 +233,20 @@ def _write_csv(recording: Recording, folder: Path) -> list[Path]:
     paths = []
     for name, table in tables(recording).items():
         paths.append(folder / f"{name}.csv")
-        table.to_csv(paths[-1], index=False)
+        with _placing(recording, paths[-1]) as new:
+            table.to_csv(new, index=False)
     return paths
 
 
 def _write_netcdf(recording: Recording, folder: Path) -> list[Path]:
     path = folder / f"{recording.path.stem}.nc"
-    if path.resolve() == recording.path.resolve():
-        raise OutputError(f"{path}: the trace itself lies there; choose another folder with --out")
+    with _placing(recording, path) as new:
+        _write_groups(recording, new)
+    return [path]
+
+
+def _write_groups(recording: Recording, path: Path) -> None:
+    """Every group of the trace as one netCDF file."""
     recording.dataset.to_netcdf(path, engine="h5netcdf")
     for group in GROUPS:
         if group.path == "/" or not has_group(recording.path, group.path):
@@ -235,11 +256,11 @@ def _write_netcdf(recording: Recording, folder: Path) -> list[Path]:
             inside = (dataset["round"].values >= recording.first) & (dataset["round"].values <= recording.last)
             dataset = dataset.isel({axis: inside})
         dataset.to_netcdf(path, engine="h5netcdf", group=group.path, mode="a")
-    return [path]
 
 
 def _write_chrome(recording: Recording, folder: Path) -> list[Path]:
     path = folder / "timeline.json"
     text = json.dumps(timeline(recording), allow_nan=False)
-    path.write_text(text, encoding="utf-8")
+    with _placing(recording, path) as new:
+        new.write_text(text, encoding="utf-8")
     return [path]

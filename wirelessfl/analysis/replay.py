@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from wirelessfl.analysis.compare import Comparison, compare_traces
 from wirelessfl.analysis.ledger import recorded_ledger
 from wirelessfl.api import record_run
-from wirelessfl.errors import CheckFailed, InfeasibleError, InputError, RunInterrupted, TraceError
+from wirelessfl.errors import CheckFailed, InfeasibleError, InputError, OutputError, RunInterrupted, TraceError
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, parse_scenario
@@ -133,20 +133,38 @@ def run_rounds(
         scenario: what the trace says that ran.
         rounds: where to stop, unless the scenario does earlier. The scenario itself keeps its M, by which noise and
             schedules are set.
-        folder: emptied before.
+        folder: emptied before, of an earlier replay. What simulates again cannot be resumed, and keeps no checkpoint.
         on_round: called with each finished round.
 
     Raises:
+        OutputError: a run that is no replay lies in the folder, or one is in progress there.
         RunInterrupted: by the user.
     """
-    with catch_interrupts() as interrupts:
-        simulation = build(interrupts)
+    with catch_interrupts() as interrupts, folder.held():
+        _refuse_original(folder)
+        with interrupts.at_once(_STOPPED):
+            simulation = build(interrupts)
         simulation.stop = replace(simulation.stop, rounds=min(rounds, scenario.rounds))
         folder.clear()
         try:
             record_run(simulation, folder, scenario, interrupts, on_round)
         except RunInterrupted as stopped:
-            raise RunInterrupted("the replay was stopped; the recorded run is as it was") from stopped
+            raise RunInterrupted(_STOPPED) from stopped
+        finally:
+            with suppress(OSError):
+                folder.checkpoint.unlink(missing_ok=True)
+
+
+_STOPPED = "the replay was stopped; the recorded run is as it was"
+
+
+def _refuse_original(folder: RunFolder) -> None:
+    """A replay takes the place of another at most, never that of a run: that has a checkpoint or a summary."""
+    kept = [file.name for file in (folder.checkpoint, folder.summary) if file.exists()]
+    if folder.holds_trace() and kept:
+        raise OutputError(
+            f"{folder.path}: found a run that is no replay there ({', '.join(kept)}); choose another folder with --out"
+        )
 
 
 def verify(recording: Recording, out: Path | None = None, on_round: OnRound | None = None) -> Comparison:
@@ -165,8 +183,7 @@ def verify(recording: Recording, out: Path | None = None, on_round: OnRound | No
 
     plan = recorded_execution(recording.path)
     with _folder(out) as folder:
-        if folder.trace.resolve() == recording.path.resolve():
-            raise InputError(f"--out {folder.path}: the recorded run lies there; allowed: another folder")
+        folder.refuse_foreign([recording.path])
         run_rounds(
             lambda interrupts: build_simulation(recording.scenario, plan, None, interrupts.check),
             recording.scenario,

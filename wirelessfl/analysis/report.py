@@ -15,6 +15,7 @@ from wirelessfl.analysis.report_secagg import cost_facts, cost_table, secure_agg
 from wirelessfl.analysis.report_study import StudyData, open_study_data, study_figures, study_points
 from wirelessfl.analysis.report_tables import SortedTable, number_text, point_table, round_table, run_table
 from wirelessfl.errors import InputError, OutputError
+from wirelessfl.outputs import write_text
 from wirelessfl.trace import FINISHED
 
 if TYPE_CHECKING:
@@ -63,14 +64,34 @@ def write_report(paths: Sequence[Path], out: Path | None = None) -> Path:
     if out is None:
         folder = Path() if len(paths) > 1 else paths[0] if paths[0].is_dir() else paths[0].parent
         out = folder / "report.html"
-    if not out.parent.is_dir():
-        raise OutputError(f"{out}: the folder {out.parent} does not exist; allowed: a file in an existing folder")
+    _refuse_place(out)
     page = report_html(paths)
-    try:
-        out.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"{out} cannot be written: {error.strerror or error}") from error
+    write_text(out, page)
     return out
+
+
+def _refuse_place(out: Path) -> None:
+    """A page takes the place of another page at most: never that of a trace, a study or any other file.
+
+    Raises:
+        OutputError: something else lies there, or there is no such folder.
+    """
+    try:
+        if not out.parent.is_dir():
+            raise OutputError(f"{out}: the folder {out.parent} does not exist; allowed: a file in an existing folder")
+        if out.is_dir():
+            raise OutputError(f"{out}: found a folder; allowed: a file")
+        if out.is_file():
+            with out.open("rb") as file:
+                begins = file.read(_LOOKED_AT).lstrip().lower()
+            if begins and not begins.startswith(_DOCTYPE):
+                raise OutputError(f"{out}: found a file that is no HTML page; allowed: a new file or a page to replace")
+    except OSError as error:
+        raise OutputError(f"{out} cannot be written: {error.strerror}") from error
+
+
+_DOCTYPE = b"<!doctype html"
+_LOOKED_AT = 256
 
 
 def report_html(paths: Sequence[Path]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from wirelessfl.errors import ModelWarning, VersionWarning, WirelessFLError
+from wirelessfl.errors import ModelWarning, OutputWarning, VersionWarning, WirelessFLError
 
 __all__ = ["main"]
 
@@ -67,7 +67,7 @@ class Application(click.Group):
 
 def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *details: Any) -> None:
     """One line on stderr for models that hold in part and files of other versions; others as Python writes them."""
-    if issubclass(category, ModelWarning | VersionWarning):
+    if issubclass(category, ModelWarning | OutputWarning | VersionWarning):
         print(f"Warning: {message}", file=sys.stderr)
     else:
         otherwise(message, category, *details)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.cli.options import json_option, override_option, scenario_argument
+from wirelessfl.cli.options import OutputPath, json_option, override_option, scenario_argument
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.audit import Audit
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @scenario_argument
 @override_option
 @click.option("--trials", type=click.IntRange(min=10), help="Games in either world [what some ten seconds allow].")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for audit.png [results/NAME-SEED].")
+@click.option("--out", type=OutputPath(), help="Folder for audit.png [results/NAME-SEED].")
 @json_option
 def command(scenario: str, overrides: tuple[str, ...], trials: int | None, out: Path | None, as_json: bool) -> None:
     """Bound ε of SCENARIO from below by attacking it, and compare with published and accounted.
@@ -33,27 +33,36 @@ def command(scenario: str, overrides: tuple[str, ...], trials: int | None, out: 
     from wirelessfl.analysis.audit import audit_scenario
     from wirelessfl.analysis.audit_picture import draw_audit
     from wirelessfl.errors import CheckFailed, OutputError
-    from wirelessfl.scenario import resolve_scenario
+    from wirelessfl.outputs import refuse_inputs, replacing
+    from wirelessfl.scenario import locate, resolve_scenario
     from wirelessfl.summary import to_json
 
     resolved = resolve_scenario(scenario, overrides)
     for note in resolved.notes:
         print(f"note: {note}", file=sys.stderr)
     folder = out if out is not None else Path("results") / f"{resolved.scenario.name}-{resolved.scenario.seed}"
+    picture = folder / "audit.png"
+    refuse_inputs([picture], [locate(scenario)])
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder} cannot be written: {error.strerror}") from error
     with _progress() as on_progress:
         audit = audit_scenario(resolved.scenario, trials, on_progress)
-    picture = folder / "audit.png"
-    draw_audit(audit, picture)
+    missing = ""
+    try:
+        with replacing(picture) as new:
+            draw_audit(audit, new)
+    except OutputError as error:
+        missing = str(error)
     if as_json:
         click.echo(to_json({**audit.as_mapping(), "picture": str(picture)}), nl=False)
     else:
         _print(audit, picture)
     if audit.contradicts_ledger:
         raise CheckFailed(f"the accounted ε of {audit.epsilon_accounted:.4g} does not hold: {audit.contradiction}")
+    if missing:
+        raise OutputError(missing)
 
 
 @contextmanager

@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class OutputPath(click.Path):
+    """A place to write to; an empty name is no place, although Python takes it for the current folder."""
+
+    def __init__(self) -> None:
+        """Any name that is not empty."""
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path.
+
+        Raises:
+            click.BadParameter: it is empty.
+        """
+        if value == "":
+            self.fail("found an empty name; allowed: a path (. is the current folder)", param, ctx)
+        return super().convert(value, param, ctx)
+
 
 scenario_argument = click.argument("scenario", metavar="SCENARIO")
 

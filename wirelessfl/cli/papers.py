@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wirelessfl.cli.options import OutputPath
+
 if TYPE_CHECKING:
     from wirelessfl.papers import Paper, Size, Tables
 
@@ -20,7 +22,7 @@ size_option = click.option(
 )
 out_option = click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OutputPath(),
     default=Path("results"),
     show_default=True,
     help="Folder below which papers/NAME lies.",

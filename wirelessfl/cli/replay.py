@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirelessfl.cli.options import json_option
+from wirelessfl.cli.options import OutputPath, json_option
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.export import Format
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--from", "first", type=int, metavar="ROUND", help="First round to look at [the first].")
 @click.option("--to", "last", type=int, metavar="ROUND", help="Last round to look at [the last].")
 @click.option("--export", "form", type=click.Choice(["parquet", "csv", "netcdf", "chrome"]), help="Write it so.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for what is written [replay, beside the trace].")
+@click.option("--out", type=OutputPath(), help="Folder for what is written [replay, beside the trace].")
 @click.option("--quiet", is_flag=True, help="No progress and no table.")
 @json_option
 def command(
@@ -130,6 +130,7 @@ def _counterfactual(
     from wirelessfl.analysis.paired import draw_paired, paired_rows
     from wirelessfl.analysis.replay import open_recording
     from wirelessfl.cli.console import progress_line
+    from wirelessfl.outputs import replacing
 
     for note in resolved.notes:
         print(f"note: {note}", file=sys.stderr)
@@ -140,7 +141,8 @@ def _counterfactual(
     recorded, other = (part.dataset.sel(round=slice(recording.first, last)) for part in (recording, changed))
     rows = paired_rows(recorded, other)
     picture = folder / "paired.png"
-    draw_paired(recorded, other, picture, f"changed: {change}")
+    with replacing(picture) as new:
+        draw_paired(recorded, other, new, f"changed: {change}")
     if coverage.drawn:
         print(
             f"note: {coverage.drawn} of {coverage.asked} channels were not recorded and came from the scenario's law",

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
+from wirelessfl.cli.options import OutputPath
+
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
-@click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE.html", help="The page [report.html, beside PATH]."
-)
+@click.option("--out", type=OutputPath(), metavar="FILE.html", help="The page [report.html, beside PATH].")
 def command(paths: tuple[Path, ...], out: Path | None) -> None:
     """Write one HTML page over each PATH: a trace, the folder of a run, or the folder of a study.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.cli.options import json_option, override_option, scenario_argument
+from wirelessfl.cli.options import OutputPath, json_option, override_option, scenario_argument
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import Round
@@ -22,7 +22,7 @@ _BESIDE_THE_TRACE = ""
 @scenario_argument
 @override_option
 @click.option("--seed", type=click.IntRange(min=0), help="Random seed; overrides the scenario's.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/NAME-SEED].")
+@click.option("--out", type=OutputPath(), help="Folder for the results [results/NAME-SEED].")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), help="Torch threads [as the scenario says, else all cores].")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; start it where there is none.")
@@ -55,7 +55,7 @@ def command(
     """
     from wirelessfl.api import default_folder, simulate
     from wirelessfl.cli.console import print_result, progress_line
-    from wirelessfl.scenario import resolve_scenario
+    from wirelessfl.scenario import locate, resolve_scenario
     from wirelessfl.summary import TensorBoardLog, to_json
 
     if seed is not None:
@@ -81,6 +81,7 @@ def command(
             threads=threads,
             resume=resume,
             overwrite=overwrite,
+            inputs=[locate(scenario)],
             on_round=on_round,
         )
     silent = quiet and result.summary["status"] != "diverged"
@@ -90,3 +91,4 @@ def command(
         click.echo(to_json(result.summary), nl=False)
     elif not quiet:
         print_result(result)
+    result.require_files()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from wirelessfl.cli.options import json_option
+from wirelessfl.cli.options import OutputPath, json_option
 
 
 @click.command()
@@ -25,7 +25,7 @@ from wirelessfl.cli.options import json_option
 @click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster: tcp://HOST:PORT, or slurm.")
 @click.option("--resume", is_flag=True, help="Keep finished runs, compute what is new or missing.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for the results [results/NAME].")
+@click.option("--out", type=OutputPath(), help="Folder for the results [results/NAME].")
 @click.option("--quiet", is_flag=True, help="No progress and no table.")
 @json_option
 def command(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.errors import OutputError
+from wirelessfl.outputs import replacing
 from wirelessfl.study.factors import is_number, value_text
 from wirelessfl.study.figure import draw_study
 from wirelessfl.study.file import METRICS
@@ -29,11 +29,9 @@ def write_results(study: Study) -> None:
         OutputError: the place cannot be written.
     """
     folder = study.folder
-    try:
-        write_table(study)
-        draw_study(study, folder.picture)
-    except OSError as error:
-        raise OutputError(f"{folder.path} cannot be written: {error.strerror or error}") from error
+    write_table(study)
+    with replacing(folder.picture) as new:
+        draw_study(study, new)
 
 
 def write_table(study: Study) -> None:
@@ -56,12 +54,10 @@ def write_table(study: Study) -> None:
             *((name, pa.int64() if name == "participants" else pa.float64()) for name in METRICS),
         ]
     )
-    new = study.folder.table.with_suffix(".new")
-    with pq.ParquetWriter(new, schema) as writer:
+    with replacing(study.folder.table) as new, pq.ParquetWriter(new, schema) as writer:
         for batch in _batches(study):
             rows = [_rows(study, record, columns, keys, schema) for record, columns in batch]
             writer.write_table(pa.concat_tables(rows).combine_chunks())
-    new.replace(study.folder.table)
 
 
 def _key_columns(study: Study) -> dict[str, tuple[pa.DataType, list[Any]]]:

@@ -6,7 +6,7 @@ import copy
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ class StudyDesign:
         metrics: Per-round variables of the trace that the picture shows.
         runs: Every run, point by point, the seeds of a point together.
         notes: Keys that were dropped because another variant lacks them.
+        sources: The files that it was read from.
     """
 
     name: str
@@ -61,6 +62,7 @@ class StudyDesign:
     metrics: tuple[str, ...]
     runs: tuple[Run, ...]
     notes: tuple[str, ...] = ()
+    sources: tuple[Path, ...] = ()
 
     def describe(self, run: Run) -> str:
         """A run in words."""
@@ -90,8 +92,9 @@ def load_study(source: str | Path, overrides: Overrides = ()) -> StudyDesign:
         file = StudyFile.model_validate(document.tree)
     except ValidationError as error:
         raise rejection(error, _nested(document), StudyFile) from None
-    base, folder = _base(file, document, path.parent)
-    return _Builder(file, document, base, folder, of_base).design(file.name or _name_after(path))
+    base, base_path = _base(file, document, path)
+    builder = _Builder(file, document, base, base_path.parent, of_base)
+    return replace(builder.design(file.name or _name_after(path)), sources=(path, base_path))
 
 
 def _name_after(path: Path) -> str:
@@ -153,20 +156,20 @@ def _nested(document: Document) -> Document:
     return Document(tree, places)
 
 
-def _base(file: StudyFile, document: Document, folder: Path) -> tuple[Document, Path]:
-    """The base scenario as it is written, and the folder that its relative paths count from.
+def _base(file: StudyFile, document: Document, study: Path) -> tuple[Document, Path]:
+    """The base scenario as it is written, and the file that it stands in.
 
     Raises:
         ScenarioError: there is no such scenario, or it is not YAML.
     """
     if isinstance(file.base, dict):
         places = {path[1:]: place for path, place in document.places.items() if path[:1] == ("base",)}
-        return Document(file.base, places), folder
+        return Document(file.base, places), study
     try:
-        path = locate(file.base, "scenarios", folder)
+        path = locate(file.base, "scenarios", study.parent)
     except ScenarioError as error:
         raise ScenarioError(f"{document.place(('base',))}: base: {error}") from None
-    return parse_yaml(read_text(path), lambda number: f"{path}:{number}"), path.parent
+    return parse_yaml(read_text(path), lambda number: f"{path}:{number}"), path
 
 
 class _Builder:

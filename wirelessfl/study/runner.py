@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wirelessfl.errors import InfeasibleError, RunInterrupted
 from wirelessfl.interrupts import Interrupts, catch_interrupts
+from wirelessfl.outputs import output_folder
 from wirelessfl.scenario import dump_scenario
 from wirelessfl.study.claim import Claim, claim_folder
 from wirelessfl.study.cluster import ClusterWorkers, connect
@@ -58,19 +59,31 @@ def run_study(
         InfeasibleError: the scheduler cannot be reached, or a run failed under ``fail_fast``.
         RunInterrupted: Ctrl-C or SIGTERM; ``resume`` continues.
     """
-    folder = StudyFolder(Path(out) if out is not None else Path("results") / design.name)
-    if not resume:
-        folder.refuse_if_taken()
+    folder = StudyFolder(Path("results") / design.name if out is None else output_folder(out))
+    _refuse(folder, design, resume)
     crew = min(workers or available_cores(), len(design.runs))
     with catch_interrupts() as interrupts, _connection(scheduler, crew) as cluster, claim_folder(folder.path) as claim:
+        _refuse(folder, design, resume)  # another study may have begun and ended meanwhile
         session = _Session(design, folder, fail_fast, on_message or (lambda _: None))
         session.find_finished()
         make_task = _TaskMaker(folder, claim, device, _threads(threads, crew, scheduler))
         with session.recorded(), _workers(cluster, crew, make_task.threads, folder) as pool, _released(claim):
             session.work(pool, make_task, interrupts)
         study = session.study()
-        write_results(study)
+        with interrupts.at_once("stopped when every run had ended; --resume writes table, picture and report"):
+            write_results(study)
     return study
+
+
+def _refuse(folder: StudyFolder, design: StudyDesign, resume: bool) -> None:
+    """Nothing is lost in the folder.
+
+    Raises:
+        OutputError: it holds a study that is not to be continued, or what is no study's.
+    """
+    if not resume:
+        folder.refuse_if_taken()
+    folder.refuse_foreign(design.sources)
 
 
 def _threads(threads: int | None, crew: int, scheduler: str | None) -> int | None:

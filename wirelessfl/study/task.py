@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from wirelessfl.errors import RunInterrupted, WirelessFLError
-from wirelessfl.study.claim import Claim, hold_run
+from wirelessfl.study.claim import Claim
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import Round
@@ -100,7 +100,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
 
     folder = Path(task.folder)
     try:
-        with _ONE_AT_A_TIME, hold_run(folder):
+        with _ONE_AT_A_TIME:
             (folder / "error.txt").unlink(missing_ok=True)
             scenario = parse_scenario(task.scenario, f"run {task.run}")
             on_round = _watcher(task, scenario.rounds, report)
@@ -112,8 +112,10 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
                 threads=task.threads,
                 resume=True,
                 pictures=False,
+                wait=True,  # an earlier worker may still be finishing its round there
                 on_round=on_round,
             )
+            result.require_files()
     except RunInterrupted:
         return Outcome(task.run, "interrupted")
     except WirelessFLError as error:

@@ -1,0 +1,163 @@
+"""One process at a time in a folder, by the kernel's advisory lock (``flock``) on a file in it.
+
+A dead process holds no lock; the file, which a killed one leaves behind, means nothing by itself. What stands in it
+says who took it last, for messages only.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import socket
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from wirelessfl.errors import OutputError, OutputWarning
+
+RUN_LOCK = "run.lock"
+"""The lock file in the folder of a run."""
+STUDY_LOCK = "study.lock"
+"""The lock file in the folder of a study."""
+
+_POLL_S = 0.1
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
+READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
+"""Error numbers of a place that this process may not write."""
+
+
+@contextmanager
+def lock_folder(
+    folder: Path, name: str, note: str = "", wait: Callable[[], None] | None = None, what: str = "a run"
+) -> Iterator[Path]:
+    """Hold a folder, made where it is missing, and yield the lock file.
+
+    The file is taken away afterwards, and so are folders that this made and that nothing was left in.
+
+    Args:
+        folder: What is held.
+        name: The lock file in it.
+        note: A first line to stand in it for as long as it is held.
+        wait: Called again and again while another process holds the folder; None to refuse then.
+        what: What goes on there, for messages.
+
+    Raises:
+        OutputError: another process holds it, or it cannot be written.
+    """
+    made = _make(folder)
+    try:
+        path = folder / name
+        descriptor = _acquire(path, wait, what)
+    except BaseException:
+        _unmake(made)
+        raise
+    try:
+        _write_holder(descriptor, path, note)
+        yield path
+    finally:
+        with suppress(OSError):
+            path.unlink()  # whoever waits for it sees that, and takes the next one
+        os.close(descriptor)
+        _unmake(made)
+
+
+def holder(path: Path) -> str:
+    """Who took the lock file last, in words; nothing where it does not say."""
+    try:
+        taken = json.loads(path.read_text(encoding="utf-8").rstrip("\n").rpartition("\n")[2])
+        return f"process {int(taken['pid'])} on {taken['host']!s:.100}, since {taken['since']!s:.40}"
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""
+
+
+def _make(folder: Path) -> list[Path]:
+    """Make the folder; returns what was missing, the innermost first."""
+    made = []
+    try:
+        for place in (folder, *folder.absolute().parents):
+            if os.path.lexists(place):
+                break
+            made.append(place)
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder} cannot be written: {error.strerror}") from error
+    return made
+
+
+def _unmake(made: list[Path]) -> None:
+    with suppress(OSError):  # not empty, or gone already
+        for place in made:
+            place.rmdir()
+
+
+def _acquire(path: Path, wait: Callable[[], None] | None, what: str) -> int:
+    """The descriptor of the lock file, locked."""
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+        except OSError as error:
+            raise OutputError(f"{path.parent} cannot be written: {error.strerror} ({path.name})") from error
+        try:
+            if _locked(descriptor, path):
+                if _is_still_there(descriptor, path):
+                    return descriptor
+            elif wait is None:
+                raise OutputError(_taken(path, what))
+            else:
+                wait()
+                time.sleep(_POLL_S)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _taken(path: Path, what: str) -> str:
+    who = holder(path)
+    return (
+        f"{path.parent}: {what} is in progress there{f' ({who})' if who else ''}; wait for it, stop it, "
+        "or choose another folder with --out"
+    )
+
+
+def _locked(descriptor: int, path: Path) -> bool:
+    """Whether the lock is ours now; a file system without locks has none to give, which is warned of."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise OutputError(f"{path}: cannot be locked: {error.strerror}") from error
+        warnings.warn(
+            f"{path.parent}: the file system has no locks (flock: {error.strerror}), so that nothing keeps a second "
+            "process out of this folder; see to it that there is only one",
+            OutputWarning,
+            stacklevel=2,
+        )
+    return True
+
+
+def _is_still_there(descriptor: int, path: Path) -> bool:
+    """Whether the locked file still has its name: its last holder may have taken it away meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _write_holder(descriptor: int, path: Path, note: str) -> None:
+    since = datetime.now().astimezone().isoformat(timespec="seconds")
+    text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since})
+    content = f"{note}\n{text}\n" if note else f"{text}\n"
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, content.encode(), 0)
+    except OSError as error:
+        if note:  # others go by it
+            raise OutputError(f"{path} cannot be written: {error.strerror}") from error
