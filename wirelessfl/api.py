@@ -21,6 +21,7 @@ from wirelessfl.scenario import Scenario, load_scenario
 from wirelessfl.scenario.notes import power_notes
 from wirelessfl.summary import draw_summary, draw_timeline, draw_topology, summarise
 from wirelessfl.trace import CheckpointWriter, TraceWriter, open_trace, read_group
+from wirelessfl.trace.failures import trace_errors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,7 +84,7 @@ class Result:
 
     def to_dataframe(self) -> pd.DataFrame:
         """One row a round, indexed by ``round``: every variable of the trace that has one value a round."""
-        with open_trace(self.trace) as trace:
+        with open_trace(self.trace) as trace, trace_errors(self.trace):
             names = [name for name, variable in trace.data_vars.items() if variable.dims == ("round",)]
             return trace[names].to_dataframe()
 
@@ -283,12 +284,14 @@ def _run(
 def _result(folder: RunFolder, pictures: bool) -> Result:
     """The numbers of a finished run, and its pictures if they are wanted, from its trace alone."""
     with open_trace(folder.trace) as trace:
-        summary = summarise(trace, json.loads(trace.attrs["why_different"]))
+        with trace_errors(folder.trace):
+            summary = summarise(trace, json.loads(trace.attrs["why_different"]))
         missing = [*_unwritten(folder.summary, lambda: folder.write_summary(summary))]
         if pictures:
             events = read_group(folder.trace, "events")
-            missing += _unwritten(folder.picture, lambda: _draw(draw_summary, trace, folder.picture))
-            missing += _unwritten(folder.timeline, lambda: _draw(draw_timeline, trace, events, folder.timeline))
+            with trace_errors(folder.trace):
+                missing += _unwritten(folder.picture, lambda: _draw(draw_summary, trace, folder.picture))
+                missing += _unwritten(folder.timeline, lambda: _draw(draw_timeline, trace, events, folder.timeline))
     return Result(folder.path, summary, tuple(missing))
 
 

@@ -121,10 +121,10 @@ def tape_of_resumes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Tape
     clients_end = {"samples": np.arange(40), "weight": np.ones(40)}
     writer = TraceWriter.resume(path, 3)
     writer.append(record(3, clients(3), weights=True))
-    writer.finish("interrupted", clients_end, attributes={"why_different": "x" * 100})
+    writer.finish("interrupted", clients_end, attributes={"why_different": '["' + "x" * 96 + '"]'})
     writer = TraceWriter.resume(path, 4)
     writer.append(record(4, clients(4), weights=True))
-    writer.finish("complete", clients_end, model(4), {"why_different": "y" * 120})
+    writer.finish("complete", clients_end, model(4), {"why_different": '["' + "y" * 116 + '"]'})
     return tape, start
 
 

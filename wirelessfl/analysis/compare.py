@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.trace import Variable, has_group, open_trace, read_group
+from wirelessfl.trace.failures import trace_errors
 from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, ROOT, Group
-from wirelessfl.trace.storage import trace_errors
 
 if TYPE_CHECKING:
     import xarray as xr

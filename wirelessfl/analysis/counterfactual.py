@@ -31,6 +31,7 @@ from wirelessfl.simulation.slot_schedule import AT_ONCE, Instants
 from wirelessfl.simulation.timing import Timing
 from wirelessfl.streams import Streams
 from wirelessfl.trace import Status
+from wirelessfl.trace.failures import trace_errors
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -264,15 +265,16 @@ def run_counterfactual(
     folder.refuse_foreign([recording.path])
     coverage = Coverage()
     plan = recorded_execution(recording.path)
-    run_rounds(
-        lambda interrupts: under_recorded_conditions(
-            build_simulation(scenario, plan, None, interrupts.check), recording, scenario, coverage
-        ),
-        scenario,
-        recording.last,
-        folder,
-        on_round,
-    )
+    with trace_errors(recording.path):  # what it holds enters the simulation
+        run_rounds(
+            lambda interrupts: under_recorded_conditions(
+                build_simulation(scenario, plan, None, interrupts.check), recording, scenario, coverage
+            ),
+            scenario,
+            recording.last,
+            folder,
+            on_round,
+        )
     return coverage
 
 

@@ -15,6 +15,7 @@ from wirelessfl.analysis.replay import Recording
 from wirelessfl.errors import InputError, OutputError
 from wirelessfl.outputs import refuse_inputs, replacing
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status, has_group, read_group
+from wirelessfl.trace.failures import trace_errors
 from wirelessfl.trace.schema import BLOCK, EMPTY_CLIENT, GROUPS
 
 if TYPE_CHECKING:
@@ -204,7 +205,8 @@ def export(recording: Recording, form: Format, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"{folder} cannot be written: {error.strerror}") from error
-    return writers[form](recording, folder)
+    with trace_errors(recording.path):
+        return writers[form](recording, folder)
 
 
 @contextmanager

@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError
 from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, Ledger, PrivacyFacts, Release, Statement, recompute
 from wirelessfl.privacy.releases import release_from_values
 from wirelessfl.trace import PRIVACY, open_trace, read_group
+from wirelessfl.trace.failures import trace_errors
+from wirelessfl.trace.schema import EMPTY_CLIENT
 
 ROUTES = ("local", "air", "server")
 """In the order in which a round adds them to the ledger."""
@@ -45,20 +48,36 @@ def recorded_ledger(path: Path, **changes: Any) -> Ledger:
         TraceError: The file is no trace, or the run was killed and not resumed, so that its header is not complete.
     """
     with open_trace(path) as trace, read_group(path, "privacy") as privacy:
-        if "release_settings" not in trace.attrs:
-            raise TraceError(f"{path}: the run did not end in order; continue it with --resume, then ask again")
-        clients = trace["client"].values.astype(np.int64)
-        facts = PrivacyFacts(
-            samples=np.append(trace["samples"].values.astype(np.int64), 1),
-            weights=np.append(trace["weight"].values, float(privacy.attrs["largest_weight"])),
-            total_samples=int(trace.attrs["total_samples"]),
-        )
-        kinds: list[str] = json.loads(trace.attrs["release_settings"])
-        statement = replace(recorded_statement(privacy), **changes)
-        ledger = recompute(_releases(trace, privacy, kinds, clients), facts, statement)
-        if ENDED_BY_ITS_OUTPUTS in json.loads(trace.attrs.get("why_different") or "[]"):
-            ledger.remark(ENDED_BY_ITS_OUTPUTS)
+        with trace_errors(path):
+            if "release_settings" not in trace.attrs:
+                raise TraceError(f"{path}: the run did not end in order; continue it with --resume, then ask again")
+            facts, clients = _facts(trace, privacy, path)
+            kinds: list[str] = json.loads(trace.attrs["release_settings"])
+            recorded = recorded_statement(privacy)
+        statement = replace(recorded, **changes)
+        with trace_errors(path):
+            ledger = recompute(_releases(trace, privacy, kinds, clients), facts, statement)
+            if ENDED_BY_ITS_OUTPUTS in json.loads(trace.attrs.get("why_different") or "[]"):
+                ledger.remark(ENDED_BY_ITS_OUTPUTS)
         return ledger
+
+
+def _facts(trace: xr.Dataset, privacy: xr.Dataset, path: Path) -> tuple[PrivacyFacts, NDArray[np.int64]]:
+    """What the ledger has to know of the clients, and who they are.
+
+    Raises:
+        TraceError: Rounds have clients that ``client`` lacks, as a killed process leaves them.
+    """
+    clients = trace["client"].values.astype(np.int64)
+    selected = trace["client_id"].values
+    if not np.isin(selected[selected != EMPTY_CLIENT], clients).all():
+        raise TraceError(f"{path}: holds rounds of clients that it does not count; continue the run with --resume")
+    facts = PrivacyFacts(
+        samples=np.append(trace["samples"].values.astype(np.int64), 1),
+        weights=np.append(trace["weight"].values, float(privacy.attrs["largest_weight"])),
+        total_samples=int(trace.attrs["total_samples"]),
+    )
+    return facts, clients
 
 
 def _releases(

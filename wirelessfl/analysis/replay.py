@@ -20,7 +20,8 @@ from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, parse_scenario
 from wirelessfl.summary import summarise
 from wirelessfl.trace import FINISHED, open_trace, read_attributes
-from wirelessfl.trace.storage import trace_errors
+from wirelessfl.trace.failures import trace_errors
+from wirelessfl.trace.reader import in_memory
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -99,7 +100,7 @@ def open_recording(path: Path, first: int | None = None, last: int | None = None
                 + ("an empty range" if begin > end else "a range beyond the recording")
                 + f"; allowed: rounds from 1 to {recorded}, the first not after the last"
             )
-        return Recording(path, begin, end, trace.sel(round=slice(begin, end)).load(), recorded)
+        return Recording(path, begin, end, in_memory(trace.sel(round=slice(begin, end)), path), recorded)
 
 
 def recorded_execution(path: Path) -> ExecutionPlan:

@@ -12,11 +12,12 @@ from wirelessfl.analysis.replay import Recording, open_recording
 from wirelessfl.analysis.report_channel import ChannelStatistics, channel_statistics, power_law
 from wirelessfl.analysis.report_figures import Drawing, run_figures
 from wirelessfl.analysis.report_secagg import cost_facts, cost_table, secure_aggregation_costs
-from wirelessfl.analysis.report_study import StudyData, open_study_data, study_figures, study_points
+from wirelessfl.analysis.report_study import StudyData, open_study_data, study_errors, study_figures, study_points
 from wirelessfl.analysis.report_tables import SortedTable, number_text, point_table, round_table, run_table
 from wirelessfl.errors import InputError, OutputError
 from wirelessfl.outputs import write_text
 from wirelessfl.trace import FINISHED
+from wirelessfl.trace.failures import trace_errors
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -105,10 +106,12 @@ def report_html(paths: Sequence[Path]) -> str:
         prefix = f"s{number}"
         source = _open(path)
         if isinstance(source, StudyData):
-            sections.append(_study_section(prefix, source))
+            with study_errors(source.path):
+                sections.append(_study_section(prefix, source))
         else:
             runs.append(source)
-            sections.append(_run_section(prefix, source))
+            with trace_errors(source.path):
+                sections.append(_run_section(prefix, source))
     overview = [run_table(runs)] if len(runs) > 1 else []
     title = sections[0].title if len(sections) == 1 else f"{len(sections)} runs and studies"
     return _template().render(title=title, sections=sections, overview=overview)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +15,8 @@ from scipy.special import stdtrit
 
 from wirelessfl.analysis.report_figures import Drawing
 from wirelessfl.analysis.report_svg import CYCLE, draw_svg, log_scale, whole_numbers
-from wirelessfl.errors import InputError
+from wirelessfl.errors import InputError, WirelessFLError
+from wirelessfl.trace.failures import debugging, failure_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +60,7 @@ def open_study_data(path: Path) -> StudyData:
     """
     import pandas as pd
 
-    try:
+    with study_errors(path):
         rows = pd.read_parquet(path / "study.parquet")
         record = json.loads((path / "study.json").read_text(encoding="utf-8"))
         columns = list(rows.columns)
@@ -71,8 +74,23 @@ def open_study_data(path: Path) -> StudyData:
             failures=tuple(f"{run['run']}: {run['error']}" for run in runs if run["status"] == "failed"),
             unfinished=sum(run["status"] not in ("complete", "failed") for run in runs),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: no readable study ({error}); run it again with --resume") from error
+
+
+@contextmanager
+def study_errors(path: Path) -> Iterator[None]:
+    """Translate whatever goes wrong while the files of a study are read, or made sense of.
+
+    Raises:
+        InputError: One line that names the folder.
+    """
+    try:
+        yield
+    except WirelessFLError:
+        raise
+    except Exception as error:  # the boundary: what damaged files of a study raise in pandas cannot be listed
+        if debugging():
+            raise
+        raise InputError(f"{path}: no readable study ({failure_words(error)}); run it again with --resume") from error
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from wirelessfl.study.figure import draw_study
 from wirelessfl.study.file import METRICS
 from wirelessfl.study.result import RunRecord, Study
 from wirelessfl.trace import at_slot_start, open_trace
+from wirelessfl.trace.failures import trace_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,7 +87,8 @@ def _batches(study: Study) -> Iterator[list[tuple[RunRecord, dict[str, NDArray[A
     batch: list[tuple[RunRecord, dict[str, NDArray[Any]]]] = []
     rows = 0
     for record in study.complete:
-        with open_trace(study.folder.trace(record.run)) as trace:
+        path = study.folder.trace(record.run)
+        with open_trace(path) as trace, trace_errors(path):
             columns = {name: _values(trace, name) for name in ("round", *METRICS)}
         batch.append((record, columns))
         rows += len(columns["round"])

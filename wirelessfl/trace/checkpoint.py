@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError
+from wirelessfl.trace.failures import output_errors
 from wirelessfl.trace.identity import ANEW, RunIdentity
-from wirelessfl.trace.storage import output_errors
 
 Leaf = NDArray[Any] | int | float | str | bool | None
 State = Mapping[str, "Leaf | State"]

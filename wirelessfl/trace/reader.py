@@ -5,6 +5,7 @@ xarray is imported where it is used, so that the command line starts quickly.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError
-from wirelessfl.trace.containment import open_hdf5, refuse_unlinked_dimensions
+from wirelessfl.trace.failures import trace_errors
+from wirelessfl.trace.opening import opened_trace
 from wirelessfl.trace.schema import BLOCK, EMPTY_CLIENT, EVENTS, GROUPS, MODEL, ROOT
-from wirelessfl.trace.storage import check_format, committed_rounds, committed_snapshots, dataset_path, trace_errors
+from wirelessfl.trace.storage import committed_rounds, committed_snapshots, dataset_path
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -32,8 +34,7 @@ def read_attributes(path: str | Path, group: str = "/") -> dict[str, Any]:
     """
     path = Path(path)
     _check_present(path, _known_group(group))
-    with trace_errors(path), open_hdf5(path) as file:
-        check_format(path, file.attrs)
+    with opened_trace(path) as file:
         return {name: _plain(value) for name, value in file[_known_group(group)].attrs.items()}
 
 
@@ -65,8 +66,34 @@ def read_group(path: str | Path, group: str) -> xr.Dataset:
     Raises:
         TraceError: Not a readable trace of this version, or no such group.
     """
-    with _open(Path(path), _known_group(group)) as dataset, trace_errors(Path(path)):
+    with _open(Path(path), _known_group(group)) as dataset:
+        return in_memory(dataset, Path(path))
+
+
+def in_memory(dataset: xr.Dataset, path: Path) -> xr.Dataset:
+    """A dataset of a trace with all its values read.
+
+    Raises:
+        TraceError: They take more memory than there is, or cannot be read.
+    """
+    available = _available_memory()
+    if dataset.nbytes > available:
+        raise TraceError(
+            f"{path}: found {dataset.nbytes / 2**30:,.1f} GiB of values to read at once; "
+            f"allowed: what memory can take, {available / 2**30:,.1f} GiB"
+        )
+    with trace_errors(path):
         return dataset.load()
+
+
+def _available_memory() -> float:
+    """Bytes that can be taken without swapping, where the system tells."""
+    try:
+        with Path("/proc/meminfo").open(encoding="ascii") as file:
+            lines = dict(line.split(":") for line in file)
+        return float(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return math.inf
 
 
 def has_group(path: str | Path, group: str) -> bool:
@@ -76,7 +103,7 @@ def has_group(path: str | Path, group: str) -> bool:
         TraceError: It cannot be read.
     """
     path = Path(path)
-    with trace_errors(path), open_hdf5(path) as file:
+    with opened_trace(path) as file:
         return _known_group(group) in file
 
 
@@ -95,7 +122,7 @@ def model_weights(path: str | Path, round_index: int | None = None) -> NDArray[n
     """
     path = Path(path)
     lengths = _committed_lengths(path)
-    with trace_errors(path), open_hdf5(path) as file:
+    with opened_trace(path) as file:
         rounds = [int(label) for label in file[dataset_path(MODEL, "round")][: lengths["snapshot"]]]
         wanted = rounds[-1] if rounds and round_index is None else round_index
         if wanted not in rounds:
@@ -142,13 +169,11 @@ def _open(path: Path, group: str) -> xr.Dataset:
 
     lengths = _committed_lengths(path)
     _check_present(path, group)
-    with trace_errors(path), open_hdf5(path) as file:
-        refuse_unlinked_dimensions(path, file)
     with trace_errors(path):
         dataset = xr.open_dataset(path, engine="h5netcdf", group=group)
     committed = dataset.isel({name: slice(lengths[str(name)]) for name in dataset.dims if str(name) in lengths})
     if group != ROOT.path and "round" in committed.dims:
-        with trace_errors(path), open_hdf5(path) as file:
+        with opened_trace(path) as file:
             committed = committed.assign_coords(round=file["round"][: lengths["round"]])
     committed.set_close(dataset.close)
     return committed
@@ -156,8 +181,7 @@ def _open(path: Path, group: str) -> xr.Dataset:
 
 def _committed_lengths(path: Path) -> dict[str, int]:
     """How much of each growing dimension belongs to committed rounds."""
-    with trace_errors(path), open_hdf5(path) as file:
-        check_format(path, file.attrs)
+    with opened_trace(path) as file:
         rounds = committed_rounds(file)
         events = int(file["event_count"][rounds - 1]) if rounds else 0
         snapshots = committed_snapshots(file)

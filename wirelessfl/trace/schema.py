@@ -148,13 +148,28 @@ class Variable:
         return attributes
 
 
+AttributeKind = Literal["text", "whole number", "positive number", "JSON list of texts", "JSON mapping"]
+
+
 @dataclass(frozen=True)
 class Attribute:
-    """One attribute of a group; ``required`` ones must be given when the trace is created."""
+    """One attribute of a group.
+
+    Attributes:
+        name: What it is called.
+        long_name: What it is, in words.
+        required: Whether it must be given when the trace is created.
+        kind: What its value is.
+        among: The values of a text that is one of several words.
+        later: Whether earlier versions wrote traces without it.
+    """
 
     name: str
     long_name: str
     required: bool = True
+    kind: AttributeKind = "text"
+    among: tuple[str, ...] = ()
+    later: bool = False
 
 
 @dataclass(frozen=True)
@@ -303,20 +318,43 @@ ROOT = Group(
         _per_client("client_epsilon_accounted", "1", "ε of this client for the mechanism that really ran"),
     ),
     attributes=(
+        Attribute("status", "how the run stands", required=False, among=STATUSES),
+        Attribute("name", "name of the scenario", required=False),
         Attribute("scenario", "the resolved scenario, as YAML"),
-        Attribute("scenario_digest", "SHA-256 of that text, in hexadecimal"),
-        Attribute("seed", "seed of all random streams"),
-        Attribute("stream_version", "rises whenever the same scenario and seed give other numbers"),
-        Attribute("run_id", "drawn at random when the run began; its checkpoint has the same"),
+        Attribute("scenario_digest", "SHA-256 of that text, in hexadecimal", later=True),
+        Attribute("seed", "seed of all random streams", kind="whole number"),
+        Attribute(
+            "stream_version",
+            "rises whenever the same scenario and seed give other numbers",
+            kind="whole number",
+            later=True,
+        ),
+        Attribute("run_id", "drawn at random when the run began; its checkpoint has the same", later=True),
         Attribute("created", "when the run began, ISO 8601"),
         Attribute("package_version", "version of wirelessfl"),
         Attribute("torch_version", "version of PyTorch"),
         Attribute("device", "where training ran"),
-        Attribute("why_different", "why published and accounted ε differ, as JSON; written at the end", required=False),
         Attribute(
-            "release_settings", "kinds of releases in /privacy, as a JSON list; known at the end", required=False
+            "why_different",
+            "why published and accounted ε differ, as JSON; written at the end",
+            required=False,
+            kind="JSON list of texts",
         ),
-        Attribute("plan", "chunks, threads, device and precision, as JSON; reused to repeat the run", required=False),
+        Attribute(
+            "release_settings",
+            "kinds of releases in /privacy, as a JSON list; known at the end",
+            required=False,
+            kind="JSON list of texts",
+        ),
+        Attribute(
+            "plan",
+            "chunks, threads, device and precision, as JSON; reused to repeat the run",
+            required=False,
+            kind="JSON mapping",
+        ),
+        Attribute("delta", "δ of both ε", required=False, kind="positive number"),
+        Attribute("dimension", "number of trainable parameters d", required=False, kind="whole number"),
+        Attribute("total_samples", "samples of all clients |D|", required=False, kind="whole number"),
     ),
 )
 
@@ -369,13 +407,13 @@ PRIVACY = Group(
         _per_slot("local_steps_before", "1", "local steps in earlier rounds"),
     ),
     attributes=(
-        Attribute("delta", "δ of the statement"),
-        Attribute("unit", "for whom ε is stated: sample or client"),
-        Attribute("adjacency", "add_remove (zero-out) or replace"),
-        Attribute("adversary", "observer, server or individual"),
-        Attribute("colluding", "clients whose noise the adversary knows"),
-        Attribute("total_samples", "samples of all clients |D|"),
-        Attribute("largest_weight", "largest p_i of all registered clients"),
+        Attribute("delta", "δ of the statement", kind="positive number"),
+        Attribute("unit", "for whom ε is stated: sample or client", among=("sample", "client")),
+        Attribute("adjacency", "add_remove (zero-out) or replace", among=("add_remove", "replace")),
+        Attribute("adversary", "observer, server or individual", among=("observer", "server", "individual")),
+        Attribute("colluding", "clients whose noise the adversary knows", kind="whole number"),
+        Attribute("total_samples", "samples of all clients |D|", kind="whole number"),
+        Attribute("largest_weight", "largest p_i of all registered clients", kind="positive number"),
     ),
 )
 
@@ -390,8 +428,8 @@ MODEL = Group(
         Variable("weights", ("snapshot", "parameter"), "f4", "1", "flat global model w̄", required=True),
     ),
     attributes=(
-        Attribute("dimension", "number of trainable parameters d"),
-        Attribute("parameters", "names and shapes in flat order, as JSON", required=False),
+        Attribute("dimension", "number of trainable parameters d", kind="whole number"),
+        Attribute("parameters", "names and shapes in flat order, as JSON", required=False, kind="JSON mapping"),
     ),
 )
 
@@ -424,8 +462,10 @@ SECAGG = Group(
     ),
     attributes=(
         Attribute("protocol", "pairwise_prf, secagg or secagg_plus"),
-        Attribute("ring_bits", "sums are taken modulo 2 to this power"),
-        Attribute("weights_hidden", "1 where the numbers of samples are summed under the masks as well"),
+        Attribute("ring_bits", "sums are taken modulo 2 to this power", kind="whole number"),
+        Attribute(
+            "weights_hidden", "1 where the numbers of samples are summed under the masks as well", kind="whole number"
+        ),
     ),
 )
 

@@ -6,11 +6,8 @@ was killed opens again (a SWMR file does not).
 
 from __future__ import annotations
 
-import errno
 import math
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,8 +17,7 @@ import numpy as np
 from h5py import h5s, h5t
 from numpy.typing import NDArray
 
-from wirelessfl.errors import OutputError, TraceError
-from wirelessfl.trace.journal import NO_ROOM
+from wirelessfl.errors import TraceError
 from wirelessfl.trace.schema import BLOCK, FORMAT, GROUPS, ROOT, SECAGG, VERSION, Group, SecAggStage, Variable
 
 _CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1024, "parameter": 65536}
@@ -34,78 +30,17 @@ _LIMIT = 1 << 40
 ``round`` counts for every reader, and a trace opens at once, not after looking at every pair of variables."""
 
 
-@contextmanager
-def output_errors(path: Path) -> Iterator[None]:
-    """Translate failures to write ``path``.
-
-    Raises:
-        OutputError: One line that says what to do.
-    """
-    try:
-        yield
-    except (OSError, RuntimeError) as error:
-        raise OutputError(_write_failure(path, error)) from error
-
-
-def _write_failure(path: Path, error: Exception) -> str:
-    text = str(error)
-    code = getattr(error, "errno", None)
-    if code in NO_ROOM or "No space left" in text:
-        return f"{path}: no space left on the disk; free some and continue with --resume"
-    if code in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"{path}: the folder cannot be written ({os.strerror(code)}); choose another with --out"
-    if _is_locked(error):
-        return f"{path}: locked by a run that is writing it; wait for it, or choose another folder with --out"
-    if code == errno.ENOENT:
-        return f"{path}: the folder {path.parent} does not exist"
-    return f"{path}: cannot be written ({text})"
-
-
-def _is_locked(error: Exception) -> bool:
-    return isinstance(error, BlockingIOError) or "lock file" in str(error)
-
-
-@contextmanager
-def trace_errors(path: Path) -> Iterator[None]:
-    """Translate failures to open or read ``path``.
-
-    Raises:
-        TraceError: One line that says what is wrong with the file and what to do.
-    """
-    try:
-        yield
-    except (OSError, RuntimeError, KeyError, ValueError) as error:
-        raise TraceError(_read_failure(path, error)) from error
-
-
-def _read_failure(path: Path, error: Exception) -> str:
-    text = str(error)
-    if path.is_dir():
-        return f"{path}: a folder, not a trace; name the trace.h5 inside it"
-    if not path.exists():
-        return f"{path}: no such trace"
-    if _is_locked(error):
-        return f"{path}: locked by a run that is writing it; wait for it, or stop it with Ctrl-C"
-    if isinstance(error, PermissionError):
-        return f"{path}: no permission to read it"
-    if "signature not found" in text:
-        return f"{path}: not an HDF5 file; name a trace.h5 that wirelessfl wrote"
-    if "truncated file" in text:
-        return f"{path}: cut short (copied incompletely?); restore it, or run again with --overwrite"
-    return f"{path}: damaged ({text}); restore it, or run again with --overwrite"
-
-
 def check_format(path: Path, attributes: Mapping[str, object]) -> None:
     """Check that root attributes are those of a trace of this version.
 
     Raises:
         TraceError: Otherwise.
     """
-    if attributes.get("format") != FORMAT:
+    if np.ndim(form := attributes.get("format")) or form != FORMAT:  # type: ignore[arg-type]
         raise TraceError(f"{path}: an HDF5 file, but not a wirelessfl trace")
-    if attributes.get("version") != VERSION:
+    if np.ndim(version := attributes.get("version")) or version != VERSION:  # type: ignore[arg-type]
         raise TraceError(
-            f"{path}: trace version {attributes.get('version')}, this wirelessfl reads version {VERSION}; "
+            f"{path}: trace version {str(version)[:40]}, this wirelessfl reads version {VERSION}; "
             "use the wirelessfl that wrote it"
         )
 

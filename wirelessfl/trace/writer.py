@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wirelessfl.errors import OutputError, TraceError
-from wirelessfl.trace.containment import open_hdf5
+from wirelessfl.trace.failures import output_errors, trace_errors
 from wirelessfl.trace.identity import RunIdentity
 from wirelessfl.trace.journal import HeldBackFile
+from wirelessfl.trace.opening import inspect_file
 from wirelessfl.trace.records import (
     RoundRecord,
     TraceHeader,
@@ -45,17 +46,14 @@ from wirelessfl.trace.schema import (
 )
 from wirelessfl.trace.storage import (
     axes_of,
-    check_format,
     committed_rounds,
     committed_snapshots,
     create_layout,
     dataset_path,
     open_datasets,
-    output_errors,
     replace_text,
     root_of,
     set_attributes,
-    trace_errors,
     write_block,
 )
 
@@ -144,8 +142,7 @@ class TraceWriter:
             OutputError: It cannot be written.
         """
         path = Path(path)
-        with trace_errors(path), open_hdf5(path) as file:
-            check_format(path, file.attrs)
+        inspect_file(path)
         with trace_errors(path), _opened(path, "r+") as (backing, file):
             writer = cls(path, backing, file)
             if writer.rounds < rounds_done:

@@ -5,6 +5,7 @@ Rounds in files count from 1, clients from 0; −2 stands for the jammer, as in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from wirelessfl.errors import DataError, TraceError
 from wirelessfl.radio import Recorded
 from wirelessfl.trace import JAMMER_NODE, Status
-from wirelessfl.trace.containment import open_hdf5
+from wirelessfl.trace.opening import opened_values
 from wirelessfl.trace.schema import BLOCK, FORMAT
 
 _KEY_GAINS, _KEY_POSITIONS, _KEY_PRESENCE, _KEY_NORMS = (
@@ -116,12 +117,10 @@ def _opened(path: Path, key: str, kind: str) -> Iterator[h5py.File]:
         DataError: it cannot be read as what it should be, or refers to what lies outside of it.
     """
     try:
-        with open_hdf5(path) as file:
+        with opened_values(path) as file:
             yield file
     except TraceError as error:
-        raise DataError(f"{key}: {error}") from error
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
-        raise DataError(f"{key}: {path} cannot be read as {kind}: {error}") from error
+        raise DataError(f"{key}: cannot be read as {kind}: {error}") from error
 
 
 def _gains_of_hdf5(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
@@ -152,7 +151,7 @@ def _gains_of_trace(file: h5py.File) -> tuple[NDArray[np.complex128], NDArray[np
     ids = np.asarray(file["client_id"])[: len(rounds)]
     channel = np.asarray(file["channel_re"]) + 1j * np.asarray(file["channel_im"])
     small_scale = (channel / np.sqrt(np.asarray(file["path_gain"])))[: len(rounds)]
-    gains = np.full((int(rounds.max(initial=0)) + 1, int(ids.max(initial=-1)) + 1), np.nan, dtype=np.complex128)
+    gains = _no_gains(rounds, ids)
     row, slot = np.nonzero(ids >= 0)
     gains[rounds[row], ids[row, slot]] = small_scale[row, slot]
     jammer = np.full(len(gains), np.nan, dtype=np.complex128)
@@ -161,11 +160,30 @@ def _gains_of_trace(file: h5py.File) -> tuple[NDArray[np.complex128], NDArray[np
     return gains, jammer
 
 
+def _no_gains(rounds: NDArray[np.int64], clients: NDArray[np.int64]) -> NDArray[np.complex128]:
+    """NaN for all rounds and clients up to the largest.
+
+    Raises:
+        DataError: they are more than a file of so many gains would name.
+    """
+    shape = (int(rounds.max(initial=0)) + 1, int(clients.max(initial=-1)) + 1)
+    if math.prod(shape) > _MOST_GAINS:
+        raise DataError(
+            f"{_KEY_GAINS}: found gains up to round {shape[0] - 1} and client {shape[1] - 1}; "
+            f"allowed: at most {_MOST_GAINS:,} rounds times clients"
+        )
+    return np.full(shape, np.nan, dtype=np.complex128)
+
+
+_MOST_GAINS = 10**8
+"""1.6 GB."""
+
+
 def _gains_of_csv(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
     table = _read_csv(path, ("round", "client", "re", "im"), _KEY_GAINS)
     round_index, client = _indices(table, path, _KEY_GAINS), table[:, 1].astype(np.int64)
     value = table[:, 2] + 1j * table[:, 3]
-    gains = np.full((int(round_index.max()) + 1, int(client.max()) + 1), np.nan, dtype=np.complex128)
+    gains = _no_gains(round_index, client)
     jammer = np.full(len(gains), np.nan, dtype=np.complex128)
     of_jammer = client == JAMMER_NODE
     gains[round_index[~of_jammer], client[~of_jammer]] = value[~of_jammer]

@@ -1,0 +1,250 @@
+"""The check of a file against the trace schema, before any of it is used.
+
+Types, shapes and ranges are checked here and once; what reads a trace relies on them. Sizes that are claimed come
+before memory for them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5d
+from numpy.typing import NDArray
+
+from wirelessfl.trace.schema import (
+    BLOCK,
+    EMPTY_CLIENT,
+    GROUPS,
+    MODEL,
+    Attribute,
+    AttributeKind,
+    Group,
+    Variable,
+)
+
+MOST_CLAIMED = 1000
+"""Bytes of values that a byte of the file may stand for: as far as deflate goes; rows of NaN are not stored at all."""
+_FREE_CLAIM = 256 << 20
+_LARGEST_CHUNK = 256 << 20
+_LONGEST_TEXT = 1 << 24
+_VALUES_AT_ONCE = 1 << 20
+_LAYOUTS = {h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED}
+
+
+class Damage(Exception):
+    """What is wrong, with the group, dataset or attribute that it is wrong of."""
+
+    def __init__(self, place: str, words: str) -> None:
+        super().__init__(f"{place}: {words}")
+
+
+def inspect_trace(file: h5py.File) -> None:
+    """Check a whole trace, of which some rounds may still be missing.
+
+    Raises:
+        Damage: It is not as the schema says.
+    """
+    room = Path(file.filename).stat().st_size * MOST_CLAIMED + _FREE_CLAIM
+    blocks = BLOCK in file
+    for known in GROUPS:
+        group = known.over_blocks() if blocks else known
+        if group.path not in file:
+            if not group.optional:
+                raise Damage(group.path, "no such group")
+            continue
+        node = file[group.path]
+        if not isinstance(node, h5py.Group):
+            raise Damage(group.path, "no group")
+        _check_attributes(node, group)
+        for variable in _variables(group):
+            dataset = _dataset(node, group, variable)
+            if dataset is not None:
+                claimed = _claimed(dataset)
+                room -= claimed
+                if room < 0 or (variable in group.coordinates and claimed > _stored(dataset)):
+                    raise Damage(dataset.name, f"{claimed:,} bytes of values, more than the file can hold")
+    _check_shapes(file, blocks)
+    _check_values(file)
+
+
+def inspect_values(file: h5py.File) -> None:
+    """Check the datasets at the root of any HDF5 file: numbers that the file can hold.
+
+    Raises:
+        Damage: One is not.
+    """
+    room = Path(file.filename).stat().st_size * MOST_CLAIMED + _FREE_CLAIM
+    for name in file:
+        dataset = file.get(name)
+        if isinstance(dataset, h5py.Dataset):
+            if dataset.dtype.kind not in "biufc":
+                raise Damage(dataset.name, f"{dataset.dtype} values, no numbers")
+            room -= _claimed(dataset)
+            if room < 0:
+                raise Damage(dataset.name, "more values than the file can hold")
+
+
+def _variables(group: Group) -> Iterator[Variable]:
+    yield from group.coordinates
+    yield from (Variable(name, (name,), ">f4", "", "") for name in group.dimensions)
+    yield from group.variables
+
+
+def _dataset(node: h5py.Group, group: Group, variable: Variable) -> h5py.Dataset | None:
+    """A dataset of the right type; None for one that an earlier version did not write."""
+    place = f"{group.path.rstrip('/')}/{variable.name}"
+    if variable.name not in node:
+        if variable.required or variable.dims == (variable.name,):
+            raise Damage(place, "no such dataset")
+        return None
+    dataset = node[variable.name]
+    if not isinstance(dataset, h5py.Dataset):
+        raise Damage(place, "no dataset")
+    found, wanted = dataset.dtype, np.dtype(variable.dtype)
+    if (found.kind, found.itemsize) != (wanted.kind, wanted.itemsize):
+        raise Damage(place, f"values of type {found}, not {wanted}")
+    if dataset.ndim != len(variable.dims):
+        raise Damage(place, f"{dataset.ndim} dimensions, not {len(variable.dims)}")
+    _read_attributes(dataset)
+    return dataset
+
+
+def _claimed(dataset: h5py.Dataset) -> int:
+    """Bytes that all values would take in memory, after a look at where they are stored."""
+    properties = dataset.id.get_create_plist()
+    if properties.get_layout() not in _LAYOUTS:
+        raise Damage(dataset.name, "values that lie elsewhere")
+    if dataset.chunks is not None:
+        if math.prod(dataset.chunks) * dataset.dtype.itemsize > _LARGEST_CHUNK:
+            raise Damage(dataset.name, f"pieces of {dataset.chunks} values, more than can be read at once")
+        dataset.id.chunk_iter(lambda _: None)
+    return int(math.prod(dataset.shape)) * int(dataset.dtype.itemsize)
+
+
+def _stored(dataset: h5py.Dataset) -> int:
+    """Bytes that the values stored can be at most."""
+    filters = dataset.id.get_create_plist().get_nfilters()
+    return int(dataset.id.get_storage_size()) * (MOST_CLAIMED if filters else 1)
+
+
+def _check_attributes(node: h5py.Group, group: Group) -> None:
+    found = _read_attributes(node)
+    for attribute in group.attributes:
+        if attribute.name in found:
+            _check_attribute(attribute, found[attribute.name], f"{group.path}, attribute {attribute.name}")
+        elif attribute.required and not attribute.later:
+            raise Damage(group.path, f"no attribute {attribute.name}")
+
+
+def _read_attributes(node: h5py.Group | h5py.Dataset) -> dict[str, Any]:
+    """All attributes; also follows what ties a variable to its dimensions, as readers do."""
+    found = {}
+    for name in node.attrs:
+        size = h5py.h5a.open(node.id, name.encode()).get_storage_size()
+        if size > _LONGEST_TEXT:
+            raise Damage(f"{node.name}, attribute {name}", f"{size} bytes")
+        found[name] = node.attrs[name]
+    for references in found.get("DIMENSION_LIST", ()):
+        for reference in references:
+            if not isinstance(node.file[reference], h5py.Dataset):
+                raise Damage(node.name, "a dimension that is no dataset")
+    return found
+
+
+def _check_attribute(attribute: Attribute, value: Any, place: str) -> None:
+    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        raise Damage(place, f"a text of {len(value)} letters")
+    if not _is(attribute.kind, value):
+        raise Damage(place, f"{type(value).__name__}, not a {attribute.kind}")
+    if attribute.among and value not in attribute.among:
+        raise Damage(place, f"{value[:40]!r}, none of {', '.join(attribute.among)}")
+
+
+def _is(kind: AttributeKind, value: Any) -> bool:
+    """Whether the value of an attribute is of a kind."""
+    match kind:
+        case "text":
+            return isinstance(value, str)
+        case "whole number":
+            return isinstance(value, int | np.integer) and int(value) >= 0
+        case "positive number":
+            return isinstance(value, int | float | np.number) and 0 < float(value) < math.inf
+    try:
+        tree = json.loads(value) if isinstance(value, str) else None
+    except (ValueError, RecursionError):
+        return False
+    if kind == "JSON mapping":
+        return isinstance(tree, dict)
+    return isinstance(tree, list) and all(isinstance(item, str) for item in tree)
+
+
+def _check_shapes(file: h5py.File, blocks: bool) -> None:
+    """Every dataset reaches as far as its dimensions do."""
+    for known in GROUPS:
+        if known.path not in file:
+            continue
+        group = known.over_blocks() if blocks else known
+        node = file[group.path]
+        for variable in group.variables:
+            if variable.name not in node:
+                continue
+            for dimension, size in zip(variable.dims, node[variable.name].shape, strict=True):
+                length = len(node[dimension] if dimension in node else file[dimension])
+                if size < length:
+                    place = f"{group.path.rstrip('/')}/{variable.name}"
+                    raise Damage(place, f"{size} values along {dimension}, which has {length}")
+
+
+def _check_values(file: h5py.File) -> None:
+    """Labels, clients, codes and counts are such that others may be looked up by them."""
+    rounds = file["round"][()]
+    count = int(np.count_nonzero(rounds >= 0))
+    if np.any(rounds[:count] < 0) or np.any(np.diff(rounds[:count]) != 1):
+        raise Damage("/round", "labels that do not count rounds")
+    events = file["event_count"][:count]
+    length = len(file["events/time"])
+    if np.any(np.diff(events, prepend=0) < 0) or np.any(events > length):
+        raise Damage("/event_count", f"counts that do not rise, or beyond the {length} events")
+    _check_clients(file, count)
+    for path, rows in (("status", count), ("events/kind", int(events[-1]) if count else 0), ("secagg/outcome", count)):
+        if path in file:
+            _check_codes(file[path], rows, path)
+    labels = file["model/round"][()]
+    kept = labels[labels >= 0]
+    if np.any(np.diff(kept) <= 0):
+        raise Damage(f"{MODEL.path}/round", "labels that do not rise")
+
+
+def _check_clients(file: h5py.File, count: int) -> None:
+    """Clients of a round are ascending, and so are those of ``client``."""
+    known = file["client"][()]
+    if np.any(known < 0) or np.any(np.diff(known) <= 0):
+        raise Damage("/client", "clients that do not rise from 0")
+    for rows in _pieces(file["client_id"], count):
+        filled = rows != EMPTY_CLIENT
+        if np.any(rows < EMPTY_CLIENT) or np.any(filled & (np.diff(rows, prepend=EMPTY_CLIENT) <= 0)):
+            raise Damage("/client_id", "clients of a round that do not rise")
+
+
+def _check_codes(dataset: h5py.Dataset, count: int, path: str) -> None:
+    variables = {f"{group.path}/{v.name}".lstrip("/"): v for group in GROUPS for v in group.variables}
+    flags = variables[path].flags
+    assert flags is not None
+    codes = np.zeros(256, dtype=bool)
+    codes[[0, *flags]] = True
+    for rows in _pieces(dataset, count):
+        if not codes[rows].all():
+            raise Damage(f"/{path}", "a code that the trace format does not know")
+
+
+def _pieces(dataset: h5py.Dataset, count: int) -> Iterator[NDArray[Any]]:
+    """The first rows of a dataset, some at a time."""
+    step = max(1, _VALUES_AT_ONCE // max(1, math.prod(dataset.shape[1:])))
+    for start in range(0, count, step):
+        yield dataset[start : min(start + step, count)]

@@ -1,0 +1,113 @@
+"""A look at a foreign HDF5 file in a process of its own, with limits of time and memory.
+
+On damaged metadata the HDF5 library may loop without end, ask for any amount of memory, or crash: inside C, where no
+exception comes of it. What a forked process has read to its end under these limits, this process reads as well.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import resource
+import select
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from h5py._objects import phil
+
+_CPU_S, _WALL_S = 8.0, 20.0
+_BYTES_PER_S = 50e6
+"""A sound trace takes 20 ms and a second for each gigabyte; the limits leave room for a slow and busy machine."""
+_MEMORY = 1 << 30
+_MOST_WORDS = 8192
+_DAMAGED = 1
+_ENDS = {signal.SIGXCPU, signal.SIGKILL}
+"""The signals of a limit that was reached; the others are those of a crash."""
+
+
+def watched(look: Callable[[], str | None], size: int) -> str | None:
+    """What is wrong with a file, as ``look`` says it from a process of its own.
+
+    Elsewhere than on Linux, where a process with threads is not forked safely, it is looked at in this process.
+
+    Args:
+        look: Reads the file; returns words about what is wrong, or None. It must import nothing.
+        size: Bytes of the file, by which the limits of time grow.
+
+    Returns:
+        What ``look`` returned, or words about how it ended.
+    """
+    if sys.platform != "linux":
+        return look()
+    further = size / _BYTES_PER_S
+    reader, writer = os.pipe()
+    with phil, warnings.catch_warnings():  # no other thread is inside HDF5 while the process doubles
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+        if not child:
+            _look(look, writer, int(_CPU_S + further))
+    os.close(writer)
+    try:
+        words = _words(reader, time.monotonic() + _WALL_S + further)
+    finally:
+        os.close(reader)
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    if words is None:
+        return _endless(_WALL_S + further)
+    if words or (os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0):
+        return words or None
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    if number in _ENDS:
+        return _endless(_CPU_S + further)
+    return f"the HDF5 library crashes on it: {signal.Signals(number).name}" if number else "it cannot be read"
+
+
+def _endless(seconds: float) -> str:
+    return f"its structure has no end: not read within {seconds:.0f} s"
+
+
+def _words(reader: int, deadline: float) -> str | None:
+    """What the process writes until it ends; None if it does not in time."""
+    said = b""
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([reader], [], [], left)[0]:
+            return None
+        part = os.read(reader, _MOST_WORDS)
+        if not part:
+            return said.decode("utf-8", "replace")
+        said += part
+
+
+def _look(look: Callable[[], str | None], writer: int, seconds: int) -> None:
+    """The life of the process: it says what it found, and ends without any clean-up of its parent's things."""
+    try:
+        gc.disable()
+        faulthandler.disable()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)  # the process that waits hears them, and ends this one
+        _limit(resource.RLIMIT_CORE, 0)
+        _limit(resource.RLIMIT_CPU, seconds)
+        with Path("/proc/self/statm").open(encoding="ascii") as file:
+            _limit(resource.RLIMIT_AS, int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") + _MEMORY)
+        words = look()
+        if words:
+            os.write(writer, words.encode("utf-8", "replace")[:_MOST_WORDS])
+        os._exit(0)
+    finally:
+        os._exit(_DAMAGED)
+
+
+def _limit(kind: int, value: int) -> None:
+    """Set a limit, unless there is a lower one."""
+    soft, hard = resource.getrlimit(kind)
+    known = [number for number in (soft, hard) if number != resource.RLIM_INFINITY]
+    resource.setrlimit(kind, (min([value, *known]), hard))
