@@ -9,7 +9,7 @@ DEV := $(VENV)/.installed-dev
 KERNEL := wirelessfl/privacy/mechanisms/normals/kernel.c
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup demo test test-all papers-smoke lint docs bench clean
+.PHONY: setup demo test test-all papers-smoke lint docs bench gpu clean
 
 setup: $(DEV)
 
@@ -49,6 +49,10 @@ papers-smoke: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks
+
+# Takes the interpreter's own CUDA torch and makes no environment: make gpu [PYTHON=python3] [WHEELS=folder] [ARGS=...]
+gpu:
+	$(PYTHON) -m benchmarks.gpu $(if $(WHEELS),--wheels $(WHEELS)) $(ARGS)
 
 clean:
 	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache

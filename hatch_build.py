@@ -13,7 +13,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ModuleNotFoundError:  # the kernel is also compiled in place, on machines that install nothing
+    BuildHookInterface = object  # type: ignore[assignment, misc]
 
 SOURCE = Path("wirelessfl/privacy/mechanisms/normals/kernel.c")
 # Without contraction every processor rounds alike. That errno and traps do not matter lets loops be vectorised.

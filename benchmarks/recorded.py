@@ -87,9 +87,9 @@ class IdleLearner(Learner):
         return math.nan, math.nan
 
 
-def prepare(scenario: Scenario, threads: int) -> Simulation:
-    """A simulation on the CPU that is ready to run."""
-    return build_simulation(scenario, choose_plan(scenario.compute, "cpu", threads))
+def prepare(scenario: Scenario, threads: int | None, device: str = "cpu") -> Simulation:
+    """A simulation that is ready to run; without a number of threads on all cores."""
+    return build_simulation(scenario, choose_plan(scenario.compute, device, threads))
 
 
 def with_idle_learner(simulation: Simulation) -> Simulation:

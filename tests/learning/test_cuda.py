@@ -21,7 +21,7 @@ from wirelessfl.privacy.clipping import Constant, FlatClipping
 from wirelessfl.privacy.mechanisms import GaussianMechanism
 from wirelessfl.radio import Superposition
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU")
+pytestmark = pytest.mark.cuda
 
 CPU, CUDA = ExecutionPlan(chunk=4), ExecutionPlan(device="cuda", chunk=6)
 

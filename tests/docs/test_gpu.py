@@ -1,0 +1,98 @@
+"""The section on GPUs tells what ``gpu.csv`` holds, and says so where there is nothing."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from benchmarks.gpu.parts import KEYS
+from benchmarks.gpu.table import Row, write_rows
+from benchmarks.gpu.tasks import RESNET_TF32, TRAINED
+from benchmarks.gpu.training import SHELL_AND_TRACE, TWO_CORES
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+MACHINE = Row("", "", "NVIDIA H200", "570.1", "2.11.0+cu130", "abc123")
+
+
+@pytest.fixture(scope="module")
+def gpu() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("gpu_section", DOCS / "gpu.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def row(part: str, workload: str, status: str = "ok", **numbers: float) -> Row:
+    return replace(MACHINE, part=part, workload=workload, status=status, **numbers)  # type: ignore[arg-type]
+
+
+ROWS = [
+    row("tests", "pytest -m cuda", "ok: 30 passed, 0 failed, 0 skipped", seconds=12.0),
+    row("workloads", "W1", seconds=0.01, rounds_per_s=20.0, share_of_peak=0.25),
+    row("workloads", "W2", seconds=0.004, rounds_per_s=50.0, share_of_peak=0.51),
+    row("workloads", TWO_CORES, seconds=0.42),
+    row("workloads", SHELL_AND_TRACE, seconds=0.006),
+    row("convolutions", RESNET_TF32.name, seconds=4.5, rounds_per_s=0.2),
+    row("agreement", "W2, noise", "failed: p at least 0.0001", ks_p=1e-9),
+]
+
+
+@pytest.fixture
+def lines(gpu: ModuleType, tmp_path: Path) -> list[dict[str, str]]:
+    write_rows(ROWS, tmp_path / "gpu.csv")
+    found: list[dict[str, str]] = gpu.read_lines(tmp_path / "gpu.csv")
+    return found
+
+
+def test_without_a_file_the_section_says_that_nothing_was_measured(
+    gpu: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu, "RESULTS", tmp_path / "none.csv")
+    page = gpu.on_page_markdown((DOCS / "explanation" / "speed.md").read_text(encoding="utf-8"))
+    section = page.partition("## On a GPU")[2]
+    assert "Nothing has been measured on a GPU yet." in section
+    assert "<!--" not in section and "| part |" not in section
+
+
+def test_every_row_of_the_file_is_on_the_page_and_nothing_else(gpu: ModuleType, lines: list[dict[str, str]]) -> None:
+    table = gpu.fill("table", lines).splitlines()
+    assert table[0] == "| part | workload | seconds | rounds/s | of peak | KS p |  |"
+    assert table[3] == "| workloads | W1 | 0.01 | 20 | 25% |  |  |"
+    assert table[8] == "| agreement | W2, noise |  |  |  | 1e-09 | failed: p at least 0.0001 |"
+    assert len(table) == 2 + len(ROWS)
+    assert len({line.count("|") for line in table}) == 1
+
+
+def test_targets_are_reached_or_missed(gpu: ModuleType, lines: list[dict[str, str]]) -> None:
+    assert gpu.fill("targets", lines).splitlines()[2:] == [
+        "| W1, of its roofline | 25% | ≥ 50 % | missed |",
+        "| W2, of its roofline | 51% | ≥ 50 % | reached |",
+        "| W2, times two CPU cores | 105 | ≥ 100 | reached |",
+        "| resnet18_gn, TF32, 100 × 100 images | 4.5 s | < 4 s | missed |",
+        "| shell and trace, of a whole round of W1 | 12% | < 10 % | missed |",
+    ]
+
+
+def test_the_words_name_the_machine_and_what_failed(gpu: ModuleType, lines: list[dict[str, str]]) -> None:
+    told = gpu.fill("words", lines)
+    assert told.startswith("Measured on NVIDIA H200 (driver 570.1, torch 2.11.0+cu130), at commit abc123.")
+    assert told.endswith("Without a measurement: agreement, W2, noise (failed: p at least 0.0001).")
+    assert gpu.fill("words", lines[:-1]).endswith("Every part ran to its end.")
+
+
+def test_the_names_on_the_page_are_those_of_the_benchmark(gpu: ModuleType) -> None:
+    assert {row.key for row in ROWS} <= set(KEYS)
+    assert set(gpu.TRAINING) == {part for part, workload in KEYS if workload in {task.name for task in TRAINED}} - {
+        "profile",
+        "agreement",
+    }
+    page = (DOCS / "explanation" / "speed.md").read_text(encoding="utf-8")
+    assert set(gpu._PLACE.findall(page)) == {"words", "targets", "table"}
+    # No figure of a measurement is typed by hand.
+    assert not re.search(r"\d", page.partition("## On a GPU")[2])
