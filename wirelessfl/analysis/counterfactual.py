@@ -20,6 +20,7 @@ from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.folder import RunFolder
 from wirelessfl.radio.units import linear_to_db
 from wirelessfl.scenario import Resolved, Scenario, config, differing_keys, resolve_document
+from wirelessfl.scenario.outside import refuse_outside_code
 from wirelessfl.scenario.overrides import read_overrides
 from wirelessfl.scenario.yamltree import parse_yaml
 from wirelessfl.simulation import Simulation, build_simulation
@@ -195,11 +196,17 @@ class RecordedAvailability:
         return np.where(known, columns["status"] != Status.UNAVAILABLE, drawn)
 
 
-def changed_scenario(recording: Recording, overrides: Sequence[str]) -> Resolved:
+def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_plugins: bool = False) -> Resolved:
     """The recorded scenario with another policy.
 
+    Args:
+        recording: what ran.
+        overrides: what is to change, as ``key=value``.
+        allow_plugins: whether code from outside the package that the recorded scenario names may run; what an override
+            names always may.
+
     Raises:
-        ScenarioError: it is not valid, changes nothing, or changes what nature dealt.
+        ScenarioError: it is not valid, changes nothing, changes what nature dealt, or names such code.
         InfeasibleError: the recorded run has several cells, or channels of which the trace holds the last ones only.
     """
     if recording.scenario.topology.kind != "single_cell":
@@ -210,7 +217,9 @@ def changed_scenario(recording: Recording, overrides: Sequence[str]) -> Resolved
     _refuse_channels_of_messages(recording)
     origin = str(recording.path)
     document = parse_yaml(recording.dataset.attrs["scenario"], lambda number: f"{origin}:{number}")
-    resolved = resolve_document(document, read_overrides(overrides), Path())
+    typed = read_overrides(overrides)
+    resolved = resolve_document(document, typed, Path())
+    refuse_outside_code(resolved.scenario, origin, allow_plugins, [change.value for change in typed])
     changes = differing_keys(recording.scenario, resolved.scenario)
     if not changes:
         raise ScenarioError("--set: found nothing that differs from the recorded scenario; allowed: another policy")

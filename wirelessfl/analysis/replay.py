@@ -18,6 +18,7 @@ from wirelessfl.errors import CheckFailed, InfeasibleError, InputError, OutputEr
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, parse_scenario
+from wirelessfl.scenario.outside import refuse_outside_code
 from wirelessfl.summary import summarise
 from wirelessfl.trace import FINISHED, open_trace, read_attributes
 from wirelessfl.trace.failures import trace_errors
@@ -168,20 +169,25 @@ def _refuse_original(folder: RunFolder) -> None:
         )
 
 
-def verify(recording: Recording, out: Path | None = None, on_round: OnRound | None = None) -> Comparison:
-    """Run the recorded scenario again under the recorded plan, its device included, and compare numbers bit for bit.
+def verify(
+    recording: Recording, out: Path | None = None, on_round: OnRound | None = None, *, allow_plugins: bool = False
+) -> Comparison:
+    """Run the recorded scenario again under the recorded plan and compare every number bit for bit.
 
     Args:
         recording: what to verify; the run is repeated from its beginning, these rounds are compared.
         out: where the repeated run is kept; by default it is thrown away.
         on_round: called with each finished round.
+        allow_plugins: whether code from outside the package that the recorded scenario names may run.
 
     Raises:
+        ScenarioError: it names such code, and that may not run.
         InfeasibleError: this machine cannot follow the recorded plan.
         CheckFailed: naming the first variable and round that differ.
     """
     from wirelessfl.simulation import build_simulation
 
+    refuse_outside_code(recording.scenario, str(recording.path), allow_plugins)
     plan = recorded_execution(recording.path)
     with _folder(out) as folder:
         folder.refuse_foreign([recording.path])

@@ -11,7 +11,8 @@ from typing import Any
 
 import click
 
-from wirelessfl.errors import ModelWarning, OutputWarning, VersionWarning, WirelessFLError
+from wirelessfl import plugins
+from wirelessfl.errors import InputError, ModelWarning, OutputWarning, VersionWarning, WirelessFLError
 
 __all__ = ["main"]
 
@@ -62,6 +63,12 @@ class Application(click.Group):
         except (click.Abort, KeyboardInterrupt):
             print("Interrupted.", file=sys.stderr)
             sys.exit(INTERRUPTED)
+        except Exception as error:
+            words = plugins.failure(error)
+            if words is None:
+                raise
+            print(f"Error: {words}", file=sys.stderr)
+            sys.exit(InputError.exit_code)
         sys.exit(code if isinstance(code, int) else 0)
 
 

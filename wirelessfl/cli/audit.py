@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.cli.options import OutputPath, json_option, override_option, scenario_argument
+from wirelessfl.cli.options import OutputPath, json_option, override_option, plugins_option, scenario_argument
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.audit import Audit
@@ -19,10 +19,18 @@ if TYPE_CHECKING:
 @click.command()
 @scenario_argument
 @override_option
+@plugins_option
 @click.option("--trials", type=click.IntRange(min=10), help="Games in either world [what some ten seconds allow].")
 @click.option("--out", type=OutputPath(), help="Folder for audit.png [results/NAME-SEED].")
 @json_option
-def command(scenario: str, overrides: tuple[str, ...], trials: int | None, out: Path | None, as_json: bool) -> None:
+def command(
+    scenario: str,
+    overrides: tuple[str, ...],
+    allow_plugins: bool,
+    trials: int | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
     """Bound ε of SCENARIO from below by attacking it, and compare with published and accounted.
 
     A worst-case canary goes many times through the clipping, noise and channels that a run uses, and the noise itself
@@ -37,7 +45,7 @@ def command(scenario: str, overrides: tuple[str, ...], trials: int | None, out: 
     from wirelessfl.scenario import locate, resolve_scenario
     from wirelessfl.summary import to_json
 
-    resolved = resolve_scenario(scenario, overrides)
+    resolved = resolve_scenario(scenario, overrides, allow_plugins=allow_plugins)
     for note in resolved.notes:
         print(f"note: {note}", file=sys.stderr)
     folder = out if out is not None else Path("results") / f"{resolved.scenario.name}-{resolved.scenario.seed}"

@@ -43,6 +43,15 @@ def override_option(command: Command) -> Command:
     )(command)
 
 
+def plugins_option(command: Command) -> Command:
+    """``--allow-plugins``: a scenario that a run left behind may name code from outside the package."""
+    return click.option(
+        "--allow-plugins",
+        is_flag=True,
+        help="Run code from outside the package that a recorded scenario names; a file of your own needs no leave.",
+    )(command)
+
+
 def json_option(command: Command) -> Command:
     """``--json``: machine-readable results alone on stdout."""
     return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON alone on stdout.")(command)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirelessfl.cli.options import OutputPath, json_option
+from wirelessfl.cli.options import OutputPath, json_option, plugins_option
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.export import Format
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     metavar="KEY=VALUE",
     help="Change the policy on the recorded channels, availability and compute times; repeatable.",
 )
+@plugins_option
 @click.option("--from", "first", type=int, metavar="ROUND", help="First round to look at [the first].")
 @click.option("--to", "last", type=int, metavar="ROUND", help="Last round to look at [the last].")
 @click.option("--export", "form", type=click.Choice(["parquet", "csv", "netcdf", "chrome"]), help="Write it so.")
@@ -42,6 +43,7 @@ def command(
     deltas: tuple[float, ...],
     accountant: str | None,
     overrides: tuple[str, ...],
+    allow_plugins: bool,
     first: int | None,
     last: int | None,
     form: Format | None,
@@ -67,11 +69,11 @@ def command(
     shown = not (quiet or as_json)
     # What may be refused comes before anything is printed.
     rows = recompute_privacy(recording, deltas, accountant) if deltas or accountant else []
-    changed = changed_scenario(recording, overrides) if overrides else None
+    changed = changed_scenario(recording, overrides, allow_plugins=allow_plugins) if overrides else None
     if shown:
         _print_recording(recording, answer)
     if verify:
-        answer["verified_numbers"] = _verify(recording, out, quiet, shown)
+        answer["verified_numbers"] = _verify(recording, out, allow_plugins, quiet, shown)
     if rows:
         answer["ledgers"] = [asdict(row) for row in rows]
         if shown:
@@ -95,12 +97,12 @@ def _print_recording(recording: Recording, summary: dict[str, Any]) -> None:
         click.echo(f"of the rounds {recording.first} to {recording.last} of {recording.recorded}")
 
 
-def _verify(recording: Recording, out: Path | None, quiet: bool, shown: bool) -> int:
+def _verify(recording: Recording, out: Path | None, allow_plugins: bool, quiet: bool, shown: bool) -> int:
     from wirelessfl.analysis.replay import verify
     from wirelessfl.cli.console import progress_line
 
     with progress_line(recording.last, quiet=quiet) as on_round:
-        comparison = verify(recording, out, on_round)
+        comparison = verify(recording, out, on_round, allow_plugins=allow_plugins)
     if shown:
         rounds = f"rounds {recording.first} to {recording.last}"
         click.echo(f"verified: {comparison.numbers:,} numbers of {rounds} are the same, bit for bit")

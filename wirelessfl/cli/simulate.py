@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.cli.options import OutputPath, json_option, override_option, scenario_argument
+from wirelessfl.cli.options import OutputPath, json_option, override_option, plugins_option, scenario_argument
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import Round
@@ -21,6 +21,7 @@ _BESIDE_THE_TRACE = ""
 @click.command()
 @scenario_argument
 @override_option
+@plugins_option
 @click.option("--seed", type=click.IntRange(min=0), help="Random seed; overrides the scenario's.")
 @click.option("--out", type=OutputPath(), help="Folder for the results [results/NAME-SEED].")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
@@ -39,6 +40,7 @@ _BESIDE_THE_TRACE = ""
 def command(
     scenario: str,
     overrides: tuple[str, ...],
+    allow_plugins: bool,
     seed: int | None,
     out: Path | None,
     device: str,
@@ -60,7 +62,7 @@ def command(
 
     if seed is not None:
         overrides = (*overrides, f"seed={seed}")
-    resolved = resolve_scenario(scenario, overrides)
+    resolved = resolve_scenario(scenario, overrides, allow_plugins=allow_plugins)
     for note in resolved.notes:
         print(f"note: {note}", file=sys.stderr)
     folder = default_folder(resolved.scenario) if out is None else out

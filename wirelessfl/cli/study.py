@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from wirelessfl.cli.options import OutputPath, json_option
+from wirelessfl.cli.options import OutputPath, json_option, plugins_option
 
 
 @click.command()
@@ -19,6 +19,7 @@ from wirelessfl.cli.options import OutputPath, json_option
     metavar="KEY=VALUE",
     help="Change one key: of the base scenario, e.g. base.rounds=10, or of the study, e.g. seeds=3.",
 )
+@plugins_option
 @click.option("--workers", type=click.IntRange(min=1), help="Processes, or Slurm workers [one a core].")
 @click.option("--threads", type=click.IntRange(min=1), help="Torch threads of a worker [cores divided by workers].")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
@@ -31,6 +32,7 @@ from wirelessfl.cli.options import OutputPath, json_option
 def command(
     study: str,
     overrides: tuple[str, ...],
+    allow_plugins: bool,
     workers: int | None,
     threads: int | None,
     device: str,
@@ -53,7 +55,7 @@ def command(
     from wirelessfl.study import load_study, run_study
     from wirelessfl.summary import to_json
 
-    design = load_study(study, overrides)
+    design = load_study(study, overrides, allow_plugins=allow_plugins)
     for note in design.notes:
         print(f"note: {note}", file=sys.stderr)
     with study_progress(design, quiet=quiet) as on_message:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirelessfl.cli.options import json_option, override_option, scenario_argument
+from wirelessfl.cli.options import json_option, override_option, plugins_option, scenario_argument
 
 if TYPE_CHECKING:
     from wirelessfl.api import Plan
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 @click.command()
 @scenario_argument
 @override_option
+@plugins_option
 @click.option("--plot", is_flag=True, help="Draw who is where and connected with whom: NAME-topology.png.")
 @json_option
-def command(scenario: str, overrides: tuple[str, ...], plot: bool, as_json: bool) -> None:
+def command(scenario: str, overrides: tuple[str, ...], allow_plugins: bool, plot: bool, as_json: bool) -> None:
     """Check SCENARIO and print its plan: sizes, airtime, noise, both ε to be expected, memory.
 
     The protocol is rehearsed over all rounds with everything but the training, so that time and privacy are those of
@@ -30,7 +31,7 @@ def command(scenario: str, overrides: tuple[str, ...], plot: bool, as_json: bool
     from wirelessfl.scenario import resolve_scenario
     from wirelessfl.summary import to_json
 
-    resolved = resolve_scenario(scenario, overrides)
+    resolved = resolve_scenario(scenario, overrides, allow_plugins=allow_plugins)
     for note in resolved.notes:
         print(f"note: {note}", file=sys.stderr)
     if plot:

@@ -47,11 +47,14 @@ def problem_of(scenario: Scenario) -> SoftmaxRegression:
 def models_of(trace: Path) -> tuple[Scenario, Array]:
     """The scenario of a trace that holds every model, and (T + 1, d) its models, from the zero that it started with."""
     from wirelessfl.scenario import parse_scenario
+    from wirelessfl.scenario.outside import refuse_outside_code
     from wirelessfl.trace.containment import open_hdf5
 
     with open_hdf5(trace) as file:
         text, weights = str(file.attrs["scenario"]), np.asarray(file["model/weights"], dtype=np.float64)
-    return parse_scenario(text), np.concatenate([np.zeros((1, weights.shape[1])), weights])
+    scenario = parse_scenario(text)
+    refuse_outside_code(scenario, str(trace), allow_plugins=False)
+    return scenario, np.concatenate([np.zeros((1, weights.shape[1])), weights])
 
 
 def squared_gradients(problem: SoftmaxRegression, models: Array) -> Array:

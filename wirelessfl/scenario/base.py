@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
 from pydantic.json_schema import JsonSchemaValue
@@ -79,6 +79,27 @@ class CoreVariant(Section):
     def arguments(self) -> dict[str, Any]:
         """What it is made with: every key but the tag, which is the first; dB become linear here."""
         return {name: getattr(self, name) for name in list(type(self).model_fields)[1:]}
+
+
+class External(Section):
+    """A variant that stands for code outside this package, which its first key names; the second is ``options``."""
+
+    if TYPE_CHECKING:
+        options: Options  # a field of every subclass, behind its tag
+
+    @property
+    def tag(self) -> str:
+        """The key that names it."""
+        return next(iter(type(self).model_fields))
+
+    @property
+    def reference(self) -> str:
+        """What it names, as ``package.module:Name``."""
+        return str(getattr(self, self.tag))
+
+    def arguments(self) -> dict[str, Any]:
+        """What it is made with."""
+        return dict(self.options)
 
 
 def contradiction(path: str, found: str, allowed: str) -> PydanticCustomError:

@@ -10,6 +10,7 @@ from wirelessfl.scenario.base import (
     OPTIONS,
     CoreVariant,
     Decibel,
+    External,
     Family,
     NonNegative,
     Options,
@@ -72,20 +73,11 @@ class RecordedFading(Section):
     )
 
 
-class ExternalFading(Section):
+class ExternalFading(External):
     """A fading model of the user's own."""
 
     model: Reference = key(..., "Importable fading model, as package.module:Class.")
     options: Options = key({}, OPTIONS)
-
-    @property
-    def reference(self) -> str:
-        """The class to be made."""
-        return self.model
-
-    def arguments(self) -> dict[str, Any]:
-        """What it is made with."""
-        return dict(self.options)
 
 
 Fading = Annotated[

@@ -10,6 +10,7 @@ from wirelessfl.scenario.base import (
     OPTIONS,
     ByShape,
     Count,
+    External,
     Family,
     NonNegative,
     Options,
@@ -144,7 +145,7 @@ class Adult(FileSet):
     )
 
 
-class ExternalDataset(Section):
+class ExternalDataset(External):
     """A data set of the user's own, made by a function that returns a ``wirelessfl.learning.Dataset``."""
 
     name: Reference = key(..., "Importable function that makes the data set, as package.module:function.")

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from wirelessfl.scenario.base import (
     OPTIONS,
+    External,
     Family,
     NonNegative,
     Options,
@@ -41,7 +42,7 @@ class RecordedAvailability(Section):
     file: str | None = key(None, "A trace, or CSV with round, client and available (0 or 1); others are there.")
 
 
-class ExternalAvailability(Section):
+class ExternalAvailability(External):
     """A model of the user's own."""
 
     model: Reference = key(

@@ -9,9 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario.channel import Channel
 from wirelessfl.scenario.library import locate
+from wirelessfl.scenario.outside import is_left_by_a_run, outside_code, refuse_outside_code
 from wirelessfl.scenario.overrides import Override, Overrides, apply_overrides, read_overrides
 from wirelessfl.scenario.rejection import dotted, line, rejection
 from wirelessfl.scenario.scenario import Scenario
@@ -28,20 +30,22 @@ class Resolved:
     notes: tuple[str, ...] = ()
 
 
-def load_scenario(source: str | Path, overrides: Overrides = ()) -> Scenario:
+def load_scenario(source: str | Path, overrides: Overrides = (), *, allow_plugins: bool = False) -> Scenario:
     """The scenario of a file or of a shipped name, with overrides.
 
     Args:
         source: A path, or the name of a shipped scenario.
         overrides: ``{"uplink.snr_db": 5}``, or ``["uplink.snr_db=5"]`` with YAML values as on the command line.
+        allow_plugins: Whether a file that a run left beside its trace may name code from outside the package; a file
+            elsewhere is the caller's own and always may.
 
     Raises:
         ScenarioError: all that is wrong with it, one line each.
     """
-    return resolve_scenario(source, overrides).scenario
+    return resolve_scenario(source, overrides, allow_plugins=allow_plugins).scenario
 
 
-def resolve_scenario(source: str | Path, overrides: Overrides = ()) -> Resolved:
+def resolve_scenario(source: str | Path, overrides: Overrides = (), *, allow_plugins: bool = False) -> Resolved:
     """As `load_scenario`, together with notes on keys that overrides dropped.
 
     Raises:
@@ -49,7 +53,13 @@ def resolve_scenario(source: str | Path, overrides: Overrides = ()) -> Resolved:
     """
     path = locate(source)
     document = parse_yaml(read_text(path), lambda number: f"{path}:{number}")
-    return resolve_document(document, read_overrides(overrides), path.parent)
+    changes = read_overrides(overrides)
+    resolved = resolve_document(document, changes, path.parent)
+    if is_left_by_a_run(path):
+        refuse_outside_code(resolved.scenario, str(path), allow_plugins, [change.value for change in changes])
+    elif outside_code(resolved.scenario):
+        plugins.search(path.parent)
+    return resolved
 
 
 def resolve_document(document: Document, overrides: Sequence[Override], folder: Path) -> Resolved:

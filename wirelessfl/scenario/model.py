@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from wirelessfl.scenario.base import OPTIONS, Count, Family, Options, Positive, Reference, Section, key
+from wirelessfl.scenario.base import OPTIONS, Count, External, Family, Options, Positive, Reference, Section, key
 
 
 class Relu(Section):
@@ -69,7 +69,7 @@ class ResNet18(Section):
     name: Literal["resnet18_gn"] = key("resnet18_gn", "ResNet-18 with group normalisation, for images.")
 
 
-class ExternalModel(Section):
+class ExternalModel(External):
     """A function of the user's that builds a torch module."""
 
     name: Reference = key(..., "Importable function that builds the module, as package.module:function.")

@@ -9,6 +9,7 @@ from pydantic import Field
 from wirelessfl.scenario.base import (
     OPTIONS,
     ByShape,
+    External,
     Family,
     Options,
     Positive,
@@ -151,7 +152,7 @@ class MinimumMse(Section):
     policy: Literal["mmse"] = key("mmse", "The scale of least mean squared error, weak clients at full power.")
 
 
-class ExternalPowerControl(Section):
+class ExternalPowerControl(External):
     """A policy of the user's own."""
 
     theorem: ClassVar[Theorem] = "none"

@@ -12,8 +12,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import Resolved, Scenario, locate, resolve_document
+from wirelessfl.scenario.outside import is_left_by_a_run, outside_code, refuse_outside_code
 from wirelessfl.scenario.overrides import Override, Overrides, RefusedOverride, read_overrides
 from wirelessfl.scenario.rejection import MAX_LINES, line, rejection
 from wirelessfl.scenario.yamltree import Document, KeyPath, inline_yaml, parse_yaml, read_text
@@ -69,7 +71,7 @@ class StudyDesign:
         return f"{point_text(self.factors, run.levels)}, seed {run.scenario.seed}"
 
 
-def load_study(source: str | Path, overrides: Overrides = ()) -> StudyDesign:
+def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: bool = False) -> StudyDesign:
     """The study of a file or of a shipped name, with every point checked.
 
     Args:
@@ -77,6 +79,7 @@ def load_study(source: str | Path, overrides: Overrides = ()) -> StudyDesign:
         overrides: ``{"base.rounds": 10}``, or ``["base.rounds=10"]`` with YAML values as on the command line. Below
             ``base`` lies the scenario; ``seeds``, ``metrics``, ``name``, ``set.KEY``, ``grid.KEY`` and ``zip.KEY`` are
             the study's.
+        allow_plugins: Whether a base that a run left beside its trace may name code from outside the package.
 
     Raises:
         ScenarioError: all that is wrong with the study and with its points, one line each.
@@ -86,7 +89,8 @@ def load_study(source: str | Path, overrides: Overrides = ()) -> StudyDesign:
     if not isinstance(document.tree, dict):
         found = "an empty file" if document.tree is None else inline_yaml(document.tree)
         raise ScenarioError(line(document.place(()), (), found, "a mapping with at least a base and a grid"))
-    ours, of_base = _split(read_overrides(overrides))
+    typed = read_overrides(overrides)
+    ours, of_base = _split(typed)
     document = _override_study(document, ours)
     try:
         file = StudyFile.model_validate(document.tree)
@@ -94,7 +98,14 @@ def load_study(source: str | Path, overrides: Overrides = ()) -> StudyDesign:
         raise rejection(error, _nested(document), StudyFile) from None
     base, base_path = _base(file, document, path)
     builder = _Builder(file, document, base, base_path.parent, of_base)
-    return replace(builder.design(file.name or _name_after(path)), sources=(path, base_path))
+    design = replace(builder.design(file.name or _name_after(path)), sources=(path, base_path))
+    own = [change.value for change in typed] + [file.set, file.grid, file.zip]
+    for run in design.runs:
+        if is_left_by_a_run(base_path):
+            refuse_outside_code(run.scenario, str(base_path), allow_plugins, own)
+        elif outside_code(run.scenario):
+            plugins.search(base_path.parent)
+    return design
 
 
 def _name_after(path: Path) -> str:

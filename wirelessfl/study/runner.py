@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from wirelessfl import plugins
 from wirelessfl.errors import InfeasibleError, RunInterrupted
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.outputs import output_folder
 from wirelessfl.scenario import dump_scenario
+from wirelessfl.scenario.outside import outside_code
 from wirelessfl.study.claim import Claim, claim_folder
 from wirelessfl.study.cluster import ClusterWorkers, connect
 from wirelessfl.study.collect import write_results
@@ -132,6 +134,7 @@ class _TaskMaker:
             threads=run.scenario.compute.threads or self.threads,
             claim_file=str(self._claim.file),
             claim_token=self._claim.token,
+            plugin_folders=tuple(map(str, plugins.folders())) if outside_code(run.scenario) else (),
         )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from wirelessfl import plugins
 from wirelessfl.errors import RunInterrupted, WirelessFLError
 from wirelessfl.study.claim import Claim
 
@@ -34,6 +35,7 @@ class Task:
         threads: Torch threads; None for those of the scenario.
         claim_file: Where the study's claim is written.
         claim_token: What stands there while the study goes on.
+        plugin_folders: Where modules that the scenario names are looked up, after everything that is installed.
     """
 
     run: str
@@ -43,6 +45,7 @@ class Task:
     threads: int | None
     claim_file: str
     claim_token: str
+    plugin_folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,8 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
     try:
         with _ONE_AT_A_TIME:
             (folder / "error.txt").unlink(missing_ok=True)
+            for place in task.plugin_folders:
+                plugins.search(Path(place))
             scenario = parse_scenario(task.scenario, f"run {task.run}")
             on_round = _watcher(task, scenario.rounds, report)
             # Nobody looks at the pictures of a thousand runs; a report of one run draws them from its trace.
@@ -121,7 +126,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
     except WirelessFLError as error:
         return Outcome(task.run, "failed", str(error))
     except Exception as error:
-        return Outcome(task.run, "failed", _unexpected(error, folder))
+        return Outcome(task.run, "failed", plugins.failure(error) or _unexpected(error, folder))
     return Outcome(task.run, "complete", summary=json.loads(to_json(result.summary)))
 
 

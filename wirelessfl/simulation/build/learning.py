@@ -10,6 +10,7 @@ from typing import assert_never
 import numpy as np
 from torch import nn
 
+from wirelessfl import plugins
 from wirelessfl.errors import DataError, ScenarioError
 from wirelessfl.learning import (
     SGD,
@@ -46,7 +47,6 @@ from wirelessfl.learning.partition import (
     power_law_partition,
 )
 from wirelessfl.scenario import Scenario, Steps, config
-from wirelessfl.simulation.build.objects import load_object
 from wirelessfl.streams import Streams
 
 
@@ -111,7 +111,8 @@ def _load(data: config.Data) -> Dataset:
 
 
 def _external(dataset: config.ExternalDataset) -> Dataset:
-    made = load_object("data.dataset.name", dataset.name)(**dataset.options)
+    load = plugins.load_function("data.dataset.name", dataset.name, Dataset, (), dataset.options)
+    made = plugins.make("data.dataset.name", dataset.name, load, **dataset.options)
     if not isinstance(made, Dataset):
         found = type(made).__name__
         raise ScenarioError(f"data.dataset.name: {dataset.name} returned a {found}; allowed is a learning.Dataset")
@@ -154,7 +155,11 @@ def build_model(scenario: Scenario, population: Population) -> FlatModel:
     try:
         return FlatModel(_architecture(scenario.model, shape, classes), shape, classes)
     except (ValueError, RuntimeError) as error:
-        raise ScenarioError(f"model: {scenario.model.name} does not fit inputs of shape {shape}: {error}") from error
+        place = plugins.place_of(error)
+        where = f" ({place})" if place else ""
+        raise ScenarioError(
+            f"model: {scenario.model.name} does not fit inputs of shape {shape}: {error}{where}"
+        ) from error
 
 
 def _architecture(model: config.Model, shape: tuple[int, ...], classes: int) -> Callable[[], nn.Module]:
@@ -170,7 +175,9 @@ def _architecture(model: config.Model, shape: tuple[int, ...], classes: int) -> 
         case config.ResNet18():
             return partial(architectures.resnet18_gn, shape, classes)
         case config.ExternalModel():
-            return partial(load_object("model.name", model.name), shape, classes, **model.options)
+            inputs = (shape, classes)
+            build = plugins.load_function("model.name", model.name, nn.Module, inputs, model.options)
+            return partial(plugins.make, "model.name", model.name, build, *inputs, **model.options)
         case _:
             assert_never(model)
 

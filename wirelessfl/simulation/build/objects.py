@@ -3,46 +3,39 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Mapping
 from typing import Any
 
+from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError
+from wirelessfl.scenario.base import CoreVariant, External
 
 
-def load_object(key: str, reference: str) -> Any:
-    """Import the object that ``reference`` names; the current folder is searched too.
+def make_object(key: str, variant: CoreVariant | External, protocol: type) -> Any:
+    """An instance of the class that a variant stands for, of which the family's protocol is known to hold.
 
     Args:
         key: the scenario key, for messages.
-        reference: ``package.module:Name``.
+        variant: one of the package's own, or the user's.
+        protocol: what the object must be.
 
     Raises:
-        ScenarioError: it cannot be imported.
+        ScenarioError: the class cannot be imported or made, or lacks a part of the protocol.
     """
-    module_name, _, attribute = reference.partition(":")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        return getattr(importlib.import_module(module_name), attribute)
-    except ImportError as error:
-        raise ScenarioError(f"{key}: cannot import {module_name!r} of {reference!r}: {error}") from error
-    except AttributeError as error:
-        raise ScenarioError(f"{key}: the module {module_name!r} has no {attribute!r}") from error
-
-
-def make_object(key: str, reference: str, options: Mapping[str, Any], protocol: type) -> Any:
-    """Make an instance of the class named and check it against the family's protocol.
-
-    Raises:
-        ScenarioError: it cannot be imported or made, or lacks a method of the protocol.
-    """
-    factory = load_object(key, reference)
-    try:
-        made = factory(**options)
-    except (TypeError, ValueError) as error:
-        raise ScenarioError(f"{key}: {reference} refuses its options {dict(options)}: {error}") from error
+    if isinstance(variant, External):
+        factory = plugins.load_class(key, variant.reference, protocol)
+        made = plugins.make(key, variant.reference, factory, **variant.arguments())
+    else:
+        made = _of_the_core(key, variant.reference, variant.arguments())
     if not isinstance(made, protocol):
         needed = ", ".join(sorted(name for name in dir(protocol) if not name.startswith("_")))
-        raise ScenarioError(f"{key}: {reference} is no {protocol.__name__}; it needs {needed}")
+        raise ScenarioError(f"{key}: {variant.reference} is no {protocol.__name__}; it needs {needed}")
     return made
+
+
+def _of_the_core(key: str, reference: str, arguments: Mapping[str, Any]) -> Any:
+    module_name, _, name = reference.partition(":")
+    try:
+        return getattr(importlib.import_module(module_name), name)(**arguments)
+    except (TypeError, ValueError) as error:
+        raise ScenarioError(f"{key}: {reference} refuses {dict(arguments)}: {error}") from error

@@ -1,0 +1,281 @@
+"""Code from outside the package: where it is looked for, what it must be before it is called, and whose line failed.
+
+A scenario names it as ``package.module:Name``. Importing runs it, so whoever calls this has made sure that the user
+wants that (`wirelessfl.scenario.outside`). What was imported is then held against the protocol of its family before
+anything of it is called: a class with the methods, or a function with the parameters, and nothing of Python's own
+library. Whatever goes wrong in the user's code is told with the file and line of that code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from wirelessfl.errors import ScenarioError
+
+_TEXT_LIMIT = 300
+_LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
+
+_searched: list[Path] = []
+_loaded: dict[str, list[Path]] = {}
+"""Top-level packages of plug-ins that are in use and where their code lies, by which a line of theirs is known."""
+
+
+def search(folder: Path) -> None:
+    """Have modules that a scenario names looked up in a folder too, after everything that is installed."""
+    absolute = folder.resolve()
+    if absolute not in _searched:
+        _searched.append(absolute)
+
+
+def folders() -> list[Path]:
+    """The folders that are searched while a plug-in is loaded: the current one, and those of scenario files."""
+    current = Path.cwd()
+    return [current, *(folder for folder in _searched if folder != current)]
+
+
+def load_class(key: str, reference: str, protocol: type) -> type:
+    """The class that ``reference`` names, which has every method of the protocol; it is not called.
+
+    Args:
+        key: The scenario key, for messages.
+        reference: ``package.module:Name``.
+        protocol: What its objects have to be; further attributes are only known of an object.
+
+    Raises:
+        ScenarioError: It cannot be imported, is no such class, or a method takes other parameters.
+    """
+    found = _load(key, reference)
+    methods = _methods(protocol)
+    allowed = f"a class with {', '.join(methods)}"
+    if not isinstance(found, type):
+        raise ScenarioError(
+            f"{key}: {reference} is no {protocol.__name__}: found a {type(found).__name__}; allowed: {allowed}"
+        )
+    missing = [name for name in methods if not callable(getattr(found, name, None))]
+    if missing:
+        raise ScenarioError(
+            f"{key}: {reference} is no {protocol.__name__}: found a class without {', '.join(missing)}; "
+            f"allowed: {allowed}"
+        )
+    for name in methods:
+        _check_parameters(key, reference, found, name, getattr(protocol, name))
+    _remember(reference)
+    return found
+
+
+def load_function(
+    key: str, reference: str, result: type, arguments: tuple[Any, ...], options: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """The function that ``reference`` names, or the class of its result, which takes the arguments; it is not called.
+
+    A function says what it returns by an annotation; one without is only taken from modules that are not installed as
+    libraries, where any function could be named.
+
+    Raises:
+        ScenarioError: It cannot be imported, is no such function, or takes other arguments.
+    """
+    found = _load(key, reference)
+    wanted = f"a function that returns a {result.__name__}"
+    plain = inspect.unwrap(found) if callable(found) else found
+    if isinstance(plain, type):
+        if not issubclass(plain, result):
+            raise ScenarioError(f"{key}: {reference} is the class {plain.__name__}; allowed: {wanted}")
+    elif not inspect.isfunction(plain):
+        raise ScenarioError(f"{key}: {reference} is a {type(plain).__name__}; allowed: {wanted}")
+    else:
+        _check_result(key, reference, plain, result)
+    try:
+        inspect.signature(found).bind(*arguments, **options)
+    except TypeError as error:
+        raise ScenarioError(f"{key}: {reference} refuses its options {dict(options)}: {error}{_at(plain)}") from None
+    except ValueError:  # a class of compiled code has no signature
+        pass
+    _remember(reference)
+    return typing.cast("Callable[..., Any]", found)
+
+
+def make(key: str, reference: str, factory: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What a plug-in's class or function makes.
+
+    Raises:
+        ScenarioError: It does not take the options, or raises.
+    """
+    try:
+        inspect.signature(factory).bind(*arguments, **options)
+    except TypeError as error:
+        raise ScenarioError(f"{key}: {reference} refuses its options {options}: {error}{_at(factory)}") from None
+    except ValueError:
+        pass
+    with _searching(), _their_errors(key, reference):
+        return factory(*arguments, **options)
+
+
+def failure(error: BaseException) -> str | None:
+    """An error in words where it was raised below a line of a plug-in: its file and line, kind and text; else None."""
+    place = place_of(error)
+    return None if place is None else f"{place}: {_in_words(error)}"
+
+
+def place_of(error: BaseException) -> str | None:
+    """The last line of a plug-in that an error went through, as ``file:line``; None where it went through none."""
+    return _last_line(error.__traceback__, [place for places in _loaded.values() for place in places])
+
+
+def _load(key: str, reference: str) -> Any:
+    (module_name, _, name), top = reference.partition(":"), _top(reference)
+    if top in sys.stdlib_module_names:
+        raise ScenarioError(
+            f"{key}: {reference} belongs to Python's own library; allowed: package.module:Name of your own"
+        )
+    with _searching(), _their_errors(key, reference):
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+                raise  # a module that theirs imports
+            where = ", ".join(map(str, folders()))
+            raise ScenarioError(
+                f"{key}: cannot import {module_name!r} of {reference!r}: no module named {error.name!r} is installed, "
+                f"or lies in {where}"
+            ) from None
+    try:
+        found = getattr(module, name)
+    except AttributeError:
+        where = f" ({module.__file__})" if getattr(module, "__file__", None) else ""
+        raise ScenarioError(f"{key}: the module {module_name!r}{where} has no {name!r}") from None
+    home = str(getattr(inspect.unwrap(found) if callable(found) else found, "__module__", "") or top)
+    if home.partition(".")[0] != top:
+        raise ScenarioError(
+            f"{key}: {reference} is {home}:{getattr(found, '__name__', name)}, which {top} only imports; allowed: "
+            "what is made in the package that is named"
+        )
+    return found
+
+
+def _remember(reference: str) -> None:
+    top = _top(reference)
+    if top != __package__:
+        _loaded[top] = _places(top)
+
+
+def _top(reference: str) -> str:
+    return reference.partition(":")[0].partition(".")[0]
+
+
+def _places(top: str) -> list[Path]:
+    """Where the code of a top-level package or module lies; it is not imported for that."""
+    with suppress(ImportError, ValueError):
+        spec = importlib.util.find_spec(top)
+        if spec is not None:
+            found = list(spec.submodule_search_locations or ()) or [spec.origin or top]
+            return [Path(place).resolve() for place in found]
+    file = getattr(sys.modules.get(top), "__file__", None)
+    return [] if file is None else [Path(file).resolve()]
+
+
+@contextmanager
+def _searching() -> Iterator[None]:
+    """The plug-ins' folders at the end of the module search path, where they shadow nothing that is installed."""
+    added = [str(folder) for folder in folders() if str(folder) not in sys.path]
+    sys.path.extend(added)
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        for entry in added:
+            with suppress(ValueError):
+                sys.path.remove(entry)
+
+
+@contextmanager
+def _their_errors(key: str, reference: str) -> Iterator[None]:
+    """Whatever a plug-in raises, also that it ends the process, as an error of the scenario.
+
+    Raises:
+        ScenarioError: With file and line of the plug-in.
+    """
+    try:
+        yield
+    except ScenarioError:
+        raise
+    except (Exception, SystemExit) as error:
+        below = _last_line(error.__traceback__, _places(_top(reference)))
+        place = f"{error.filename}:{error.lineno}" if isinstance(error, SyntaxError) else below
+        raise ScenarioError(f"{key}: {reference}: {f'{place}: ' if place else ''}{_in_words(error)}") from error
+
+
+def _in_words(error: BaseException) -> str:
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{type(error).__name__}: {' '.join(text.split())}"[:_TEXT_LIMIT].removesuffix(": ")
+
+
+def _last_line(traceback: TracebackType | None, roots: list[Path]) -> str | None:
+    last = None
+    while traceback is not None:
+        file = Path(traceback.tb_frame.f_code.co_filename)
+        if any(file.resolve().is_relative_to(root) for root in roots):
+            last = f"{file}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return last
+
+
+def _methods(protocol: type) -> list[str]:
+    names = (name for name in dir(protocol) if not name.startswith("_"))
+    return [name for name in names if inspect.isfunction(inspect.getattr_static(protocol, name))]
+
+
+def _check_parameters(key: str, reference: str, found: type, name: str, expected: Callable[..., Any]) -> None:
+    """Checks that a method can be called as its protocol says.
+
+    Raises:
+        ScenarioError: It takes other parameters.
+    """
+    parameters = [one for one in inspect.signature(expected).parameters.values() if one.default is one.empty]
+    bound = isinstance(inspect.getattr_static(found, name), staticmethod | classmethod)
+    method = getattr(found, name)
+    try:
+        inspect.signature(method).bind(*parameters[1:] if bound else parameters)
+    except TypeError as error:
+        takes = ", ".join(one.name for one in parameters)
+        raise ScenarioError(
+            f"{key}: {reference}: {name} cannot be called as {name}({takes}): {error}{_at(method)}"
+        ) from None
+    except ValueError:  # compiled code
+        return
+
+
+def _check_result(key: str, reference: str, function: Callable[..., Any], result: type) -> None:
+    """Checks what a function says that it returns.
+
+    Raises:
+        ScenarioError: Something else, or nothing although it belongs to an installed library.
+    """
+    try:
+        said = typing.get_type_hints(function).get("return")
+    except Exception:
+        said = None  # an annotation that only a type checker can resolve
+    if isinstance(said, type) and not issubclass(said, result):
+        raise ScenarioError(f"{key}: {reference} says that it returns {said.__name__}; allowed: {result.__name__}")
+    installed = _LIBRARY_FOLDERS & set(Path(function.__code__.co_filename).parts)
+    if not isinstance(said, type) and installed:
+        raise ScenarioError(
+            f"{key}: {reference} does not say what it returns; allowed: a function of an installed library with the "
+            f"annotation -> {result.__name__}"
+        )
+
+
+def _at(thing: Any) -> str:
+    """Where something of a plug-in is defined, as `` (file:line)``; nothing where Python does not know."""
+    with suppress(TypeError, OSError):
+        plain = inspect.unwrap(thing)
+        return f" ({inspect.getsourcefile(plain)}:{inspect.getsourcelines(plain)[1]})"
+    return ""
