@@ -172,7 +172,7 @@ def _refuse_original(folder: RunFolder) -> None:
 def verify(
     recording: Recording, out: Path | None = None, on_round: OnRound | None = None, *, allow_plugins: bool = False
 ) -> Comparison:
-    """Run the recorded scenario again under the recorded plan and compare every number bit for bit.
+    """Run the recorded scenario again under the recorded plan, its device included, and compare numbers bit for bit.
 
     Args:
         recording: what to verify; the run is repeated from its beginning, these rounds are compared.

@@ -10,6 +10,7 @@ from torch import Tensor
 from wirelessfl.privacy.clipping.base import Clipped, ClippingState, Samples, Step, require_positive
 from wirelessfl.privacy.clipping.flat import clip_to
 from wirelessfl.privacy.clipping_laws import ClippingLaw, QuantileClip
+from wirelessfl.privacy.transfer import sent
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class QuantileClipping:
         within = (samples.norms() <= clip_norm[:, None]) & samples.present
         count = within.sum(1) - 0.5 * samples.present.sum(1)
         stream = step.streams.nodes(f"clip_count_noise/{step.step}", step.round_index, step.clients)
-        noise = torch.from_numpy(stream.normal(1)[:, 0]).to(clip_norm)
+        noise = sent(stream.normal(1)[:, 0], clip_norm.device).to(clip_norm.dtype)
         share = 0.5 + (count + self.count_noise_std * noise) / step.divisor
         following = clip_norm * torch.exp(-self.clip_learning_rate * (share - self.quantile))
         return clip_to(samples, clip_norm, {"clip_norm": following})

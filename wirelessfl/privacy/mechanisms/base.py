@@ -136,8 +136,8 @@ def standard_normals(purpose: str, step: Step, out: Tensor) -> Tensor:
     Args:
         purpose: Names the random stream.
         step: Whose and which step this is.
-        out: (k, length), row i of which becomes a function of seed, purpose, round, step and client i alone (and of
-            length, dtype and kind of device).
+        out: (k, length), row i of which becomes the beginning of a stream that follows from seed, purpose, round,
+            step and client i alone.
 
     Returns:
         ``out``.

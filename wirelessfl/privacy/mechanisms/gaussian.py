@@ -18,8 +18,7 @@ PURPOSE = "gradient_noise"
 
 def add_white_noise(total: Tensor, noise_std: Tensor, step: Step) -> None:
     """Adds N(0, noise_std[i]²) to every element of row i of ``total`` (k, d), in place; nothing where it is 0."""
-    if bool(noise_std.any()):
-        add_normal(total, noise_std, step.streams, PURPOSE, step.round_index, step.clients, step.step)
+    add_normal(total, noise_std, step.streams, PURPOSE, step.round_index, step.clients, step.step)
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,10 @@ class GaussianMechanism:
     @divisible
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         """See ``NoiseMechanism.add``."""
-        multiplier = torch.full_like(sensitivity, self.noise_multiplier.at(step.round_index))
-        add_white_noise(total, multiplier * sensitivity, step)
-        return multiplier
+        multiplier = self.noise_multiplier.at(step.round_index)
+        if multiplier:
+            add_white_noise(total, multiplier * sensitivity, step)
+        return torch.full_like(sensitivity, multiplier)
 
     def release(self, steps: LocalSteps, clipping: ClippingRule) -> DpSgdRelease:
         """See ``NoiseMechanism.release``."""
@@ -86,7 +86,8 @@ class MeanGaussianMechanism:
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         """See ``NoiseMechanism.add``."""
         noise_std = self.noise_std * step.divisor
-        add_white_noise(total, noise_std, step)
+        if self.noise_std:
+            add_white_noise(total, noise_std, step)
         return noise_std / sensitivity
 
     def release(self, steps: LocalSteps, clipping: ClippingRule) -> ZcdpRelease:

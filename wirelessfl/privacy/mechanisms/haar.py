@@ -17,9 +17,10 @@ from wirelessfl.privacy.mechanisms.haar_norms import haar_squared_norms, haar_sq
 from wirelessfl.privacy.mechanisms.normals import add_normal
 from wirelessfl.privacy.noise_laws import ClipDomain, HaarNoise
 from wirelessfl.privacy.releases import DpSgdRelease
-from wirelessfl.privacy.wavelet import haar_weights, inverse_haar
+from wirelessfl.privacy.wavelet import inverse_haar
 
 _DRAWN_BYTES = 2**22  # of coefficients at a time: the inverse transform passes over them while they are in the cache
+_DRAWN_BYTES_ON_DEVICE = 2**28  # there launches count; the transform holds four times as much meanwhile
 
 
 def padded_length(dimension: int) -> int:
@@ -50,7 +51,8 @@ def add_haar_noise(total: Tensor, noise_std: Tensor, step: Step) -> None:
     clients, dimension = total.shape
     length = padded_length(dimension)
     scale = _inverse_weights(length, total.dtype, total.device)
-    at_once = clients if total.is_cuda else max(1, _DRAWN_BYTES // (total.element_size() * length))
+    drawn = _DRAWN_BYTES if total.device.type == "cpu" else _DRAWN_BYTES_ON_DEVICE
+    at_once = max(1, drawn // (total.element_size() * length))
     for first in range(0, clients, at_once):
         rows = slice(first, first + at_once)
         whose = step.clients[rows]
@@ -61,7 +63,11 @@ def add_haar_noise(total: Tensor, noise_std: Tensor, step: Step) -> None:
 
 @lru_cache(maxsize=4)
 def _inverse_weights(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.from_numpy(1 / haar_weights(length)).to(device, dtype)
+    """(m,) 1/W of ``haar_weights``, filled in on the device: a copy would make the host wait."""
+    inverse = torch.full((length,), 1 / length, dtype=dtype, device=device)
+    for level in range(1, length.bit_length()):
+        inverse[length >> level : 2 * length >> level].fill_(2.0**-level)
+    return inverse
 
 
 @dataclass(frozen=True)
@@ -107,9 +113,10 @@ class HaarMechanism:
     @divisible
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         """See ``NoiseMechanism.add``; the sensitivity is that of the clip domain, C."""
-        multiplier = torch.full_like(sensitivity, self.noise_multiplier.at(step.round_index))
-        add_haar_noise(total, multiplier * sensitivity, step)
-        return multiplier
+        multiplier = self.noise_multiplier.at(step.round_index)
+        if multiplier:
+            add_haar_noise(total, multiplier * sensitivity, step)
+        return torch.full_like(sensitivity, multiplier)
 
     def release(self, steps: LocalSteps, clipping: ClippingRule) -> DpSgdRelease:
         """See ``NoiseMechanism.release``."""

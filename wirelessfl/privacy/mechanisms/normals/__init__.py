@@ -1,7 +1,8 @@
 """Fast normal numbers for noise on whole parameter vectors.
 
-The k · d normals of one local step are most of the cost of private training. They are drawn by a small C kernel,
-compiled when the package is installed; where that was not possible, by NumPy, which gives the same numbers slowly.
+The k · d normals of one local step are most of the cost of private training. On a CPU they are drawn by a small C
+kernel, compiled when the package is installed; where that was not possible, by NumPy, which gives the same numbers
+slowly. On a GPU a Triton kernel makes the same numbers in one launch, or where that is not possible torch's operations.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.privacy.mechanisms.normals.compiled import add_compiled, kernel
+from wirelessfl.privacy.mechanisms.normals.device import add_on_device, nonces
 from wirelessfl.privacy.mechanisms.normals.portable import add_portably
 from wirelessfl.streams import Streams
 
@@ -34,8 +36,7 @@ def add_normal(
     The noise of row i is a function of the seed, the purpose, the round, ``clients[i]`` and the step alone, not
     of the other rows, and noise on fewer columns is the beginning of noise on more. (torch's CPU generator looks at
     the lowest 32 bits of a seed: with one seed a row, hundreds of thousands of rows are enough for two of them to get
-    the same noise.) On a CUDA device the numbers come from torch's generator there, whose seed has 64 bits; they are
-    others than on a CPU.
+    the same noise.) Nor of the device: a GPU computes the same stream, see ``device``.
 
     Args:
         out: (k, d), changed in place.
@@ -46,18 +47,22 @@ def add_normal(
         clients: (k,) whose noise this is.
         step: Local step.
     """
-    if out.is_cuda:
-        return _add_on_cuda(out, std, streams, f"{purpose}/{step}", round_index, clients)
     key = _key(streams, purpose, round_index)
-    nonces = _nonces(clients, step)
-    if out.dtype == torch.float32 and out.stride(1) == 1:
-        _add_to_floats(out, std, key, nonces)
-        return out
-    for row, scale, nonce in zip(out, std.to(out.dtype), nonces, strict=True):
-        noise = torch.zeros(1, out.shape[1])
-        _add_to_floats(noise, torch.ones(1), key, nonce[None])
-        row += noise[0].to(out.dtype) * scale
+    if out.device.type != "cpu":
+        add_on_device(out, std, key, clients, step)
+    elif out.dtype == torch.float32 and out.stride(1) == 1:
+        _add_to_floats(out, std, key, nonces(clients, step))
+    else:
+        _add_to_others(out, std.to(out.dtype), key, nonces(clients, step))
     return out
+
+
+def _add_to_others(out: Tensor, std: Tensor, key: bytes, nonces: NDArray[np.uint32]) -> None:
+    for row, scale, nonce in zip(out, std, nonces, strict=True):
+        if scale != 0:
+            noise = torch.zeros(1, out.shape[1])
+            _add_to_floats(noise, torch.ones(1), key, nonce[None])
+            row += noise[0].to(out.dtype) * scale
 
 
 def _add_to_floats(out: Tensor, std: Tensor, key: bytes, nonces: NDArray[np.uint32]) -> None:
@@ -71,20 +76,3 @@ def _add_to_floats(out: Tensor, std: Tensor, key: bytes, nonces: NDArray[np.uint
 def _key(streams: Streams, purpose: str, round_index: int) -> bytes:
     parts = (streams.torch_seed(purpose, round_index, part) for part in range(_KEY_PARTS))
     return b"".join(part.to_bytes(8, "little") for part in parts)
-
-
-def _nonces(clients: NDArray[np.int64], step: int) -> NDArray[np.uint32]:
-    """(k, 3) words: two of the client, one of the step."""
-    words = clients.astype("<i8")[:, None].view("<u4").astype(np.uint32)
-    return np.column_stack([words, np.full(len(clients), step, dtype=np.uint32)])
-
-
-def _add_on_cuda(
-    out: Tensor, std: Tensor, streams: Streams, purpose: str, round_index: int, clients: NDArray[np.int64]
-) -> Tensor:
-    noise = torch.empty_like(out[:1]).squeeze(0)
-    generator = torch.Generator(out.device)
-    for row, scale, client in zip(out, std, clients.tolist(), strict=True):
-        generator.manual_seed(streams.torch_seed(purpose, round_index, client))
-        row.addcmul_(noise.normal_(generator=generator), scale)
-    return out

@@ -13,7 +13,7 @@ _BLOCKS, _WORDS = 16, 16  # ChaCha20 blocks of a tile, words of a block
 _TILE = _BLOCKS * _WORDS
 
 # The Cephes library's polynomials: ln(1 + x) / x³ behind the terms of first and second order, sine and cosine.
-_LOGARITHM = (
+LOGARITHM = (
     7.0376836292e-2,
     -1.1514610310e-1,
     1.1676998740e-1,
@@ -24,11 +24,11 @@ _LOGARITHM = (
     -2.4999993993e-1,
     3.3333331174e-1,
 )
-_SINE = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
-_COSINE = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
-_LN_2 = np.float32(0.6931471805599453)
-_RADIANS = np.float32(2 * np.pi * 2.0**-32)
-_ROOT_HALF = np.uint32(0x3F3504F3)  # the bits of √½ as float32
+SINE = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+COSINE = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+LN_2 = np.float32(0.6931471805599453)
+RADIANS = np.float32(2 * np.pi * 2.0**-32)
+ROOT_HALF = np.uint32(0x3F3504F3)  # the bits of √½ as float32
 
 Floats = NDArray[np.float32]
 Words = NDArray[np.uint32]
@@ -70,21 +70,21 @@ def radii(words: Words) -> Floats:
 def logarithm(u: Floats) -> Floats:
     """The natural logarithm of 0 < u ≤ 1, as ln 2 times an exponent and a polynomial on [√½, √2)."""
     bits = u.view(np.uint32)
-    exponent = (bits - _ROOT_HALF).view(np.int32) >> np.int32(23)
+    exponent = (bits - ROOT_HALF).view(np.int32) >> np.int32(23)
     x = (bits - (exponent.view(np.uint32) << np.uint32(23))).view(np.float32) - np.float32(1)
     z = x * x
-    of_mantissa = x - np.float32(0.5) * z + x * z * _polynomial(_LOGARITHM, x)
-    result: Floats = of_mantissa + exponent.astype(np.float32) * _LN_2
+    of_mantissa = x - np.float32(0.5) * z + x * z * _polynomial(LOGARITHM, x)
+    result: Floats = of_mantissa + exponent.astype(np.float32) * LN_2
     return result
 
 
 def cosine_and_sine(words: Words) -> tuple[Floats, Floats]:
     """Cosine and sine of 2π w / 2³²: quarter turns by sign and exchange, the rest, within ±π/4, by polynomials."""
     quarter = (words + np.uint32(2**29)) >> np.uint32(30)
-    t = (words - (quarter << np.uint32(30))).view(np.int32).astype(np.float32) * _RADIANS
+    t = (words - (quarter << np.uint32(30))).view(np.int32).astype(np.float32) * RADIANS
     z = t * t
-    sine = _polynomial(_SINE, z) * z * t + t
-    cosine = _polynomial(_COSINE, z) * z * z - np.float32(0.5) * z + np.float32(1)
+    sine = _polynomial(SINE, z) * z * t + t
+    cosine = _polynomial(COSINE, z) * z * z - np.float32(0.5) * z + np.float32(1)
     odd = quarter % 2 == 1
     of_cosine, of_sine = np.where(odd, sine, cosine), np.where(odd, cosine, sine)
     return np.where((quarter + 1) & 2, -of_cosine, of_cosine), np.where(quarter & 2, -of_sine, of_sine)
