@@ -17,7 +17,7 @@ from wirelessfl.privacy.mechanisms.normals.device import add_on_device, nonces
 from wirelessfl.privacy.mechanisms.normals.portable import add_portably
 from wirelessfl.streams import Streams
 
-__all__ = ["add_normal"]
+__all__ = ["add_normal", "noise_key"]
 
 _KEY_PARTS = 4  # of 63 random bits each, written as 64
 
@@ -47,7 +47,7 @@ def add_normal(
         clients: (k,) whose noise this is.
         step: Local step.
     """
-    key = _key(streams, purpose, round_index)
+    key = noise_key(streams, purpose, round_index)
     if out.device.type != "cpu":
         add_on_device(out, std, key, clients, step)
     elif out.dtype == torch.float32 and out.stride(1) == 1:
@@ -73,6 +73,7 @@ def _add_to_floats(out: Tensor, std: Tensor, key: bytes, nonces: NDArray[np.uint
         add_portably(out.numpy(), std.float().numpy(), key, nonces)
 
 
-def _key(streams: Streams, purpose: str, round_index: int) -> bytes:
+def noise_key(streams: Streams, purpose: str, round_index: int) -> bytes:
+    """The 32 bytes of a ChaCha20 key for all clients and steps of a round."""
     parts = (streams.torch_seed(purpose, round_index, part) for part in range(_KEY_PARTS))
     return b"".join(part.to_bytes(8, "little") for part in parts)

@@ -31,9 +31,10 @@ def _jit(function: Callable[..., Any]) -> Any:
     return triton.jit(function) if THERE else function
 
 
-def _jit_for_every_step(function: Callable[..., Any]) -> Any:
-    """Without this, Triton would compile anew for a step of 1 and for one that 16 divides."""
-    return triton.jit(function, do_not_specialize=["step"]) if THERE else function
+def _jit_once(function: Callable[..., Any]) -> Any:
+    """For numbers of any kind; by default Triton compiles anew where one is 1, and where 16 divides one."""
+    numbers = ["stride", "columns", "programs", "step"]
+    return triton.jit(function, do_not_specialize=numbers) if THERE else function
 
 
 def add_fused(out: Tensor, std: Tensor, head: Tensor, members: Tensor, step: int) -> None:
@@ -143,7 +144,7 @@ def _four_words(address, zeros):
     return _word(address, zeros), _word(address + 1, zeros), _word(address + 2, zeros), _word(address + 3, zeros)
 
 
-@_jit_for_every_step
+@_jit_once
 def _add_normals(out, stride, stride_1, columns, programs, std, head, members, step, BLOCKS: tl.constexpr):
     """Adds to one row the normals of BLOCKS blocks of its stream, side by side."""
     row = (tl.program_id(0) // programs).to(tl.int64)
