@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -17,8 +18,8 @@ from wirelessfl.learning.models import mlp
 from wirelessfl.learning.optimizers import SGD, AdaGrad, Adam, Optimizer
 from wirelessfl.learning.partition import iid_partition
 from wirelessfl.learning.private import PrivateGradients
-from wirelessfl.privacy.clipping import Constant, FlatClipping
-from wirelessfl.privacy.mechanisms import GaussianMechanism
+from wirelessfl.privacy.clipping import Constant, FlatClipping, PrivateMooClipping, QuantileClipping
+from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism
 from wirelessfl.radio import Superposition
 
 pytestmark = pytest.mark.cuda
@@ -70,6 +71,56 @@ def test_noise_is_that_of_a_cpu() -> None:
     training = LocalTraining(SGD(0.5), 0.05, batch_size=8, epochs=2)
     on_gpu, on_cpu = (train("mlp", training, plan, torch.float64, noise=1.0) for plan in (CUDA, CPU))
     torch.testing.assert_close(on_gpu, on_cpu, rtol=1e-5, atol=1e-6)
+
+
+PRIVATE: dict[str, PrivateGradients | None] = {
+    "plain": None,
+    "flat": PrivateGradients(FlatClipping(0.5), GaussianMechanism(Constant(1.0))),
+    "MOO": PrivateGradients(PrivateMooClipping(0.5, 0.1, 0.1), GaussianMechanism(Constant(1.0))),
+    "wavelet": PrivateGradients(FlatClipping(0.5), HaarMechanism(Constant(1.0))),
+    "quantile": PrivateGradients(QuantileClipping(0.5, 0.5, 0.2, 1.0), GaussianMechanism(Constant(1.0))),
+}
+
+
+@pytest.fixture
+def waiting_is_an_error() -> Iterator[Callable[[], None]]:
+    """Call it, and whatever makes the host wait for the device raises until the test ends."""
+    before = torch.cuda.get_sync_debug_mode()
+    yield lambda: torch.cuda.set_sync_debug_mode("error")
+    torch.cuda.set_sync_debug_mode(before)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("how", PRIVATE)
+def test_a_round_never_waits_but_for_its_report(name: str, how: str, waiting_is_an_error: Callable[[], None]) -> None:
+    """The second of two: in the first, libraries set themselves up and constants are sent."""
+    model, population = make(name)
+    training = LocalTraining(Adam(), 0.01, batch_size=8, epochs=1, sampling="poisson", prox_mu=0.1, clip=0.5)
+    start = model.initial(2)
+    air = Superposition(model.dimension)
+
+    def one_round(index: int) -> None:
+        blocks = train_cohort(model, start, population, np.arange(6), training, STREAMS, index, CUDA, PRIVATE[how])
+        for block in blocks:
+            air.add(block.updates, np.ones(6, dtype=np.complex128))
+
+    one_round(1)
+    waiting_is_an_error()
+    one_round(2)
+
+
+def test_a_block_with_a_gradient_that_is_not_finite_is_repeated() -> None:
+    """What is found then is what a CPU finds at once."""
+    model, population = make("mlp")
+    training = LocalTraining(SGD(), 0.05, batch_size=8, epochs=1)
+    transform = PrivateGradients(FlatClipping(0.5), GaussianMechanism(Constant(0.0)))
+    start = model.initial(2).double()
+    start[0] = torch.inf
+    found = [
+        next(iter(train_cohort(model, start, population, np.arange(6), training, STREAMS, 1, plan, transform)))
+        for plan in (CUDA, replace(CPU, chunk=6))
+    ]
+    torch.testing.assert_close(found[0].updates.cpu(), found[1].updates, rtol=1e-8, atol=1e-10, equal_nan=True)
 
 
 def test_the_air_gives_the_host_one_vector() -> None:

@@ -67,7 +67,6 @@ def test_partitioned_shards_copy_no_samples() -> None:
     assert shards.inputs is DIGITS.train.inputs
     assert shards.targets is DIGITS.train.targets
     assert shards.index[1, : int(shards.sizes[1])].tolist() == PARTITION.rows(2).tolist()
-    assert shards.to("cpu").inputs is shards.inputs
     assert data.test is DIGITS.test
 
 

@@ -44,11 +44,11 @@ def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: 
         raise ValueError("there are no examples to evaluate on")
 
     def assess_each(chunks: range) -> list[Tensor]:
-        own = model.replica(parameters.device)
+        own = model.on(parameters.device)
         return [_assess(own, parameters, examples, first) for first in chunks]
 
     chunks = range(0, len(examples), _CHUNK)
-    if parameters.is_cuda:
+    if parameters.device.type != "cpu":
         results = assess_each(chunks)
     else:
         shares = [chunks[first::threads] for first in range(min(threads, len(chunks)))]

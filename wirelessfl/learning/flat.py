@@ -42,12 +42,21 @@ class FlatModel:
         self.shapes = {name: parameter.shape for name, parameter in self.module.named_parameters()}
         self.sizes = [math.prod(shape) for shape in self.shapes.values()]
         self.dimension = sum(self.sizes)
+        self._elsewhere: dict[torch.device, FlatModel] = {}
 
     def replica(self, device: torch.device) -> FlatModel:
         """The same model around a module of its own on ``device``, for use in another thread."""
         twin = copy.copy(self)
         twin.module = copy.deepcopy(self.module).to(device)
         return twin
+
+    def on(self, device: torch.device) -> FlatModel:
+        """A replica for a device that one thread computes on, made once; on a CPU a new one for each caller."""
+        if device.type == "cpu":
+            return self.replica(device)
+        if device not in self._elsewhere:
+            self._elsewhere[device] = self.replica(device)
+        return self._elsewhere[device]
 
     def initial(self, seed: int) -> Tensor:
         """(d,) initial parameters: the module's own initialisation under ``seed``."""

@@ -111,7 +111,7 @@ class Adam:
             [state["mean"]],
             [state["square"]],
             [],
-            [torch.tensor(step + 1.0, device=parameters.device)],
+            [torch.full((), step + 1.0, device=parameters.device)],  # filled there: a tensor of a number is a copy
             lr=learning_rate,
             beta1=self.beta1,
             beta2=self.beta2,
@@ -146,7 +146,7 @@ class AdaGrad:
         self, parameters: Tensor, accumulated: Tensor, state: OptimizerState, learning_rate: float, step: int
     ) -> None:
         """See ``Optimizer.step``."""
-        if parameters.is_cuda:  # where torch has no fused step for it
+        if parameters.device.type != "cpu":  # where torch has no fused step for it
             square = state["square"].addcmul_(accumulated, accumulated)
             parameters.addcdiv_(accumulated, square.sqrt().add_(self.eps), value=-learning_rate)
             return

@@ -18,25 +18,21 @@ from wirelessfl.streams import Streams
 
 @dataclass(frozen=True, eq=False)
 class Shards:
-    """The samples of n clients, all on one device.
+    """The samples of n clients: where they lie, in the memory of the host, and themselves, on any one device.
 
     Client i of those asked holds ``inputs[index[i, j]]`` and ``targets[index[i, j]]`` for j < ``sizes[i]``.
 
     Attributes:
         inputs: (N, *feature) float32, shared by all clients; it may hold samples of others too.
         targets: (N,) int64.
-        index: (n, n_max) int64 rows into ``inputs`` and ``targets``, padded with 0.
-        sizes: (n,) int64 samples of each client, n_max = max sizes.
+        index: (n, n_max) int64 rows into ``inputs`` and ``targets``, padded with 0; in the memory of the host.
+        sizes: (n,) int64 samples of each client, n_max = max sizes; in the memory of the host.
     """
 
     inputs: torch.Tensor
     targets: torch.Tensor
     index: torch.Tensor
     sizes: torch.Tensor
-
-    def to(self, device: torch.device | str) -> Shards:
-        """The same shards on ``device``; nothing is copied that already lies there."""
-        return Shards(self.inputs.to(device), self.targets.to(device), self.index.to(device), self.sizes.to(device))
 
 
 class Population(Protocol):
@@ -66,7 +62,7 @@ class Population(Protocol):
 class PartitionedData:
     """A dataset in memory, shared among the clients. ``shards`` copies no samples, only indices.
 
-    Shards lie where the dataset lies: ``PartitionedData(dataset.to("cuda"), partition)`` trains from GPU memory.
+    Samples lie where the dataset lies: ``PartitionedData(dataset.to("cuda"), partition)`` trains from GPU memory.
     """
 
     dataset: Dataset
@@ -106,9 +102,8 @@ class PartitionedData:
     def shards(self, clients: NDArray[np.int64]) -> Shards:
         """The samples of ``clients`` (n,): rows of the whole training set."""
         train = self.dataset.train
-        device = train.targets.device
-        index = torch.from_numpy(self.partition.padded_rows(clients)).to(device)
-        return Shards(train.inputs, train.targets, index, torch.from_numpy(self.sizes[clients]).to(device))
+        index = torch.from_numpy(self.partition.padded_rows(clients))
+        return Shards(train.inputs, train.targets, index, torch.from_numpy(self.sizes[clients]))
 
 
 @dataclass(frozen=True, eq=False)

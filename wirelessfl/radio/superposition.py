@@ -71,21 +71,23 @@ class Superposition:
                 f"expected {(len(coefficients), len(self._ranges))}"
             )
         by_piece = coefficients.reshape(len(coefficients), len(self._ranges))
-        for piece, (first, end) in enumerate(self._ranges):
-            self._add(piece, updates[:, first:end], by_piece[:, piece], late)
-
-    def _add(self, piece: int, updates: Array, coefficients: NDArray[np.complex128], late: LateArrival | None) -> None:
-        """Adds the coordinates of one piece, with the coefficients (k,) that hold in it."""
+        if late is not None and late.subcarriers is not None:
+            for piece, (first, end) in enumerate(self._ranges):
+                part = updates[:, first:end]
+                turned = by_piece[:, piece, None] * late.rotations(num_symbols(end - first, self._iq_packing))
+                self._prompt[piece] = _accumulate(self._prompt[piece], self._weigh_subcarriers(part, turned))
+            return
         if late is None:
-            prompt = self._weigh(updates, coefficients)
-        elif late.subcarriers is None:
-            prompt = self._weigh(updates, coefficients * (1.0 - late.offset))
-            tail = self._weigh(updates, coefficients * late.offset)
-            self._late[piece] = _accumulate(self._late[piece], tail)
+            self._add(self._prompt, updates, by_piece)
         else:
-            turned = coefficients[:, None] * late.rotations(num_symbols(updates.shape[1], self._iq_packing))
-            prompt = self._weigh_subcarriers(updates, turned)
-        self._prompt[piece] = _accumulate(self._prompt[piece], prompt)
+            self._add(self._prompt, updates, by_piece * (1.0 - late.offset)[:, None])
+            self._add(self._late, updates, by_piece * late.offset[:, None])
+
+    def _add(self, totals: list[Array], updates: Array, coefficients: NDArray[np.complex128]) -> None:
+        """Adds all coordinates, those of each piece with its column of the coefficients (k, T)."""
+        weights = self._weights(updates, coefficients)
+        for piece, (first, end) in enumerate(self._ranges):
+            totals[piece] = _accumulate(totals[piece], weights[piece] @ updates[:, first:end])
 
     def received(self) -> Array:
         """The received signal (d,) in the kind and dtype of the updates, in the memory of the host.
@@ -101,17 +103,21 @@ class Superposition:
             received[coordinates:] += late[: max(self._dimension - coordinates, 0)]
         return received.cpu() if hasattr(received, "cpu") else received
 
-    def _weigh(self, updates: Array, coefficients: NDArray[np.complex128]) -> Array:
-        """Σ Re(c_i) Δ_i and, with packing, Σ Im(c_i) Δ_i as rows."""
+    def _weights(self, updates: Array, coefficients: NDArray[np.complex128]) -> Array:
+        """Of each column of the coefficients (k, n) the real parts and, with packing, the imaginary ones: (n, 1|2, k).
+
+        Times the updates they are Σ Re(c_i) Δ_i and Σ Im(c_i) Δ_i as rows. They reach a GPU in one copy.
+        """
         parts = [coefficients.real, coefficients.imag] if self._iq_packing else [coefficients.real]
-        return _like(updates, np.stack(parts)) @ updates
+        return _like(updates, np.ascontiguousarray(np.stack(parts).transpose(2, 0, 1)))
 
     def _weigh_subcarriers(self, updates: Array, coefficients: NDArray[np.complex128]) -> Array:
-        """As `_weigh`, with coefficients (k, F) of the subcarriers, each of which carries one range of coordinates."""
+        """The sum as rows, with coefficients (k, F) of subcarriers, each of which carries a range of coordinates."""
         count = coefficients.shape[1]
         ranges = subcarrier_ranges(updates.shape[1], count, self._iq_packing)
         if updates.shape[1] >= _WIDE * count:
-            rows = [self._weigh(updates[:, lo:hi], coefficients[:, f]) for f, (lo, hi) in enumerate(ranges)]
+            weights = self._weights(updates, coefficients)
+            rows = [weights[f] @ updates[:, lo:hi] for f, (lo, hi) in enumerate(ranges)]
             return _side_by_side(rows)
         return self._weigh_coordinates(updates, coefficients, ranges)
 
@@ -169,8 +175,11 @@ def superpose(
 
 
 def _like(block: Array, values: NDArray[np.float64]) -> Array:
-    """``values`` in the kind, dtype and device of ``block``."""
-    return block.new_tensor(values) if hasattr(block, "new_tensor") else values.astype(block.dtype)
+    """``values`` in the kind, dtype and device of ``block``; nobody waits for their copy to a GPU."""
+    if not hasattr(block, "new_tensor"):
+        return values.astype(block.dtype)
+    here = block.new_tensor(values, device="cpu")
+    return (here.pin_memory() if block.is_cuda else here).to(block.device, non_blocking=True)
 
 
 def _side_by_side(rows: list[Array]) -> Array:

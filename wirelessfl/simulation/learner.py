@@ -125,7 +125,7 @@ class Learner:
         transform = rows = None
         if self.private is not None:
             transform = self.private.transform(self.model, start, state, round_index, self.plan)
-            rows = self.private.rows(transform, state, clients, start)
+            rows = self.private.rows(transform, state, clients)
         blocks = train_cohort(
             self.model, start, self.population, clients, training, self.streams, round_index, self.plan, transform, rows
         )
@@ -142,7 +142,7 @@ class Learner:
         for block in blocks:
             self.pause()
             for name in lasting:
-                state.clipping[name][clients[block.positions]] = block.transform_state[name].cpu().numpy()
+                state.clipping[name][clients[block.positions]] = block.transform_state[name].numpy()
             yield block
 
     def releases(

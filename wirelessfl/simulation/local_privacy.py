@@ -13,7 +13,7 @@ from torch import Tensor
 from wirelessfl.learning import SGD, ExecutionPlan, FlatModel, LocalTraining
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.data import Examples
-from wirelessfl.learning.private import PrivateGradients, proxy_median_norm, resumed_state
+from wirelessfl.learning.private import PrivateGradients, proxy_median_norm
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.clipping import FlatClipping
 from wirelessfl.privacy.mechanisms import LocalSteps
@@ -70,11 +70,10 @@ class LocalPrivacy:
         return {name: np.repeat(fresh[name].numpy(), len(registered), axis=0) for name in self.gradients.lasting}
 
     def rows(
-        self, transform: PrivateGradients, state: SimulationState, clients: NDArray[np.int64], parameters: Tensor
+        self, transform: PrivateGradients, state: SimulationState, clients: NDArray[np.int64]
     ) -> Mapping[str, Tensor]:
-        """The transform's memory of ``clients``."""
-        lasting = {name: torch.from_numpy(state.clipping[name][clients]) for name in transform.lasting}
-        return resumed_state(transform, clients, lasting, parameters)
+        """The transform's memory of ``clients``; what does not last starts anew."""
+        return {name: torch.from_numpy(state.clipping[name][clients]) for name in transform.lasting}
 
     def releases(
         self,

@@ -175,7 +175,7 @@ def test_the_law_is_standard_normal() -> None:
     assert_follows(out.double().numpy(), stats.norm.cdf)
 
 
-class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Recorder(TorchDispatchMode):
     """Operations: how many, which of them take something of the host to a device, and the largest new result."""
 
     def __init__(self) -> None:

@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.learning.batches import Batches
+from wirelessfl.learning.cohort.transfer import upload
 from wirelessfl.learning.population import Shards
 
 
@@ -48,6 +50,8 @@ class BlockData:
         own_rows: (k, n_max) rows of each client's samples, padded with its first.
         batches: One entry a step.
         seen: (k,) samples in all batches of a client.
+        consecutive: The first of ``inputs`` where the clients hold equally many samples that lie there one after the
+            other, client after client; else None.
     """
 
     inputs: Tensor
@@ -55,21 +59,26 @@ class BlockData:
     own_rows: Tensor
     batches: Sequence[Batch]
     seen: Tensor
+    consecutive: int | None = None
 
     @classmethod
     def of(cls, shards: Shards, batches: Batches, like: Tensor) -> BlockData:
         """Lay out ``shards`` of k clients in their batches, on the device and in the dtype of ``like``."""
         device = like.device
-        there = shards.to(device)
-        padding = torch.arange(there.index.shape[1], device=device) >= there.sizes[:, None]
-        own_rows = torch.where(padding, there.index[:, :1], there.index)
-        places = torch.from_numpy(batches.index).to(device)
-        counts = torch.from_numpy(batches.counts).to(device)
-        divisor = torch.from_numpy(batches.divisor).to(like)
+        index, sizes = shards.index.numpy(), shards.sizes.numpy()
+        made_here = shards.targets.device.type == "cpu"
+        samples = [shards.inputs.numpy(), shards.targets.numpy()] if made_here else []
+        sent = upload([index, sizes, batches.index, batches.counts, batches.divisor, *samples], device)
+        rows_of, sizes_there, places, counts, divisor = sent[:5]
+        inputs, targets = sent[5:] if made_here else (shards.inputs, shards.targets)
+        padding = torch.arange(index.shape[1], device=device) >= sizes_there[:, None]
+        own_rows = torch.where(padding, rows_of[:, :1], rows_of)
+        divisor = divisor.to(like.dtype)
         rows = own_rows.expand(len(places), -1, -1).gather(2, places)
         present = torch.arange(places.shape[2], device=device) < counts[:, :, None]
-        whole = (places, rows, there.targets[rows], present, present / divisor[:, :, None], divisor)
-        return cls(there.inputs.to(like.dtype), there.targets, own_rows, _per_step(whole, batches), counts.sum(dim=0))
+        whole = (places, rows, targets[rows], present, present / divisor[:, :, None], divisor)
+        steps = _per_step(whole, batches)
+        return cls(inputs.to(like.dtype), targets, own_rows, steps, counts.sum(dim=0), _consecutive(index, sizes))
 
     @property
     def clients(self) -> int:
@@ -78,16 +87,23 @@ class BlockData:
 
     def own_inputs(self) -> Tensor:
         """(k, n_max, *feature) the samples of each client; a view where they lie in memory one after the other."""
-        rows = self.own_rows.flatten()
-        first = int(rows[0])
-        if not torch.equal(rows, torch.arange(first, first + len(rows), device=rows.device)):
+        if self.consecutive is None:
             return self.inputs_at(self.own_rows)
-        return self.inputs[first : first + len(rows)].view(*self.own_rows.shape, *self.inputs.shape[1:])
+        samples = self.inputs[self.consecutive : self.consecutive + self.own_rows.numel()]
+        return samples.view(*self.own_rows.shape, *self.inputs.shape[1:])
 
     def inputs_at(self, rows: Tensor) -> Tensor:
         """(a, b, *feature) the samples in ``rows`` (a, b)."""
         flat = self.inputs.index_select(0, rows.flatten())
         return flat.view(*rows.shape, *flat.shape[1:])
+
+
+def _consecutive(index: NDArray[np.int64], sizes: NDArray[np.int64]) -> int | None:
+    """The first row where ``index`` (k, n_max) counts up from it and nobody's samples are padded; else None."""
+    rows = index.ravel()
+    if len(rows) == 0 or rows[-1] - rows[0] != len(rows) - 1 or np.any(sizes != index.shape[1]):
+        return None
+    return int(rows[0]) if np.all(np.diff(rows) == 1) else None
 
 
 def _per_step(whole: Sequence[Tensor], batches: Batches) -> list[Batch]:

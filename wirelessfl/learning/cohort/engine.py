@@ -14,9 +14,10 @@ from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.general import GeneralGradients, GeneralModels
 from wirelessfl.learning.cohort.local import LocalModels, SampledModels
 from wirelessfl.learning.cohort.precision import precision_scope
-from wirelessfl.learning.cohort.run import LocalRun
+from wirelessfl.learning.cohort.run import LocalRun, Trained, VoidSteps
 from wirelessfl.learning.cohort.stacked import SampleSpace, StackedModels, compile_program
 from wirelessfl.learning.cohort.training import CohortBlock, ExecutionPlan, LocalTraining
+from wirelessfl.learning.cohort.transfer import upload
 from wirelessfl.learning.cohort.transform import GradientTransform, StepContext, TransformState
 from wirelessfl.learning.cohort.workers import map_in_order
 from wirelessfl.learning.flat import FlatModel
@@ -54,13 +55,14 @@ def train_cohort(
         plan: How to compute it.
         transform: Per-sample clipping and noise; None trains on plain batch gradients. Like ``population``, it is
             used from several threads at once.
-        transform_state: Rows (n, ...) of the transform's state from earlier rounds, in the order of
-            ``clients``; None starts anew.
+        transform_state: Rows (n, ...) of the transform's state from earlier rounds, in the order of ``clients``, on
+            the host; what is not in it starts anew.
 
     Returns:
         Blocks of at most ``plan.chunk`` clients that together hold each client once.
     """
-    start = start.to(plan.device)
+    device = torch.device(plan.device)
+    start = start if start.device.type == device.type else upload([start.numpy()], device)[0]
     sizes = population.sizes[clients]
     steps = local_steps(sizes, training.batch_size, training.epochs, training.steps)
     order = np.lexsort((np.arange(len(clients)), -sizes, -steps))
@@ -72,22 +74,64 @@ def train_cohort(
         with torch.no_grad(), precision_scope(plan):
             data = BlockData.of(population.shards(members), batches, start)
             if transform is None:
-                run = LocalRun(_local_models(model, start, training, data), training, data)
-                run.train()
-            else:
-                models = _sampled_models(model, start, data)
-                run = LocalRun(models, training, data)
-                state = _rows_of(transform_state, positions, transform.start(members, start))
-                context = StepContext(streams, round_index, 0, members, start, training.learning_rate)
-                run.train_privately(models.samples, transform, state, context)
-            return run.finish(positions)
+                return train_plainly(model, start, training, data).report(positions)
+
+            def train_steps(reads_values: bool) -> CohortBlock:
+                state = _rows_of(transform_state, positions, transform.start(members, start), device)
+                context = StepContext(streams, round_index, 0, members, start, training.learning_rate, reads_values)
+                return train_privately(model, start, training, data, transform, state, context).report(positions)
+
+            try:
+                return train_steps(reads_values=device.type == "cpu")
+            except VoidSteps:
+                return train_steps(reads_values=True)
 
     # Before the workers: compiling runs the module and swaps its parameters meanwhile, which no two threads may do.
     compile_program(model)
     blocks = [order[first : first + plan.chunk] for first in range(0, len(order), plan.chunk)]
-    if torch.device(plan.device).type == "cpu":
+    if device.type == "cpu":
         return map_in_order(train_block, blocks, plan.threads)
     return (train_block(block) for block in blocks)
+
+
+def train_plainly(model: FlatModel, start: Tensor, training: LocalTraining, data: BlockData) -> Trained:
+    """All local steps of a block on plain gradients; on a GPU nothing is copied or waited for in here.
+
+    Args:
+        model: The model.
+        start: (d,) the global model, on the device.
+        training: What each client does.
+        data: Of the clients.
+    """
+    run = LocalRun(_local_models(model, start, training, data), training, data)
+    run.train()
+    return run.finished()
+
+
+def train_privately(
+    model: FlatModel,
+    start: Tensor,
+    training: LocalTraining,
+    data: BlockData,
+    transform: GradientTransform,
+    state: TransformState,
+    context: StepContext,
+) -> Trained:
+    """The same on gradients that ``transform`` clips and noises.
+
+    Args:
+        model: The model.
+        start: (d,) the global model, on the device.
+        training: What each client does.
+        data: Of the clients.
+        transform: Clipping and noise.
+        state: Rows (k, ...) of its state, on the device; changed in place.
+        context: That of the first step, for all clients of the block.
+    """
+    models = _sampled_models(model, start, data)
+    run = LocalRun(models, training, data)
+    run.train_privately(models.samples, transform, state, context)
+    return run.finished()
 
 
 def _local_models(model: FlatModel, start: Tensor, training: LocalTraining, data: BlockData) -> LocalModels:
@@ -104,12 +148,16 @@ def _sampled_models(model: FlatModel, start: Tensor, data: BlockData) -> Sampled
     """The local models of a block: in closed forms where all layers have them, else by ``torch.func``."""
     program = compile_program(model)
     if program is None:
-        return GeneralModels(GeneralGradients(model.replica(start.device)), start, data)
+        return GeneralModels(GeneralGradients(model.on(start.device)), start, data)
     return StackedModels(program, start, data)
 
 
-def _rows_of(state: Mapping[str, Tensor] | None, positions: NDArray[np.int64], fresh: TransformState) -> TransformState:
-    """The rows of ``state`` at ``positions`` where there is any, else the fresh ones."""
-    if state is None:
+def _rows_of(
+    state: Mapping[str, Tensor] | None, positions: NDArray[np.int64], fresh: TransformState, device: torch.device
+) -> TransformState:
+    """The rows of ``state`` at ``positions`` where there are any, sent to ``device``, else the fresh ones."""
+    kept = {name: state[name] for name in fresh if state is not None and name in state}
+    if not kept:
         return fresh
-    return {name: state[name][torch.from_numpy(positions)].to(rows.device) for name, rows in fresh.items()}
+    sent = upload([rows[torch.from_numpy(positions)].numpy() for rows in kept.values()], device)
+    return fresh | dict(zip(kept, sent, strict=True))

@@ -9,11 +9,12 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
+from wirelessfl.learning.cohort.forming import samples_at_once
 from wirelessfl.learning.cohort.in_place import add_to
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.objective import sample_losses
 
-_FORMED_BYTES = 64 * 2**20  # per-sample gradients held at a time
+_FORMED_BYTES = 64 * 2**20  # per-sample gradients held at a time on a CPU
 
 
 class GeneralGradients:
@@ -53,7 +54,8 @@ class GeneralGradients:
     def formed(self, parameters: Tensor, inputs: Tensor, targets: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Per-sample gradients (k, b, d), a slice of the samples at a time."""
         clients, samples = targets.shape
-        at_once = max(1, _FORMED_BYTES // (parameters.element_size() * clients * self.model.dimension))
+        each = parameters.element_size() * clients * self.model.dimension
+        at_once = samples_at_once(each, parameters.device, _FORMED_BYTES)
         for first in range(0, samples, at_once):
             part = slice(first, min(first + at_once, samples))
             yield part, self._of_sample(parameters, inputs[:, part], targets[:, part])

@@ -16,10 +16,14 @@ def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None
     be accumulated in place.
     """
     in_place = into.is_contiguous() or into[0].numel() >= _LOOPED_ELEMENTS
-    if in_place and not torch.is_autocast_enabled(into.device.type):
+    if in_place and not _reduces_precision(into.device.type):
         torch.baddbmm(into, left, right, beta=decay, out=into)
     else:
         add_to(into, torch.bmm(left, right), decay)
+
+
+def _reduces_precision(device: str) -> bool:
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
 def add_to(into: Tensor, value: Tensor, decay: float) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import Any
 
 import torch
 
@@ -25,11 +26,13 @@ def precision_scope(plan: ExecutionPlan) -> Iterator[None]:
         yield
 
 
-def full_precision(device: torch.device) -> torch.autocast:
+def full_precision(device: torch.device) -> AbstractContextManager[Any]:
     """A scope in which products are not rounded to bfloat16: a clip or a noise that is off by 1 % protects less.
 
     The gradients that are measured are then those that are summed, and their norms are exact to single precision.
     """
+    if not torch.amp.is_autocast_available(device.type):
+        return nullcontext()
     return torch.autocast(device.type, enabled=False)
 
 

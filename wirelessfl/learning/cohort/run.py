@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.local import LocalModels
 from wirelessfl.learning.cohort.precision import full_precision
 from wirelessfl.learning.cohort.training import CohortBlock, LocalTraining
+from wirelessfl.learning.cohort.transfer import download
 from wirelessfl.learning.cohort.transform import (
     GradientTransform,
     PrivateStep,
@@ -41,6 +42,63 @@ class _Group(NamedTuple):
         return _Group(self.trained[:active], self.accumulated[:active], self.anchor, state)
 
 
+class VoidSteps(Exception):
+    """Steps that do not hold, as an assumption made on the way was wrong; see ``PrivateStep.void``."""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """k clients that have finished, all of it on the computing device.
+
+    Attributes:
+        updates: See ``CohortBlock``, as are the others.
+        norm_raw: (k,).
+        norm: (k,).
+        train_loss: (k,).
+        transform_state: Rows (k, ...).
+        statistics: Name to (k, S).
+        void: (k,) bool, whose steps do not hold, see ``PrivateStep``; None where all do.
+    """
+
+    updates: Tensor
+    norm_raw: Tensor
+    norm: Tensor
+    train_loss: Tensor
+    transform_state: TransformState = field(default_factory=dict)
+    statistics: Mapping[str, Tensor] = field(default_factory=dict)
+    void: Tensor | None = None
+
+    def report(self, positions: NDArray[np.int64]) -> CohortBlock:
+        """What the host has to know, brought there in one copy.
+
+        Args:
+            positions: (k,) names the clients.
+
+        Raises:
+            VoidSteps: The steps do not hold.
+        """
+        single = {name: rows for name, rows in self.transform_state.items() if rows.ndim == 1}
+        numbers = {"norm_raw": self.norm_raw.double(), "norm": self.norm.double(), "train_loss": self.train_loss}
+        found = download(
+            numbers
+            | {f"state/{name}": rows for name, rows in single.items()}
+            | {f"statistics/{name}": values for name, values in self.statistics.items()}
+            | ({} if self.void is None else {"void": self.void})
+        )
+        if "void" in found and found["void"].any():
+            raise VoidSteps
+        here = {name: torch.from_numpy(found[f"state/{name}"]) for name in single}
+        return CohortBlock(
+            positions,
+            self.updates,
+            norm_raw=found["norm_raw"],
+            norm=found["norm"],
+            train_loss=found["train_loss"],
+            transform_state=self.transform_state | here,
+            statistics={name: found[f"statistics/{name}"] for name in self.statistics},
+        )
+
+
 class LocalRun:
     """Optimizer state, losses and statistics of k clients while they train."""
 
@@ -55,6 +113,7 @@ class LocalRun:
         self.loss_sum = torch.zeros(data.clients, dtype=torch.float64, device=data.own_rows.device)
         self.transform_state: TransformState = {}
         self.statistics: dict[str, Tensor] = {}
+        self.void: Tensor | None = None
 
     def train(self) -> None:
         """All local steps on plain batch gradients."""
@@ -111,21 +170,22 @@ class LocalRun:
                 shape = (self.data.clients, len(self.data.batches))
                 self.statistics[name] = torch.full(shape, torch.nan, dtype=torch.float64, device=values.device)
             self.statistics[name][: len(values), step] = values.double()
+        if out.void is not None:
+            if self.void is None:
+                self.void = torch.zeros(self.data.clients, dtype=torch.bool, device=out.void.device)
+            self.void[: len(out.void)] |= out.void
 
     def finish(self, positions: NDArray[np.int64]) -> CohortBlock:
         """The updates, clipped, and what is reported of them; ``positions`` (k,) names the clients."""
+        return self.finished().report(positions)
+
+    def finished(self) -> Trained:
+        """The same before anything of it is on the host."""
         updates = self.models.updates()
         norm_raw = torch.linalg.vector_norm(updates, dim=1)
         norm = norm_raw if self.training.clip is None else _clip_rows(updates, norm_raw, self.training.clip)
-        return CohortBlock(
-            positions,
-            updates,
-            norm_raw=norm_raw.double().cpu().numpy(),
-            norm=norm.double().cpu().numpy(),
-            train_loss=(self.loss_sum / self.data.seen).cpu().numpy(),
-            transform_state=self.transform_state,
-            statistics={name: values.cpu().numpy() for name, values in self.statistics.items()},
-        )
+        train_loss = self.loss_sum / self.data.seen
+        return Trained(updates, norm_raw, norm, train_loss, self.transform_state, self.statistics, self.void)
 
 
 def _clip_rows(updates: Tensor, norm: Tensor, clip: float) -> Tensor:
@@ -135,8 +195,10 @@ def _clip_rows(updates: Tensor, norm: Tensor, clip: float) -> Tensor:
     """
     finite = torch.isfinite(norm)
     scale = (clip / norm).clamp(max=1.0).where(finite, 0.0)
-    if bool((scale < 1).any()):  # otherwise a pass over all updates would change nothing
+    # A pass over all updates that changes nothing is spared on a CPU, where to look takes no time.
+    looks = updates.device.type == "cpu"
+    if not looks or bool((scale < 1).any()):
         updates.mul_(scale[:, None])
-    if not bool(finite.all()):
+    if not looks or not bool(finite.all()):
         updates.masked_fill_(~finite[:, None], 0.0)
     return norm.clamp(max=clip).where(finite, 0.0)

@@ -101,7 +101,8 @@ class CohortBlock:
             zeros, as the bound must hold; without one it is passed on as it is.
         train_loss: (k,) float64, the loss averaged over all samples seen in all local steps, each at the
             parameters of its step and without proximal term; NaN for a client that saw no sample.
-        transform_state: Rows (k, ...) of the gradient transform's state after the last step.
+        transform_state: Rows (k, ...) of the gradient transform's state after the last step: in the memory of the host
+            those of one number a client, on the plan's device the others.
         statistics: Name to (k, S) float64, what the gradient transform reported of each step; NaN beyond a
             client's last step.
     """

@@ -87,6 +87,8 @@ class StepContext:
         clients: (k,) int64, the clients whose step this is.
         divisor: (k,) the batch size that the sum will be divided by, public.
         learning_rate: η.
+        reads_values: Whether the step may branch on what it computed, for which the host waits until a GPU has done
+            all that was launched. Where it may not, it assumes what is nearly always true, see ``PrivateStep``.
     """
 
     streams: Streams
@@ -95,6 +97,7 @@ class StepContext:
     clients: NDArray[np.int64]
     divisor: Tensor
     learning_rate: float
+    reads_values: bool = True
 
 
 @dataclass(frozen=True)
@@ -104,10 +107,13 @@ class PrivateStep:
     Attributes:
         state: The rows (k, ...) for the next step; may be those that came in, changed in place.
         statistics: Name to (k,): what the ledger or the trace wants to know of this step.
+        void: (k,) bool, of which clients the step was computed on an assumption that is wrong; None where on none.
+            All steps of a block in which there is one are then repeated with ``StepContext.reads_values``.
     """
 
     state: TransformState
     statistics: Mapping[str, Tensor] = field(default_factory=dict)
+    void: Tensor | None = None
 
 
 class GradientTransform(Protocol):

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.learning.cohort import CohortBlock
+from wirelessfl.learning.cohort.transfer import download
 from wirelessfl.privacy.clipping import Schedule
 from wirelessfl.privacy.clipping.base import shrink
 from wirelessfl.privacy.mechanisms import (
@@ -56,9 +57,9 @@ class CentralNoise:
             updates, _ = clip_by_haar_norm(block.updates, clip, self.wavelet)
         else:
             norms = torch.linalg.vector_norm(block.updates, dim=1)
-            weights = shrink(norms, norms.new_tensor(clip))[:, None]
+            weights = shrink(norms, norms.new_full((), clip))[:, None]
             updates = (block.updates * weights).where(weights > 0, 0.0)
-        norm = torch.linalg.vector_norm(updates, dim=1).cpu().numpy().astype(np.float64)
+        norm = download({"norm": torch.linalg.vector_norm(updates, dim=1)})["norm"].astype(np.float64)
         return replace(block, updates=updates, norm=norm)
 
     def noise_std(self, round_index: int) -> float:

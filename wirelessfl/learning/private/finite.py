@@ -9,10 +9,9 @@ from wirelessfl.learning.cohort import SampleGradients
 from wirelessfl.learning.cohort.in_place import add_to
 
 
-def not_finite(squared_norms: Tensor, present: Tensor) -> Tensor | None:
-    """(k, B) which samples have a gradient of no finite norm, from (k, B, L) squared norms; None where none has."""
-    broken = ~squared_norms.sum(-1).isfinite() & present
-    return broken if bool(broken.any()) else None
+def not_finite(squared_norms: Tensor, present: Tensor) -> Tensor:
+    """(k, B) which samples have a gradient of no finite norm, from (k, B, L) squared norms."""
+    return ~squared_norms.sum(-1).isfinite() & present
 
 
 class FiniteGradients:

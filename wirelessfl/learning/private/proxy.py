@@ -93,5 +93,5 @@ class _OneClient:
         return tuple(self.test.inputs.shape[1:])
 
     def shards(self, clients: NDArray[np.int64]) -> Shards:
-        everything = torch.arange(len(self.test), device=self.test.targets.device)[None]
+        everything = torch.arange(len(self.test))[None]
         return Shards(self.test.inputs, self.test.targets, everything, torch.tensor([len(self.test)]))

@@ -50,7 +50,9 @@ class PrivateGradients:
         """See ``GradientTransform.__call__``."""
         squared_norms = self.noise.squared_norms(gradients)
         broken = not_finite(squared_norms, gradients.present)
-        weighted_sum = gradients.weighted_sum if broken is None else FiniteGradients(gradients, broken).weighted_sum
+        # Nearly always none is: elsewhere than on a CPU that is assumed, and a block where it is wrong repeated.
+        without_some = context.reads_values and bool(broken.any())
+        weighted_sum = FiniteGradients(gradients, broken).weighted_sum if without_some else gradients.weighted_sum
         samples = Samples(squared_norms, gradients.present, weighted_sum)
         clipped = self.clipping.clip(samples, state, context)
         if isinstance(self.clipping, Memoryless) and is_divisible(self.noise):
@@ -65,7 +67,7 @@ class PrivateGradients:
             "clip_norm": clipped.sensitivity.clone(),  # it may be a state row, which the engine goes on to overwrite
             "noise_multiplier": multiplier,
         }
-        return PrivateStep(rows, statistics)
+        return PrivateStep(rows, statistics, None if context.reads_values else broken.any(1))
 
     def _add_mean(
         self, weighted_sum: Callable[..., Tensor], clipped: Clipped, context: StepContext, into: Tensor, decay: float

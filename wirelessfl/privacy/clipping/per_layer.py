@@ -55,8 +55,14 @@ class PerLayerClipping(Memoryless):
             raise ValueError(
                 f"clipping by layer needs the norms of {len(self.layer_of)} parts, not {squared.shape[-1]}"
             )
-        layer_of = torch.tensor(self.layer_of, device=squared.device)
-        per_layer = squared.new_zeros(*squared.shape[:2], len(self.clip_norms)).index_add(2, layer_of, squared)
-        weights = shrink(per_layer.sqrt(), squared.new_tensor(self.clip_norms))
+        per_layer = [squared.new_zeros(squared.shape[:2]) for _ in self.clip_norms]
+        for layer, part in zip(self.layer_of, squared.unbind(-1), strict=True):
+            per_layer[layer] += part
+        # Norms filled in where they are needed: a tensor or an index made of numbers is a copy to a GPU in every step.
+        weights = [
+            shrink(norm.sqrt(), squared.new_full((), clip))
+            for norm, clip in zip(per_layer, self.clip_norms, strict=True)
+        ]
         sensitivity = math.sqrt(sum(norm**2 for norm in self.clip_norms))
-        return Clipped(weights[:, :, layer_of], squared.new_full((len(squared),), sensitivity), state)
+        of_parts = torch.stack([weights[layer] for layer in self.layer_of], dim=-1)
+        return Clipped(of_parts, squared.new_full((len(squared),), sensitivity), state)

@@ -36,7 +36,7 @@ def clip_by_haar_norm(
     A vector whose norm is not finite becomes zero.
     """
     norms = haar_squared_norms(vectors, clip_domain).sqrt()
-    weights = shrink(norms, norms.new_tensor(clip))[:, None]
+    weights = shrink(norms, norms.new_full((), clip))[:, None]
     return (vectors * weights).where(weights > 0, 0.0), norms
 
 

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-_FORMED_BYTES = 4 * 2**20  # block sums formed at a time: they are passed over while they are in the cache
+_FORMED_BYTES = 4 * 2**20  # block sums formed at a time on a CPU: they are passed over while they are in the cache
+_FORMED_BYTES_ON_DEVICE = 2**29  # where few launches matter more; not measured
 _LEVEL_FACTOR = {"coefficients": 0.25, "weighted": 1.0}
 
 
@@ -49,7 +50,8 @@ def haar_squared_norms_of_products(
     products = [(_single_precision(left), _single_precision(right)) for left, right in products]
     clients, samples = products[0][0].shape[:2]
     formed_bytes = products[0][0].element_size() * clients * _formed_elements(products)
-    at_once = max(1, _FORMED_BYTES // formed_bytes)
+    limit = _FORMED_BYTES if products[0][0].device.type == "cpu" else _FORMED_BYTES_ON_DEVICE
+    at_once = max(1, limit // formed_bytes)
     parts = [
         _of_pieces(
             [_Piece(left[:, first : first + at_once], right[:, first : first + at_once]) for left, right in products],

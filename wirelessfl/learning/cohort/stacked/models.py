@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
+from wirelessfl.learning.cohort.forming import samples_at_once
 from wirelessfl.learning.cohort.stacked.layer import Saved, Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Record, Views
 from wirelessfl.learning.objective import losses_and_derivative
 
-_FORMED_BYTES = 8 * 2**20  # per-sample gradients held at a time: norms are taken of them while they are in the cache
+_FORMED_BYTES = 8 * 2**20  # per-sample gradients held at a time on a CPU: its cache holds them until norms are taken
 
 
 class StackedModels:
@@ -99,7 +100,8 @@ class StackedSampleGradients:
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         """See ``SampleGradients.formed``."""
         clients, samples = self.present.shape
-        at_once = max(1, _FORMED_BYTES // (self.losses.element_size() * clients * self._dimension))
+        each = self.losses.element_size() * clients * self._dimension
+        at_once = samples_at_once(each, self.losses.device, _FORMED_BYTES)
         for first in range(0, samples, at_once):
             part = slice(first, min(first + at_once, samples))
             pieces = [
