@@ -1,8 +1,8 @@
 """The same numbers by torch operations on integers: on a GPU without Triton, and on torch's ``meta`` device.
 
 torch has shifts and sums of int32 on every device and of uint32 on few; int32 wraps around alike, and a rotation masks
-the copies of the sign that a shift to the right draws in. Every operation is a launch of its own: about eight hundred
-for each piece of the block, however many clients there are. Nothing here asks the device for a number.
+the copies of the sign that a shift to the right draws in. Every operation is a launch of its own: some seven hundred
+for each piece of the block, however many clients are in it. Nothing here asks the device for a number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 from wirelessfl.privacy.mechanisms.normals.portable import COSINE, LN_2, LOGARITHM, RADIANS, ROOT_HALF, SINE
 
 NUMBERS = 2**22
-"""Normal numbers of a piece, at most; all that is alive while one is drawn takes some 30 bytes a number."""
+"""Normal numbers of a piece, at most; all that is alive while one is drawn takes about 25 bytes a number."""
 
 _BLOCKS, _TILE = 16, 256
 
