@@ -41,6 +41,9 @@ BAD = {
     "zzz: {a: [1, 2]}": "f.yaml:2: zzz: found an unknown key (with the value {a: [1, 2]}); allowed: name, seed,",
     "3: x": "f.yaml:2: 3: found an unknown key (with the value x); allowed: name,",
     "'@x': 1": "f.yaml:2: @x: found an unknown key (with the value 1); allowed: name,",
+    "'': 1": "f.yaml:2: : found an unknown key (with the value 1); allowed: name,",
+    "'[key]': 1": "f.yaml:2: [key]: found an unknown key (with the value 1); allowed: name,",
+    "channel: {'': 1}": "f.yaml:2: channel.: found an unknown key (with the value 1); allowed: fading,",
     "<<: {seed: 3}": "f.yaml:2: <<: found an unknown key",
     # tags of variants
     "channel: {fading: {model: rayliegh}}": "f.yaml:2: channel.fading.model: found rayliegh; allowed: "

@@ -68,10 +68,13 @@ def _lines(error: ErrorDetails, document: Document, root: type[Section]) -> Iter
 
 def _key_path(error: ErrorDetails) -> KeyPath:
     """The path in the file: the loc without the variants that pydantic names in it, which begin with @."""
-    *front, last = error["loc"] or ("",)
+    if not error["loc"]:
+        return ()
+    *front, last = error["loc"]
     front = [segment for segment in front if not str(segment).startswith("@")]
-    keeps_last = error["type"] == "extra_forbidden" or not str(last).startswith("@")
-    return tuple(front + [last] * (keeps_last and last not in ("", "[key]")))
+    # An unknown key may be any text, and end in what pydantic writes for a place that is no key.
+    is_key = error["type"] == "extra_forbidden" or (last not in ("", "[key]") and not str(last).startswith("@"))
+    return tuple(front + [last] * is_key)
 
 
 def _if_default(document: Document, path: KeyPath) -> str:

@@ -1,0 +1,197 @@
+"""The healthy files: a tiny run of each kind of network, a run that was stopped half-way, and a tiny study."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+import yaml
+
+from tests.fuzz.sandbox import command, forked
+
+_DATA = {"dataset": {"name": "digits"}, "limit": 120, "partition": {"scheme": "iid"}}
+_SMALL = {
+    "seed": 7,
+    "rounds": 2,
+    "data": _DATA,
+    "model": {"name": "mlp", "hidden": [4]},
+    "clients": {"count": 4},
+    "training": {
+        "algorithm": {"name": "fedavg"},
+        "optimizer": {"name": "sgd", "lr": 0.05, "momentum": 0.5},
+        "epochs": 1,
+        "batch_size": 20,
+    },
+    "trace": {"models": "every 1"},
+}
+_AIR = {"kind": "over_the_air", "snr_db": 1, "clip": 1.0}
+_POLICY = {"policy": "cross_layer", "server_gain": "auto", "epsilon": 6.52, "backoff": "bound"}
+
+SCENARIOS: dict[str, dict[str, object]] = {
+    "air": {
+        "channel": {"fading": {"model": "rayleigh"}},
+        "uplink": {**_AIR, "power_control": _POLICY, "jammer": {"epsilon": 2.0, "margin": 1}},
+        "privacy": {"delta": 1e-5, "unit": "sample", "adversary": "server"},
+    },
+    "ideal": {
+        "training": {
+            "algorithm": {"name": "fedavg"},
+            "epochs": 1,
+            "batch_size": 20,
+            "privacy": {"mechanism": "zcdp", "clip": 1.0, "noise_std": 0.05},
+        },
+        "uplink": {"kind": "ideal"},
+    },
+    "secagg": {
+        "channel": {"fading": {"model": "rayleigh"}, "pathloss": {"model": "log_distance", "exponent": 3.8}},
+        "uplink": {
+            "kind": "secure_aggregation",
+            "protocol": "secagg",
+            "tx_power_dbm": 10,
+            "clip": 2.0,
+            "stage_timeout_s": 1.0,
+        },
+    },
+    "asynchronous": {
+        "rounds": 4,
+        "aggregation": {"mode": "asynchronous", "buffer": 1, "mixing": 0.5},
+        "channel": {"profile": "urban-micro", "csi": {"refresh": "piece"}},
+        "uplink": {"kind": "digital", "tx_power_dbm": 23},
+        "timing": {"cpu_hz": [0.25e9, 2.0e9], "cycles_per_sample": 1.0e7, "straggler_scale": 0.5},
+    },
+    "cells": {
+        "clients": {"count": 7},
+        "topology": {"kind": "multi_cell", "rings": 1, "inter_site_distance_m": 500},
+        "channel": {"profile": "urban-macro"},
+        "uplink": {"kind": "over_the_air", "tx_power_dbm": 23, "power_control": {"policy": "weakest_inversion"}},
+        "faults": {"availability": {"model": "bernoulli", "p": 0.8}},
+    },
+}
+
+STUDY = {"base": "base.yaml", "grid": {"uplink.snr_db": [0, 5]}, "seeds": 2}
+STOPPED = "stopped"
+STOPPED_ROUNDS = 2
+WHOLE_ROUNDS = 4
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """The folder in which they lie.
+
+    ``NAME/`` is a finished run, ``NAME.yaml`` its scenario; ``stopped/NAME/`` the same run stopped after some of its
+    rounds, ``whole/NAME/`` the same undisturbed; ``study/`` a finished study of ``study.yaml``.
+    """
+
+    path: Path
+
+    def run(self, name: str) -> Path:
+        """The folder of a finished run."""
+        return self.path / name
+
+    def scenario(self, name: str) -> Path:
+        """Its scenario."""
+        return self.path / f"{name}.yaml"
+
+    def stopped(self, name: str) -> Path:
+        """The folder of a run that was stopped."""
+        return self.path / STOPPED / name
+
+    def whole(self, name: str) -> Path:
+        """The folder of that run undisturbed."""
+        return self.path / "whole" / name
+
+    @property
+    def study(self) -> Path:
+        """The folder of a finished study."""
+        return self.path / "study"
+
+
+def make_subjects(path: Path) -> Subjects:
+    """The subjects in a folder, made where they are not there; processes wait for each other.
+
+    Raises:
+        RuntimeError: a healthy run fails.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    subjects = Subjects(path)
+    with (path / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (path / ".made").exists():
+            _make(subjects)
+            (path / ".made").touch()
+    return subjects
+
+
+def _make(subjects: Subjects) -> None:
+    for name, keys in SCENARIOS.items():
+        written = subjects.scenario(name)
+        written.write_text(yaml.safe_dump({"name": name, **_SMALL, **keys}, sort_keys=False))
+        _run(subjects, ["simulate", str(written), "--out", str(subjects.run(name)), "--quiet"])
+    for name in ("air", "secagg", "asynchronous"):
+        stop_after(subjects, name)
+    (subjects.path / "base.yaml").write_text(subjects.scenario("air").read_text())
+    study = subjects.path / "study.yaml"
+    study.write_text(yaml.safe_dump({"name": "study", **STUDY}, sort_keys=False))
+    _run(subjects, ["study", str(study), "--out", str(subjects.study), "--workers", "1", "--quiet"])
+
+
+def stop_after(subjects: Subjects, name: str) -> None:
+    """Run longer twice: once whole, once as a process that ends without a word after `STOPPED_ROUNDS`."""
+    more = ["--set", f"rounds={WHOLE_ROUNDS}", "--quiet"]
+    scenario = str(subjects.scenario(name))
+    _run(subjects, ["simulate", scenario, "--out", str(subjects.whole(name)), *more])
+    folder = subjects.stopped(name)
+
+    def killed() -> None:
+        import os
+        import signal
+
+        from wirelessfl.api import simulate
+        from wirelessfl.scenario import resolve_scenario
+        from wirelessfl.simulation import Round
+
+        def on_round(finished: Round) -> None:
+            if finished.index == STOPPED_ROUNDS:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        simulate(resolve_scenario(scenario, (f"rounds={WHOLE_ROUNDS}",)).scenario, folder, on_round=on_round)
+
+    ending = forked(killed, subjects.path)
+    unsettled = folder / ".checkpoint.bin.partial"
+    if unsettled.exists():  # written, and the kill came before it took its place
+        unsettled.replace(folder / "checkpoint.bin")
+    if ending.signal is None or not (folder / "checkpoint.bin").exists():
+        raise RuntimeError(f"the run {name} did not stop with a checkpoint: {ending}")
+
+
+def _run(subjects: Subjects, args: list[str]) -> None:
+    ending = forked(command(args), subjects.path, limit_s=120)
+    if ending.code != 0:
+        raise RuntimeError(f"wirelessfl {' '.join(args)} failed with {ending.code}:\n{ending.out}")
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy a folder."""
+    shutil.copytree(source, target, symlinks=True)
+
+
+def warm_up(subjects: Subjects) -> None:
+    """Run every command once in this process, so that its children find all imports made and all caches full."""
+    from wirelessfl.cli import main
+
+    folder = subjects.path / "warm"
+    trace, scenario = str(subjects.run("air") / "trace.h5"), str(subjects.scenario("air"))
+    for args in (
+        ["simulate", scenario, "--out", str(folder), "--overwrite"],
+        ["simulate", scenario, "--out", str(folder), "--resume"],
+        ["validate", scenario],
+        ["replay", trace, "--verify"],
+        ["replay", trace, "--delta", "1e-6", "--export", "chrome", "--out", str(folder / "replay")],
+        ["report", trace, "--out", str(folder / "report.html")],
+    ):
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()), suppress(SystemExit):
+            main(args, prog_name="wirelessfl")
