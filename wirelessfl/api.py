@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from wirelessfl.errors import OutputError, RunInterrupted
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
-from wirelessfl.locks import READ_ONLY
-from wirelessfl.outputs import output_folder, refuse_inputs, replacing
+from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs, replacing
 from wirelessfl.scenario import Scenario, load_scenario
 from wirelessfl.scenario.notes import power_notes
 from wirelessfl.summary import draw_summary, draw_timeline, draw_topology, summarise

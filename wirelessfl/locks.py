@@ -27,8 +27,6 @@ STUDY_LOCK = "study.lock"
 
 _POLL_S = 0.1
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
-READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
-"""Error numbers of a place that this process may not write."""
 
 
 @contextmanager

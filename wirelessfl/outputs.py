@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -9,6 +10,10 @@ from pathlib import Path
 
 from wirelessfl.errors import InputError, OutputError
 
+READ_ONLY = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+"""Error numbers of a place that this process may not write."""
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Error numbers of a full disk, a full quota and a file-size limit."""
 PARTIAL = ".partial-"
 """How the names of files begin that are not whole yet; a killed process may leave one."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -243,13 +244,14 @@ def _write_csv(recording: Recording, folder: Path) -> list[Path]:
 def _write_netcdf(recording: Recording, folder: Path) -> list[Path]:
     path = folder / f"{recording.path.stem}.nc"
     with _placing(recording, path) as new:
-        _write_groups(recording, new)
+        new.write_bytes(_netcdf(recording).getbuffer())
     return [path]
 
 
-def _write_groups(recording: Recording, path: Path) -> None:
-    """Every group of the trace as one netCDF file."""
-    recording.dataset.to_netcdf(path, engine="h5netcdf")
+def _netcdf(recording: Recording) -> io.BytesIO:
+    """Every group of the trace as one netCDF file, made in memory: on a full disk the HDF5 library crashes."""
+    made = io.BytesIO()
+    recording.dataset.to_netcdf(made, engine="h5netcdf")
     for group in GROUPS:
         if group.path == "/" or not has_group(recording.path, group.path):
             continue
@@ -257,7 +259,8 @@ def _write_groups(recording: Recording, path: Path) -> None:
         for axis in dict.fromkeys(dataset["round"].dims if "round" in dataset.variables else ()):
             inside = (dataset["round"].values >= recording.first) & (dataset["round"].values <= recording.last)
             dataset = dataset.isel({axis: inside})
-        dataset.to_netcdf(path, engine="h5netcdf", group=group.path, mode="a")
+        dataset.to_netcdf(made, engine="h5netcdf", group=group.path, mode="a")
+    return made
 
 
 def _write_chrome(recording: Recording, folder: Path) -> list[Path]:

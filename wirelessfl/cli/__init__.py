@@ -12,7 +12,18 @@ from typing import Any
 import click
 
 from wirelessfl import plugins
-from wirelessfl.errors import InputError, ModelWarning, OutputWarning, VersionWarning, WirelessFLError
+from wirelessfl.cli.standard import standard_streams
+from wirelessfl.errors import (
+    InputError,
+    ModelWarning,
+    OutputError,
+    OutputWarning,
+    RunInterrupted,
+    VersionWarning,
+    WirelessFLError,
+)
+from wirelessfl.interrupts import stop_at_once
+from wirelessfl.outputs import FULL, READ_ONLY
 
 __all__ = ["main"]
 
@@ -29,8 +40,6 @@ COMMANDS = {
     "schema": "wirelessfl.cli.schema",
 }
 """Each command lives in a module of its own, imported when it is asked for, so that start-up stays quick."""
-
-INTERRUPTED = 130
 
 
 class Application(click.Group):
@@ -50,26 +59,43 @@ class Application(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run and exit; click's own exit codes differ from ours (an interrupt is 130, not 1)."""
         kwargs["standalone_mode"] = False
+        with standard_streams() as streams:
+            code = self._exit_code(partial(super().main, *args, **kwargs))
+            unwritten = streams.failure()
+            if unwritten is not None:
+                print(f"Error: {unwritten}", file=sys.stderr)
+                code = code or OutputError.exit_code
+        sys.exit(code)
+
+    def _exit_code(self, command: Callable[[], Any]) -> int:
+        """What a command ends with, after its message."""
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), stop_at_once():
                 warnings.showwarning = partial(_say, warnings.showwarning)
-                code = super().main(*args, **kwargs)
+                code = command()
         except WirelessFLError as error:
             print(f"Error: {error}" if str(error) else "", file=sys.stderr)
-            sys.exit(error.exit_code)
+            return error.exit_code
         except click.ClickException as error:
             error.show()
-            sys.exit(2)
+            return InputError.exit_code
         except (click.Abort, KeyboardInterrupt):
             print("Interrupted.", file=sys.stderr)
-            sys.exit(INTERRUPTED)
+            return RunInterrupted.exit_code
         except Exception as error:
-            words = plugins.failure(error)
+            words = plugins.failure(error) or _unwritable(error)
             if words is None:
                 raise
             print(f"Error: {words}", file=sys.stderr)
-            sys.exit(InputError.exit_code)
-        sys.exit(code if isinstance(code, int) else 0)
+            return InputError.exit_code
+        return code if isinstance(code, int) else 0
+
+
+def _unwritable(error: Exception) -> str | None:
+    """What a disk or folder refused, in words; None for any other error."""
+    if isinstance(error, OSError) and error.errno in FULL | READ_ONLY:
+        return f"{error.filename or 'a file'} cannot be written or read: {error.strerror}"
+    return None
 
 
 def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *details: Any) -> None:

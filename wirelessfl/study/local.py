@@ -16,12 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from wirelessfl.errors import OutputError
 from wirelessfl.study.serve import decode
 from wirelessfl.study.task import Message, Outcome, Task
-from wirelessfl.study.workers import MAX_DEATHS
-
-GRACE_S = 30.0
-"""How long a worker may take to finish its round when the study stops; a trace survives a kill as well."""
+from wirelessfl.study.workers import GRACE_S, MAX_DEATHS
 
 
 def available_cores() -> int:
@@ -37,10 +35,17 @@ class LocalWorkers:
     """
 
     def __init__(self, count: int, threads: int, log: Path) -> None:
-        """``count`` processes with ``threads`` threads each, whose stderr goes to the end of the file ``log``."""
+        """``count`` processes with ``threads`` threads each, whose stderr goes to the end of the file ``log``.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
         self._count = count
         self._environment = _environment(threads)
-        self._log = log.open("ab")
+        try:
+            self._log = log.open("ab")
+        except OSError as error:
+            raise OutputError(f"{log} cannot be written: {error.strerror}") from error
         self._waiting: deque[Task] = deque()
         self._crew: list[_Worker] = []
         self._deaths: Counter[str] = Counter()

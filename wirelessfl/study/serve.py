@@ -11,11 +11,15 @@ import os
 import signal
 import sys
 import threading
+import time
+from contextlib import suppress
 from dataclasses import asdict
 from queue import SimpleQueue
 from typing import TextIO
 
+from wirelessfl.errors import RunInterrupted
 from wirelessfl.study.task import Message, Outcome, Progress, Task, run_task
+from wirelessfl.study.workers import GRACE_S
 
 
 def encode(message: Message) -> str:
@@ -30,11 +34,16 @@ def decode(line: str) -> Message:
 
 
 def _read_tasks(requests: TextIO, tasks: SimpleQueue[Task | None]) -> None:
-    """Hand on tasks as they come; when the study is gone, stop as for Ctrl-C: after the round in progress."""
+    """Hand on tasks as they come; when the study is gone, stop as for Ctrl-C: after the round in progress.
+
+    A round that lasts longer is given up: whatever is on disk is whole.
+    """
     for line in requests:
         tasks.put(Task(**json.loads(line)))
     tasks.put(None)
     os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE_S)
+    os._exit(RunInterrupted.exit_code)
 
 
 def main() -> None:
@@ -43,8 +52,9 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a user's own code prints is no answer
 
     def reply(message: Message) -> None:
-        replies.write(encode(message))
-        replies.flush()
+        with suppress(BrokenPipeError):  # the study is gone, and so is soon this process
+            replies.write(encode(message))
+            replies.flush()
 
     tasks: SimpleQueue[Task | None] = SimpleQueue()
     threading.Thread(target=_read_tasks, args=(sys.stdin, tasks), daemon=True).start()

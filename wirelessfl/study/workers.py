@@ -10,6 +10,9 @@ from wirelessfl.study.task import Message, Task
 MAX_DEATHS = 3
 """A run during which so many workers died is recorded as failed; until then another worker continues it."""
 
+GRACE_S = 30.0
+"""How long a worker may take to finish its round when the study stops; a trace survives a kill as well."""
+
 
 class Workers(Protocol):
     """Takes tasks, gives messages; a context manager that stops all work on leaving."""
