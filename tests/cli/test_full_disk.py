@@ -7,7 +7,6 @@ import errno
 import io
 import json
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -68,14 +67,19 @@ def copy(run: Path, target: Path, *names: str) -> Path:
 
 COMMANDS = [
     ("simulate", "s.yaml", "--out", "OUT"),
-    ("validate", "s.yaml"),
-    ("replay", "run/trace.h5"),
-    ("report", "run", "--out", "OUT.html"),
-    ("audit", "s.yaml", "--trials", "10", "--out", "OUT"),
-    ("privacy", "epsilon", "--noise-multiplier", "1", "--steps", "10", "--delta", "1e-5"),
     ("scenarios",),
-    ("papers",),
     ("schema",),
+    *(
+        pytest.param(command, marks=pytest.mark.slow)
+        for command in (
+            ("validate", "s.yaml"),
+            ("replay", "run/trace.h5"),
+            ("report", "run", "--out", "OUT.html"),
+            ("audit", "s.yaml", "--trials", "10", "--out", "OUT"),
+            ("privacy", "epsilon", "--noise-multiplier", "1", "--steps", "10", "--delta", "1e-5"),
+            ("papers",),
+        )
+    ),
 ]
 
 
@@ -234,9 +238,8 @@ main(sys.argv[2:])
 """
 
 
-@pytest.mark.parametrize("limit", [0, 20_000, 60_000])
+@pytest.mark.parametrize("limit", [20_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (0, 60_000))])
 def test_a_limit_on_the_size_of_files(limit: int, place: Path, tmp_path: Path) -> None:
-    assert resource.RLIM_INFINITY
     commands = [
         ("simulate", "s.yaml", "--out", tmp_path / "run"),
         ("replay", "run/trace.h5", "--export", "netcdf", "--out", tmp_path / "export"),

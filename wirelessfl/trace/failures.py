@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wirelessfl.errors import OutputError, TraceError, WirelessFLError
-from wirelessfl.trace.journal import NO_ROOM
+from wirelessfl.outputs import FULL
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def output_errors(path: Path) -> Iterator[None]:
 def _write_failure(path: Path, error: Exception) -> str:
     text = str(error)
     code = getattr(error, "errno", None)
-    if code in NO_ROOM or "No space left" in text:
+    if code in FULL or "No space left" in text:
         return f"{path}: no space left on the disk; free some and continue with --resume"
     if code in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"{path}: the folder cannot be written ({os.strerror(code)}); choose another with --out"
@@ -72,7 +72,7 @@ def trace_errors(path: Path) -> Iterator[None]:
     except Exception as error:
         if debugging():
             raise
-        if getattr(error, "errno", None) in NO_ROOM:
+        if getattr(error, "errno", None) in FULL:
             raise OutputError(_write_failure(path, error)) from error
         raise TraceError(read_failure(path, error)) from error
 

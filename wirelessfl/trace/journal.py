@@ -24,10 +24,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from wirelessfl.outputs import FULL
+
 _SUPERBLOCK = 0
 _JOINED_GAP = 1 << 18
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""Error numbers of a full disk, a full quota and a file-size limit."""
 
 
 class HeldBackFile(io.RawIOBase):
@@ -175,7 +175,7 @@ def _allocate(descriptor: int, start: int, stop: int) -> None:
     try:
         os.posix_fallocate(descriptor, start, stop - start)
     except (AttributeError, OSError) as error:
-        if getattr(error, "errno", None) in NO_ROOM:
+        if getattr(error, "errno", None) in FULL:
             with suppress(OSError):
                 os.ftruncate(descriptor, start)
             raise
