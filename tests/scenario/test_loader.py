@@ -20,6 +20,7 @@ from wirelessfl.scenario import (
     resolve_scenario,
 )
 from wirelessfl.scenario.base import LARGEST_SINGLE
+from wirelessfl.study import load_study
 
 
 @pytest.fixture
@@ -198,7 +199,7 @@ def test_a_null_profile_is_none() -> None:
     [
         ("csi: {error_std: -1}", "mine.yaml:1: channel.csi.error_std: found -1; allowed: a number of at least 0"),
         ("# a\nfadin: {}", "mine.yaml:2: channel.fadin: found an unknown key"),
-        ("- 1", "mine.yaml:1: found [1]; allowed: a mapping with keys of channel"),
+        ("- 1", "mine.yaml:1: found hardly a key of a channel profile; allowed: a mapping with at least one key of"),
         ("", "mine.yaml:1: found null; allowed: a mapping with keys of channel"),
         ("profile: ideal", "mine.yaml:1: profile: found a profile in a profile; allowed: its own keys"),
     ],
@@ -223,10 +224,60 @@ def test_mistakes_in_a_profile_name_its_file(text: str, message: str, tmp_path: 
         ("channel: rayleigh", "f:2: channel: found rayleigh; allowed: a mapping"),
     ],
 )
-def test_bad_profiles(text: str, message: str) -> None:
+def test_bad_profiles(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("f").write_text(f"name: x\n{text}")
     with pytest.raises(ScenarioError) as caught:
-        parse_scenario(f"name: x\n{text}", "f")
+        load_scenario("f")
     assert message in str(caught.value)
+
+
+def test_a_recorded_scenario_reads_no_file_as_its_profile(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("csi: {error_std: 0.1}")
+    with pytest.raises(
+        ScenarioError, match=r"f:1: channel\.profile: found .*; allowed in a recorded scenario: ideal, "
+    ):
+        parse_scenario(f"{{name: x, channel: {{profile: {tmp_path / 'mine.yaml'}}}}}", "f")
+    assert parse_scenario("{name: x, channel: {profile: ideal}}") == load_scenario_with_profile(tmp_path, "ideal")
+
+
+def load_scenario_with_profile(folder: Path, name: str) -> Scenario:
+    return load_scenario(scenario_file(folder, f"{{name: x, channel: {{profile: {name}}}}}"))
+
+
+SECRET = "geheim4711"
+OTHER_FILES = {
+    "a list of users": f"root:x:0:0:{SECRET}:/root:/bin/sh\n{SECRET}:x:1:1::/:/bin/sh\n",
+    "a word": f"{SECRET}\n",
+    "settings": f"TOKEN={SECRET}\n",
+    "a list": f"- {SECRET}: 1\n",
+    "a table of an access": f"version: v1\nusers:\n- user: {{token: {SECRET}}}\nname: x\n",
+    "json": f'{{"token": "{SECRET}", "{SECRET}": 1}}',
+    "an alias": f"a: *{SECRET}\n",
+    "a key twice": f"{SECRET}: 1\n{SECRET}: 2\n",
+    "a tag": f"a: !{SECRET} 1\n",
+    "no number": f"a: !!int {SECRET}\n",
+    "no end": f"{SECRET}: [\n",
+}
+
+
+@pytest.mark.parametrize("text", OTHER_FILES.values(), ids=OTHER_FILES)
+@pytest.mark.parametrize("role", ["scenario", "profile", "study", "base"])
+def test_nothing_of_another_file_gets_into_a_message(text: str, role: str, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(text, encoding="utf-8")
+    naming = tmp_path / "naming.yaml"
+    with pytest.raises(ScenarioError) as caught:
+        if role == "profile":
+            naming.write_text("{name: x, channel: {profile: other.yaml}}", encoding="utf-8")
+            load_scenario(naming)
+        elif role == "base":
+            naming.write_text("base: other.yaml\ngrid: {rounds: [1, 2]}", encoding="utf-8")
+            load_study(naming)
+        else:
+            (load_scenario if role == "scenario" else load_study)(other)
+    assert SECRET not in str(caught.value)
+    assert "other.yaml" in str(caught.value)
 
 
 def test_a_scenario_object_is_whole() -> None:

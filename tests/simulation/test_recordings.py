@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py
@@ -12,7 +14,7 @@ import wirelessfl as wfl
 from tests.simulation.scenarios import run, small
 from wirelessfl.errors import DataError
 from wirelessfl.simulation import Round
-from wirelessfl.simulation.build.recordings import load_gains, load_positions, load_presence
+from wirelessfl.simulation.build.recordings import load_gains, load_norms, load_positions, load_presence
 from wirelessfl.streams import Streams
 
 STREAM = Streams(1).nodes("fading", 2, np.array([1, 0]))
@@ -69,7 +71,7 @@ def test_a_recorded_run_needs_the_jammer_in_its_recording(tmp_path: Path) -> Non
     ("text", "message"),
     [
         ("round,client,re,im\n1,0,1,0\n", "holds 1 rounds of 1 clients; allowed here: at least 3 rounds of 2 clients"),
-        ("round,client,re\n1,0,1\n", r"has the columns \['round', 'client', 're'\]; allowed: round, client, re, im"),
+        ("round,client,re\n1,0,1\n", r":1: no column im; allowed: round, client, re, im"),
         ("round,client,re,im\n1,0,x,0\n", "cannot be read as numbers"),
         ("round,client,re,im\n1,0,1\n", "cannot be read as numbers"),
         ("round,client,re,im\n", "cannot be read as numbers"),
@@ -118,3 +120,32 @@ def test_presence_from_a_trace(tmp_path: Path) -> None:
     presence = load_presence(str(recorded.trace), 3, 6)
     assert [row.tolist() for row in presence[1:]] == [(this.status != 2).tolist() for this in rounds]
     assert not presence[1:].all()
+
+
+SECRET = "geheim4711"
+USERS = f"root:x:0:0:{SECRET}:/root:/bin/sh\n{SECRET},1,2,3\n"
+
+
+@pytest.mark.parametrize("header", ["", "round,client,re,im,available,x,y,norm\n"])
+def test_nothing_of_another_file_gets_into_a_message(tmp_path: Path, header: str) -> None:
+    other = tmp_path / "users"
+    other.write_text(header + USERS, encoding="utf-8")
+    reads: tuple[Callable[[], object], ...] = (
+        lambda: load_gains(str(other), 2, 2),
+        lambda: load_presence(str(other), 2, 2),
+        lambda: load_positions(str(other), 2),
+        lambda: load_norms(str(other), 2),
+    )
+    for read in reads:
+        with pytest.raises(DataError) as caught:
+            read()
+        assert "users" in str(caught.value)
+        assert not {SECRET, "root", "bin"} & set(re.findall(r"\w+", str(caught.value).replace(str(other), "")))
+
+
+def test_bytes_of_another_file_are_not_shown_either(tmp_path: Path) -> None:
+    other = tmp_path / "key"
+    other.write_bytes(bytes(range(255, 0, -1)))
+    with pytest.raises(DataError, match="is no text") as caught:
+        load_gains(str(other), 2, 2)
+    assert "0xff" not in str(caught.value)

@@ -218,7 +218,7 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
     origin = str(recording.path)
     document = parse_yaml(recording.dataset.attrs["scenario"], lambda number: f"{origin}:{number}")
     typed = read_overrides(overrides)
-    resolved = resolve_document(document, typed, Path())
+    resolved = resolve_document(document, typed, None)
     refuse_outside_code(resolved.scenario, origin, allow_plugins, [change.value for change in typed])
     changes = differing_keys(recording.scenario, resolved.scenario)
     if not changes:

@@ -12,14 +12,14 @@ from pydantic import ValidationError
 from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario.channel import Channel
-from wirelessfl.scenario.library import locate
+from wirelessfl.scenario.library import list_shipped, locate
 from wirelessfl.scenario.outside import is_left_by_a_run, outside_code, refuse_outside_code
 from wirelessfl.scenario.overrides import Override, Overrides, apply_overrides, read_overrides
 from wirelessfl.scenario.rejection import dotted, line, rejection
 from wirelessfl.scenario.scenario import Scenario
 from wirelessfl.scenario.shape import child_at, family_at, section_at
 from wirelessfl.scenario.stand_in import settle_source
-from wirelessfl.scenario.yamltree import Document, KeyPath, dump_yaml, inline_yaml, parse_yaml, read_text
+from wirelessfl.scenario.yamltree import Document, KeyPath, dump_yaml, inline_yaml, parse_yaml, read_document
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def resolve_scenario(source: str | Path, overrides: Overrides = (), *, allow_plu
         ScenarioError: all that is wrong with it, one line each.
     """
     path = locate(source)
-    document = parse_yaml(read_text(path), lambda number: f"{path}:{number}")
+    document = read_document(path, "scenario", Scenario.model_fields, "a name")
     changes = read_overrides(overrides)
     resolved = resolve_document(document, changes, path.parent)
     if is_left_by_a_run(path):
@@ -62,13 +62,13 @@ def resolve_scenario(source: str | Path, overrides: Overrides = (), *, allow_plu
     return resolved
 
 
-def resolve_document(document: Document, overrides: Sequence[Override], folder: Path) -> Resolved:
+def resolve_document(document: Document, overrides: Sequence[Override], folder: Path | None) -> Resolved:
     """As `resolve_scenario`, from a tree that remembers where its keys stood.
 
     Args:
         document: The scenario as it is written.
         overrides: New values, each with the place it came from.
-        folder: What the path of a channel profile is relative to.
+        folder: What the path of a channel profile is relative to; None where a recorded scenario may name none.
 
     Raises:
         ScenarioError: all that is wrong with it, one line each.
@@ -103,7 +103,7 @@ def parse_scenario(text: str, origin: str = "scenario", overrides: Overrides = (
         ScenarioError: all that is wrong with it, one line each.
     """
     document = parse_yaml(text, lambda number: f"{origin}:{number}")
-    return resolve_document(document, read_overrides(overrides), Path()).scenario
+    return resolve_document(document, read_overrides(overrides), None).scenario
 
 
 def dump_scenario(scenario: Scenario) -> str:
@@ -165,7 +165,7 @@ def _after_override(document: Document, last: Override) -> Document:
     return document
 
 
-def _with_own_profile(document: Document, folder: Path) -> Document:
+def _with_own_profile(document: Document, folder: Path | None) -> Document:
     """The document with the keys of its channel profile filled in below its own."""
     profile = _profile(document, folder)
     return document if profile is None else _overlay_channel(document, base=profile, top=_without_profile(document))
@@ -177,21 +177,26 @@ def _without_profile(document: Document) -> Document:
     return Document(channel, {path[1:]: place for path, place in document.places.items() if path[:1] == ("channel",)})
 
 
-def _profile(document: Document, folder: Path) -> Document | None:
+def _profile(document: Document, folder: Path | None) -> Document | None:
     """The channel profile that the document names, if it names one.
 
     Raises:
-        ScenarioError: there is no such profile, or it is no mapping.
+        ScenarioError: there is no such profile, it is no mapping, or a recorded scenario names a file.
     """
     channel = document.tree.get("channel")
     name = channel.get("profile") if isinstance(channel, dict) else None
     if not isinstance(name, str):
         return None
+    if folder is None:
+        names = [shipped.name for shipped in list_shipped("channels")]
+        if name not in names:
+            allowed = f"allowed in a recorded scenario: {', '.join(names)}"
+            raise ScenarioError(f"{document.place(('channel', 'profile'))}: channel.profile: found {name}; {allowed}")
     try:
         path = locate(name, "channels", folder)
     except ScenarioError as error:
         raise ScenarioError(f"{document.place(('channel', 'profile'))}: channel.profile: {error}") from None
-    profile = parse_yaml(read_text(path), lambda number: f"{path}:{number}")
+    profile = read_document(path, "channel profile", Channel.model_fields, "one key of channel")
     if not isinstance(profile.tree, dict):
         raise ScenarioError(line(profile.place(()), (), inline_yaml(profile.tree), "a mapping with keys of channel"))
     if "profile" in profile.tree:

@@ -6,8 +6,9 @@ and ``010`` are text, a key given twice is an error, and no tag builds an object
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario.base import is_finite
 
 KeyPath = tuple[str | int, ...]
+
+_TOP_KEY = re.compile(r"^(?:\{\s*)?[\"']?([^\s\"'#:{}\[\]]+)[\"']?\s*:(?=\s|$)", re.MULTILINE)
+"""What begins like a key at the left margin, in a text that need not be YAML."""
 
 MAX_BYTES = 128 * 1024
 MAX_DEPTH = 24
@@ -106,6 +110,40 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise ScenarioError(f"{path}:{line}: found the byte 0x{raw[error.start]:02x}; allowed: UTF-8 text") from error
+
+
+def read_document(path: Path, kind: str, keys: Collection[str], needs: str) -> Document:
+    """The tree of a file that was named as a scenario, a study or the like.
+
+    Where less than half of its keys are known it is some other file, named by mistake or by somebody else: then nothing
+    of its content gets into the message.
+
+    Args:
+        path: The file.
+        kind: What it should be, for messages.
+        keys: The keys that such a file may have.
+        needs: What it has at least, for messages.
+
+    Raises:
+        ScenarioError: It cannot be read, is not YAML, or is something else.
+    """
+    text = read_text(path)
+    other = ScenarioError(f"{path}:1: found hardly a key of a {kind}; allowed: a mapping with at least {needs}")
+    try:
+        document = parse_yaml(text, lambda number: f"{path}:{number}")
+    except ScenarioError:
+        if not _mostly_known(_TOP_KEY.findall(text), keys):
+            raise other from None
+        raise
+    if document.tree is None or (isinstance(document.tree, dict) and _mostly_known(document.tree, keys)):
+        return document
+    raise other
+
+
+def _mostly_known(found: Iterable[Any], keys: Collection[str]) -> bool:
+    """Whether at least half of some keys are known, or nearly so: a slip of the finger is no reason to say nothing."""
+    known = [bool(difflib.get_close_matches(str(name), keys, n=1, cutoff=0.8)) for name in found]
+    return 2 * sum(known) >= len(known) > 0
 
 
 def parse_yaml(text: str, place: Callable[[int], str]) -> Document:

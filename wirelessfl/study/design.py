@@ -18,7 +18,7 @@ from wirelessfl.scenario import Resolved, Scenario, locate, resolve_document
 from wirelessfl.scenario.outside import is_left_by_a_run, outside_code, refuse_outside_code
 from wirelessfl.scenario.overrides import Override, Overrides, RefusedOverride, read_overrides
 from wirelessfl.scenario.rejection import MAX_LINES, line, rejection
-from wirelessfl.scenario.yamltree import Document, KeyPath, inline_yaml, parse_yaml, read_text
+from wirelessfl.scenario.yamltree import Document, KeyPath, read_document
 from wirelessfl.study.content import content_id
 from wirelessfl.study.factors import Factor, point_text, values_at
 from wirelessfl.study.file import MAX_SEED, StudyFile
@@ -85,9 +85,9 @@ def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: 
         ScenarioError: all that is wrong with the study and with its points, one line each.
     """
     path = locate(source, "studies")
-    document = parse_yaml(read_text(path), lambda number: f"{path}:{number}")
-    if not isinstance(document.tree, dict):
-        found = "an empty file" if document.tree is None else inline_yaml(document.tree)
+    document = read_document(path, "study", StudyFile.model_fields, "a base and a grid")
+    if document.tree is None:
+        found = "an empty file"
         raise ScenarioError(line(document.place(()), (), found, "a mapping with at least a base and a grid"))
     typed = read_overrides(overrides)
     ours, of_base = _split(typed)
@@ -180,7 +180,7 @@ def _base(file: StudyFile, document: Document, study: Path) -> tuple[Document, P
         path = locate(file.base, "scenarios", study.parent)
     except ScenarioError as error:
         raise ScenarioError(f"{document.place(('base',))}: base: {error}") from None
-    return parse_yaml(read_text(path), lambda number: f"{path}:{number}"), path
+    return read_document(path, "scenario", Scenario.model_fields, "a name"), path
 
 
 class _Builder:

@@ -100,7 +100,8 @@ def read_table(path: Path) -> Table:
     try:
         lines = path.read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is no ASCII text"
+        raise DataError(f"{path}: cannot be read: {why}") from error
     rows = []
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("|"):  # the test file opens with a remark
@@ -110,7 +111,7 @@ def read_table(path: Path) -> Table:
             raise DataError(f"{path}, line {number}: {len(COLUMNS)} fields are needed, found {len(fields)}")
         fields[-1] = fields[-1].removesuffix(".")
         if fields[-1] not in CLASS_NAMES:
-            raise DataError(f"{path}, line {number}: income is {' or '.join(CLASS_NAMES)}, found {fields[-1]!r}")
+            raise DataError(f"{path}, line {number}: income is {' or '.join(CLASS_NAMES)}, found another word")
         rows.append(fields)
     if not rows:
         raise DataError(f"{path}: holds no rows")
@@ -120,8 +121,8 @@ def read_table(path: Path) -> Table:
 def _numbers(column: NDArray[np.str_], name: str, path: Path) -> NDArray[np.float64]:
     try:
         values = column.astype(np.float64)
-    except ValueError as error:
-        raise DataError(f"{path}: {name} must be a number: {error}") from error
+    except ValueError:
+        raise DataError(f"{path}: {name} must be a number in every line") from None
     if not np.isfinite(values).all():
         raise DataError(f"{path}: {name} must be finite")
     return values

@@ -38,6 +38,10 @@ _ADMITTED = {
 }
 
 
+class _NotPlain(Exception):
+    """A pickle that names something to be imported."""
+
+
 class _ArraysOnly(pickle.Unpickler):
     """Admits the plain values and numeric arrays of which the batches consist, and no other global."""
 
@@ -46,7 +50,7 @@ class _ArraysOnly(pickle.Unpickler):
         try:
             return _ADMITTED[module, name]
         except KeyError:
-            raise pickle.UnpicklingError(f"{module}.{name} has no business in a CIFAR-10 batch") from None
+            raise _NotPlain from None
 
 
 def load_cifar10(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
@@ -85,8 +89,10 @@ def read_batch(path: Path) -> Examples:
             batch = _unpickle(file)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    except _NotPlain:
+        raise DataError(f"{path}: asks for more than numbers, text and arrays, which no CIFAR-10 batch does") from None
     except Exception as error:  # damage surfaces in the unpickler as whatever the damaged opcodes happen to mean
-        raise DataError(f"{path}: not a readable CIFAR-10 batch: {error}") from error
+        raise DataError(f"{path}: not a readable CIFAR-10 batch") from error
     data, labels = (batch.get("data"), batch.get("labels")) if isinstance(batch, dict) else (None, None)
     if not (isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 2 and len(data)):
         raise DataError(f"{path}: not a CIFAR-10 batch: `data` must be an array of unsigned bytes, one row an image")

@@ -34,8 +34,7 @@ def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
         raise DataError(f"{path}: truncated; an IDX file of {ndim} dimensions has {header} bytes before its elements")
     if content[:4] != bytes([0, 0, _UNSIGNED_BYTE, ndim]):
         raise DataError(
-            f"{path}: not an IDX file of unsigned bytes in {ndim} dimensions: "
-            f"it begins with {content[:4].hex(' ')}, not 00 00 08 {ndim:02x}"
+            f"{path}: not an IDX file of unsigned bytes in {ndim} dimensions, which begins with 00 00 08 {ndim:02x}"
         )
     shape = tuple(int(size) for size in np.frombuffer(content, ">u4", count=ndim, offset=4))
     expected = int(np.prod(shape, dtype=object))

@@ -217,19 +217,46 @@ def _indices(table: NDArray[np.float64], path: Path, key: str) -> NDArray[np.int
     return round_index.astype(np.int64)
 
 
+class _NoNumbers(Exception):
+    """A line of a CSV file, by its number, that lacks a number."""
+
+
+def _numbers(line: str, order: list[int], place: int) -> list[float]:
+    try:
+        cells = line.split(",")
+        return [float(cells[index]) for index in order]
+    except (ValueError, IndexError):
+        raise _NoNumbers(place) from None
+
+
 def _read_csv(path: Path, columns: tuple[str, ...], key: str) -> NDArray[np.float64]:
-    """(rows, columns) numbers from a CSV file whose first line names its columns, in any order."""
+    """(rows, columns) numbers from a CSV file whose first line names its columns, in any order.
+
+    Raises:
+        DataError: it is not that; the message names the place and never what stands there, which may be another file.
+    """
     try:
         with path.open(encoding="utf-8") as file:
             header = [name.strip() for name in file.readline().split(",")]
             missing = [name for name in columns if name not in header]
             if missing:
-                raise DataError(f"{key}: {path} has the columns {header}; allowed: {', '.join(columns)}")
+                raise DataError(
+                    f"{key}: {path}:1: no column {' and none '.join(missing)}; allowed: {', '.join(columns)}"
+                )
             order = [header.index(name) for name in columns]
-            lines = [line for line in file if line.strip()]
-        table = np.array([[float(cell) for cell in line.split(",")] for line in lines])[:, order]
-    except (OSError, ValueError, IndexError) as error:
-        raise DataError(f"{key}: {path} cannot be read as numbers in columns {', '.join(columns)}: {error}") from error
+            rows = [_numbers(line, order, place) for place, line in enumerate(file, start=2) if line.strip()]
+    except OSError as error:
+        raise DataError(f"{key}: {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise DataError(
+            f"{key}: {path} is no text; allowed: a CSV file with the columns {', '.join(columns)}"
+        ) from None
+    except _NoNumbers as error:
+        wanted = f"a number in each of the columns {', '.join(columns)}"
+        raise DataError(f"{key}: {path}:{error.args[0]} cannot be read as numbers; allowed: {wanted}") from None
+    if not rows:
+        raise DataError(f"{key}: {path} cannot be read as numbers: it has no line below its header")
+    table = np.array(rows)
     if not np.all(np.isfinite(table)):
         raise DataError(f"{key}: {path} holds numbers that are not finite")
     return table
