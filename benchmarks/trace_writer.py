@@ -24,10 +24,10 @@ from wirelessfl.trace import (
     RunIdentity,
     TraceHeader,
     TraceWriter,
-    package_version,
     save_checkpoint,
     scenario_digest,
 )
+from wirelessfl.version import package_version
 
 GROUP = "trace"
 

@@ -27,7 +27,7 @@ FLOORS = (
     {"radio", "secagg", "convergence"},
     {"scenario", "trace"},
     {"locks", "outputs", "plugins"},
-    {"streams", "errors"},
+    {"streams", "errors", "version"},
 )
 """From the roof down; rooms of one floor do not know each other."""
 

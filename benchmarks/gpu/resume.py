@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ wfl.simulate(scenario, folder, device=device, threads=1, pictures=False, on_roun
 
 def measure_resume(name: str, setting: Setting) -> Measured:
     """Kills a shipped scenario in the middle of its rounds, resumes it, and has every number of it verified."""
-    rounds = 6 if setting.tiny else 40
+    rounds = 6 if setting.tiny else 60
     with tempfile.TemporaryDirectory(prefix="wirelessfl-gpu-") as place:
         folder = Path(place) / "run"
         started = time.perf_counter()
@@ -54,13 +55,13 @@ def _kill_in_the_middle(name: str, rounds: int, folder: Path, setting: Setting) 
     arguments = [sys.executable, "-c", _RUN, name, str(rounds), str(folder), setting.device]
     with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
+        line = "0"
         for line in process.stdout:
             if int(line) >= rounds // 3:
                 process.kill()
                 break
-        told = [int(line) for line in process.stdout]
-    reached = max([rounds // 3, *told])
-    if process.returncode == 0 or reached >= rounds:
+        reached = max([int(line), *map(int, process.stdout)])
+    if process.returncode != -signal.SIGKILL or reached >= rounds:
         raise RuntimeError(f"the run ended with exit code {process.returncode} before it was killed")
     return reached
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks.gpu import cohort, cuda_tests, roofline
+from benchmarks.gpu import cohort, cuda_tests, resume, roofline
 from benchmarks.gpu.agreement import compare_laws, measure_equality
 from benchmarks.gpu.cohort import largest
 from benchmarks.gpu.cuda_tests import count, marked_files
@@ -249,3 +250,13 @@ def test_marked_files_ask_for_nothing_that_a_bare_machine_lacks() -> None:
     for file in files:
         assert "hypothesis" not in set(_imported_names(file.read_text(encoding="utf-8"))), file
     assert cuda_tests.MARK in (ROOT / "tests" / "learning" / "test_cuda.py").read_text(encoding="utf-8")
+
+
+# --- killed and resumed --------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_ends_by_itself_was_not_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for program in ("raise SystemExit(2)", "print(1); print(2)"):
+        monkeypatch.setattr(resume, "_RUN", program)
+        with pytest.raises(RuntimeError, match="before it was killed"):
+            resume._kill_in_the_middle("quickstart", 60, tmp_path, TINY)

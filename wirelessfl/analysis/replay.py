@@ -221,11 +221,11 @@ def _folder(out: Path | None) -> Iterator[RunFolder]:
 
 def _other_versions(recording: Recording) -> str:
     """A likely reason why bits differ, if there is one."""
-    from importlib.metadata import version
-
     import torch
 
-    here = {"torch_version": str(torch.__version__), "package_version": version("wirelessfl")}
+    from wirelessfl.version import package_version
+
+    here = {"torch_version": str(torch.__version__), "package_version": package_version()}
     other = [
         f"{name.removesuffix('_version')} {recording.dataset.attrs[name]}, here {value}"
         for name, value in here.items()

@@ -106,8 +106,23 @@ def _say(otherwise: Callable[..., None], message: Warning | str, category: type[
         otherwise(message, category, *details)
 
 
+def _print_version(context: click.Context, option: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        from wirelessfl.version import package_version
+
+        click.echo(f"wirelessfl, version {package_version()}")
+        context.exit()
+
+
 @click.command(cls=Application, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="wirelessfl")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 def main() -> None:
     """Simulate federated learning over a radio network, with the privacy accounted honestly.
 

@@ -21,6 +21,7 @@ from wirelessfl.study import Message, Run, StudyDesign, load_study, run_study
 from wirelessfl.study.content import content_id
 from wirelessfl.study.factors import values_at
 from wirelessfl.summary import to_json
+from wirelessfl.version import package_version
 
 Watch = Callable[[StudyDesign], AbstractContextManager[Callable[[Message], None]]]
 """What shows the progress of a study."""
@@ -169,7 +170,7 @@ def _about(request: Request, designs: Mapping[str, StudyDesign]) -> dict[str, An
         "size": request.size,
         "command": request.command,
         "overrides": list(request.overrides),
-        "version": version("wirelessfl"),
+        "version": package_version(),
         "torch": version("torch").partition("+")[0],
         "python": platform.python_version(),
         "seeds": {name: list(design.seeds) for name, design in designs.items()},

@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from wirelessfl.learning.cohort import client_bytes, cpu_chunks, fastest_chunk
 from wirelessfl.simulation.chunk_cache import ChunkCache, user_cache
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.state import SimulationState
+from wirelessfl.version import package_version
 
 _LEAST_WORK = 2**29
 """Bytes that all local steps of a run go through: with fewer, a run ends before a calibration would."""
@@ -87,7 +87,7 @@ def _circumstances(learner: Learner, clients: int, steps: int, chunks: Sequence[
     """All that a calibration depends on; not the run's seed, learning rate or noise, so that a study measures once."""
     model, training, private = learner.model, learner.training, learner.private
     return {
-        "wirelessfl": version("wirelessfl"),
+        "wirelessfl": package_version(),
         "torch": str(torch.__version__),
         "processor": _processor(),
         "cores": os.cpu_count(),

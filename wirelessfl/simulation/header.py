@@ -18,7 +18,8 @@ from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
 from wirelessfl.streams import STREAM_VERSION
-from wirelessfl.trace import TraceHeader, package_version, scenario_digest
+from wirelessfl.trace import TraceHeader, scenario_digest
+from wirelessfl.version import package_version
 
 
 def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:

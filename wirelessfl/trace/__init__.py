@@ -8,7 +8,7 @@ from wirelessfl.trace.checkpoint import (
     new_checkpoint,
     save_checkpoint,
 )
-from wirelessfl.trace.identity import RunIdentity, continued_identity, package_version, scenario_digest
+from wirelessfl.trace.identity import RunIdentity, continued_identity, scenario_digest
 from wirelessfl.trace.reader import (
     at_slot_start,
     by_client,
@@ -61,7 +61,6 @@ __all__ = [
     "model_weights",
     "new_checkpoint",
     "open_trace",
-    "package_version",
     "read_attributes",
     "read_group",
     "reference_markdown",

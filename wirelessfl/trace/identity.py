@@ -6,12 +6,12 @@ import hashlib
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
 from wirelessfl.errors import TraceError, VersionWarning
 from wirelessfl.streams import STREAM_VERSION
+from wirelessfl.version import package_version
 
 ANEW = "run again with --overwrite, or into another folder with --out"
 """What to do about a run that cannot be continued."""
@@ -50,11 +50,6 @@ class RunIdentity:
     def as_mapping(self) -> dict[str, str | int]:
         """By name, as trace and checkpoint hold them."""
         return asdict(self)
-
-
-def package_version() -> str:
-    """The version of wirelessfl that runs here."""
-    return version("wirelessfl")
 
 
 def scenario_digest(text: str) -> str:
