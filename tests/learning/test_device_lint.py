@@ -16,7 +16,7 @@ ENGINE = (
     *("learning/population.py", "learning/evaluation.py", "radio/superposition.py", "privacy/clipping"),
     *("privacy/mechanisms/gaussian.py", "privacy/mechanisms/haar.py", "privacy/mechanisms/haar_norms.py"),
 )
-HOST = {"planning.py", "memory.py", "workers.py", "conformance.py"}
+HOST = {"peak.py", "planning.py", "memory.py", "workers.py", "conformance.py"}
 """Files that hold no tensor of a device, or that no run calls."""
 
 UPLOAD, REPORT = "numbers of the host, before the upload", "numbers of the host, after the report"
@@ -40,7 +40,7 @@ ALLOWED: dict[str, dict[Finding, str]] = {
     "learning/cohort/transfer.py": {
         Finding("upload", "from_numpy"): UPLOAD,
         Finding("pack", "from_numpy"): UPLOAD,
-        Finding("pack", "tolist"): UPLOAD,
+        Finding("places_of", "tolist"): UPLOAD,
         Finding("unpack", "from_numpy"): UPLOAD,
         Finding("download", "numpy"): "the report",
         Finding("_on_host", "cpu"): "the report, of a device that is no GPU",

@@ -77,11 +77,25 @@ def test_blocks_below_the_floor_are_no_candidates_but_for_the_fewest() -> None:
     assert cpu_chunks(100, 0, 8) == (1,)
 
 
-def test_a_gpu_takes_the_whole_cohort_or_equal_parts_that_fit_a_quarter_of_its_memory() -> None:
-    assert cuda_chunk(MIB, 1000, memory=80 * 1024 * MIB) == 1000
-    assert cuda_chunk(MIB, 1000, memory=3600 * MIB) == 500  # 900 would fit
-    assert cuda_chunk(MIB, 1000, memory=MIB) == 1
-    assert cuda_chunk(MIB, 0, memory=MIB) == 1
+def test_a_gpu_takes_the_whole_cohort_or_equal_parts_whose_peaks_fit() -> None:
+    asked: list[int] = []
+
+    def peak(clients: int) -> int:
+        asked.append(clients)
+        return (100 + clients) * MIB
+
+    # Nine tenths of what 2 GiB for libraries, and the data, leave: 1100 MiB hold 1000 clients and what is there anyway.
+    assert cuda_chunk(peak, 1000, memory=(2048 + 500 + 1223) * MIB, resident=500 * MIB) == 1000
+    assert cuda_chunk(peak, 1000, memory=(2048 + 500 + 1222) * MIB, resident=500 * MIB) == 500  # 999 would fit
+    for room in (101, 102, 130, 250, 333, 600, 1099):
+        chunk = cuda_chunk(peak, 1000, memory=2048 * MIB + -(-10 * room * MIB // 9), resident=0)
+        blocks = -(-1000 // chunk)
+        assert 100 + chunk <= room
+        assert 100 + -(-1000 // (blocks - 1)) > room  # fewer blocks would not fit
+    assert cuda_chunk(peak, 1000, memory=MIB, resident=0) == 1
+    asked.clear()
+    assert cuda_chunk(peak, 0, memory=MIB, resident=0) == 1
+    assert asked == []
 
 
 def stopwatch(

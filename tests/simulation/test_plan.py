@@ -10,7 +10,7 @@ import torch
 from tests.simulation.scenarios import PLAN, small
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import ExecutionPlan
-from wirelessfl.learning.cohort import client_bytes
+from wirelessfl.learning.cohort import BlockMemory
 from wirelessfl.scenario.bookkeeping import Compute
 from wirelessfl.simulation import build_simulation
 from wirelessfl.simulation.build.simulation import clients_of_a_round
@@ -49,10 +49,11 @@ def test_to_look_at_a_scenario_nothing_is_calibrated() -> None:
 def test_on_a_gpu_the_chunk_follows_from_its_memory_and_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = build_simulation(small(), PLAN).deployment.learner
     assert isinstance(learner, Learner)
-    one = client_bytes(learner.model, learner.training, learner.population)
+    block = BlockMemory(learner.model, learner.training, learner.population)
+    three = 2 * 2**30 + block.resident + -(-10 * block.peak(3) // 9)
     resources = Resources("cuda", 1, "fp32", None)
     assert not resources.calibrates
-    for memory, chunk in ((80 * 2**30, 6), (4 * 3 * one, 3), (4 * one - 1, 1)):
+    for memory, chunk in ((80 * 2**30, 6), (three, 3), (2**30, 1)):
         gpu = SimpleNamespace(total_memory=memory)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device, gpu=gpu: gpu)
         plan = resources.plan(learner.model, learner.training, learner.population, 6)

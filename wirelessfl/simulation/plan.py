@@ -11,7 +11,14 @@ import torch
 
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, Population
-from wirelessfl.learning.cohort import Precision, client_bytes, cpu_chunks, cuda_chunk
+from wirelessfl.learning.cohort import (
+    BlockMemory,
+    GradientTransform,
+    Precision,
+    client_bytes,
+    cpu_chunks,
+    cuda_chunk,
+)
 from wirelessfl.scenario.bookkeeping import Compute
 
 
@@ -38,16 +45,32 @@ class Resources:
         """Whether a stopwatch chooses the chunk; on a GPU there is nothing to choose from."""
         return self.may_calibrate and self.chunk is None and torch.device(self.device).type == "cpu"
 
-    def plan(self, model: FlatModel, training: LocalTraining, population: Population, clients: int) -> ExecutionPlan:
-        """The plan for rounds of so many clients, without a stopwatch."""
-        chunk = self.chunk or self._chunk(client_bytes(model, training, population), clients)
+    def plan(
+        self,
+        model: FlatModel,
+        training: LocalTraining,
+        population: Population,
+        clients: int,
+        transform: GradientTransform | None = None,
+    ) -> ExecutionPlan:
+        """The plan for rounds of so many clients, without a stopwatch; ``transform`` need not draw its noise."""
+        chunk = self.chunk or self._chunk(model, training, population, clients, transform)
         return ExecutionPlan(self.device, self.threads, chunk, self.precision)
 
-    def _chunk(self, client: int, clients: int) -> int:
+    def _chunk(
+        self,
+        model: FlatModel,
+        training: LocalTraining,
+        population: Population,
+        clients: int,
+        transform: GradientTransform | None,
+    ) -> int:
         if torch.device(self.device).type == "cpu":
-            return cpu_chunks(client, clients, self.threads)[0]
+            return cpu_chunks(client_bytes(model, training, population), clients, self.threads)[0]
+        block = BlockMemory(model, training, population, transform)
         # All of its memory and not what is free just now: equal scenarios get equal plans.
-        return cuda_chunk(client, clients, torch.cuda.get_device_properties(self.device).total_memory)
+        memory = torch.cuda.get_device_properties(self.device).total_memory
+        return cuda_chunk(block.peak, clients, memory, block.resident)
 
 
 def choose_plan(compute: Compute, device: str, threads: int | None) -> Resources:

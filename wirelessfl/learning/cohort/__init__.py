@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wirelessfl.learning.cohort.engine import train_cohort
+from wirelessfl.learning.cohort.peak import BlockMemory
 from wirelessfl.learning.cohort.planning import client_bytes, cpu_chunks, cuda_chunk, fastest_chunk
 from wirelessfl.learning.cohort.training import CohortBlock, ExecutionPlan, LocalTraining, Precision
 from wirelessfl.learning.cohort.transform import (
@@ -15,6 +16,7 @@ from wirelessfl.learning.cohort.transform import (
 from wirelessfl.learning.cohort.workers import one_torch_thread
 
 __all__ = [
+    "BlockMemory",
     "CohortBlock",
     "ExecutionPlan",
     "GradientTransform",

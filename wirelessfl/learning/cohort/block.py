@@ -69,16 +69,30 @@ class BlockData:
         made_here = shards.targets.device.type == "cpu"
         samples = [shards.inputs.numpy(), shards.targets.numpy()] if made_here else []
         sent = upload([index, sizes, batches.index, batches.counts, batches.divisor, *samples], device)
-        rows_of, sizes_there, places, counts, divisor = sent[:5]
-        inputs, targets = sent[5:] if made_here else (shards.inputs, shards.targets)
-        padding = torch.arange(index.shape[1], device=device) >= sizes_there[:, None]
+        lying_there = [] if made_here else [shards.inputs, shards.targets]
+        return cls.laid_out([*sent, *lying_there], batches, like, _consecutive(index, sizes))
+
+    @classmethod
+    def laid_out(cls, sent: Sequence[Tensor], batches: Batches, like: Tensor, consecutive: int | None) -> BlockData:
+        """The data from what lies on the device: nothing more is sent.
+
+        Args:
+            sent: Of the k clients: (k, n_max) rows of their samples, (k,) numbers of samples; places, counts and
+                divisors of ``batches``; (N, *feature) inputs and (N,) targets.
+            batches: The same on the host.
+            like: Of the dtype of the computation, on the device.
+            consecutive: See the attribute.
+        """
+        rows_of, sizes, places, counts, divisor, inputs, targets = sent
+        device = like.device
+        padding = torch.arange(rows_of.shape[1], device=device) >= sizes[:, None]
         own_rows = torch.where(padding, rows_of[:, :1], rows_of)
         divisor = divisor.to(like.dtype)
         rows = own_rows.expand(len(places), -1, -1).gather(2, places)
         present = torch.arange(places.shape[2], device=device) < counts[:, :, None]
         whole = (places, rows, targets[rows], present, present / divisor[:, :, None], divisor)
         steps = _per_step(whole, batches)
-        return cls(inputs.to(like.dtype), targets, own_rows, steps, counts.sum(dim=0), _consecutive(index, sizes))
+        return cls(inputs.to(like.dtype), targets, own_rows, steps, counts.sum(dim=0), consecutive)
 
     @property
     def clients(self) -> int:

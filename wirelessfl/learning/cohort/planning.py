@@ -20,7 +20,8 @@ from wirelessfl.learning.population import PartitionedData, Population
 _LARGEST_BLOCK = 128 * 2**20  # bytes; measured: one of 100 MiB gains nothing over one of 50, it only takes memory
 _ALL_BLOCKS = 512 * 2**20  # of all threads together
 _SMALLEST_BLOCK = 4 * 2**20  # one that the caches of a core hold: smaller ones only cost dispatch
-_CUDA_SHARE = 0.25  # of the memory of a GPU; the rest is for data, noise and what products need for a moment
+_CUDA_RESERVED = 2 * 2**30  # bytes of a GPU for its libraries, their workspaces and pieces of noise; not measured
+_CUDA_SHARE = 0.9  # of what is left: an allocator cannot fill every gap; not measured
 _FINER = (1, 2, 3, 4, 6, 8)
 
 _ORDER_BYTES = 80  # of a sample: keys, permutation, batches and rows are 8 bytes each
@@ -68,17 +69,25 @@ def cpu_chunks(client: int, clients: int, threads: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys([chunks[0], *worthwhile]))
 
 
-def cuda_chunk(client: int, clients: int, memory: int) -> int:
+def cuda_chunk(peak: Callable[[int], int], clients: int, memory: int, resident: int) -> int:
     """A good ``ExecutionPlan.chunk`` on a GPU: the whole cohort, or equal parts of it that fit.
 
     Args:
-        client: Bytes that a client takes.
+        peak: From the clients of a block to the most bytes that its training takes, see ``BlockMemory``.
         clients: The clients of a round.
         memory: Bytes that the GPU has.
+        resident: Bytes of it that are taken from round to round.
+
+    Returns:
+        The clients of a block; 1 also where not even that fits.
     """
-    fits = max(1, int(_CUDA_SHARE * memory) // client)
-    blocks = max(1, -(-clients // fits))
-    return max(1, -(-clients // blocks))
+    room = max(1, int(_CUDA_SHARE * (memory - _CUDA_RESERVED - resident)))
+    blocks, chunk = 1, max(1, clients)
+    while chunk > 1 and (taken := peak(chunk)) > room:
+        # At least as many as would do if clients took equal shares, which those that are there anyway do not.
+        blocks = min(clients, max(blocks + 1, blocks * taken // room))
+        chunk = -(-clients // blocks)
+    return chunk
 
 
 def fastest_chunk(chunks: Sequence[int], clients: int, threads: int, steps: int, measure: Measure) -> int:

@@ -35,14 +35,19 @@ def upload(arrays: Sequence[NDArray[Any]], device: torch.device) -> list[Tensor]
 
 def pack(arrays: Sequence[NDArray[Any]], pinned: bool = False) -> tuple[Tensor, list[slice]]:
     """The bytes of ``arrays`` one after the other, and where each lies."""
-    lengths = [-(-array.nbytes // _ALIGNMENT) * _ALIGNMENT for array in arrays]
-    ends = np.cumsum(lengths).tolist()
-    packed = torch.empty(sum(lengths), dtype=torch.uint8, pin_memory=pinned)
-    firsts = [end - length for end, length in zip(ends, lengths, strict=True)]
-    places = [slice(first, first + array.nbytes) for first, array in zip(firsts, arrays, strict=True)]
+    length, places = places_of(arrays)
+    packed = torch.empty(length, dtype=torch.uint8, pin_memory=pinned)
     for array, place in zip(arrays, places, strict=True):
         packed[place] = torch.from_numpy(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
     return packed, places
+
+
+def places_of(arrays: Sequence[NDArray[Any]]) -> tuple[int, list[slice]]:
+    """How many bytes ``arrays`` take, packed, and where each lies."""
+    lengths = [-(-array.nbytes // _ALIGNMENT) * _ALIGNMENT for array in arrays]
+    ends = np.cumsum(lengths).tolist()
+    firsts = [end - length for end, length in zip(ends, lengths, strict=True)]
+    return sum(lengths), [slice(first, first + array.nbytes) for first, array in zip(firsts, arrays, strict=True)]
 
 
 def unpack(packed: Tensor, arrays: Sequence[NDArray[Any]], places: Sequence[slice]) -> list[Tensor]:

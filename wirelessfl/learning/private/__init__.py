@@ -6,5 +6,13 @@ from wirelessfl.learning.private.central import CentralNoise
 from wirelessfl.learning.private.layers import layer_of_parameters
 from wirelessfl.learning.private.proxy import proxy_median_norm
 from wirelessfl.learning.private.transform import PrivateGradients, resumed_state
+from wirelessfl.learning.private.undrawn import without_noise
 
-__all__ = ["CentralNoise", "PrivateGradients", "layer_of_parameters", "proxy_median_norm", "resumed_state"]
+__all__ = [
+    "CentralNoise",
+    "PrivateGradients",
+    "layer_of_parameters",
+    "proxy_median_norm",
+    "resumed_state",
+    "without_noise",
+]

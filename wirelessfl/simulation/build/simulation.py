@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, Population
+from wirelessfl.learning.private import without_noise
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.simulation.build.asynchronous import build_asynchronous
@@ -28,6 +29,7 @@ from wirelessfl.simulation.build.upload_span import check_uploads
 from wirelessfl.simulation.calibration import calibrate
 from wirelessfl.simulation.errands import Errands
 from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.network import Registry
 from wirelessfl.simulation.plan import Resources
 from wirelessfl.simulation.propagation import memories_among, restore_memories
@@ -71,8 +73,10 @@ def build_simulation(
     training = build_training(scenario, build_rule(scenario.training.algorithm))
     selection = build_selection(scenario.clients.selection)
     cohort = clients_of_a_round(selection, registry.count)
-    untimed = plan.plan(model, training, population, cohort) if isinstance(plan, Resources) else plan
-    learner = _learner(scenario, population, model, training, untimed, streams, pause, facts, statement)
+    private = build_local_privacy(scenario, model, population, training, facts, statement)
+    undrawn = None if private is None else without_noise(private.gradients)
+    untimed = plan.plan(model, training, population, cohort, undrawn) if isinstance(plan, Resources) else plan
+    learner = _learner(scenario, population, model, training, untimed, streams, pause, private)
     if isinstance(plan, Resources) and plan.calibrates:
         learner = replace(learner, plan=calibrate(learner, cohort))
     network = build_network(scenario, registry, streams, model.dimension)
@@ -135,8 +139,7 @@ def _learner(
     plan: ExecutionPlan,
     streams: Streams,
     pause: Callable[[], None],
-    facts: PrivacyFacts,
-    statement: Statement,
+    private: LocalPrivacy | None,
 ) -> Learner:
     schedule = scenario.training.lr_schedule
     return Learner(
@@ -145,7 +148,7 @@ def _learner(
         training=training,
         lr_schedule=as_schedule(1.0 if schedule is None else schedule),
         rule=build_rule(scenario.training.algorithm),
-        private=build_local_privacy(scenario, model, population, training, facts, statement),
+        private=private,
         plan=plan,
         streams=streams,
         evaluate_every=scenario.evaluate.every,

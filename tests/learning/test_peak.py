@@ -1,0 +1,153 @@
+"""The peak of a block's memory, gone through without values, against torch's profiler on a CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import nn
+from torch.profiler import ProfilerActivity, profile
+
+from tests.learning.plain_loop import RandomPopulation
+from wirelessfl.errors import InfeasibleError
+from wirelessfl.learning.batches import Sampling, local_steps, plan_batches
+from wirelessfl.learning.cohort import (
+    CohortBlock,
+    ExecutionPlan,
+    GradientTransform,
+    LocalTraining,
+    StepContext,
+    forming,
+    train_cohort,
+)
+from wirelessfl.learning.cohort.block import BlockData
+from wirelessfl.learning.cohort.engine import _with_advice, train_plainly, train_privately
+from wirelessfl.learning.cohort.peak import BlockMemory, LiveMemory
+from wirelessfl.learning.cohort.stacked import compile_program
+from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.models import cnn_cifar10, cnn_mnist, mlp
+from wirelessfl.learning.optimizers import SGD, Adam, Optimizer
+from wirelessfl.learning.private import PrivateGradients, without_noise
+from wirelessfl.privacy.clipping import Constant, FlatClipping, PrivateMooClipping
+from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism
+from wirelessfl.streams import Streams
+
+CLIENTS, SAMPLES = 3, 24
+PLAN = ExecutionPlan()
+TOLERANCE = 0.05
+"""Of what a CPU's allocator held: its kernels take a little inside themselves."""
+SCRATCH = 0.25
+"""The same where a CPU's kernels copy weights and images into layouts of their own: so much in so small a network."""
+COPIED = {("cnn_cifar10", "plain"), ("plug-in", "plain")}
+
+MODELS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "mlp": (lambda: mlp((200,), 10, hidden=(64,)), (200,)),
+    "cnn_mnist": (lambda: cnn_mnist((1, 28, 28), 10), (1, 28, 28)),
+    "cnn_cifar10": (lambda: cnn_cifar10((3, 16, 16), 10), (3, 16, 16)),
+    "plug-in": (lambda: nn.Sequential(nn.Linear(200, 64), nn.GELU(), nn.Linear(64, 10)), (200,)),
+}
+QUIET = GaussianMechanism(Constant(0.0))
+TRANSFORMS: dict[str, GradientTransform | None] = {
+    "plain": None,
+    "flat": PrivateGradients(FlatClipping(1.0), QUIET),
+    "MOO": PrivateGradients(PrivateMooClipping(1.0, 0.1, 0.1), QUIET),
+    "wavelet norms": PrivateGradients(FlatClipping(1.0), HaarMechanism(Constant(0.0))),
+}
+
+
+def profiled_peak(model: FlatModel, training: LocalTraining, transform: GradientTransform | None) -> int:
+    """The most bytes that torch's CPU allocator held at a time, from the events of the profiler."""
+    population = RandomPopulation(np.full(CLIENTS, SAMPLES), model.feature_shape, 10)
+    clients, sizes = np.arange(CLIENTS), population.sizes
+    steps = local_steps(sizes, training.batch_size, training.epochs, training.steps)
+    stream = Streams(0).nodes("batch_order", 1, clients)
+    batches = plan_batches(training.sampling, stream, sizes, steps, training.batch_size)
+    shards, start = population.shards(clients), model.initial(0)
+    compile_program(model)
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler, torch.no_grad():
+        data = replace(BlockData.of(shards, batches, start), consecutive=None)  # as clients of different sizes
+        if transform is None:
+            train_plainly(model, start, training, data)
+        else:
+            context = StepContext(Streams(0), 1, 0, clients, start, 0.1, reads_values=False)
+            train_privately(model, start, training, data, transform, transform.start(clients, start), context)
+    live = peak = 0
+    kineto = profiler.profiler
+    assert kineto is not None and kineto.kineto_results is not None
+    events = [event for event in kineto.kineto_results.events() if event.name() == "[memory]"]
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        live += event.nbytes()
+        peak = max(peak, live)
+    return peak
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("how", TRANSFORMS)
+@pytest.mark.parametrize("optimizer", [SGD(0.9), Adam()], ids=["sgd", "adam"])
+def test_the_peak_is_that_of_the_profiler(
+    name: str, how: str, optimizer: Optimizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forming, "_ELSEWHERE", 8 * 2**20)  # form as many gradients at a time as a CPU does
+    build, shape = MODELS[name]
+    model = FlatModel(build, shape, 10)
+    training = LocalTraining(optimizer, 0.1, batch_size=8, steps=2)
+    population = RandomPopulation(np.full(CLIENTS, SAMPLES), shape, 10)
+    memory = BlockMemory(model, training, population, TRANSFORMS[how])
+    sent = CLIENTS * SAMPLES * (int(np.prod(shape)) * 4 + 8)  # on a CPU samples are not sent
+    found = memory.peak(CLIENTS) - CLIENTS * model.dimension * 4 - sent  # nor are there updates of the block before
+    expected = profiled_peak(model, training, TRANSFORMS[how])
+    assert found <= (1 + TOLERANCE) * expected
+    assert found >= (1 - (SCRATCH if (name, how) in COPIED else TOLERANCE)) * expected
+
+
+def test_poisson_batches_are_taken_at_their_largest() -> None:
+    build, shape = MODELS["cnn_mnist"]
+    model, sizes = FlatModel(build, shape, 10), np.full(4, 100)
+    population = RandomPopulation(sizes, shape, 10)
+    peaks: dict[Sampling, int] = {
+        sampling: BlockMemory(model, LocalTraining(SGD(), 0.1, 16, steps=2, sampling=sampling), population).peak(4)
+        for sampling in ("shuffle", "poisson")
+    }
+    of_forty = BlockMemory(model, LocalTraining(SGD(), 0.1, 40, steps=2), population).peak(4)
+    assert peaks["shuffle"] < peaks["poisson"] == of_forty  # 16 + 6 · √16
+
+
+def test_noise_that_is_not_drawn_clips_in_the_same_norm() -> None:
+    transform = PrivateGradients(FlatClipping(1.0), HaarMechanism(Constant(1.0)))
+    model = FlatModel(MODELS["mlp"][0], (200,), 10)
+    population = RandomPopulation(np.full(2, 8), (200,), 10)
+    training = LocalTraining(SGD(), 0.1, batch_size=8, steps=1)
+    quiet = PrivateGradients(FlatClipping(1.0), HaarMechanism(Constant(0.0)))
+    found, expected = (
+        next(iter(train_cohort(model, model.initial(0), population, np.arange(2), training, Streams(0), 1, PLAN, how)))
+        for how in (without_noise(transform), quiet)
+    )
+    assert torch.equal(found.updates, expected.updates)
+
+
+def test_memory_is_live_from_its_making_until_its_last_view_is_gone() -> None:
+    memory = LiveMemory("cpu")
+    with memory:
+        first = torch.zeros(1000)
+        second = first * 2
+        view = second[:10]
+        del second
+        assert memory.live == 8000
+        del view
+        assert memory.live == 4000
+        first.add_(1.0)
+    assert (memory.live, memory.peak) == (4000, 8000)
+
+
+def test_a_block_too_large_for_the_memory_is_refused_with_advice() -> None:
+    def train_block(block: NDArray[np.int64]) -> CohortBlock:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(InfeasibleError, match=r"5 clients at a time; set compute\.chunk to 2 or less"):
+        _with_advice(train_block, np.arange(5))
+    with pytest.raises(InfeasibleError, match="one client alone"):
+        _with_advice(train_block, np.arange(1))

@@ -1,0 +1,168 @@
+"""How much memory of a GPU a block of clients takes at most: its training, gone through without values.
+
+On torch's ``meta`` device operations have shapes and no values, and take neither time nor memory. A block that is
+trained there allocates what it would on a GPU, and at its peak as much; only what operations take inside themselves,
+and what an allocator wastes, is not seen. No GPU has confirmed this: on a CPU torch's profiler does.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from wirelessfl.learning.batches import Batches, local_steps
+from wirelessfl.learning.cohort.block import Batch, BlockData
+from wirelessfl.learning.cohort.engine import train_plainly, train_privately
+from wirelessfl.learning.cohort.stacked import compile_program
+from wirelessfl.learning.cohort.training import LocalTraining
+from wirelessfl.learning.cohort.transfer import places_of, unpack
+from wirelessfl.learning.cohort.transform import GradientTransform, StepContext
+from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.population import PartitionedData, Population
+from wirelessfl.streams import Streams
+
+_META = torch.device("meta")
+_STEPS = 2  # in the second everything is there that later steps find
+_DEVIATIONS = 6.0  # of a Poisson batch above its mean: a larger one among 10⁹ is not to be expected
+
+
+class LiveMemory(TorchDispatchMode):
+    """Bytes of the tensors that are alive, of those made within the scope on one kind of device.
+
+    Attributes:
+        live: Bytes now.
+        peak: The most bytes so far.
+    """
+
+    def __init__(self, device: str) -> None:
+        TorchDispatchMode.__init__(self)
+        self.live = self.peak = 0
+        self._device = device
+        self._known: set[int] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = func(*args, **(kwargs or {}))
+        taken = {
+            tensor.untyped_storage()._cdata for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, Tensor)
+        }
+        for tensor in tree_leaves(given):
+            if isinstance(tensor, Tensor) and tensor.device.type == self._device:
+                self._count(tensor.untyped_storage(), taken)
+        self.peak = max(self.peak, self.live)
+        return given
+
+    def _count(self, storage: torch.UntypedStorage, taken: set[int]) -> None:
+        """Counts memory that is new: neither known nor that of an argument, of which this is a view."""
+        name = storage._cdata
+        if name in self._known or name in taken:
+            return
+        self._known.add(name)
+        self.live += storage.nbytes()
+        weakref.finalize(storage, self._forget, name, storage.nbytes())
+
+    def _forget(self, name: int, size: int) -> None:
+        self._known.discard(name)
+        self.live -= size
+
+
+class _FirstSteps(Sequence[Batch]):
+    """Batches of which only the first few are gone through."""
+
+    def __init__(self, batches: Sequence[Batch]) -> None:
+        self._batches = batches
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._batches[index]
+
+    def __iter__(self) -> Iterator[Batch]:
+        return islice(iter(self._batches), _STEPS)
+
+
+@dataclass(frozen=True)
+class BlockMemory:
+    """What blocks of clients take of a GPU's memory.
+
+    Attributes:
+        model: The model.
+        training: What each client does.
+        population: Whose samples; of each block it is assumed that all clients hold as many as the largest does.
+        transform: Clipping and noise, or None.
+    """
+
+    model: FlatModel
+    training: LocalTraining
+    population: Population
+    transform: GradientTransform | None = None
+
+    def peak(self, clients: int) -> int:
+        """Bytes at the peak of training a block of so many clients, the updates of the block before it included."""
+        samples = int(self.population.sizes.max())
+        compile_program(self.model)
+        self.model.on(_META)
+        start = torch.empty(self.model.dimension, device=_META)
+        memory = LiveMemory("meta")
+        with memory, torch.no_grad():
+            self._train(clients, samples, start)
+        return memory.peak + clients * self.model.dimension * start.element_size()
+
+    @property
+    def resident(self) -> int:
+        """Bytes that stay there from round to round: the samples, the global model and the module."""
+        lasting = 2 * 4 * self.model.dimension
+        if not isinstance(self.population, PartitionedData):
+            return lasting
+        dataset = self.population.dataset
+        return lasting + sum(
+            values.nbytes for part in (dataset.train, dataset.test) for values in (part.inputs, part.targets)
+        )
+
+    def _train(self, clients: int, samples: int, start: Tensor) -> None:
+        data = self._data(clients, samples, start)
+        data = replace(data, batches=_FirstSteps(data.batches))
+        if self.transform is None:
+            train_plainly(self.model, start, self.training, data)
+            return
+        members = np.arange(clients)
+        state = self.transform.start(members, start)
+        context = StepContext(Streams(0), 1, 0, members, start, self.training.learning_rate, reads_values=False)
+        train_privately(self.model, start, self.training, data, self.transform, state, context)
+
+    def _data(self, clients: int, samples: int, start: Tensor) -> BlockData:
+        """The data of clients that hold so many samples each, in batches of which none has any content."""
+        training = self.training
+        own = np.full(clients, samples)
+        steps = local_steps(own, training.batch_size, training.epochs, training.steps)
+        width = min(training.batch_size, samples)
+        if training.sampling == "poisson":
+            width = min(samples, math.ceil(width + _DEVIATIONS * math.sqrt(width)))
+        shape = int(steps[0]), clients
+        counts = _hollow(np.int64, *shape, value=width)
+        batches = Batches(_hollow(np.int64, *shape, width), counts, _hollow(np.float64, *shape, value=1), steps)
+        arrays = [_hollow(np.int64, clients, samples), own, batches.index, batches.counts, batches.divisor]
+        lies_there = isinstance(self.population, PartitionedData)
+        rows = 1 if lies_there else clients * samples
+        made = [_hollow(np.float32, rows, *self.model.feature_shape), _hollow(np.int64, rows)]
+        length, places = places_of([*arrays, *made])
+        sent = unpack(torch.empty(length, dtype=torch.uint8, device=_META), [*arrays, *made], places)
+        return BlockData.laid_out(sent, batches, start, None)
+
+
+def _hollow(dtype: type[np.generic], *shape: int, value: float = 0) -> NDArray[Any]:
+    """An array of one number that takes the memory of one number."""
+    return np.broadcast_to(np.array(value, dtype=dtype), shape)

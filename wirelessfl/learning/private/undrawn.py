@@ -1,0 +1,43 @@
+"""A transform that clips as another does and draws no noise: for its memory, not for its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from wirelessfl.learning.private.transform import PrivateGradients
+from wirelessfl.privacy.clipping import ClippingRule, Step
+from wirelessfl.privacy.mechanisms import LocalSteps, NoiseMechanism, PerSampleGradients, divisible, is_divisible
+from wirelessfl.privacy.releases import Release
+
+
+def without_noise(transform: PrivateGradients) -> PrivateGradients:
+    """The transform with the same clipping, in the norm of the same mechanism, whose noise is not drawn.
+
+    Noise is added in place and drawn in pieces of bounded size. Where there are no values, that takes long.
+    """
+    undrawn = _UndrawnOnMeans if is_divisible(transform.noise) else _Undrawn
+    return replace(transform, noise=undrawn(transform.noise))
+
+
+@dataclass(frozen=True)
+class _Undrawn:
+    noise: NoiseMechanism
+
+    def squared_norms(self, gradients: PerSampleGradients) -> Tensor:
+        return self.noise.squared_norms(gradients)
+
+    def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
+        return torch.zeros_like(sensitivity)
+
+    def release(self, steps: LocalSteps, clipping: ClippingRule) -> Release:
+        raise ValueError("what draws no noise leaves no record")
+
+
+@dataclass(frozen=True)
+class _UndrawnOnMeans(_Undrawn):
+    @divisible
+    def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
+        return torch.zeros_like(sensitivity)
