@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 import warnings
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import click
 
 from wirelessfl import plugins
 from wirelessfl.cli.standard import standard_streams
+from wirelessfl.cli.terminal import escape_what_is_lacking, remark
 from wirelessfl.errors import (
     InputError,
     ModelWarning,
@@ -60,10 +62,11 @@ class Application(click.Group):
         """Run and exit; click's own exit codes differ from ours (an interrupt is 130, not 1)."""
         kwargs["standalone_mode"] = False
         with standard_streams() as streams:
+            escape_what_is_lacking()
             code = self._exit_code(partial(super().main, *args, **kwargs))
             unwritten = streams.failure()
             if unwritten is not None:
-                print(f"Error: {unwritten}", file=sys.stderr)
+                remark(f"Error: {unwritten}")
                 code = code or OutputError.exit_code
         sys.exit(code)
 
@@ -74,19 +77,21 @@ class Application(click.Group):
                 warnings.showwarning = partial(_say, warnings.showwarning)
                 code = command()
         except WirelessFLError as error:
-            print(f"Error: {error}" if str(error) else "", file=sys.stderr)
+            remark(f"Error: {error}" if str(error) else "")
             return error.exit_code
         except click.ClickException as error:
-            error.show()
+            shown = io.StringIO()
+            error.show(shown)
+            remark(shown.getvalue().rstrip("\n"))
             return InputError.exit_code
         except (click.Abort, KeyboardInterrupt):
-            print("Interrupted.", file=sys.stderr)
+            remark("Interrupted.")
             return RunInterrupted.exit_code
         except Exception as error:
             words = plugins.failure(error) or _unwritable(error)
             if words is None:
                 raise
-            print(f"Error: {words}", file=sys.stderr)
+            remark(f"Error: {words}")
             return InputError.exit_code
         return code if isinstance(code, int) else 0
 
@@ -101,7 +106,7 @@ def _unwritable(error: Exception) -> str | None:
 def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *details: Any) -> None:
     """One line on stderr for models that hold in part and files of other versions; others as Python writes them."""
     if issubclass(category, ModelWarning | OutputWarning | VersionWarning):
-        print(f"Warning: {message}", file=sys.stderr)
+        remark(f"Warning: {message}")
     else:
         otherwise(message, category, *details)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wirelessfl.cli.options import OutputPath, json_option, override_option, plugins_option, scenario_argument
+from wirelessfl.cli.terminal import open_console, remark, say
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.audit import Audit
@@ -47,7 +47,7 @@ def command(
 
     resolved = resolve_scenario(scenario, overrides, allow_plugins=allow_plugins)
     for note in resolved.notes:
-        print(f"note: {note}", file=sys.stderr)
+        remark(f"note: {note}")
     folder = out if out is not None else Path("results") / f"{resolved.scenario.name}-{resolved.scenario.seed}"
     picture = folder / "audit.png"
     refuse_inputs([picture], [locate(scenario)])
@@ -64,7 +64,7 @@ def command(
     except OutputError as error:
         missing = str(error)
     if as_json:
-        click.echo(to_json({**audit.as_mapping(), "picture": str(picture)}), nl=False)
+        say(to_json({**audit.as_mapping(), "picture": str(picture)}), nl=False)
     else:
         _print(audit, picture)
     if audit.contradicts_ledger:
@@ -76,10 +76,9 @@ def command(
 @contextmanager
 def _progress() -> Iterator[Callable[[float], None]]:
     """A live line on stderr; yields the function to tell which part has been done."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    console = open_console(stderr=True)
     columns = (TextColumn("games"), BarColumn(bar_width=20), TaskProgressColumn(), TimeRemainingColumn(compact=True))
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=1.0)
@@ -87,7 +86,6 @@ def _progress() -> Iterator[Callable[[float], None]]:
 
 
 def _print(audit: Audit, picture: Path) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -96,7 +94,7 @@ def _print(audit: Audit, picture: Path) -> None:
     table.add_column()
     for name, words in _rows(audit, picture):
         table.add_row(name, Text(words))
-    Console().print(table)
+    open_console().print(table)
 
 
 def _rows(audit: Audit, picture: Path) -> Iterator[tuple[str, str]]:

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from wirelessfl.api import Result
+from wirelessfl.cli.terminal import open_console
 from wirelessfl.simulation import Round
 
 __all__ = ["print_result", "print_summary", "progress_line"]
@@ -57,7 +57,7 @@ def progress_line(rounds: int, *, quiet: bool) -> Iterator[Callable[[Round], Non
         _RateColumn(),
         TimeRemainingColumn(compact=True),
     )
-    console = Console(stderr=True)
+    console = open_console(stderr=True)
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
         task = progress.add_task("", total=rounds, state="")
         accuracy = math.nan
@@ -112,4 +112,4 @@ def print_summary(summary: Mapping[str, Any], files: Mapping[str, Path]) -> None
     table.add_row("real time", duration_text(summary["wall_time"]))
     for name, path in files.items():
         table.add_row(name, Text(str(path)))
-    Console(soft_wrap=False).print(table)
+    open_console().print(table)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wirelessfl.cli.options import OutputPath
+from wirelessfl.cli.terminal import open_console, say
 
 if TYPE_CHECKING:
     from wirelessfl.papers import Paper, Size, Tables
@@ -40,7 +41,6 @@ def command(context: click.Context) -> None:
 @command.command("list")
 def list_papers() -> None:
     """List the papers with their studies."""
-    from rich.console import Console
     from rich.table import Table
 
     from wirelessfl.papers import PAPERS
@@ -53,7 +53,7 @@ def list_papers() -> None:
     for paper in PAPERS.values():
         studies = ", ".join(study.name for study in paper.studies)
         table.add_row(paper.name, f"{paper.title} ({paper.reference})", studies, str(len(paper.claims)))
-    Console().print(table)
+    open_console().print(table)
 
 
 @command.command()
@@ -100,7 +100,7 @@ def run(
     write_page(tables, folder)
     if not quiet:
         _print(tables)
-        click.echo(f"page  {folder}")
+        say(f"page  {folder}")
 
 
 @command.command()
@@ -120,13 +120,12 @@ def table(name: str, size: Size, out: Path) -> None:
 
 
 def _print(tables: Tables) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from wirelessfl.papers.page import claim_rows, table_for_people
 
-    console = Console()
+    console = open_console()
     paper: Paper = tables.paper
     console.print(Text(f"{paper.title} ({paper.reference})", style="bold"))
     for name in tables.studies:

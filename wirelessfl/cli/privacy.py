@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from wirelessfl.cli.options import json_option
+from wirelessfl.cli.terminal import say
 from wirelessfl.errors import InputError
 
 NAMES = {"noise_multiplier": "noise multiplier", "jammer_gain": "jammer gain α_CJ", "needed": "jamming needed"}
@@ -41,11 +42,11 @@ def _answer(calculate: Callable[[], Mapping[str, Any]], as_json: bool) -> None:
     except ArithmeticError as error:
         raise InputError("these numbers lead beyond what floating-point numbers can hold") from error
     if as_json:
-        click.echo(to_json(result), nl=False)
+        say(to_json(result), nl=False)
         return
     for name, value in result.items():
         text = ("yes" if value else "no") if isinstance(value, bool) else epsilon_text(value)
-        click.echo(f"{NAMES.get(name, name.replace('_', ' '))}: {text}")
+        say(f"{NAMES.get(name, name.replace('_', ' '))}: {text}")
 
 
 @command.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wirelessfl.cli.options import OutputPath, json_option, plugins_option
+from wirelessfl.cli.terminal import open_console, remark, say
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.export import Format
@@ -84,9 +84,9 @@ def command(
         files = export(recording, form, folder)
         answer["files"] = [str(path) for path in files]
         if shown:
-            click.echo("\n".join(f"written {path}" for path in files))
+            say("\n".join(f"written {path}" for path in files))
     if as_json:
-        click.echo(to_json(answer), nl=False)
+        say(to_json(answer), nl=False)
 
 
 def _print_recording(recording: Recording, summary: dict[str, Any]) -> None:
@@ -94,7 +94,7 @@ def _print_recording(recording: Recording, summary: dict[str, Any]) -> None:
 
     print_summary(summary, {"trace": recording.path})
     if not recording.whole:
-        click.echo(f"of the rounds {recording.first} to {recording.last} of {recording.recorded}")
+        say(f"of the rounds {recording.first} to {recording.last} of {recording.recorded}")
 
 
 def _verify(recording: Recording, out: Path | None, allow_plugins: bool, quiet: bool, shown: bool) -> int:
@@ -105,12 +105,11 @@ def _verify(recording: Recording, out: Path | None, allow_plugins: bool, quiet: 
         comparison = verify(recording, out, on_round, allow_plugins=allow_plugins)
     if shown:
         rounds = f"rounds {recording.first} to {recording.last}"
-        click.echo(f"verified: {comparison.numbers:,} numbers of {rounds} are the same, bit for bit")
+        say(f"verified: {comparison.numbers:,} numbers of {rounds} are the same, bit for bit")
     return comparison.numbers
 
 
 def _print_ledgers(rows: list[LedgerRow]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from wirelessfl.cli.console import epsilon_text
@@ -121,7 +120,7 @@ def _print_ledgers(rows: list[LedgerRow]) -> None:
     for row in rows:
         numbers = (row.epsilon_published, row.epsilon_accounted)
         table.add_row(f"{row.delta:g}", row.accountant, *(epsilon_text(number) for number in numbers))
-    Console().print(table)
+    open_console().print(table)
 
 
 def _counterfactual(
@@ -135,7 +134,7 @@ def _counterfactual(
     from wirelessfl.outputs import replacing
 
     for note in resolved.notes:
-        print(f"note: {note}", file=sys.stderr)
+        remark(f"note: {note}")
     with progress_line(recording.last, quiet=quiet) as on_round:
         coverage = run_counterfactual(recording, resolved.scenario, folder, on_round)
     changed = open_recording(folder / "trace.h5")
@@ -146,9 +145,8 @@ def _counterfactual(
     with replacing(picture) as new:
         draw_paired(recorded, other, new, f"changed: {change}")
     if coverage.drawn:
-        print(
-            f"note: {coverage.drawn} of {coverage.asked} channels were not recorded and came from the scenario's law",
-            file=sys.stderr,
+        remark(
+            f"note: {coverage.drawn} of {coverage.asked} channels were not recorded and came from the scenario's law"
         )
     if shown:
         _print_paired(rows, recording.first, last, picture)
@@ -163,7 +161,6 @@ def _counterfactual(
 
 
 def _print_paired(rows: list[PairedRow], first: int, last: int, picture: Path) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -175,10 +172,10 @@ def _print_paired(rows: list[PairedRow], first: int, last: int, picture: Path) -
         words = f"{row.words} ({row.unit})" if row.unit else row.words
         numbers = (row.recorded, row.changed, row.difference, row.mean_round_difference)
         table.add_row(words, *(_number_text(number, signed=at > 1) for at, number in enumerate(numbers)))
-    console = Console()
+    console = open_console()
     console.print(table)
     console.print(Text(f"rounds {first} to {last}, on the recorded channels", style="dim"))
-    click.echo(f"picture  {picture}")
+    say(f"picture  {picture}")
 
 
 def _number_text(value: float, *, signed: bool) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from wirelessfl.cli.options import OutputPath
+from wirelessfl.cli.terminal import say
 
 
 @click.command()
@@ -19,4 +20,4 @@ def command(paths: tuple[Path, ...], out: Path | None) -> None:
     """
     from wirelessfl.analysis.report import write_report
 
-    click.echo(f"report  {write_report(paths, out)}")
+    say(f"report  {write_report(paths, out)}")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wirelessfl.cli.terminal import open_console, say
+
 if TYPE_CHECKING:
     from wirelessfl.scenario.library import Shelf
 
@@ -23,7 +25,6 @@ def command(context: click.Context) -> None:
 @click.option("--studies", is_flag=True, help="The shipped studies instead, for `wirelessfl study`.")
 def list_scenarios(studies: bool) -> None:
     """List the shipped scenarios with what they show."""
-    from rich.console import Console
     from rich.table import Table
 
     from wirelessfl.scenario import list_shipped
@@ -33,7 +34,7 @@ def list_scenarios(studies: bool) -> None:
     table.add_column("what it shows")
     for shipped in list_shipped("studies" if studies else "scenarios"):
         table.add_row(shipped.name, shipped.description)
-    Console().print(table)
+    open_console().print(table)
 
 
 @command.command()
@@ -42,7 +43,7 @@ def show(name: str) -> None:
     """Print a shipped scenario or study as it is written."""
     from wirelessfl.scenario import locate
 
-    click.echo(locate(name, _shelf(name)).read_text(encoding="utf-8"), nl=False)
+    say(locate(name, _shelf(name)).read_text(encoding="utf-8"), nl=False)
 
 
 @command.command()
@@ -52,7 +53,7 @@ def copy(name: str, folder: Path) -> None:
     """Copy a shipped scenario or study into FOLDER (here without it), to make it your own."""
     from wirelessfl.scenario import copy_shipped
 
-    click.echo(f"copied to {copy_shipped(name, folder, _shelf(name))}")
+    say(f"copied to {copy_shipped(name, folder, _shelf(name))}")
 
 
 def _shelf(name: str) -> Shelf:

@@ -6,6 +6,8 @@ import json
 
 import click
 
+from wirelessfl.cli.terminal import say
+
 
 @click.command()
 @click.option("--study", is_flag=True, help="The schema of study files.")
@@ -15,4 +17,4 @@ def command(study: bool) -> None:
     from wirelessfl.study import study_schema
 
     schema = study_schema() if study else scenario_schema()
-    click.echo(json.dumps(schema, indent=2, ensure_ascii=False))
+    say(json.dumps(schema, indent=2, ensure_ascii=False))

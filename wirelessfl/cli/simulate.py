@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wirelessfl.cli.options import OutputPath, json_option, override_option, plugins_option, scenario_argument
+from wirelessfl.cli.terminal import remark, say
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import Round
@@ -64,7 +64,7 @@ def command(
         overrides = (*overrides, f"seed={seed}")
     resolved = resolve_scenario(scenario, overrides, allow_plugins=allow_plugins)
     for note in resolved.notes:
-        print(f"note: {note}", file=sys.stderr)
+        remark(f"note: {note}")
     folder = default_folder(resolved.scenario) if out is None else out
     with ExitStack() as watchers:
         watching: list[Callable[[Round], None]] = []
@@ -88,9 +88,9 @@ def command(
         )
     silent = quiet and result.summary["status"] != "diverged"
     for words in [] if silent else result.summary["warnings"]:
-        print(f"warning: {words}", file=sys.stderr)
+        remark(f"warning: {words}")
     if as_json:
-        click.echo(to_json(result.summary), nl=False)
+        say(to_json(result.summary), nl=False)
     elif not quiet:
         print_result(result)
     result.require_files()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from wirelessfl.cli.options import OutputPath, json_option, plugins_option
+from wirelessfl.cli.terminal import remark, say
 
 
 @click.command()
@@ -57,7 +57,7 @@ def command(
 
     design = load_study(study, overrides, allow_plugins=allow_plugins)
     for note in design.notes:
-        print(f"note: {note}", file=sys.stderr)
+        remark(f"note: {note}")
     with study_progress(design, quiet=quiet) as on_message:
         result = run_study(
             design,
@@ -73,7 +73,7 @@ def command(
     if len(result.failures) < len(result.records):
         write_report([result.path])
     if as_json:
-        click.echo(to_json(result.as_mapping()), nl=False)
+        say(to_json(result.as_mapping()), nl=False)
     elif not quiet:
         print_study(result)
     if result.failures:

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wirelessfl.cli.console import duration_text, epsilon_text
+from wirelessfl.cli.terminal import open_console
 from wirelessfl.study import Message, Outcome, Progress, Study, StudyDesign
 from wirelessfl.study.bands import band
 
@@ -116,7 +117,7 @@ class LiveTable:
 @contextmanager
 def study_progress(design: StudyDesign, *, quiet: bool) -> Iterator[Callable[[Message], None]]:
     """Progress on stderr, a live table or, where that is no terminal, a line for each run; yields what to call."""
-    console = Console(stderr=True)
+    console = open_console(stderr=True)
     table = LiveTable(design)
     if quiet:
         yield lambda _: None
@@ -185,7 +186,7 @@ def print_study(study: Study) -> None:
         diverged = sum(record.summary is not None and record.summary["status"] == "diverged" for record in records)
         runs = f"{len(records)}, {diverged} diverged" if diverged else str(len(records))
         table.add_row(*labels, runs, accuracy, *epsilons)
-    console = Console()
+    console = open_console()
     console.print(table)
     console.print(Text("means over the seeds; ± is the 95 % confidence interval", style="dim"))
     files = {"table": study.folder.table, "picture": study.folder.picture, "report": study.folder.report}

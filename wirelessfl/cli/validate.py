@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from wirelessfl.cli.options import json_option, override_option, plugins_option, scenario_argument
+from wirelessfl.cli.terminal import open_console, remark, say
 
 if TYPE_CHECKING:
     from wirelessfl.api import Plan
@@ -33,20 +33,19 @@ def command(scenario: str, overrides: tuple[str, ...], allow_plugins: bool, plot
 
     resolved = resolve_scenario(scenario, overrides, allow_plugins=allow_plugins)
     for note in resolved.notes:
-        print(f"note: {note}", file=sys.stderr)
+        remark(f"note: {note}")
     if plot:
         picture = Path(f"{resolved.scenario.name}-topology.png")
         plot_topology(resolved.scenario, picture)
-        print(f"picture: {picture}", file=sys.stderr)
+        remark(f"picture: {picture}")
     plan = make_plan(resolved.scenario)
     if as_json:
-        click.echo(to_json(plan.as_mapping()), nl=False)
+        say(to_json(plan.as_mapping()), nl=False)
     else:
         _print(plan)
 
 
 def _print(plan: Plan) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -90,4 +89,4 @@ def _print(plan: Plan) -> None:
     for note in plan.notes:
         row("note", note)
     row("memory", f"about {forecast.memory_bytes / 2**20:,.0f} MiB")
-    Console().print(table)
+    open_console().print(table)

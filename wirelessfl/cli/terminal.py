@@ -1,0 +1,76 @@
+"""Text on its way to a terminal or a pipe, whatever that can show."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+_ESCAPED = "wirelessfl.escaped"
+_KEPT = "\n\N{NO-BREAK SPACE}\N{ZERO WIDTH SPACE}"
+
+
+def _escape(error: UnicodeError) -> tuple[str, int]:
+    """What an encoding lacks, as JSON writes it: also within JSON the text stays the same."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_escaped(letter) for letter in error.object[error.start : error.end]), error.end
+
+
+def _escaped(letter: str) -> str:
+    code = ord(letter)
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+codecs.register_error(_ESCAPED, _escape)
+
+
+def escape_what_is_lacking() -> None:
+    """Have stdout and stderr write what their encoding lacks as JSON escapes it, where Python would stop."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors=_ESCAPED)
+
+
+def printable(text: object) -> str:
+    """Text without control characters, which could move the cursor, recolour the terminal or hide what follows.
+
+    Lines stay lines; everything else that is not printed, also marks of direction and halves of surrogate pairs (bytes
+    of a file name that are not UTF-8), is escaped.
+    """
+    return "".join(letter if letter.isprintable() or letter in _KEPT else _escaped(letter) for letter in str(text))
+
+
+def say(text: str, *, nl: bool = True) -> None:
+    """Write a line of results to stdout."""
+    print(printable(text), end="\n" if nl else "", flush=True)
+
+
+def remark(text: str) -> None:
+    """Write a line about what goes on to stderr."""
+    print(printable(text), file=sys.stderr)
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    """A console on which names mean themselves: no markup in them, and no control characters."""
+    from rich.console import Console
+
+    class Plain(Console):
+        """Escapes what a segment of text holds; what rich itself puts out for the terminal stays."""
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for segment in super().render(renderable, options):
+                shown = segment.text if segment.control else printable(segment.text)
+                yield segment if shown == segment.text else segment._replace(text=shown)
+
+    settings: dict[str, Any] = {"markup": False, "emoji": False}
+    return Plain(stderr=stderr, **settings)
