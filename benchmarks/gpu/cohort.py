@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from itertools import count
@@ -91,6 +92,7 @@ def measure_largest(setting: Setting) -> Measured:
         except torch.cuda.OutOfMemoryError:
             return False
         finally:
+            gc.collect()  # what the error's frames held must not count against the next trial
             if setting.device == "cuda":
                 torch.cuda.empty_cache()
         return True

@@ -42,14 +42,13 @@ class LayerCost:
 
 
 def layer_costs(module: nn.Module, shape: tuple[int, ...]) -> list[LayerCost]:
-    """Linear and convolutional layers in the order in which a sample of ``shape`` passes them; computes no number."""
+    """Linear and convolutional layers of a module on the meta device, in the order in which a sample passes them."""
     costs: list[LayerCost] = []
 
     def count(layer: nn.Module, inputs: Any, output: Tensor) -> None:
         weight: Tensor = layer.weight  # type: ignore[assignment]
         costs.append(LayerCost(output[0].numel() * weight[0].numel(), output[0].numel()))
 
-    module = module.to("meta")
     for layer in module.modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
             layer.register_forward_hook(count)
@@ -71,7 +70,8 @@ class RoundWork:
 
 def round_work(task: Task) -> RoundWork:
     """What all clients of a round have to do."""
-    module = task.build(task.shape, CLASSES)
+    with torch.device("meta"):  # shapes alone: no parameter is drawn and nothing is computed
+        module = task.build(task.shape, CLASSES)
     dimension = sum(parameter.numel() for parameter in module.parameters())
     costs = layer_costs(module, task.shape)
     products = 3 * sum(cost.products for cost in costs) - costs[0].products

@@ -110,7 +110,7 @@ def test_a_share_is_the_time_at_the_peaks_over_the_time_taken() -> None:
 
 
 def test_layers_count_in_the_order_in_which_a_sample_passes_them() -> None:
-    costs = roofline.layer_costs(W1.build((784,), 10), (784,))
+    costs = roofline.layer_costs(W1.build((784,), 10).to("meta"), (784,))
     assert [(cost.products, cost.outputs) for cost in costs] == [(784 * 196, 196), (1960, 10)]
 
 
