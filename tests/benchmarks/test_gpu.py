@@ -78,6 +78,8 @@ for workload in workloads:
     print("now", workload, flush=True)
     if workload == "dies":
         os.abort()
+    if workload.startswith("exits"):
+        sys.exit(int(workload.split()[1]))
     if workload == "hangs":
         sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
         open(file + ".pid", "w").close()
@@ -105,12 +107,14 @@ def run(workloads: list[str], limit_s: float, log: Path, outcomes: list[tuple[st
 
 def test_a_workload_that_fails_or_dies_takes_no_other_with_it(tmp_path: Path, outcomes: list[tuple[str, str]]) -> None:
     log = tmp_path / "log.txt"
-    run(["first", "raises", "second", "dies", "third"], 60.0, log, outcomes)
+    run(["first", "raises", "second", "dies", "exits 1", "exits 0", "third"], 60.0, log, outcomes)
     assert outcomes == [
         ("first", ""),
         ("raises", "broken"),
         ("second", ""),
         ("dies", "the process ended with signal SIGABRT"),
+        ("exits 1", "the process ended with exit code 1"),
+        ("exits 0", "the process ended with exit code 0"),
         ("third", ""),
     ]
     assert "now dies" in log.read_text()
