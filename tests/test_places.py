@@ -301,7 +301,7 @@ def test_a_run_in_progress_is_not_disturbed(running: tuple[subprocess.Popen[str]
         ("replay", out / "trace.h5", "--verify"),
         ("replay", out / "trace.h5", "--export", "csv"),
     ):
-        refused(invoke(*command), "locked by a run that is writing it")
+        refused(invoke(*command), f"locked by a run that is writing it (process {process.pid} on ")
     finish(process)
     assert not (out / RUN_LOCK).exists()
     verified = invoke("replay", out / "trace.h5", "--verify", "--json")

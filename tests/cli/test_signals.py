@@ -33,7 +33,7 @@ ENTERED = (
 )
 
 COMMANDS = {
-    "simulate": ("simulate", "scenario.yaml", "--out", "OUT"),
+    "simulate": ("simulate", "scenario.yaml", "--device", "cpu", "--threads", "1", "--out", "OUT"),
     "validate": ("validate", "scenario.yaml"),
     "report": ("report", "run", "--out", "OUT.html"),
     "verify": ("replay", "run/trace.h5", "--verify"),

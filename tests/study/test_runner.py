@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.study.studies import InlineWorkers, design, same_numbers
 from wirelessfl import api
 from wirelessfl.api import Result
 from wirelessfl.errors import InfeasibleError, OutputError, RunInterrupted
+from wirelessfl.folder import RunFolder
 from wirelessfl.study import Message, Outcome, Progress, Study, StudyDesign, open_study, run_study, runner
 from wirelessfl.study.claim import claim_folder
 from wirelessfl.study.folder import StudyFolder
@@ -93,11 +95,16 @@ def test_a_taken_folder_is_not_touched(tmp_path: Path, inline: InlineWorkers) ->
 
 
 def test_two_studies_do_not_share_a_folder(tmp_path: Path, inline: InlineWorkers) -> None:
-    with (
-        claim_folder(tmp_path / "out"),
-        pytest.raises(OutputError, match="a study is in progress there"),
-    ):
-        run_study(design(tmp_path, grid=GRID), tmp_path / "out")
+    plan = design(tmp_path, grid=GRID)
+    for resume in (False, True):
+        with (
+            claim_folder(tmp_path / "out"),
+            pytest.raises(OutputError, match=f"a study is in progress there .process {os.getpid()} on "),
+        ):
+            run_study(plan, tmp_path / "out", resume=resume)
+    run = tmp_path / "out" / "runs" / plan.runs[0].id
+    with RunFolder(run).held(), pytest.raises(OutputError, match="a run is in progress there"):
+        wfl.simulate(plan.runs[0].scenario, run, overwrite=True)
     assert inline.submitted == []
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wirelessfl.errors import OutputError, TraceError, WirelessFLError
+from wirelessfl.locks import RUN_LOCK, holder
 from wirelessfl.outputs import FULL
 
 
@@ -34,10 +35,16 @@ def _write_failure(path: Path, error: Exception) -> str:
     if code in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"{path}: the folder cannot be written ({os.strerror(code)}); choose another with --out"
     if _is_locked(error):
-        return f"{path}: locked by a run that is writing it; wait for it, or choose another folder with --out"
+        return f"{path}: {_locked(path)}; wait for it, or choose another folder with --out"
     if code == errno.ENOENT:
         return f"{path}: the folder {path.parent} does not exist"
     return f"{path}: cannot be written ({text})"
+
+
+def _locked(path: Path) -> str:
+    """Who writes the trace, as the lock of its folder says."""
+    who = holder(path.with_name(RUN_LOCK))
+    return f"locked by a run that is writing it{f' ({who})' if who else ''}"
 
 
 def _is_locked(error: Exception) -> bool:
@@ -85,7 +92,7 @@ def read_failure(path: Path, error: Exception) -> str:
     if not path.exists():
         return f"{path}: no such trace"
     if _is_locked(error):
-        return f"{path}: locked by a run that is writing it; wait for it, or stop it with Ctrl-C"
+        return f"{path}: {_locked(path)}; wait for it, or stop it with Ctrl-C"
     if isinstance(error, PermissionError):
         return f"{path}: no permission to read it"
     if "signature not found" in text:
