@@ -13,7 +13,10 @@ import click
 from tests.fuzz.campaign import Finding, Tally, campaign, clear, play, scratch_subjects
 from tests.fuzz.case import KINDS, Case
 from tests.fuzz.sandbox import preload
-from tests.fuzz.subjects import make_subjects, warm_up
+from tests.fuzz.subjects import Subjects, make_subjects, warm_up
+
+CORPUS = Path(__file__).parent / "corpus.jsonl"
+"""What was found and mended, one case a line, with as few steps as showed it."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -26,6 +29,7 @@ from tests.fuzz.subjects import make_subjects, warm_up
 @click.option("--stratum", help="Only this family of damage.")
 @click.option("--real", "as_process", is_flag=True, help="Each case as a process of its own, not as a forked child.")
 @click.option("--case", "recipe", help="Play one case written as JSON, and print what the process printed.")
+@click.option("--corpus", is_flag=True, help="Play what was found before, each case of corpus.jsonl.")
 @click.option("--subjects", "place", type=click.Path(path_type=Path), help="Folder of the healthy files.")
 @click.option("--fresh", is_flag=True, help="Make the healthy files afresh.")
 def main(
@@ -38,6 +42,7 @@ def main(
     stratum: str | None,
     as_process: bool,
     recipe: str | None,
+    corpus: bool,
     place: Path | None,
     fresh: bool,
 ) -> None:
@@ -53,6 +58,8 @@ def main(
         print(ending.out)
         print(*wrong or ["nothing found"], sep="\n")
         sys.exit(bool(wrong))
+    if corpus:
+        sys.exit(_play_corpus(subjects, as_process=as_process))
     found = False
     for one in kind or KINDS:
         indices = _indices(start, stride, count if count or seconds else 1000, seconds)
@@ -62,6 +69,17 @@ def main(
         _print_tally(one, seed, tally)
         found = found or bool(tally.findings)
     sys.exit(found)
+
+
+def _play_corpus(subjects: Subjects, *, as_process: bool) -> bool:
+    found = False
+    for line in CORPUS.read_text(encoding="utf-8").splitlines():
+        case = Case.from_json(line)
+        wrong, _ = play(case, subjects, as_process=as_process)
+        if wrong:
+            print(f"FOUND AGAIN: {'; '.join(wrong)}\n  {line}", flush=True)
+        found = found or bool(wrong)
+    return found
 
 
 def _indices(start: int, stride: int, count: int | None, seconds: float | None) -> Iterator[int]:

@@ -89,9 +89,14 @@ def play(case: Case, subjects: Subjects, *, as_process: bool = False) -> tuple[l
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=scratch) as name:
         folder = Path(name)
         target = kind.prepare(case, subjects, folder)
-        names = {"{subject}": str(target), "{scenario}": str(subjects.scenario(case.subject))}
+        names = {
+            "{subject}": str(target),
+            "{scenario}": str(subjects.scenario(case.subject)),
+            "{study}": str(subjects.path / "study.yaml"),
+        }
         args = [_filled(word, names) for word in case.command]
-        ending = real(args, folder) if as_process else forked(command(args), folder)
+        kick = signals.kick_of(case, as_process=as_process) if case.kind == "signals" else None
+        ending = real(args, folder, kick=kick) if as_process else forked(command(args), folder, kick=kick)
         return kind.judge(case, subjects, target, ending), ending
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import h5py
 import numpy as np
 
-MAY_DIFFER = frozenset({"/wall_time", "/@created", "/@run_id"})
-"""When it was, how long it took, and the name of the run that no other has."""
+MAY_DIFFER = frozenset({"/wall_time", "/@created", "/@run_id", "/@torch_version", "/@package_version"})
+"""When, where and by which version it was run, how long it took, and the name that no other run has."""
 
 STORAGE = frozenset(
     {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties"}

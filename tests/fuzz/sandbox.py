@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +88,9 @@ def forked(
     """Do some work in a forked child whose current folder is ``folder``; its exit code is that of ``SystemExit``."""
     log = folder / ".output"
     start = time.monotonic()
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads in the parent: the child needs none of them
+        child = os.fork()
     if not child:
         _in_child(work, folder, log)
     return _wait(child, log, start, limit_s, kick)

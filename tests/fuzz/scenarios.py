@@ -120,9 +120,15 @@ def _text(subject: str, subjects: Subjects) -> str:
         return subjects.scenario(subject).read_text()
     tree = yaml.safe_load((SHIPPED / f"{subject}.yaml").read_text())
     tree["rounds"] = 2
-    tree.setdefault("data", {})["limit"] = 300
+    data = tree.setdefault("data", {})
+    if data.get("partition", {}).get("scheme") != "natural":
+        data["limit"] = 300
+    if data.get("dataset", {}).get("name") == "adult":
+        data["dataset"]["source"] = "synthetic"  # the files are not on every machine
     if "count" in tree.get("clients", {}):
         tree["clients"]["count"] = min(tree["clients"]["count"], 8)
+    if "count" in tree.get("clients", {}).get("selection", {}):
+        tree["clients"]["selection"]["count"] = min(tree["clients"]["selection"]["count"], 4)
     if "epochs" in tree["training"]:
         tree["training"]["epochs"] = 1
     return yaml.safe_dump(tree, sort_keys=False)
@@ -150,7 +156,9 @@ def _draw_tree(rng: np.random.Generator, stratum: str, tree: Any) -> Step:
     words = [one for one in paths if isinstance(_at(tree, one), str)]
     match stratum:
         case "extremes":
-            return {"op": "put", "path": list(path), "value": pick(rng, _EXTREMES)}
+            near = rng.random() < 0.5
+            value = _near(rng, _at(tree, path)) if near else pick(rng, _EXTREMES)
+            return {"op": "put", "path": list(path), "value": value}
         case "types":
             return {"op": "put", "path": list(path), "value": pick(rng, _OTHERS)}
         case "words":
@@ -165,6 +173,15 @@ def _draw_tree(rng: np.random.Generator, stratum: str, tree: Any) -> Step:
         case "swapped":
             return {"op": "copy", "path": list(path), "from": list(pick(rng, paths))}
     raise ValueError(f"no stratum {stratum!r}")
+
+
+def _near(rng: np.random.Generator, value: Any) -> Any:
+    """Another number of the same kind, by a factor or a step: more often allowed than an extreme is."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if isinstance(value, int):
+        return pick(rng, (value + 1, value - 1, 2 * value, value // 2, 10 * value, float(value) + 0.5))
+    return value * 10.0 ** pick(rng, (-12, -6, -3, -1, 1, 3, 6, 12))
 
 
 @cache

@@ -140,6 +140,15 @@ def test_missing_checkpoint(tmp_path: Path) -> None:
         load_checkpoint(tmp_path / "c", IDENTITY)
 
 
+@pytest.mark.parametrize("place", ["checkpoint.bin", ".checkpoint.bin.partial"])
+def test_a_pipe_or_a_device_is_never_read(place: str, tmp_path: Path) -> None:
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        make(tmp_path / place)
+        with pytest.raises(TraceError, match="pipe, socket or device"):
+            load_checkpoint(tmp_path / "checkpoint.bin", IDENTITY)
+        (tmp_path / place).unlink()
+
+
 def test_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="does not exist"):
         save_checkpoint(tmp_path / "no" / "c", {}, IDENTITY)

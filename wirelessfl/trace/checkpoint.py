@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError
+from wirelessfl.trace.containment import refuse_irregular
 from wirelessfl.trace.failures import output_errors
 from wirelessfl.trace.identity import ANEW, RunIdentity
 
@@ -149,10 +150,15 @@ def _removed_on_failure(new: Path) -> Iterator[None]:
 def _is_whole(path: Path) -> bool:
     """Whether there is a file whose checksum is right."""
     try:
-        content = path.read_bytes()
+        content = _read(path)
     except OSError:
         return False
     return content[:_START] == _MAGIC + hashlib.sha256(memoryview(content)[_START:]).digest()
+
+
+def _read(path: Path) -> bytes:
+    refuse_irregular(path)
+    return path.read_bytes()
 
 
 def load_checkpoint(path: str | Path, identity: RunIdentity) -> dict[str, Any]:
@@ -171,7 +177,7 @@ def load_checkpoint(path: str | Path, identity: RunIdentity) -> dict[str, Any]:
     path = Path(path)
     new = new_checkpoint(path)
     try:
-        content = (new if _is_whole(new) else path).read_bytes()
+        content = _read(new if _is_whole(new) else path)
     except FileNotFoundError as error:
         raise TraceError(f"{path}: no checkpoint; the run cannot be resumed, run again with --overwrite") from error
     except OSError as error:
