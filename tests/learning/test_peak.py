@@ -8,15 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from tests.learning.plain_loop import RandomPopulation
-from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning.batches import Sampling, local_steps, plan_batches
 from wirelessfl.learning.cohort import (
-    CohortBlock,
     ExecutionPlan,
     GradientTransform,
     LocalTraining,
@@ -25,7 +22,7 @@ from wirelessfl.learning.cohort import (
     train_cohort,
 )
 from wirelessfl.learning.cohort.block import BlockData
-from wirelessfl.learning.cohort.engine import _with_advice, train_plainly, train_privately
+from wirelessfl.learning.cohort.engine import train_plainly, train_privately
 from wirelessfl.learning.cohort.peak import BlockMemory, LiveMemory
 from wirelessfl.learning.cohort.stacked import compile_program
 from wirelessfl.learning.flat import FlatModel
@@ -141,13 +138,3 @@ def test_memory_is_live_from_its_making_until_its_last_view_is_gone() -> None:
         assert memory.live == 4000
         first.add_(1.0)
     assert (memory.live, memory.peak) == (4000, 8000)
-
-
-def test_a_block_too_large_for_the_memory_is_refused_with_advice() -> None:
-    def train_block(block: NDArray[np.int64]) -> CohortBlock:
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    with pytest.raises(InfeasibleError, match=r"5 clients at a time; set compute\.chunk to 2 or less"):
-        _with_advice(train_block, np.arange(5))
-    with pytest.raises(InfeasibleError, match="one client alone"):
-        _with_advice(train_block, np.arange(1))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
 from tests.simulation.scenarios import PLAN, small
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.learning import ExecutionPlan
+from wirelessfl.learning import CohortBlock, ExecutionPlan
 from wirelessfl.learning.cohort import BlockMemory
 from wirelessfl.scenario.bookkeeping import Compute
 from wirelessfl.simulation import build_simulation
@@ -65,3 +68,19 @@ def test_a_round_trains_on_average_as_many_clients_as_its_selection_says() -> No
     assert clients_of_a_round(SelectUniform(7), 50) == 7
     assert clients_of_a_round(SelectPoisson(0.3), 50) == 15
     assert clients_of_a_round(SelectPoisson(0.001), 50) == 1
+
+
+@pytest.mark.parametrize(("chunk", "advice"), [(5, r"set compute\.chunk to 2 or less"), (1, "one client alone")])
+def test_a_block_that_a_gpu_does_not_hold_is_refused_with_advice(
+    chunk: int, advice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def out_of_memory(*arguments: object) -> Iterator[CohortBlock]:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+        yield
+
+    monkeypatch.setattr("wirelessfl.simulation.learner.train_cohort", out_of_memory)
+    learner = build_simulation(small(), replace(PLAN, chunk=chunk)).deployment.learner
+    assert isinstance(learner, Learner)
+    blocks = learner.train(learner.initial_state(0), np.arange(6), 1)
+    with pytest.raises(InfeasibleError, match=f"does not hold {chunk} clients at a time; {advice}"):
+        next(blocks)

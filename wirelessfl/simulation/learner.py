@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import (
     AggregationRule,
     CohortBlock,
@@ -138,12 +139,24 @@ class Learner:
         clients: NDArray[np.int64],
         lasting: tuple[str, ...],
     ) -> Iterator[CohortBlock]:
-        """The blocks one by one; rows named ``lasting`` go back to the state."""
-        for block in blocks:
-            self.pause()
-            for name in lasting:
-                state.clipping[name][clients[block.positions]] = block.transform_state[name].numpy()
-            yield block
+        """The blocks one by one; rows named ``lasting`` go back to the state.
+
+        A chunk that a GPU does not hold is not halved on the way: it is part of the recorded plan, by which a run
+        repeats bit for bit.
+
+        Raises:
+            InfeasibleError: A GPU does not hold a block.
+        """
+        try:
+            for block in blocks:
+                self.pause()
+                for name in lasting:
+                    state.clipping[name][clients[block.positions]] = block.transform_state[name].numpy()
+                yield block
+        except torch.OutOfMemoryError as error:
+            chunk = min(self.plan.chunk, len(clients))
+            advice = f"set compute.chunk to {chunk // 2} or less" if chunk > 1 else "one client alone is too much"
+            raise InfeasibleError(f"device: its memory does not hold {chunk} clients at a time; {advice}") from error
 
     def releases(
         self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None

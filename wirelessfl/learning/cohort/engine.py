@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning.batches import local_steps, plan_batches
 from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.general import GeneralGradients, GeneralModels
@@ -61,6 +60,9 @@ def train_cohort(
 
     Returns:
         Blocks of at most ``plan.chunk`` clients that together hold each client once.
+
+    Raises:
+        torch.OutOfMemoryError: A GPU does not hold a block.
     """
     device = torch.device(plan.device)
     start = start if start.device.type == device.type else upload([start.numpy()], device)[0]
@@ -92,22 +94,7 @@ def train_cohort(
     blocks = [order[first : first + plan.chunk] for first in range(0, len(order), plan.chunk)]
     if device.type == "cpu":
         return map_in_order(train_block, blocks, plan.threads)
-    return (_with_advice(train_block, block) for block in blocks)
-
-
-def _with_advice(train_block: Callable[[NDArray[np.int64]], CohortBlock], block: NDArray[np.int64]) -> CohortBlock:
-    """A block that a GPU trains.
-
-    Its chunk is not halved on the way: it is part of the recorded plan, by which a run repeats bit for bit.
-
-    Raises:
-        InfeasibleError: The memory does not hold it.
-    """
-    try:
-        return train_block(block)
-    except torch.OutOfMemoryError as error:
-        advice = f"set compute.chunk to {len(block) // 2} or less" if len(block) > 1 else "one client alone is too much"
-        raise InfeasibleError(f"device: its memory does not hold {len(block)} clients at a time; {advice}") from error
+    return (train_block(block) for block in blocks)
 
 
 def train_plainly(model: FlatModel, start: Tensor, training: LocalTraining, data: BlockData) -> Trained:
