@@ -63,9 +63,11 @@ def run_part(
                 continue
             before = len(waiting)
             code = _run_child(name, waiting, setting, left, output, done)
+            if not waiting:
+                break
             if code is None:
                 done(waiting[0], Measured(failure=f"timed out, {limit_s:.0f} s are allowed for the part"))
-            elif waiting and (code != _REPORTED or len(waiting) == before):
+            elif code != _REPORTED or len(waiting) == before:
                 done(waiting[0], Measured(failure=f"the process ended with {_ending(code)}"))
     if not failed:
         log.unlink()

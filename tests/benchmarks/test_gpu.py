@@ -130,14 +130,17 @@ def test_a_part_that_takes_too_long_is_killed_with_all_it_started(
 ) -> None:
     log = tmp_path / "log.txt"
     began = time.monotonic()
-    run(["first", "hangs", "later"], 3.0, log, outcomes)
-    assert time.monotonic() - began < 30
+    run(["first", "hangs", "later"], 8.0, log, outcomes)
+    assert time.monotonic() - began < 60
     assert outcomes == [
         ("first", ""),
-        ("hangs", "timed out, 3 s are allowed for the part"),
+        ("hangs", "timed out, 8 s are allowed for the part"),
         ("later", "not reached before the part's time was over"),
     ]
     sleeper = next(int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("sleeper"))
+    patience = time.monotonic() + 20  # it was sent its signal; when it is gone is up to the system
+    while _is_running(sleeper) and time.monotonic() < patience:
+        time.sleep(0.05)
     assert not _is_running(sleeper)
 
 
