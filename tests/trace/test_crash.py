@@ -156,9 +156,9 @@ def test_every_prefix_of_resuming_and_finishing_is_a_readable_trace(
             seen.append(state)
         if position % stride == 0:
             check_opens(killed, rounds)
-    # From 6 rounds back to 3, on to 4, interrupted; on to 5, complete.
-    before, after = [(n, "running") for n in (6, 3, 4)], [(n, "interrupted") for n in (4, 5)]
-    assert seen == [*before, *after, (5, "complete")]
+    # From 6 rounds back to 3, on to 4, interrupted; running again, on to 5, complete.
+    first, second = [(n, "running") for n in (6, 3, 4)], [(n, "running") for n in (4, 5)]
+    assert seen == [*first, (4, "interrupted"), *second, (5, "complete")]
 
 
 VICTIM = """

@@ -231,9 +231,25 @@ def test_interrupted_and_resumed_status(tmp_path: Path) -> None:
     writer.finish("interrupted")
     assert read_attributes(path)["status"] == "interrupted"
     writer = TraceWriter.resume(path, 1)
+    assert read_status(path, writer) == "running"
     writer.append(record(1, range(1)))
     writer.finish("complete")
     assert read_attributes(path)["status"] == "complete"
+
+
+def test_a_resumed_run_takes_back_what_its_earlier_end_said(tmp_path: Path) -> None:
+    path = tmp_path / "t.h5"
+    with TraceWriter.create(path, header(), slots=1) as writer:
+        writer.append(record(0, range(1)))
+    never_ended = read_attributes(path)
+    writer = TraceWriter.resume(path, 1)
+    writer.finish("interrupted", {"samples": np.arange(40)}, attributes={"why_different": "x" * 100})
+    with open_trace(path) as trace:
+        assert trace.sizes["client"] == 40
+    TraceWriter.resume(path, 1).close()
+    assert read_attributes(path) == never_ended
+    with open_trace(path) as trace:
+        assert trace.sizes["client"] == 0
 
 
 def read_status(path: Path, writer: TraceWriter) -> str:

@@ -135,7 +135,8 @@ class TraceWriter:
     def resume(cls, path: str | Path, rounds_done: int) -> TraceWriter:
         """Continue a trace after its first ``rounds_done`` rounds; everything later is dropped.
 
-        The status stays what it was until ``finish``.
+        The status is ``running`` again, and what an earlier end said of the whole run is gone until the next: it is the
+        trace of a run that was killed after so many rounds.
 
         Raises:
             TraceError: No trace of this version, locked, or shorter than ``rounds_done``.
@@ -151,6 +152,7 @@ class TraceWriter:
                     "the two do not belong together, run again with --overwrite"
                 )
             with output_errors(path):
+                writer._reopen()
                 writer._rewind(rounds_done)
         return writer
 
@@ -226,10 +228,7 @@ class TraceWriter:
             blocks += self._model_blocks(model, self._last)
         with output_errors(self.path):
             self._write(blocks)
-            for name, text in {**(attributes or {}), "status": status}.items():
-                if self._file.attrs[name] != text:
-                    self._commit()
-                    replace_text(self._file, name, text)
+            self._replace_texts({**(attributes or {}), "status": status})
         self.close()
 
     def close(self) -> None:
@@ -341,6 +340,19 @@ class TraceWriter:
         self._flush()
         self._backing.commit()
 
+    def _reopen(self) -> None:
+        """Take back what ``finish`` wrote, the status first."""
+        self._replace_texts({"status": "running", **_blank_closing()})
+        self._set_lengths(client=0)
+        self._resize("/client", (0,))
+
+    def _replace_texts(self, texts: Mapping[str, str]) -> None:
+        """Replace texts of the root, each on disk before the next."""
+        for name, text in texts.items():
+            if self._file.attrs[name] != text:
+                self._commit()
+                replace_text(self._file, name, text)
+
     def _rewind(self, rounds: int) -> None:
         """Drop everything after the first ``rounds`` rounds, the commit mark first."""
         self._resize("/round", (rounds,))
@@ -386,10 +398,15 @@ def _client_blocks(client_values: Mapping[str, ArrayLike]) -> list[_Block]:
     return [_Block(dataset_path(ROOT, v.name), (count,), (0,), given.get(v.name)) for v in variables]
 
 
+def _blank_closing() -> dict[str, str]:
+    """The closing attributes until the run ends: empty lists."""
+    return dict.fromkeys(CLOSING, "[]".ljust(_CLOSING_BYTES))
+
+
 def _write_header(file: h5py.File, header: TraceHeader, slots: int) -> None:
     # Before all else and with room to grow: `journal` needs the texts that are replaced at the end near their header.
     set_attributes(file, {"format": FORMAT, "version": VERSION, "status": "running"})
-    set_attributes(file, dict.fromkeys(CLOSING, "[]".ljust(_CLOSING_BYTES)))
+    set_attributes(file, _blank_closing())
     create_layout(file, slots, int(header.model["dimension"]), secagg=header.secagg is not None, blocks=header.blocks)
     for path, attributes in header.given.items():
         set_attributes(file[path], attributes)
