@@ -19,7 +19,7 @@ from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs, replacin
 from wirelessfl.scenario import Scenario, load_scenario
 from wirelessfl.scenario.notes import power_notes
 from wirelessfl.summary import draw_summary, draw_timeline, draw_topology, summarise
-from wirelessfl.trace import CheckpointWriter, TraceWriter, open_trace, read_group
+from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace, read_group
 from wirelessfl.trace.failures import trace_errors
 
 if TYPE_CHECKING:
@@ -261,6 +261,8 @@ def _run(
         interrupts.check()
 
     def close(status: RunStatus, model: NDArray[np.float32] | None = None) -> None:
+        if status not in FINISHED:
+            simulation.back_to_last_round()
         checkpoint.settle()
         writer.finish(status, client_values(simulation), model, closing_attributes(simulation))
 

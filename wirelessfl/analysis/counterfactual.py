@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from wirelessfl.analysis.replay import OnRound, Recording, open_recording, recorded_execution, run_rounds
 from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.folder import RunFolder
+from wirelessfl.interrupts import Interrupts
 from wirelessfl.radio.units import linear_to_db
 from wirelessfl.scenario import Resolved, Scenario, config, differing_keys, resolve_document
 from wirelessfl.scenario.outside import refuse_outside_code
@@ -274,16 +275,15 @@ def run_counterfactual(
     folder.refuse_foreign([recording.path])
     coverage = Coverage()
     plan = recorded_execution(recording.path)
+
+    def build(interrupts: Interrupts) -> Simulation:
+        simulation = build_simulation(scenario, plan, None, interrupts.check)
+        # The scenario itself keeps its M, by which noise and schedules are set.
+        simulation.stop = replace(simulation.stop, rounds=min(recording.last, scenario.rounds))
+        return under_recorded_conditions(simulation, recording, scenario, coverage)
+
     with trace_errors(recording.path):  # what it holds enters the simulation
-        run_rounds(
-            lambda interrupts: under_recorded_conditions(
-                build_simulation(scenario, plan, None, interrupts.check), recording, scenario, coverage
-            ),
-            scenario,
-            recording.last,
-            folder,
-            on_round,
-        )
+        run_rounds(build, scenario, folder, on_round)
     return coverage
 
 

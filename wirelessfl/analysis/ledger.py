@@ -49,7 +49,7 @@ def recorded_ledger(path: Path, **changes: Any) -> Ledger:
     """
     with open_trace(path) as trace, read_group(path, "privacy") as privacy:
         with trace_errors(path):
-            if "release_settings" not in trace.attrs:
+            if "release_settings" not in trace.attrs or trace.attrs.get("status") == "running":
                 raise TraceError(f"{path}: the run did not end in order; continue it with --resume, then ask again")
             facts, clients = _facts(trace, privacy, path)
             kinds: list[str] = json.loads(trace.attrs["release_settings"])

@@ -6,12 +6,13 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirelessfl.analysis.compare import Comparison, compare_traces
+from wirelessfl.analysis.consistency import check_consistent
 from wirelessfl.analysis.ledger import recorded_ledger
 from wirelessfl.api import record_run
 from wirelessfl.errors import CheckFailed, InfeasibleError, InputError, OutputError, RunInterrupted, TraceError
@@ -20,7 +21,7 @@ from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, parse_scenario
 from wirelessfl.scenario.outside import refuse_outside_code
 from wirelessfl.summary import summarise
-from wirelessfl.trace import FINISHED, open_trace, read_attributes
+from wirelessfl.trace import FINISHED, TraceWriter, open_trace, read_attributes, round_labels
 from wirelessfl.trace.failures import trace_errors
 from wirelessfl.trace.reader import in_memory
 
@@ -41,14 +42,12 @@ class Recording:
         path: the trace file.
         first: first round that is looked at.
         last: last round that is looked at.
-        dataset: these rounds, in memory.
         recorded: how many rounds the trace holds.
     """
 
     path: Path
     first: int
     last: int
-    dataset: xr.Dataset
     recorded: int
 
     @property
@@ -57,13 +56,28 @@ class Recording:
         return (self.first, self.last) == (1, self.recorded)
 
     @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """What the trace says of the run as a whole."""
+        return read_attributes(self.path)
+
+    @cached_property
+    def dataset(self) -> xr.Dataset:
+        """These rounds, in memory.
+
+        Raises:
+            TraceError: they cannot be read.
+        """
+        with open_trace(self.path) as trace, trace_errors(self.path):
+            return in_memory(trace.sel(round=slice(self.first, self.last)), self.path)
+
+    @cached_property
     def scenario(self) -> Scenario:
         """The scenario that ran.
 
         Raises:
             ScenarioError: this version does not know it.
         """
-        return parse_scenario(self.dataset.attrs["scenario"], str(self.path))
+        return parse_scenario(self.attributes["scenario"], str(self.path))
 
     @property
     def why_different(self) -> list[str]:
@@ -78,7 +92,7 @@ class Recording:
 
 
 def open_recording(path: Path, first: int | None = None, last: int | None = None) -> Recording:
-    """Read a trace, or some of its rounds.
+    """Look at a trace, or at some of its rounds.
 
     Args:
         path: the trace file.
@@ -89,19 +103,18 @@ def open_recording(path: Path, first: int | None = None, last: int | None = None
         TraceError: no readable trace of this version, or one without rounds.
         InputError: the range is empty, or reaches beyond what was recorded.
     """
-    with open_trace(path) as trace, trace_errors(path):
-        rounds = trace["round"].values
-        if not len(rounds):
-            raise TraceError(f"{path}: holds no round yet; continue the run with --resume")
-        recorded = int(rounds[-1])
-        begin, end = 1 if first is None else first, recorded if last is None else last
-        if begin < 1 or end > recorded or begin > end:
-            raise InputError(
-                f"--from {begin} --to {end}: found "
-                + ("an empty range" if begin > end else "a range beyond the recording")
-                + f"; allowed: rounds from 1 to {recorded}, the first not after the last"
-            )
-        return Recording(path, begin, end, in_memory(trace.sel(round=slice(begin, end)), path), recorded)
+    rounds = [number for number in round_labels(path).tolist() if number >= 0]
+    if not rounds:
+        raise TraceError(f"{path}: holds no round yet; continue the run with --resume")
+    recorded = rounds[-1]
+    begin, end = 1 if first is None else first, recorded if last is None else last
+    if begin < 1 or end > recorded or begin > end:
+        raise InputError(
+            f"--from {begin} --to {end}: found "
+            + ("an empty range" if begin > end else "a range beyond the recording")
+            + f"; allowed: rounds from 1 to {recorded}, the first not after the last"
+        )
+    return Recording(path, begin, end, recorded)
 
 
 def recorded_execution(path: Path) -> ExecutionPlan:
@@ -124,34 +137,43 @@ def recorded_execution(path: Path) -> ExecutionPlan:
 def run_rounds(
     build: Callable[[Interrupts], Simulation],
     scenario: Scenario,
-    rounds: int,
     folder: RunFolder,
     on_round: OnRound | None,
+    stop_after: int | None = None,
 ) -> None:
-    """Run a scenario for at most ``rounds`` rounds and leave its trace in a folder.
+    """Run a scenario to its end, or stop it on the way, and leave its trace in a folder.
 
     Args:
         build: makes the simulation; handed what lets it be interrupted.
         scenario: what the trace says that ran.
-        rounds: where to stop, unless the scenario does earlier. The scenario itself keeps its M, by which noise and
-            schedules are set.
         folder: emptied before, of an earlier replay. What simulates again cannot be resumed, and keeps no checkpoint.
         on_round: called with each finished round.
+        stop_after: the round after which it is interrupted, unless it ends there by itself.
 
     Raises:
         OutputError: a run that is no replay lies in the folder, or one is in progress there.
         RunInterrupted: by the user.
     """
+    far_enough = False
     with catch_interrupts() as interrupts, folder.held():
         _refuse_original(folder)
         with interrupts.at_once(_STOPPED):
             simulation = build(interrupts)
-        simulation.stop = replace(simulation.stop, rounds=min(rounds, scenario.rounds))
         folder.clear()
+
+        def watch(this: Round) -> None:
+            nonlocal far_enough
+            if on_round is not None:
+                on_round(this)
+            if this.index == stop_after and not simulation.finished:
+                far_enough = True
+                raise RunInterrupted("far enough")
+
         try:
-            record_run(simulation, folder, scenario, interrupts, on_round)
+            record_run(simulation, folder, scenario, interrupts, watch)
         except RunInterrupted as stopped:
-            raise RunInterrupted(_STOPPED) from stopped
+            if not far_enough:
+                raise RunInterrupted(_STOPPED) from stopped
         finally:
             with suppress(OSError):
                 folder.checkpoint.unlink(missing_ok=True)
@@ -172,7 +194,7 @@ def _refuse_original(folder: RunFolder) -> None:
 def verify(
     recording: Recording, out: Path | None = None, on_round: OnRound | None = None, *, allow_plugins: bool = False
 ) -> Comparison:
-    """Run the recorded scenario again under the recorded plan, its device included, and compare numbers bit for bit.
+    """Run the recorded scenario again under the recorded plan and compare all that the trace holds, bit for bit.
 
     Args:
         recording: what to verify; the run is repeated from its beginning, these rounds are compared.
@@ -187,27 +209,34 @@ def verify(
     """
     from wirelessfl.simulation import build_simulation
 
+    check_consistent(recording.path)
     refuse_outside_code(recording.scenario, str(recording.path), allow_plugins)
     plan = recorded_execution(recording.path)
+    status = recording.attributes.get("status")
+    to_the_end = recording.last == recording.recorded
+    # A run that has ended is repeated to its own end, yet not far beyond the recorded one.
+    stop_after = recording.recorded + 1 if status in FINISHED and to_the_end else recording.last
     with _folder(out) as folder:
         folder.refuse_foreign([recording.path])
         run_rounds(
             lambda interrupts: build_simulation(recording.scenario, plan, None, interrupts.check),
             recording.scenario,
-            _rounds_to_repeat(recording),
             folder,
             on_round,
+            stop_after,
         )
+        if status == "running" and to_the_end and read_attributes(folder.trace)["status"] not in FINISHED:
+            TraceWriter.resume(folder.trace, recording.last).close()  # as a killed process leaves it
         comparison = compare_traces(recording.path, folder.trace, recording.first, recording.last)
     if comparison.difference is not None:
-        raise CheckFailed(f"{recording.path}: {comparison.difference} by the repeated run{_other_versions(recording)}")
+        because = "".join(f" ({words})" for words in (*comparison.notes, *_advice(status)))
+        raise CheckFailed(f"{recording.path}: {comparison.difference} by the repeated run{because}")
     return comparison
 
 
-def _rounds_to_repeat(recording: Recording) -> int:
-    """Where to stop: where the recording does, or never where its scenario ended it, as it then does again."""
-    whole = recording.dataset.attrs["status"] in FINISHED and recording.last == recording.recorded
-    return recording.scenario.rounds if whole else recording.last
+def _advice(status: object) -> list[str]:
+    """What to do about the trace of a run that has not ended by itself."""
+    return [] if status in FINISHED else [f"its status is {status}: a run that was stopped is ended by --resume"]
 
 
 @contextmanager
@@ -217,21 +246,6 @@ def _folder(out: Path | None) -> Iterator[RunFolder]:
         return
     with tempfile.TemporaryDirectory(prefix="wirelessfl-verify-") as temporary:
         yield RunFolder(Path(temporary))
-
-
-def _other_versions(recording: Recording) -> str:
-    """A likely reason why bits differ, if there is one."""
-    import torch
-
-    from wirelessfl.version import package_version
-
-    here = {"torch_version": str(torch.__version__), "package_version": package_version()}
-    other = [
-        f"{name.removesuffix('_version')} {recording.dataset.attrs[name]}, here {value}"
-        for name, value in here.items()
-        if recording.dataset.attrs[name] != value
-    ]
-    return f" (recorded with {'; '.join(other)})" if other else ""
 
 
 @dataclass(frozen=True)

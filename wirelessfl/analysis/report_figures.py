@@ -210,7 +210,7 @@ def timeline_figure(prefix: str, recording: Recording) -> Drawing | None:
     """The events by node of the first round in which somebody was heard; None where the run kept none."""
     row = int(np.argmax(recording.dataset["participants"].values > 0))
     label = int(recording.dataset["round"].values[row])
-    first = replace(recording, first=label, last=label, dataset=recording.dataset.isel(round=[row]))
+    first = replace(recording, first=label, last=label)
     try:
         rows = timeline(first)["traceEvents"]
     except InputError:

@@ -12,15 +12,18 @@ from wirelessfl.cli.options import OutputPath, json_option, plugins_option
 from wirelessfl.cli.terminal import open_console, remark, say
 
 if TYPE_CHECKING:
+    from wirelessfl.analysis.compare import Comparison
     from wirelessfl.analysis.export import Format
     from wirelessfl.analysis.paired import PairedRow
     from wirelessfl.analysis.replay import LedgerRow, Recording
     from wirelessfl.scenario import Resolved
 
+_NAMES_SHOWN = 6
+
 
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path), metavar="TRACE")
-@click.option("--verify", is_flag=True, help="Run it again and compare every number bit for bit (wall time aside).")
+@click.option("--verify", is_flag=True, help="Run it again and compare all it holds, bit for bit.")
 @click.option("--delta", "deltas", type=float, multiple=True, metavar="D", help="Both ε at another δ; repeatable.")
 @click.option("--accountant", type=click.Choice(["pld", "rdp", "gdp", "zcdp"]), help="Both ε by this accountant.")
 @click.option(
@@ -65,15 +68,18 @@ def command(
         raise click.UsageError("--verify repeats the recorded policy, --set changes it; use one of them")
     recording = open_recording(trace, first, last)
     folder = trace.parent / "replay" if out is None else out
-    answer = recording.summary()
     shown = not (quiet or as_json)
-    # What may be refused comes before anything is printed.
+    # What may be refused comes before anything is printed, and what is altered is found before it is used.
+    comparison = _verify(recording, out, allow_plugins, quiet) if verify else None
+    answer = recording.summary()
     rows = recompute_privacy(recording, deltas, accountant) if deltas or accountant else []
     changed = changed_scenario(recording, overrides, allow_plugins=allow_plugins) if overrides else None
     if shown:
         _print_recording(recording, answer)
-    if verify:
-        answer["verified_numbers"] = _verify(recording, out, allow_plugins, quiet, shown)
+    if comparison is not None:
+        answer |= {"verified_numbers": comparison.numbers, "verified": comparison.as_mapping()}
+        if shown:
+            _print_comparison(recording, comparison)
     if rows:
         answer["ledgers"] = [asdict(row) for row in rows]
         if shown:
@@ -97,16 +103,29 @@ def _print_recording(recording: Recording, summary: dict[str, Any]) -> None:
         say(f"of the rounds {recording.first} to {recording.last} of {recording.recorded}")
 
 
-def _verify(recording: Recording, out: Path | None, allow_plugins: bool, quiet: bool, shown: bool) -> int:
+def _verify(recording: Recording, out: Path | None, allow_plugins: bool, quiet: bool) -> Comparison:
     from wirelessfl.analysis.replay import verify
     from wirelessfl.cli.console import progress_line
 
     with progress_line(recording.last, quiet=quiet) as on_round:
         comparison = verify(recording, out, on_round, allow_plugins=allow_plugins)
-    if shown:
-        rounds = f"rounds {recording.first} to {recording.last}"
-        say(f"verified: {comparison.numbers:,} numbers of {rounds} are the same, bit for bit")
-    return comparison.numbers
+    for note in comparison.notes:
+        remark(f"Warning: {note}")
+    return comparison
+
+
+def _print_comparison(recording: Recording, comparison: Comparison) -> None:
+    """How much was compared, and what was not, by its reason."""
+    numbers = f"{comparison.numbers:,} of {comparison.of_numbers:,} numbers"
+    attributes = f"{comparison.attributes:,} of {comparison.of_attributes:,} attributes"
+    rounds = f"rounds {recording.first} to {recording.last}"
+    say(f"verified: {numbers} and {attributes} are the same, bit for bit ({rounds})")
+    reasons = dict.fromkeys(one.reason for one in comparison.left_out)
+    for reason in reasons:
+        names = [one.name for one in comparison.left_out if one.reason == reason]
+        count = sum(one.numbers for one in comparison.left_out if one.reason == reason)
+        listed = ", ".join(names) if len(names) <= _NAMES_SHOWN else f"{len(names)} datasets and attributes"
+        say(f"not compared: {listed}" + (f" ({count:,} numbers)" if count else "") + f": {reason}")
 
 
 def _print_ledgers(rows: list[LedgerRow]) -> None:

@@ -12,6 +12,7 @@ import simpy
 from wirelessfl.learning.cohort import one_torch_thread
 from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, Ledger
 from wirelessfl.simulation.medium import Medium
+from wirelessfl.simulation.propagation import restore_memories
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.server import Deployment, ParameterServer
 from wirelessfl.simulation.state import SimulationState
@@ -101,6 +102,12 @@ class Simulation:
     def diverged(self) -> bool:
         """Whether the model is not finite, or nothing has been learnt since updates are not."""
         return self.state.diverged_in > 0 or self.state.unlearnt_since > 0
+
+    def back_to_last_round(self) -> None:
+        """Ledger and memories as the last finished round left them: what a round in flight changed is gone."""
+        if self.state.round_index > 0:
+            self.ledger.restore(self.state.ledger)
+            restore_memories(self.deployment.memories, self.state.memories)
 
     def run(self, on_round: Callable[[Round, EventBatch], None]) -> None:
         """Run to the end; ``on_round`` hears of every finished round before the next begins."""

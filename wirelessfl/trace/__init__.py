@@ -17,6 +17,7 @@ from wirelessfl.trace.reader import (
     open_trace,
     read_attributes,
     read_group,
+    round_labels,
 )
 from wirelessfl.trace.records import EventBatch, RoundRecord, TraceHeader
 from wirelessfl.trace.reference import reference_markdown
@@ -64,6 +65,7 @@ __all__ = [
     "read_attributes",
     "read_group",
     "reference_markdown",
+    "round_labels",
     "save_checkpoint",
     "scenario_digest",
 ]

@@ -96,6 +96,18 @@ def _available_memory() -> float:
         return math.inf
 
 
+def round_labels(path: str | Path) -> NDArray[np.int64]:
+    """The numbers of the rounds (M,), the committed ones first; −1 in rows that a killed process left behind.
+
+    Raises:
+        TraceError: Not a readable trace of this version.
+    """
+    path = Path(path)
+    with opened_trace(path) as file:
+        labels: NDArray[np.int64] = file["round"][()].astype(np.int64)
+        return labels
+
+
 def has_group(path: str | Path, group: str) -> bool:
     """Whether a trace has an optional group, such as ``secagg``.
 
