@@ -173,7 +173,9 @@ def test_functions_of_the_users_are_taken(workshop: Workshop, text: str) -> None
     assert callable(plugins.load_function("data.dataset.name", f"{workshop.write(text)}:load", Dataset, (), {}))
 
 
-@pytest.mark.parametrize("reference", ["numpy:savetxt", "pandas:read_pickle", "torch.hub:load"])
+@pytest.mark.parametrize(
+    "reference", ["numpy:savetxt", "pandas:read_pickle", "torch.hub:load", "wirelessfl.scenario:copy_shipped"]
+)
 def test_functions_of_libraries_that_promise_nothing_are_not_called(reference: str) -> None:
     with pytest.raises(ScenarioError, match=r"data\.dataset\.name: "):
         plugins.load_function("data.dataset.name", reference, Dataset, (), {})
@@ -246,6 +248,8 @@ def test_outside_code_lists_every_key() -> None:
         "faults.availability.model": "e:I",
     }
     assert outside_code(load_scenario("quickstart")) == {}
+    assert outside_code(parse_scenario("name: x\nmodel: {name: 'wirelessfl.papers.clouds:zero_logistic'}")) == {}
+    assert outside_code(parse_scenario("name: x\nmodel: {name: 'wirelessfl_x:f'}")) == {"model.name": "wirelessfl_x:f"}
 
 
 def test_recorded_scenarios_name_code_only_with_leave(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,9 @@ TRUSTED_MODULES = "WIRELESSFL_PLUGINS"
 
 def outside_code(scenario: Scenario) -> dict[str, str]:
     """The keys that name code from outside the package, and what they name, as ``package.module:Name``."""
-    return dict(_external(scenario, ()))
+    return {
+        key: name for key, name in _external(scenario, ()) if not name.startswith(f"{__package__.partition('.')[0]}.")
+    }
 
 
 def _external(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
