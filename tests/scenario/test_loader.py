@@ -77,7 +77,7 @@ options = st.dictionaries(
 KEYS: dict[str, st.SearchStrategy[Any]] = {
     "name": st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True),
     "seed": st.integers(0, 2**63 - 1),
-    "rounds": counts,
+    "rounds": st.integers(1, 10**6),
     "data.split_seed": st.integers(0, 2**32 - 1),
     "data.partition": st.sampled_from([{"scheme": "iid"}, {"scheme": "dirichlet", "alpha": 0.1}, {"scheme": "sizes"}]),
     "model": st.sampled_from([{"name": "logistic"}, {"name": "mlp", "activation": {"name": "tempered_sigmoid"}}])
@@ -197,7 +197,7 @@ def test_a_null_profile_is_none() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("csi: {error_std: -1}", "mine.yaml:1: channel.csi.error_std: found -1; allowed: a number of at least 0"),
+        ("csi: {error_std: -1}", "mine.yaml:1: channel.csi.error_std: found -1; allowed: a number from 0 to 1000000.0"),
         ("# a\nfadin: {}", "mine.yaml:2: channel.fadin: found an unknown key"),
         ("- 1", "mine.yaml:1: found hardly a key of a channel profile; allowed: a mapping with at least one key of"),
         ("", "mine.yaml:1: found null; allowed: a mapping with keys of channel"),

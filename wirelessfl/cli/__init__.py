@@ -16,6 +16,7 @@ from wirelessfl import plugins
 from wirelessfl.cli.standard import standard_streams
 from wirelessfl.cli.terminal import escape_what_is_lacking, remark
 from wirelessfl.errors import (
+    InfeasibleError,
     InputError,
     ModelWarning,
     OutputError,
@@ -87,6 +88,9 @@ class Application(click.Group):
         except (click.Abort, KeyboardInterrupt):
             remark("Interrupted.")
             return RunInterrupted.exit_code
+        except MemoryError as error:
+            remark(f"Error: this takes more memory than there is ({error})")
+            return InfeasibleError.exit_code
         except Exception as error:
             words = plugins.failure(error) or _unwritable(error)
             if words is None:

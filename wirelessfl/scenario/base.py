@@ -26,6 +26,14 @@ Probability = Annotated[float, Field(ge=0, le=1)]
 Share = Annotated[float, Field(gt=0, le=1)]
 Decibel = Annotated[float, Field(ge=-300, le=300)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
+LIGHT_M_PER_S = 299_792_458.0
+
+Metres = Annotated[float, Field(ge=1e-3, le=1e9)]
+Hertz = Annotated[float, Field(ge=1e-3, le=1e15)]
+BitsPerSecond = Annotated[float, Field(ge=1e-3, le=1e18)]
+Speed = Annotated[float, Field(gt=0, le=LIGHT_M_PER_S)]
+Doppler = Annotated[float, Field(ge=0, le=1e12)]
+"""Beyond these bounds nothing is built, and products of a few of them still fit into floating-point numbers."""
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from wirelessfl.scenario.base import (
     OPTIONS,
     CoreVariant,
     Decibel,
+    Doppler,
     External,
     Family,
-    NonNegative,
     Options,
-    Positive,
     Reference,
     Section,
     key,
@@ -108,8 +107,8 @@ class GaussMarkovFading(Section):
         "gauss_markov",
         "First-order recursion: correlation J0(2π f_D Δt) from one use of a link to its next, products beyond.",
     )
-    doppler_hz: NonNegative | None = key(None, _DOPPLER)
-    interval_s: Positive | None = key(
+    doppler_hz: Doppler | None = key(None, _DOPPLER)
+    interval_s: Annotated[float, Field(gt=0, le=1e9)] | None = key(
         None,
         "T, by which rounds count as apart whatever the clock says, with one gain each [s]; over the air that of the "
         "slot's beginning. null: by simulated time.",
@@ -120,7 +119,7 @@ class ClarkeFading(Section):
     """Isotropic scattering in continuous time."""
 
     model: Literal["clarke"] = key("clarke", "Sum of sinusoids at simulated time: correlation J0(2π f_D τ) at any lag.")
-    doppler_hz: NonNegative | None = key(None, _DOPPLER)
+    doppler_hz: Doppler | None = key(None, _DOPPLER)
 
 
 Correlation = Annotated[IndependentFading | GaussMarkovFading | ClarkeFading, Family("model", default="independent")]
@@ -129,7 +128,7 @@ Correlation = Annotated[IndependentFading | GaussMarkovFading | ClarkeFading, Fa
 class Csi(Section):
     """What transmitters know of the channel."""
 
-    error_std: NonNegative = key(
+    error_std: Annotated[float, Field(ge=0, le=1e6)] = key(
         0.0, "Standard deviation of the estimation error relative to √β: ĥ = h + e, e ~ CN(0, error_std² β)."
     )
     estimator: Literal["ls", "mmse"] = key(
@@ -162,7 +161,7 @@ class Sync(Section):
         "What a late arrival does: single_carrier lets a part of each symbol fall into the next; ofdm, within the "
         "cyclic prefix of timing.ofdm, turns subcarrier k by e^(−j2πkΔfτ).",
     )
-    cfo_hz: NonNegative = key(
+    cfo_hz: Doppler = key(
         0.0, "Standard deviation of a client's carrier frequency offset, fixed for the run: h turns within a slot [Hz]."
     )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from pydantic import Field
+
 from wirelessfl.scenario.base import (
     OPTIONS,
     External,
     Family,
-    NonNegative,
     Options,
     Positive,
     Probability,
@@ -65,15 +66,19 @@ class ServerRestart(Section):
     p: Probability = key(
         0.0, "Probability, in a round, that the server loses the updates it has received; the model stays."
     )
-    downtime_s: NonNegative = key(30.0, "Time until it is back [s].")
+    downtime_s: Annotated[float, Field(ge=0, le=1e9)] = key(30.0, "Time until it is back [s].")
 
 
 class Faults(Section):
     """What goes wrong."""
 
     availability: Availability = key(BernoulliAvailability(), "Who is there when a round begins.")
-    crash_rate_per_s: NonNegative = key(0.0, "Hazard of a crash while a client computes [1/s].")
-    fade_threshold: NonNegative = key(0.0, "A client stays silent while |ĥ|²/E|ĥ|² is below this.")
+    crash_rate_per_s: Annotated[float, Field(ge=0, le=1e12)] = key(
+        0.0, "Hazard of a crash while a client computes [1/s]."
+    )
+    fade_threshold: Annotated[float, Field(ge=0, le=1e30)] = key(
+        0.0, "A client stays silent while |ĥ|²/E|ĥ|² is below this."
+    )
     battery_j: Positive | None = key(None, "Energy that a client can spend in the run [J]. null: no limit.")
     jammer_failure: Probability = key(
         0.0, "Probability, in a round, that the jammer does not jam; nobody notices, and the ledger has less noise."

@@ -9,15 +9,17 @@ from pydantic import Field, model_validator
 from wirelessfl.scenario.base import (
     CoreVariant,
     Family,
-    NonNegative,
-    Positive,
+    Hertz,
+    Metres,
     Section,
+    Speed,
     contradiction,
     key,
 )
 
 Shadowing = Annotated[float, Field(ge=0, le=50)]
-Point = Annotated[tuple[float, float], Field(strict=False)]
+Coordinate = Annotated[float, Field(ge=-1e9, le=1e9)]
+Point = Annotated[tuple[Coordinate, Coordinate], Field(strict=False)]
 
 _REFERENCE = (
     "Where a client has the SNR of uplink.snr_db: path gains are divided by the one at this distance, without "
@@ -37,12 +39,12 @@ class FreeSpacePathLoss(CoreVariant):
     core: ClassVar[str] = "wirelessfl.radio.propagation:LogDistance"
 
     model: Literal["free_space"] = key("free_space", "Free space (Friis), with shadowing if wanted.")
-    carrier_hz: Positive = key(3.5e9, "Carrier frequency [Hz].")
+    carrier_hz: Hertz = key(3.5e9, "Carrier frequency [Hz].")
     shadowing_db: Shadowing = key(0.0, "Standard deviation of log-normal shadowing [dB].")
-    decorrelation_m: Positive = key(
+    decorrelation_m: Metres = key(
         50.0, "d_cor of the shadowing along a moving client's way: its autocorrelation is e^(−Δd/d_cor) [m]."
     )
-    reference_distance_m: Positive = key(100.0, _REFERENCE)
+    reference_distance_m: Metres = key(100.0, _REFERENCE)
 
     def arguments(self) -> dict[str, Any]:
         """The power law of exponent 2."""
@@ -61,13 +63,13 @@ class LogDistancePathLoss(CoreVariant):
     core: ClassVar[str] = "wirelessfl.radio.propagation:LogDistance"
 
     model: Literal["log_distance"] = key("log_distance", "Free space up to reference_distance_m, then d^-exponent.")
-    exponent: Positive = key(3.0, "Path-loss exponent beyond the reference distance.")
-    carrier_hz: Positive = key(3.5e9, "Carrier frequency [Hz].")
+    exponent: Annotated[float, Field(gt=0, le=10)] = key(3.0, "Path-loss exponent beyond the reference distance.")
+    carrier_hz: Hertz = key(3.5e9, "Carrier frequency [Hz].")
     shadowing_db: Shadowing = key(0.0, "Standard deviation of log-normal shadowing [dB].")
-    decorrelation_m: Positive = key(
+    decorrelation_m: Metres = key(
         50.0, "d_cor of the shadowing along a moving client's way: its autocorrelation is e^(−Δd/d_cor) [m]."
     )
-    reference_distance_m: Positive = key(100.0, f"Up to where space counts as free [m]. {_REFERENCE}")
+    reference_distance_m: Metres = key(100.0, f"Up to where space counts as free [m]. {_REFERENCE}")
 
     def arguments(self) -> dict[str, Any]:
         """What the core takes."""
@@ -93,13 +95,13 @@ class Tr38901PathLoss(CoreVariant):
         "tr38901", "3GPP TR 38.901: path loss, line of sight by chance (Rician fading where there is one), shadowing."
     )
     scenario: Literal["uma", "umi", "inh"] = key("uma", "Urban macro, urban micro, or indoor hotspot.")
-    carrier_hz: Positive = key(3.5e9, "Carrier frequency [Hz].")
-    h_bs: Positive | None = key(None, "Height of the base station [m]. null: 25, 10 or 3, as in the standard.")
-    h_ut: Positive = key(1.5, "Height of the clients [m].")
+    carrier_hz: Hertz = key(3.5e9, "Carrier frequency [Hz].")
+    h_bs: Metres | None = key(None, "Height of the base station [m]. null: 25, 10 or 3, as in the standard.")
+    h_ut: Metres = key(1.5, "Height of the clients [m].")
     shadowing_db: Shadowing | None = key(
         None, "Standard deviation of the shadowing [dB]. null: that of the standard, with and without line of sight."
     )
-    reference_distance_m: Positive = key(100.0, f"{_REFERENCE} The reference has a line of sight.")
+    reference_distance_m: Metres = key(100.0, f"{_REFERENCE} The reference has a line of sight.")
 
     def arguments(self) -> dict[str, Any]:
         """What the core takes."""
@@ -133,8 +135,10 @@ class UniformDiscPlacement(CoreVariant):
     core: ClassVar[str] = "wirelessfl.radio.placement:UniformDisc"
 
     scheme: Literal["uniform_disc"] = key("uniform_disc", "Evenly over a disc around the base station, at rest.")
-    radius_m: Positive = key(500.0, "Radius [m].")
-    min_radius_m: NonNegative = key(10.0, "Nobody comes closer than this to the base station [m].")
+    radius_m: Metres = key(500.0, "Radius [m].")
+    min_radius_m: Annotated[float, Field(ge=0, le=1e9)] = key(
+        10.0, "Nobody comes closer than this to the base station [m]."
+    )
 
     def arguments(self) -> dict[str, Any]:
         """The two radii."""
@@ -153,7 +157,7 @@ class HexagonalPlacement(CoreVariant):
     core: ClassVar[str] = "wirelessfl.radio.placement:UniformHexagons"
 
     scheme: Literal["hexagonal"] = key("hexagonal", "Evenly over hexagonal cells, equally many in each, at rest.")
-    inter_site_distance_m: Positive = key(500.0, "Distance between the middles of neighbouring cells [m].")
+    inter_site_distance_m: Metres = key(500.0, "Distance between the middles of neighbouring cells [m].")
     rings: Annotated[int, Field(ge=0, le=20)] = key(0, "Rings of cells around the middle one; 0 is one cell.")
 
     def arguments(self) -> dict[str, Any]:
@@ -173,6 +177,10 @@ class GivenPlacement(Section):
     file: str | None = key(None, "CSV file with the columns x and y, one row for each client [m].")
 
 
+MOST_RADII_PER_S = 1000
+"""Every waypoint is played: ten thousand of them take a second."""
+
+
 class RandomWaypointPlacement(CoreVariant):
     """Clients on the move."""
 
@@ -181,10 +189,10 @@ class RandomWaypointPlacement(CoreVariant):
     scheme: Literal["random_waypoint"] = key(
         "random_waypoint", "On the move in a disc: straight to a random point, a pause, on to the next."
     )
-    radius_m: Positive = key(500.0, "Radius of the disc around the base station [m].")
-    min_speed: Positive = key(1.0, "Least speed [m/s].")
-    max_speed: Positive = key(15.0, "Largest speed [m/s].")
-    pause_s: NonNegative = key(0.0, "Rest at every waypoint [s].")
+    radius_m: Metres = key(500.0, "Radius of the disc around the base station [m].")
+    min_speed: Speed = key(1.0, "Least speed [m/s].")
+    max_speed: Speed = key(15.0, "Largest speed [m/s].")
+    pause_s: Annotated[float, Field(ge=0, le=1e9)] = key(0.0, "Rest at every waypoint [s].")
 
     def arguments(self) -> dict[str, Any]:
         """What the core takes."""
@@ -199,6 +207,9 @@ class RandomWaypointPlacement(CoreVariant):
     def _check(self) -> RandomWaypointPlacement:
         if self.min_speed > self.max_speed:
             raise contradiction("min_speed", f"{self.min_speed:g}", f"at most max_speed, {self.max_speed:g}")
+        if self.max_speed > MOST_RADII_PER_S * self.radius_m:
+            allowed = f"at most {MOST_RADII_PER_S} times radius_m a second, {MOST_RADII_PER_S * self.radius_m:g}"
+            raise contradiction("max_speed", f"{self.max_speed:g}", allowed)
         return self
 
 

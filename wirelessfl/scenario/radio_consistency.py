@@ -105,8 +105,10 @@ def _estimates(scenario: Scenario) -> Iterator[Contradiction]:
             f"piece with uplink.kind: {uplink.kind}",
             "slot, or uplink.kind: over_the_air | digital | secure_aggregation",
         )
-    if sync.cfo_hz > 0 and not over_the_air:
-        yield "channel.sync.cfo_hz", f"{sync.cfo_hz} with uplink.kind: {uplink.kind}", "0, or uplink.kind: over_the_air"
+    for name in ("cfo_hz", "phase_std", "max_offset"):
+        value = getattr(sync, name)
+        if value > 0 and not over_the_air:
+            yield f"channel.sync.{name}", f"{value} with uplink.kind: {uplink.kind}", "0, or uplink.kind: over_the_air"
 
 
 def _placement(scenario: Scenario) -> Iterator[Contradiction]:

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from pydantic.json_schema import GenerateJsonSchema
 
 from wirelessfl.scenario.aggregation import Aggregation, Synchronous
-from wirelessfl.scenario.base import Count, Says, Section, Steps, contradictions, key
+from wirelessfl.scenario.base import Says, Section, Steps, contradictions, key
 from wirelessfl.scenario.bookkeeping import Compute, Evaluate, Stop, Trace
 from wirelessfl.scenario.channel import Channel
 from wirelessfl.scenario.clients import Clients
@@ -34,7 +34,7 @@ class Scenario(Section):
 
     name: Name = key(..., "Name of the run; results go to results/<name>-<seed>/.")
     seed: Annotated[int, Field(ge=0, lt=2**63)] = key(7, "Seed of every random number of the run.")
-    rounds: Count = key(40, "Communication rounds M.")
+    rounds: Annotated[int, Field(ge=1, le=10**6)] = key(40, "Communication rounds M.")
     data: Data = key(Data(), "The data.")
     model: Model = key(Mlp(), "The model that is trained.")
     clients: Clients = key(Clients(), "The registered clients.")

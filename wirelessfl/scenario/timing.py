@@ -7,9 +7,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
+    BitsPerSecond,
     ByShape,
     Count,
-    NonNegative,
+    Hertz,
     Positive,
     Section,
     Share,
@@ -17,6 +18,8 @@ from wirelessfl.scenario.base import (
     key,
     require_exactly_one,
 )
+
+Clock = Annotated[float, Field(ge=1e-3, le=1e18)]
 
 
 class Quorum(Section):
@@ -36,25 +39,29 @@ class Quorum(Section):
 class Ofdm(Section):
     """Parallel subcarriers with a cyclic prefix."""
 
-    subcarrier_spacing_hz: Positive = key(1.5e4, "Distance of subcarriers; a symbol lasts its inverse [Hz].")
-    cyclic_prefix_s: NonNegative = key(4.7e-6, "Guard time before every symbol; costs time and energy [s].")
+    subcarrier_spacing_hz: Hertz = key(1.5e4, "Distance of subcarriers; a symbol lasts its inverse [Hz].")
+    cyclic_prefix_s: Annotated[float, Field(ge=0, le=1e6)] = key(
+        4.7e-6, "Guard time before every symbol; costs time and energy [s]."
+    )
     subcarriers: Count | None = key(None, "Subcarriers that carry data. null: as many as fit into bandwidth_hz.")
 
 
 class Timing(Section):
     """The clock of a round."""
 
-    bandwidth_hz: Positive = key(1.0e6, "Uplink bandwidth B [Hz]: d real symbols take d/B seconds.")
+    bandwidth_hz: Hertz = key(1.0e6, "Uplink bandwidth B [Hz]: d real symbols take d/B seconds.")
     ofdm: Ofdm | None = key(None, "Over the air: symbols on an OFDM grid. null: one after the other at rate B.")
-    downlink_bps: Positive = key(1.0e7, "Rate of the broadcast of 32 d bits [bit/s].")
-    cycles_per_sample: NonNegative = key(1.0e6, "Processor cycles for one sample, forward and backward.")
-    cpu_hz: Annotated[tuple[Positive, Positive], Field(strict=False)] = key(
+    downlink_bps: BitsPerSecond = key(1.0e7, "Rate of the broadcast of 32 d bits [bit/s].")
+    cycles_per_sample: Annotated[float, Field(ge=0, le=1e18)] = key(
+        1.0e6, "Processor cycles for one sample, forward and backward."
+    )
+    cpu_hz: Annotated[tuple[Clock, Clock], Field(strict=False)] = key(
         (1.0e9, 2.0e9), "Slowest and fastest processor [Hz]; a client's own is drawn uniformly between them."
     )
-    straggler_scale: NonNegative = key(
+    straggler_scale: Annotated[float, Field(ge=0, le=1e12)] = key(
         0.2, "Mean of the exponential delay on top of the compute time, in units of that time."
     )
-    switched_capacitance: NonNegative = key(
+    switched_capacitance: Annotated[float, Field(ge=0, le=1)] = key(
         0.0, "κ of a client's processor: a cycle at f Hz costs κ f² [J s²], such as 1e-28. 0: computing costs nothing."
     )
     deadline_s: Positive | None = key(

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from wirelessfl.scenario.base import Count, Family, Positive, Section, key
+from wirelessfl.scenario.base import BitsPerSecond, Count, Family, Metres, Section, key
 
 Rings = Annotated[int, Field(ge=0, le=10)]
 
@@ -24,8 +24,8 @@ class MultiCell(Section):
         "multi_cell", "A hexagonal grid of base stations that all listen in one slot, and one server behind them."
     )
     rings: Rings = key(1, "Rings of base stations around the middle one: 1 makes 7 cells, 2 make 19.")
-    inter_site_distance_m: Positive = key(500.0, "Distance of neighbouring base stations [m].")
-    backhaul_bps: Positive = key(1.0e9, "Rate of the wire between a base station and the server [bit/s].")
+    inter_site_distance_m: Metres = key(500.0, "Distance of neighbouring base stations [m].")
+    backhaul_bps: BitsPerSecond = key(1.0e9, "Rate of the wire between a base station and the server [bit/s].")
 
 
 class Hierarchical(Section):
@@ -35,8 +35,8 @@ class Hierarchical(Section):
         "hierarchical", "As multi_cell, with a model at each base station, which the cloud averages now and then."
     )
     rings: Rings = key(1, "Rings of base stations around the middle one: 1 makes 7 edges, 2 make 19.")
-    inter_site_distance_m: Positive = key(500.0, "Distance of neighbouring base stations [m].")
-    backhaul_bps: Positive = key(1.0e9, "Rate of the wire between a base station and the cloud [bit/s].")
+    inter_site_distance_m: Metres = key(500.0, "Distance of neighbouring base stations [m].")
+    backhaul_bps: BitsPerSecond = key(1.0e9, "Rate of the wire between a base station and the cloud [bit/s].")
     edge_rounds: Count = key(5, "Rounds from one averaging in the cloud to the next.")
 
 

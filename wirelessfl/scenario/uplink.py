@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
+    BitsPerSecond,
     Count,
     Decibel,
     Family,
@@ -108,7 +109,7 @@ class AdaptiveRate(Section):
     """Every upload at the rate that the client's channel carries."""
 
     model: Literal["adaptive"] = key("adaptive", "Shannon's rate of the client's own band and channel.")
-    min_rate_bps: Positive = key(
+    min_rate_bps: BitsPerSecond = key(
         1.0e4,
         "A client whose channel carries less stays silent [bit/s]; without it Rayleigh fading has no mean airtime.",
     )
@@ -126,7 +127,7 @@ class FixedRate(Section):
     """Every upload at one rate."""
 
     model: Literal["fixed"] = key("fixed", "One rate, whatever the channel: where it carries less, the upload is lost.")
-    rate_bps: Positive = key(1.0e5, "The rate R [bit/s].")
+    rate_bps: BitsPerSecond = key(1.0e5, "The rate R [bit/s].")
 
 
 Rate = Annotated[AdaptiveRate | FixedRate, Family("model", default="adaptive")]

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
@@ -27,6 +28,8 @@ _LIBRARIES_BYTES = 350 * 2**20
 """Resident memory of Python with torch and the other libraries loaded, as measured on Linux."""
 _COPIES = 5
 """Stacked (chunk, d) matrices alive in a training step: parameters, gradients, optimizer state, temporaries."""
+MOST_REHEARSED = 100_000
+"""Rounds; they take some minutes."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +107,20 @@ class Forecast:
 
 
 def rehearse(simulation: Simulation) -> Forecast:
-    """Play all rounds without training; the simulation is used up by it."""
+    """Play all rounds without training; the simulation is used up by it.
+
+    Raises:
+        InfeasibleError: there are more of them than anybody waits for.
+    """
     learner = simulation.deployment.learner
     if not isinstance(learner, Learner):
         raise TypeError("a rehearsal needs the simulation as it was built")
     simulation.deployment = replace(simulation.deployment, learner=Rehearser(learner))
+    if simulation.stop.rounds > MOST_REHEARSED:
+        raise InfeasibleError(
+            f"rounds: found {simulation.stop.rounds:,}, which a forecast rehearses one by one; allowed there: at most "
+            f"{MOST_REHEARSED:,}; simulate takes more"
+        )
     rounds: list[dict[str, float]] = []
 
     def keep(this: Round, _: EventBatch) -> None:

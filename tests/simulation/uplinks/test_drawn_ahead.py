@@ -23,7 +23,7 @@ MOVING: dict[str, Any] = {
     "channel__placement": {"scheme": "random_waypoint", "radius_m": 200.0, "min_speed": 10.0, "max_speed": 30.0},
     "channel__pathloss": {"model": "tr38901", "scenario": "umi"},
 }
-ERRORS: dict[str, Any] = {"channel__csi": {"error_std": 0.3, "estimator": "mmse"}, "channel__sync": {"phase_std": 0.1}}
+ERRORS: dict[str, Any] = {"channel__csi": {"error_std": 0.3, "estimator": "mmse"}}
 CHANNELS: dict[str, dict[str, Any]] = {
     "clarke": {"channel__correlation": CLARKE},
     "gauss_markov": {"channel__correlation": MARKOV, **ERRORS},

@@ -6,6 +6,7 @@ from typing import assert_never
 
 import numpy as np
 
+from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import FlatModel, LocalTraining, Population
 from wirelessfl.learning.private import CentralNoise, PrivateGradients, layer_of_parameters
 from wirelessfl.privacy import PrivacyFacts, Release, Statement
@@ -145,7 +146,11 @@ def _one_client_of_each_size(population: Population) -> np.ndarray[tuple[int], n
 
 
 def build_clipping(mechanism: config.GradientNoise, model: FlatModel, noise: float, rounds: int) -> ClippingRule:
-    """How gradients are clipped."""
+    """How gradients are clipped.
+
+    Raises:
+        ScenarioError: norms of other layers than the model has.
+    """
     clipping, clip = mechanism.clipping, mechanism.clip
     assert clip is not None, "noise at the clients always clips"
     match clipping:
@@ -155,6 +160,11 @@ def build_clipping(mechanism: config.GradientNoise, model: FlatModel, noise: flo
             layers = layer_of_parameters(model)
             if clipping.norms is None:
                 return PerLayerClipping.split(clip, layers)
+            if len(clipping.norms) != len(set(layers)):
+                raise ScenarioError(
+                    f"training.privacy.clipping.norms: found {len(clipping.norms)} norms; "
+                    f"allowed with this model: {len(set(layers))}, one for each layer, or null"
+                )
             return PerLayerClipping(clipping.norms, layers)
         case config.QuantileClip():
             return QuantileClipping(clip, clipping.quantile, clipping.lr, clipping.count_noise_std)

@@ -264,6 +264,14 @@ def _read_csv(path: Path, columns: tuple[str, ...], key: str) -> NDArray[np.floa
 
 def _existing(file: str, key: str) -> Path:
     path = Path(file)
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError as error:  # a name that is too long
+        raise DataError(f"{key}: {file[:_LONGEST_NAME]}... cannot be read: {error.strerror}") from error
+    if not there:
         raise DataError(f"{key}: found no file {file}")
     return path
+
+
+_LONGEST_NAME = 100
+"""Letters of a file name that a message shows."""

@@ -9,9 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import InfeasibleError
 from wirelessfl.radio import Journey, PlacementLaw, RandomWaypoint
 from wirelessfl.simulation.propagation.draws import Draws, Moment
 from wirelessfl.simulation.propagation.memory import NodeMemory
+
+MOST_WAYPOINTS = 200_000
+"""From one look at a client to the next; they take about twenty seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +113,9 @@ class Walking:
         """The motion; who is asked for the first time set out at time 0.
 
         A node's way does not depend on when it is asked for: its waypoints are counted, not timed.
+
+        Raises:
+            InfeasibleError: since its last motion it has passed more waypoints than can be played.
         """
         known, last = self.journeys.recall(nodes)
         since = moment.time_s - last.pop("time")
@@ -118,6 +125,12 @@ class Walking:
             left = Journey(**{name: _choose(known, values, start[name]) for name, values in last.items()})
         elif not np.any(since):
             return Motion(left.position, left.travelled, left.velocity)
+        waypoints = float(since.max(initial=0)) * self.walk.max_speed / self.walk.radius
+        if waypoints > MOST_WAYPOINTS:
+            raise InfeasibleError(
+                f"channel.placement.max_speed: found {self.walk.max_speed:g} m/s, {waypoints:.3g} radii from one look "
+                f"at a client to the next, which are played one by one; allowed: at most {MOST_WAYPOINTS:,}"
+            )
         now = self.walk.advance(left, since, self.draws.nodes("waypoints", 0, nodes))
         self.journeys.write(nodes, **vars(now), time=np.broadcast_to(moment.time_s, (len(nodes),)))
         return Motion(now.position, now.travelled, now.velocity)
