@@ -146,11 +146,11 @@ def test_another_package_version_warns_and_goes_on(folder: Path, whole: Path, mo
     ("attributes", "words"),
     [
         ({"scenario_digest": "0" * 64}, "scenario it holds is not the one it was begun with"),
-        ({"run_id": 7}, "attributes of its identity"),
+        ({"run_id": 7}, "attribute run_id: int"),
         ({"run_id": "f" * 32}, "another run than the trace"),
-        ({"stream_version": "one"}, "attributes of its identity"),
+        ({"stream_version": "one"}, "attribute stream_version: str"),
         ({"stream_version": None}, "attributes of its identity"),
-        ({"package_version": None}, "attributes of its identity"),
+        ({"package_version": None}, "no attribute package_version"),
     ],
     ids=str,
 )
