@@ -35,10 +35,12 @@ def fuzz(subjects: Path, *options: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "start", "count"),
     [
-        ("scenarios", 0, 200),
+        ("traces", 0, 45),
+        ("traces", 45, 45),
+        ("scenarios", 0, 80),
         ("checkpoints", 0, 14),
-        ("studies", 0, 12),
-        ("signals", 0, 14),
+        ("studies", 0, 6),
+        ("signals", 0, 7),
     ],
 )
 def test_no_damage_does_harm(kind: str, start: int, count: int, subjects: Path) -> None:

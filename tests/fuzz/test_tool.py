@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tests.fuzz import hdf5_objects, scenarios
+from tests.fuzz import guided, hdf5_objects, scenarios
 from tests.fuzz.case import Case, generator_of
 from tests.fuzz.damage import BYTE_OPS, damage_bytes, draw_bytes, draw_cut, draw_zeros
 from tests.fuzz.hdf5_steps import apply_hdf5
@@ -129,3 +131,16 @@ def test_the_walk_sees_every_damage(step: dict[str, Any], changed: str, tmp_path
     assert hdf5_objects.differences(before, before) == []
     apply_hdf5(path, step)
     assert hdf5_objects.differences(before, hdf5_objects.content_of(path)) == [changed]
+
+
+@pytest.mark.parametrize("target", sorted(guided.TARGETS))
+def test_what_guided_fuzzing_starts_from_is_accepted_or_refused_in_words(target: str) -> None:
+    for content in guided.seeds()[target]:
+        guided.TARGETS[target](content)
+
+
+def test_guided_fuzzing_runs_where_it_is_installed(tmp_path: Path) -> None:
+    pytest.importorskip("atheris")
+    args = [sys.executable, "-m", "tests.fuzz.guided", "checkpoint", str(tmp_path / "inputs"), "-runs=200"]
+    done = subprocess.run(args, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
