@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from wirelessfl.api import make_plan, simulate
+from wirelessfl.api import load_scenario, make_plan, simulate
 from wirelessfl.errors import InfeasibleError, InputError, ScenarioError
 from wirelessfl.scenario import Scenario, parse_scenario
 from wirelessfl.scenario.shape import KeyInfo, all_keys, family_at, type_along
@@ -138,6 +139,22 @@ def test_waypoints_beyond_number_are_refused(tmp_path: Path) -> None:
 def test_a_forecast_of_a_million_rounds_is_refused_in_words() -> None:
     with pytest.raises(InfeasibleError, match=r"rounds: found 1,000,000, .* at most 100,000; simulate takes more"):
         make_plan(parse_scenario(dump_yaml({**TINY, "rounds": 10**6}), "tiny.yaml"))
+
+
+def test_clients_beyond_the_memory_are_refused() -> None:
+    data = {"dataset": {"name": "synthetic"}, "partition": {"scheme": "natural"}}
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(InfeasibleError, match="found 4 clients"),
+    ):
+        patch.setattr("wirelessfl.simulation.build.learning.available_memory", lambda: 100.0)
+        make_plan(parse_scenario(dump_yaml({**TINY, "data": data}), "tiny.yaml"))
+
+
+def test_a_pipe_is_no_scenario(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(ScenarioError, match="a pipe, socket or device"):
+        load_scenario(tmp_path / "pipe.yaml")
 
 
 def test_norms_of_other_layers_are_refused() -> None:

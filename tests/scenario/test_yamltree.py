@@ -153,7 +153,7 @@ def test_unreadable_files(tmp_path: Path) -> None:
         large: "found more than 128 KiB",
         tmp_path: f"{tmp_path}: cannot be read: Is a directory",
         tmp_path / "none.yaml": "cannot be read: No such file or directory",
-        Path("/dev/zero"): "found more than 128 KiB",
+        Path("/dev/zero"): "a pipe, socket or device",
     }
     for path, message in expected.items():
         with pytest.raises(ScenarioError) as caught:

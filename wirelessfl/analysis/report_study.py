@@ -16,6 +16,7 @@ from scipy.special import stdtrit
 from wirelessfl.analysis.report_figures import Drawing
 from wirelessfl.analysis.report_svg import CYCLE, draw_svg, log_scale, whole_numbers
 from wirelessfl.errors import InputError, WirelessFLError
+from wirelessfl.trace.containment import refuse_irregular
 from wirelessfl.trace.failures import debugging, failure_words
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def open_study_data(path: Path) -> StudyData:
     import pandas as pd
 
     with study_errors(path):
+        for file in (path / "study.parquet", path / "study.json"):
+            refuse_irregular(file)
         rows = pd.read_parquet(path / "study.parquet")
         record = json.loads((path / "study.json").read_text(encoding="utf-8"))
         columns = list(rows.columns)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import stat
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,9 +95,12 @@ def read_text(path: Path) -> str:
     """The text of a scenario file.
 
     Raises:
-        ScenarioError: unreadable, too large or not UTF-8.
+        ScenarioError: unreadable, no regular file (a pipe may never end), too large or not UTF-8.
     """
     try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise ScenarioError(f"{path}: found a pipe, socket or device; allowed: a regular file")
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:

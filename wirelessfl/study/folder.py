@@ -13,6 +13,7 @@ from wirelessfl.outputs import PARTIAL, refuse_inputs, write_text
 from wirelessfl.study.task import Outcome
 from wirelessfl.summary import to_json
 from wirelessfl.trace import FINISHED, read_attributes
+from wirelessfl.trace.containment import refuse_irregular
 
 _MAX_NAMED = 5
 
@@ -128,4 +129,5 @@ class StudyFolder:
 
 
 def _read_json(path: Path) -> Any:
+    refuse_irregular(path)
     return json.loads(path.read_text(encoding="utf-8"))

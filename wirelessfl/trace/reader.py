@@ -76,7 +76,7 @@ def in_memory(dataset: xr.Dataset, path: Path) -> xr.Dataset:
     Raises:
         TraceError: They take more memory than there is, or cannot be read.
     """
-    available = _available_memory()
+    available = available_memory()
     if dataset.nbytes > available:
         raise TraceError(
             f"{path}: found {dataset.nbytes / 2**30:,.1f} GiB of values to read at once; "
@@ -86,7 +86,7 @@ def in_memory(dataset: xr.Dataset, path: Path) -> xr.Dataset:
         return dataset.load()
 
 
-def _available_memory() -> float:
+def available_memory() -> float:
     """Bytes that can be taken without swapping, where the system tells."""
     try:
         with Path("/proc/meminfo").open(encoding="ascii") as file:
