@@ -19,6 +19,7 @@ FLOORS = (
     {"papers"},
     {"analysis", "study"},
     {"api"},
+    {"planning", "result"},
     {"folder", "interrupts"},
     {"summary"},
     {"simulation"},

@@ -2,110 +2,28 @@
 
 from __future__ import annotations
 
-import base64
-import html
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirelessfl.errors import OutputError, RunInterrupted
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
-from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs, replacing
+from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs
+from wirelessfl.planning import Plan, make_plan, plot_topology
+from wirelessfl.result import Result, result_of
 from wirelessfl.scenario import Scenario, load_scenario
-from wirelessfl.scenario.notes import power_notes
-from wirelessfl.summary import draw_summary, draw_timeline, draw_topology, summarise
-from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace, read_group
-from wirelessfl.trace.failures import trace_errors
+from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas as pd
-    import xarray as xr
     from numpy.typing import NDArray
 
-    from wirelessfl.simulation import Forecast, Round, Simulation
+    from wirelessfl.simulation import Round, Simulation
     from wirelessfl.trace import EventBatch, RunStatus
 
 __all__ = ["Plan", "Result", "load_scenario", "make_plan", "open_trace", "plot_topology", "record_run", "simulate"]
-
-
-@dataclass(frozen=True)
-class Result:
-    """A finished run.
-
-    Attributes:
-        folder: where everything lies.
-        summary: the numbers of ``summary.json``, in SI units.
-        missing: files of the summary that could not be written, each with the reason.
-    """
-
-    folder: Path
-    summary: dict[str, Any]
-    missing: tuple[str, ...] = ()
-
-    def require_files(self) -> None:
-        """Make sure that everything is on disk.
-
-        Raises:
-            OutputError: something is missing; the trace is not.
-        """
-        if self.missing:
-            raise OutputError(
-                f"the run is complete and {self.trace} is whole, but not all that is made of it is there:\n  "
-                + "\n  ".join(self.missing)
-                + "\n--resume makes it from the trace, without running again"
-            )
-
-    @property
-    def trace(self) -> Path:
-        """The trace file; open it with ``wirelessfl.open_trace``."""
-        return self.folder / "trace.h5"
-
-    @property
-    def picture(self) -> Path:
-        """The summary figure."""
-        return self.folder / "summary.png"
-
-    @property
-    def timeline(self) -> Path:
-        """The figure of who did what, over simulated time."""
-        return self.folder / "timeline.png"
-
-    @cached_property
-    def dataset(self) -> xr.Dataset:
-        """The trace, opened."""
-        return open_trace(self.trace)
-
-    def to_dataframe(self) -> pd.DataFrame:
-        """One row a round, indexed by ``round``: every variable of the trace that has one value a round."""
-        with open_trace(self.trace) as trace, trace_errors(self.trace):
-            names = [name for name, variable in trace.data_vars.items() if variable.dims == ("round",)]
-            return trace[names].to_dataframe()
-
-    def _repr_html_(self) -> str:
-        """The numbers that count and the picture, for notebooks."""
-        summary = self.summary
-        at = f"at δ = {summary['delta']:g}"
-        rows = {
-            "rounds": f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard",
-            "test accuracy": f"{summary['test_accuracy']:.1%}, loss {summary['test_loss']:.4g}",
-            "ε published": f"{summary['epsilon_published']:.4g} {at}".replace("inf", "∞"),
-            "ε accounted": f"{summary['epsilon_accounted']:.4g} {at}".replace("inf", "∞"),
-            "simulated time": f"{summary['sim_time']:.4g} s, on the air {summary['airtime']:.4g} s",
-            "trace": str(self.trace),
-        }
-        body = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items())
-        caption = html.escape(f"{summary['name']}, seed {summary['seed']} ({summary['status']})")
-        table = f"<table><caption>{caption}</caption><tbody>{body}</tbody></table>"
-        if not self.picture.exists():
-            return table
-        picture = base64.b64encode(self.picture.read_bytes()).decode()
-        return f'{table}<img alt="{caption}" width="400" src="data:image/png;base64,{picture}">'
 
 
 def default_folder(scenario: Scenario) -> Path:
@@ -161,7 +79,7 @@ def simulate(
                 folder.clear(sources)
             record_run(simulation, folder, scenario, interrupts, on_round)
         with interrupts.at_once("stopped when the run was complete; --resume gives its summary and pictures"):
-            return _result(folder, pictures)
+            return result_of(folder, pictures)
 
 
 @contextmanager
@@ -280,132 +198,3 @@ def _run(
         with suppress(Exception):
             close("failed")
         raise
-
-
-def _result(folder: RunFolder, pictures: bool) -> Result:
-    """The numbers of a finished run, and its pictures if they are wanted, from its trace alone."""
-    with open_trace(folder.trace) as trace:
-        with trace_errors(folder.trace):
-            summary = summarise(trace, json.loads(trace.attrs["why_different"]))
-        missing = [*_unwritten(folder.summary, lambda: folder.write_summary(summary))]
-        if pictures:
-            events = read_group(folder.trace, "events")
-            with trace_errors(folder.trace):
-                missing += _unwritten(folder.picture, lambda: _draw(draw_summary, trace, folder.picture))
-                missing += _unwritten(folder.timeline, lambda: _draw(draw_timeline, trace, events, folder.timeline))
-    return Result(folder.path, summary, tuple(missing))
-
-
-def _draw(draw: Callable[..., None], *arguments: Any) -> None:
-    """Draw a picture into its place, which is the last argument."""
-    with replacing(arguments[-1]) as new:
-        draw(*arguments[:-1], new)
-
-
-def _unwritten(path: Path, write: Callable[[], None]) -> Iterator[str]:
-    """Why a file is not there after it was to be written; a complete run makes no other, so that an old one serves."""
-    try:
-        write()
-    except OutputError as error:
-        if not path.exists():
-            yield str(error)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What ``wirelessfl validate`` says of a scenario.
-
-    Attributes:
-        name: the scenario.
-        dimension: d.
-        samples: |D|.
-        clients: K.
-        delta: δ of both ε.
-        shortfall_probability: how often in a round the jammer lacks power.
-        max_shortfall: how often it may.
-        training_s: seconds after the broadcast by which a client must be ready for the slot; NaN without a deadline, or
-            without a slot for all.
-        pieces: of a slot over the air, or of a digital message on a link of median path gain; 1 where there is none.
-        upload_s: seconds of that message; NaN without digital links.
-        coherence_s: seconds in which the fastest channel keeps half of its correlation; infinite where none fades.
-        forecast: what the run will cost.
-        notes: what holds of the scenario and is easily overlooked.
-    """
-
-    name: str
-    dimension: int
-    samples: int
-    clients: int
-    delta: float
-    shortfall_probability: float
-    max_shortfall: float
-    training_s: float
-    pieces: int
-    upload_s: float
-    coherence_s: float
-    forecast: Forecast
-    notes: tuple[str, ...] = ()
-
-    def as_mapping(self) -> dict[str, Any]:
-        """Flat, with the names of the trace and the summary."""
-        own = {"name": self.name, "d": self.dimension, "samples": self.samples, "clients": self.clients}
-        further = {"shortfall_probability": self.shortfall_probability, "training_s": self.training_s}
-        further |= {"pieces": self.pieces, "upload_s": self.upload_s, "coherence_s": self.coherence_s}
-        return {**own, "delta": self.delta, **asdict(self.forecast), **further, "notes": list(self.notes)}
-
-
-def plot_topology(scenario: Scenario, path: str | Path) -> None:
-    """Draw clients, base stations and what is behind them, as they are when a scenario begins.
-
-    Args:
-        scenario: what would be simulated.
-        path: where the PNG goes.
-
-    Raises:
-        InputError: the data or a file of the channel cannot be used.
-        OutputError: the place cannot be written.
-    """
-    from wirelessfl.simulation import build_simulation, plan_to_look, topology_graph
-
-    simulation = build_simulation(scenario, plan_to_look(scenario.compute))
-    with replacing(Path(path)) as new:
-        draw_topology(topology_graph(simulation.deployment), scenario.name, new)
-
-
-def make_plan(scenario: Scenario) -> Plan:
-    """Rehearse a scenario: everything but the training.
-
-    Raises:
-        InputError: the data cannot be used.
-        InfeasibleError: a privacy target that cannot be met.
-    """
-    from wirelessfl.simulation import (
-        build_simulation,
-        coherence_s,
-        jammer_shortfall,
-        plan_to_look,
-        rehearse,
-        slot_pieces,
-        training_time,
-        upload_span,
-    )
-
-    simulation = build_simulation(scenario, plan_to_look(scenario.compute))
-    parts = simulation.deployment
-    jammer = getattr(scenario.uplink, "jammer", None)
-    span = upload_span(scenario, parts.uplink)
-    return Plan(
-        name=scenario.name,
-        dimension=parts.learner.dimension,
-        samples=parts.network.registry.total_samples,
-        clients=parts.network.registry.count,
-        delta=scenario.privacy.delta,
-        shortfall_probability=jammer_shortfall(parts.uplink, parts.selection)[0],
-        max_shortfall=jammer.max_shortfall if jammer is not None else 0.0,
-        training_s=training_time(parts.wait_for, parts.uplink),
-        pieces=max(slot_pieces(parts.uplink), span.pieces),
-        upload_s=span.seconds,
-        coherence_s=coherence_s(scenario),
-        forecast=rehearse(simulation),
-        notes=power_notes(scenario),
-    )

@@ -1,0 +1,115 @@
+"""A look at a scenario before it runs: its sizes, its cost, and a picture of where everyone is."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wirelessfl.outputs import replacing
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.notes import power_notes
+from wirelessfl.summary import draw_topology
+
+if TYPE_CHECKING:
+    from wirelessfl.simulation import Forecast
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What ``wirelessfl validate`` says of a scenario.
+
+    Attributes:
+        name: the scenario.
+        dimension: d.
+        samples: |D|.
+        clients: K.
+        delta: δ of both ε.
+        shortfall_probability: how often in a round the jammer lacks power.
+        max_shortfall: how often it may.
+        training_s: seconds after the broadcast by which a client must be ready for the slot; NaN without a deadline, or
+            without a slot for all.
+        pieces: of a slot over the air, or of a digital message on a link of median path gain; 1 where there is none.
+        upload_s: seconds of that message; NaN without digital links.
+        coherence_s: seconds in which the fastest channel keeps half of its correlation; infinite where none fades.
+        forecast: what the run will cost.
+        notes: what holds of the scenario and is easily overlooked.
+    """
+
+    name: str
+    dimension: int
+    samples: int
+    clients: int
+    delta: float
+    shortfall_probability: float
+    max_shortfall: float
+    training_s: float
+    pieces: int
+    upload_s: float
+    coherence_s: float
+    forecast: Forecast
+    notes: tuple[str, ...] = ()
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Flat, with the names of the trace and the summary."""
+        own = {"name": self.name, "d": self.dimension, "samples": self.samples, "clients": self.clients}
+        further = {"shortfall_probability": self.shortfall_probability, "training_s": self.training_s}
+        further |= {"pieces": self.pieces, "upload_s": self.upload_s, "coherence_s": self.coherence_s}
+        return {**own, "delta": self.delta, **asdict(self.forecast), **further, "notes": list(self.notes)}
+
+
+def plot_topology(scenario: Scenario, path: str | Path) -> None:
+    """Draw clients, base stations and what is behind them, as they are when a scenario begins.
+
+    Args:
+        scenario: what would be simulated.
+        path: where the PNG goes.
+
+    Raises:
+        InputError: the data or a file of the channel cannot be used.
+        OutputError: the place cannot be written.
+    """
+    from wirelessfl.simulation import build_simulation, plan_to_look, topology_graph
+
+    simulation = build_simulation(scenario, plan_to_look(scenario.compute))
+    with replacing(Path(path)) as new:
+        draw_topology(topology_graph(simulation.deployment), scenario.name, new)
+
+
+def make_plan(scenario: Scenario) -> Plan:
+    """Rehearse a scenario: everything but the training.
+
+    Raises:
+        InputError: the data cannot be used.
+        InfeasibleError: a privacy target that cannot be met.
+    """
+    from wirelessfl.simulation import (
+        build_simulation,
+        coherence_s,
+        jammer_shortfall,
+        plan_to_look,
+        rehearse,
+        slot_pieces,
+        training_time,
+        upload_span,
+    )
+
+    simulation = build_simulation(scenario, plan_to_look(scenario.compute))
+    parts = simulation.deployment
+    jammer = getattr(scenario.uplink, "jammer", None)
+    span = upload_span(scenario, parts.uplink)
+    return Plan(
+        name=scenario.name,
+        dimension=parts.learner.dimension,
+        samples=parts.network.registry.total_samples,
+        clients=parts.network.registry.count,
+        delta=scenario.privacy.delta,
+        shortfall_probability=jammer_shortfall(parts.uplink, parts.selection)[0],
+        max_shortfall=jammer.max_shortfall if jammer is not None else 0.0,
+        training_s=training_time(parts.wait_for, parts.uplink),
+        pieces=max(slot_pieces(parts.uplink), span.pieces),
+        upload_s=span.seconds,
+        coherence_s=coherence_s(scenario),
+        forecast=rehearse(simulation),
+        notes=power_notes(scenario),
+    )
