@@ -11,12 +11,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from click.testing import CliRunner, Result
 
 import wirelessfl as wfl
 from wirelessfl import outputs
+from wirelessfl.analysis import paired
+from wirelessfl.analysis.export import Format
 from wirelessfl.cli import main
 from wirelessfl.errors import OutputError, OutputWarning
 from wirelessfl.folder import RunFolder
@@ -234,6 +237,27 @@ def test_a_replay_does_not_replace_a_run(copied: Path, run: Path) -> None:
     assert content(copied) == before
 
 
+def test_a_replay_goes_where_a_replay_and_exports_lie(copied: Path) -> None:
+    exports = [("--export", form) for form in get_args(Format)]
+    for more in (("--set", "rounds=1"), *exports, ("--set", "training.epochs=2")):
+        done = invoke("replay", copied / "trace.h5", *more, "--quiet")
+        assert done.exit_code == 0, done.stderr
+    assert "epochs: 2" in (copied / "replay" / "scenario.yaml").read_text(encoding="utf-8")
+
+
+def test_nobody_changes_a_replay_while_it_is_compared(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = copied / "replay"
+
+    def draw(_recorded: object, _other: object, new: Path, _title: str) -> None:
+        with pytest.raises(OutputError, match="in progress there"), RunFolder(place).held():
+            pass
+        new.touch()
+
+    monkeypatch.setattr(paired, "draw_paired", draw)
+    assert invoke("replay", copied / "trace.h5", "--set", "rounds=1", "--quiet").exit_code == 0
+    assert (place / "paired.png").exists()
+
+
 def test_an_export_does_not_replace_its_trace(run: Path, tmp_path: Path) -> None:
     trace = tmp_path / "rounds.csv"
     trace.write_bytes((run / "trace.h5").read_bytes())
@@ -373,6 +397,18 @@ def test_whoever_waits_takes_the_lock_that_is_there(tmp_path: Path) -> None:
         assert len(waits) == 2 and path.exists()
         with pytest.raises(OutputError), lock_folder(tmp_path, RUN_LOCK):
             pass
+
+
+def test_the_lock_of_another_process_is_not_taken_away(tmp_path: Path) -> None:
+    """Nothing keeps a user from deleting a lock file; then there are two, and each ends its own."""
+    with lock_folder(tmp_path, RUN_LOCK):
+        (tmp_path / RUN_LOCK).unlink()
+        second = lock_folder(tmp_path, RUN_LOCK)
+        second.__enter__()
+    with pytest.raises(OutputError, match="in progress there"), lock_folder(tmp_path, RUN_LOCK):
+        pass
+    second.__exit__(None, None, None)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_lock_whose_name_is_gone_is_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from wirelessfl.simulation import Simulation, SimulationState
 
 
-_BESIDE_A_RUN = {RUN_LOCK, "tensorboard", "replay", "report.html", "audit.png", "error.txt"}
+_TABLES = ("rounds", "slots", "clients", "events")
+_EXPORTED = {f"{table}.{form}" for table in _TABLES for form in ("csv", "parquet")} | {"trace.nc", "timeline.json"}
+_BESIDE_A_RUN = {RUN_LOCK, "tensorboard", "replay", "report.html", "audit.png", "paired.png", "error.txt"} | _EXPORTED
 """What commands leave in the folder of a run and a new run does not touch."""
 _MAX_NAMED = 5
 

@@ -24,6 +24,7 @@ STOPPED = "stopped by the user"
 _ECHO_S = 0.1
 """``timeout`` sends its signal twice, to the process and to its group: within this time two count as one."""
 _AGAIN_S = 0.05
+_INSIST_S = 1.0
 _PATIENCE_S = 10.0
 
 
@@ -53,7 +54,7 @@ class Interrupts:
             self._came_at = now
             if not self._waits:
                 if self.insists:
-                    signal.setitimer(signal.ITIMER_REAL, _PATIENCE_S)
+                    signal.setitimer(signal.ITIMER_REAL, _INSIST_S, _INSIST_S)
                 raise KeyboardInterrupt
         elif now - self._came_at > _ECHO_S:
             signal.signal(number, signal.SIG_DFL)
@@ -110,12 +111,12 @@ class Interrupts:
             if not (self.came and issubclass(lost.exc_type, KeyboardInterrupt)):
                 otherwise(lost)
             elif self.insists:
-                signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _PATIENCE_S)
+                signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _INSIST_S)
 
         return hook
 
     def insist(self, number: int, frame: FrameType | None) -> None:
-        """The handler of the timer: interrupt once more, and end the process where that has not helped for long."""
+        """The handler of the timer: interrupt what has swallowed the signal again, and end the process at last."""
         assert self._came_at is not None
         if time.monotonic() - self._came_at > _PATIENCE_S:
             os.write(2, f"Error: {STOPPED}\n".encode())

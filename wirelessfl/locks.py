@@ -59,7 +59,8 @@ def lock_folder(
         yield path
     finally:
         with suppress(OSError):
-            path.unlink()  # whoever waits for it sees that, and takes the next one
+            if _is_still_there(descriptor, path):  # not where somebody took it away, and another process made the next
+                path.unlink()  # whoever waits for it sees that, and takes the next one
         os.close(descriptor)
         _unmake(made)
 

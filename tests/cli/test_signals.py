@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -209,6 +210,15 @@ def test_an_interrupt_that_is_lost_comes_again() -> None:
         time.sleep(PATIENCE_S)
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_an_interrupt_that_a_library_swallows_comes_again() -> None:
+    began = time.monotonic()
+    with pytest.raises(RunInterrupted), stop_at_once():
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        time.sleep(5.0)
+    assert time.monotonic() - began < 5.0
 
 
 def test_a_signal_that_is_sent_twice_at_once_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:

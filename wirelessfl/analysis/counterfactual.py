@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.analysis.replay import OnRound, Recording, open_recording, recorded_execution, run_rounds
+from wirelessfl.analysis.replay import (
+    OnRound,
+    Recording,
+    open_recording,
+    recorded_execution,
+    run_rounds,
+)
 from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts
@@ -264,15 +270,14 @@ def run_counterfactual(
     Args:
         recording: what ran.
         scenario: what is to run now, from ``changed_scenario``.
-        out: folder for its trace and scenario; a run that lies there is replaced, unless it is the recorded one.
+        out: folder for its trace and scenario, held by `working_in` where other processes may come; a replay that lies
+            there is replaced.
         on_round: called with each finished round.
 
     Raises:
-        OutputError: the recorded run lies in the folder, or it cannot be written.
+        OutputError: a run that is no replay lies in the folder, or it cannot be written.
         InfeasibleError: this machine cannot follow the recorded plan, or a privacy target cannot be met.
     """
-    folder = RunFolder(out)
-    folder.refuse_foreign([recording.path])
     coverage = Coverage()
     plan = recorded_execution(recording.path)
 
@@ -283,7 +288,7 @@ def run_counterfactual(
         return under_recorded_conditions(simulation, recording, scenario, coverage)
 
     with trace_errors(recording.path):  # what it holds enters the simulation
-        run_rounds(build, scenario, folder, on_round)
+        run_rounds(build, scenario, RunFolder(out), on_round)
     return coverage
 
 

@@ -134,6 +134,19 @@ def recorded_execution(path: Path) -> ExecutionPlan:
         raise InfeasibleError(f"{path}: this version cannot follow the recorded plan {text}: {error}") from error
 
 
+@contextmanager
+def working_in(folder: RunFolder, recording: Recording) -> Iterator[None]:
+    """Be alone in the folder of a repeated run, until its trace has been looked at.
+
+    Raises:
+        OutputError: something else than a run lies there, the recorded run does, or another process works on it.
+        RunInterrupted: by the user.
+    """
+    folder.refuse_foreign([recording.path])
+    with catch_interrupts() as interrupts, folder.held(), interrupts.at_once(_STOPPED):
+        yield
+
+
 def run_rounds(
     build: Callable[[Interrupts], Simulation],
     scenario: Scenario,
@@ -146,16 +159,17 @@ def run_rounds(
     Args:
         build: makes the simulation; handed what lets it be interrupted.
         scenario: what the trace says that ran.
-        folder: emptied before, of an earlier replay. What simulates again cannot be resumed, and keeps no checkpoint.
+        folder: held by `working_in`, and emptied before, of an earlier replay. What simulates again cannot be resumed,
+            and keeps no checkpoint.
         on_round: called with each finished round.
         stop_after: the round after which it is interrupted, unless it ends there by itself.
 
     Raises:
-        OutputError: a run that is no replay lies in the folder, or one is in progress there.
+        OutputError: a run that is no replay lies in the folder.
         RunInterrupted: by the user.
     """
     far_enough = False
-    with catch_interrupts() as interrupts, folder.held():
+    with catch_interrupts() as interrupts:
         _refuse_original(folder)
         with interrupts.at_once(_STOPPED):
             simulation = build(interrupts)
@@ -216,8 +230,7 @@ def verify(
     to_the_end = recording.last == recording.recorded
     # A run that has ended is repeated to its own end, yet not far beyond the recorded one.
     stop_after = recording.recorded + 1 if status in FINISHED and to_the_end else recording.last
-    with _folder(out) as folder:
-        folder.refuse_foreign([recording.path])
+    with _folder(out) as folder, working_in(folder, recording):
         run_rounds(
             lambda interrupts: build_simulation(recording.scenario, plan, None, interrupts.check),
             recording.scenario,

@@ -148,21 +148,23 @@ def _counterfactual(
     """Run the changed policy, compare, and say how much of what it needed was recorded."""
     from wirelessfl.analysis.counterfactual import run_counterfactual
     from wirelessfl.analysis.paired import draw_paired, paired_rows
-    from wirelessfl.analysis.replay import open_recording
+    from wirelessfl.analysis.replay import open_recording, working_in
     from wirelessfl.cli.console import progress_line
+    from wirelessfl.folder import RunFolder
     from wirelessfl.outputs import replacing
 
     for note in resolved.notes:
         remark(f"note: {note}")
-    with progress_line(recording.last, quiet=quiet) as on_round:
-        coverage = run_counterfactual(recording, resolved.scenario, folder, on_round)
-    changed = open_recording(folder / "trace.h5")
-    last = min(recording.last, changed.last)
-    recorded, other = (part.dataset.sel(round=slice(recording.first, last)) for part in (recording, changed))
-    rows = paired_rows(recorded, other)
     picture = folder / "paired.png"
-    with replacing(picture) as new:
-        draw_paired(recorded, other, new, f"changed: {change}")
+    with working_in(RunFolder(folder), recording):
+        with progress_line(recording.last, quiet=quiet) as on_round:
+            coverage = run_counterfactual(recording, resolved.scenario, folder, on_round)
+        changed = open_recording(folder / "trace.h5")
+        last = min(recording.last, changed.last)
+        recorded, other = (part.dataset.sel(round=slice(recording.first, last)) for part in (recording, changed))
+        rows = paired_rows(recorded, other)
+        with replacing(picture) as new:
+            draw_paired(recorded, other, new, f"changed: {change}")
     if coverage.drawn:
         remark(
             f"note: {coverage.drawn} of {coverage.asked} channels were not recorded and came from the scenario's law"
