@@ -62,6 +62,15 @@ def test_pld_equals_dp_accounting_at_its_default_interval(z: float, q: float, co
     assert found == pytest.approx(accountant.get_epsilon(DELTA), rel=2e-4)
 
 
+@pytest.mark.parametrize("mu_squared", [1e4, 1e6, 1e12, 1e40, 1e300])
+def test_a_plain_gaussian_of_any_size_is_composed_with_sampled_ones(mu_squared: float) -> None:
+    """Never below the plain one alone, never above the whole without sampling; the grid would not fit into memory."""
+    uses = poisson(1.0, 0.01, 10)
+    found = composed_epsilon(mu_squared, uses, DELTA, "pld")
+    most = composed_epsilon(mu_squared + 10.0, (), DELTA, "pld")
+    assert composed_epsilon(mu_squared, (), DELTA, "pld") * (1 - 1e-4) <= found <= most
+
+
 def test_pld_composes_plain_and_sampled_mechanisms() -> None:
     """A plain Gaussian is a Poisson sample at a rate next to one."""
     uses = poisson(1.5, 0.2, 10)

@@ -112,7 +112,8 @@ def _one_use_epsilon(event: SampledGaussian, delta: float) -> float:
 
 def _epsilon_on_grid(mu_squared: float, uses: Uses, delta: float, expected: float) -> float:
     """Epsilon by PLD on a grid chosen for the ``expected`` one; infinite where no useful grid fits into memory."""
-    widest = max(event.full_mu_squared / 2 + 12 * np.sqrt(event.full_mu_squared) for event, _ in uses)
+    largest = max(mu_squared, *(event.full_mu_squared for event, _ in uses))
+    widest = largest / 2 + 12 * np.sqrt(largest)
     steps = sum(count for _, count in uses)
     interval = max(_grid_interval(expected, steps), widest / _LARGEST_GRID)
     if interval > expected / 10 or steps * interval**2 > expected:  # such a grid adds more than there is
