@@ -52,7 +52,7 @@ bench: setup
 
 # Takes the interpreter's own CUDA torch and makes no environment: make gpu [PYTHON=python3] [WHEELS=folder] [ARGS=...]
 gpu:
-	$(PYTHON) -m benchmarks.gpu $(if $(WHEELS),--wheels $(WHEELS)) $(ARGS)
+	$(PYTHON) -m benchmarks.gpu $(if $(WHEELS),--wheels "$(WHEELS)") $(ARGS)
 
 clean:
 	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache

@@ -7,8 +7,10 @@ become a paragraph on circumstances and failures, the targets with what was reac
 from __future__ import annotations
 
 import csv
+import html
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,19 @@ NOTHING = (
     "**Nothing has been measured on a GPU yet.** Speed on one, and whether its updates agree with those of a CPU, is "
     "therefore not vouched for: what these pages say of it was checked on a CPU, with stand-ins for the device."
 )
+
+ROWS = {
+    "tests": 1,
+    "workloads": 7,
+    "convolutions": 6,
+    "papers": 4,
+    "peaks": 4,
+    "profile": 3,
+    "agreement": 7,
+    "cohort": 1,
+    "resume": 2,
+}
+"""The parts, and how many rows each has in a whole table."""
 
 TRAINING = ("workloads", "convolutions", "papers")
 """The parts whose rows are rounds of local training."""
@@ -64,13 +79,31 @@ def words(lines: list[Line]) -> str:
     where = {f"{line['device']} (driver {line['driver']}, torch {line['torch']})": None for line in lines}
     commits = {line["commit"]: None for line in lines}
     told = [f"Measured on {' and '.join(where)}, at {_commits(list(commits))}."]
-    failed = [f"{line['part']}, {line['workload']} ({line['status']})" for line in lines if not _is_measured(line)]
-    told.append(f"Without a measurement: {'; '.join(failed)}." if failed else "Every part ran to its end.")
+    failed = [
+        f"{line['part']}, {line['workload']} ({_plain(line['status'])})" for line in lines if not _is_measured(line)
+    ]
+    if failed:
+        told.append(f"Without a measurement: {'; '.join(failed)}.")
+    count = Counter(line["part"] for line in lines)
+    absent = [part if not count[part] else f"some of {part}" for part, rows in ROWS.items() if count[part] < rows]
+    if absent:
+        told.append(f"Not run yet: {', '.join(absent)}.")
+    if not failed and not absent:
+        told.append("Every part ran to its end.")
     return " ".join(told)
 
 
 def _commits(commits: list[str]) -> str:
-    return f"commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}"
+    """Commits by name; where there was no git, the digest of the sources stands for one."""
+    return " and ".join(
+        commit.replace("sources", "sources with digest", 1) if commit.startswith("sources") else f"commit {commit}"
+        for commit in commits
+    )
+
+
+def _plain(text: str) -> str:
+    """Text as it is, whatever Markdown or HTML would make of it."""
+    return re.sub(r"([\\`*_\[\]|])", r"\\\1", html.escape(text, quote=False))
 
 
 def _is_measured(line: Line) -> bool:
@@ -89,7 +122,7 @@ def _targets(measured: dict[tuple[str, str], Line]) -> Iterator[str]:
     for (part, workload), line in measured.items():
         share = _value(line, "share_of_peak")
         if part in TRAINING and not math.isnan(share):
-            yield _verdict(f"{workload}, of its roofline", f"{share:.0%}", "≥ 50 %", reached=share >= 0.5)
+            yield _verdict(f"{workload}, of its roofline", percent(share), "≥ 50 %", reached=share >= 0.5)
     w1, w2, cores, shell, resnet = (
         measured.get(key, {})
         for key in (
@@ -108,7 +141,7 @@ def _targets(measured: dict[tuple[str, str], Line]) -> Iterator[str]:
         yield _verdict("resnet18_gn, TF32, 100 × 100 images", f"{number(seconds)} s", "< 4 s", reached=seconds < 4)
     beside = _value(shell, "seconds") * _value(w1, "rounds_per_s")
     if not math.isnan(beside):
-        yield _verdict("shell and trace, of a whole round of W1", f"{beside:.0%}", "< 10 %", reached=beside < 0.1)
+        yield _verdict("shell and trace, of a whole round of W1", percent(beside), "< 10 %", reached=beside < 0.1)
 
 
 def _verdict(what: str, found: str, aim: str, *, reached: bool) -> str:
@@ -123,7 +156,7 @@ def table(lines: list[Line]) -> str:
     rows, before = [], ""
     for line in lines:
         part, before = ("" if line["part"] == before else line["part"]), line["part"]
-        note = "" if line["status"] == "ok" else line["status"].removeprefix("ok: ").replace("|", "\\|")
+        note = "" if line["status"] == "ok" else _plain(line["status"].removeprefix("ok: "))
         rows.append(_row([part, line["workload"], *(_cell(line, _COLUMNS[heading]) for heading in used), note]))
     rule = ["---", "---", *("---:" for _ in used), "---"]
     return "\n".join([_row(["part", "workload", *used, ""]), _row(rule), *rows])
@@ -133,7 +166,7 @@ def _cell(line: Line, column: str) -> str:
     value = _value(line, column)
     if math.isnan(value):
         return ""
-    return f"{value:.0%}" if column.endswith("share") or column == "share_of_peak" else number(value)
+    return percent(value) if column.endswith("share") or column == "share_of_peak" else number(value)
 
 
 def _row(cells: Iterable[str]) -> str:
@@ -142,6 +175,11 @@ def _row(cells: Iterable[str]) -> str:
 
 def _value(line: Line, column: str) -> float:
     return float(line.get(column) or "nan")
+
+
+def percent(share: float) -> str:
+    """Three digits, so that what misses a target narrowly does not read as if it were reached."""
+    return f"{number(100 * share)} %"
 
 
 def number(value: float) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 try:
     from hypothesis import settings
-except ModuleNotFoundError:  # a machine that was lent for its GPU has no more than the tests marked cuda need
+except ModuleNotFoundError:  # a machine that is there for its GPU may have no more than the tests marked cuda need
     pass
 else:
     # The same generated examples in every run, and no clock in a verdict: this machine may be busy.

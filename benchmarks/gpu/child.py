@@ -2,14 +2,17 @@
 
 Appends one line of JSON to FILE for each workload, the moment it is measured. Ends with the first that raises, since
 what it left on the device may spoil the next: that one gets a fresh process. Where SECONDS pass, the places where all
-threads stand are written to stderr.
+threads stand are written to stderr. When standard input ends, so does the process and all that it started.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import json
+import os
+import signal
 import sys
+import threading
 import traceback
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +23,7 @@ from benchmarks.gpu.setting import Device, Measured, Setting
 
 def main(name: str, device: Device, size: str, file: str, seconds: str, *workloads: str) -> int:
     """Measure the workloads of a part, up to one that raises; 1 if one did."""
+    end_with_input()
     faulthandler.dump_traceback_later(float(seconds), exit=False)
     setting = Setting(device, tiny=size == "tiny")
     part = part_of(name)
@@ -36,6 +40,17 @@ def main(name: str, device: Device, size: str, file: str, seconds: str, *workloa
             print(measured.failure, file=sys.stderr, flush=True)
         _report(file, workload, measured)
     return 0
+
+
+def end_with_input() -> None:
+    """Watch standard input from now on: when whoever holds its other end is gone, this group of processes is killed."""
+
+    def watch() -> None:
+        while os.read(0, 1):
+            pass
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=watch, name="end of input", daemon=True).start()
 
 
 def _report(file: str, workload: str, measured: Measured) -> None:

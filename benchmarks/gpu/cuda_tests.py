@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -26,8 +27,11 @@ def measure_tests(setting: Setting) -> Measured:
     with tempfile.TemporaryDirectory() as place:
         report = Path(place) / "report.xml"
         files = [str(path) for path in marked_files(ROOT / "tests")]
-        options = ["-q", "-m", "cuda", "-p", "no:cacheprovider", "-p", "no:randomly", f"--junitxml={report}"]
-        done = subprocess.run([sys.executable, "-m", "pytest", *options, *files], cwd=ROOT, check=False)
+        # Neither what others have plugged into pytest there nor a warning of their packages decides on a GPU.
+        options = ["-q", "-m", "cuda", "-p", "no:cacheprovider", "-W", "default", f"--junitxml={report}"]
+        command = [sys.executable, "-m", "pytest", *options, *files]
+        environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
         if not report.exists():
             return Measured(failure=f"pytest ended with exit code {done.returncode} and without a report")
         passed, failed, skipped = count(report.read_text(encoding="utf-8"))

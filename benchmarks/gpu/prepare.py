@@ -1,8 +1,8 @@
 """What a bare machine lacks: packages from a folder of wheels, and the compiled kernel of the noise.
 
 Nothing but the standard library is imported here, and no package index is asked. ``torch`` and ``numpy`` are never
-installed: the ones that the machine has were built for its GPU. What is added lies in a folder of its own, behind all
-that the interpreter has.
+installed: the ones that the machine has were built for its GPU. What is added lies in a folder of its own, and holds
+nothing that the interpreter had already.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import importlib
 import importlib.metadata as metadata
 import subprocess
 import sys
-import tomllib
+import sysconfig
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ROOT / "build" / "gpu-packages"
-"""Where packages from wheels go."""
+PACKAGES = ROOT / "build" / "gpu-packages" / f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"
+"""Where packages from wheels go: what was compiled for one Python is of no use to another."""
 
 NEVER_INSTALLED = {"torch", "numpy"}
 _PYTHONS = ((3, 11), (3, 13))
@@ -44,7 +44,7 @@ def prepare(wheels: Path | None) -> list[str]:
         if place not in sys.path:
             sys.path.append(place)
     importlib.invalidate_caches()
-    return [*_add_packages(wheels), *_compile_kernel()]
+    return [*_add_packages(wheels), *(f"may fail: {told}" for told in unsuitable(_asked_for())), *_compile_kernel()]
 
 
 def _check_interpreter() -> None:
@@ -88,6 +88,8 @@ def _missing_text(names: Iterable[str], wheels: Path | None) -> str:
 
 def _asked_for() -> Iterator[str]:
     """Requirements of this package, as written."""
+    import tomllib  # not before the interpreter was looked at: Python 3.10 has none
+
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     yield from project["dependencies"]
     yield "pytest"  # runs the tests of the first part
@@ -110,6 +112,17 @@ def missing(requirements: Iterable[str]) -> list[str]:
     return found
 
 
+def unsuitable(requirements: Iterable[str]) -> list[str]:
+    """Packages that are installed in a version that ``requirements`` exclude: found and asked for, in words."""
+    requirement_of = _packaging("requirements").Requirement
+    told = []
+    for requirement in filter(_applies, map(requirement_of, requirements)):
+        found = metadata.version(requirement.name)
+        if not requirement.specifier.contains(found, prereleases=True):
+            told.append(f"{requirement.name}: found {found}; asked for is {requirement.specifier}")
+    return told
+
+
 def _applies(requirement: Any) -> bool:
     return requirement.marker is None or bool(requirement.marker.evaluate({"extra": ""}))
 
@@ -119,7 +132,11 @@ def _packaging(name: str) -> ModuleType:
     try:
         return importlib.import_module(f"packaging.{name}")
     except ModuleNotFoundError:
+        pass
+    try:
         return importlib.import_module(f"pip._vendor.packaging.{name}")
+    except ModuleNotFoundError:
+        raise NotReadyError(f"packages are missing: packaging; {sys.executable} has neither it nor pip") from None
 
 
 # --- the kernel ----------------------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from dataclasses import dataclass
 
-from benchmarks.gpu.prepare import ROOT
+from benchmarks.gpu.prepare import ROOT, NotReadyError
 from benchmarks.gpu.runner import child_environment
 
+_SOURCES = {".py", ".c", ".yaml"}
 _QUESTION = """
 import json, torch
 there = torch.cuda.is_available()
@@ -44,13 +45,13 @@ def look(commit: str | None) -> Machine:
     """This machine; ``commit`` names the commit where git cannot.
 
     Raises:
-        RuntimeError: torch cannot be imported.
+        NotReadyError: torch cannot be imported.
     """
     asked = subprocess.run(
         [sys.executable, "-c", _QUESTION], env=child_environment(), capture_output=True, text=True, check=False
     )
     if asked.returncode:
-        raise RuntimeError(f"torch cannot be imported: {asked.stderr.strip()}")
+        raise NotReadyError(f"torch cannot be imported: {asked.stderr.strip()}")
     torch, device = json.loads(asked.stdout.splitlines()[-1])
     return Machine(device, _driver() if device else "", torch, commit or _commit())
 
@@ -73,7 +74,7 @@ def source_digest() -> str:
     """Ten hexadecimal digits over all that is measured: equal sources, equal digits."""
     digest = hashlib.sha256()
     for folder in ("wirelessfl", "benchmarks"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
+        for path in sorted(path for path in (ROOT / folder).rglob("*") if path.suffix in _SOURCES):
             digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:10]
 

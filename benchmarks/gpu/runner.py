@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -117,18 +117,30 @@ def _whole_lines(file: IO[str]) -> Iterator[str]:
 
 @contextmanager
 def _process(command: Sequence[str], output: IO[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with a session of its own, which does not outlive the block."""
+    """A process in a group of its own, which does not outlive the block, nor this process.
+
+    Its standard input ends when this process does, however that ends.
+    """
     output.flush()
     process = subprocess.Popen(
-        command, cwd=ROOT, env=child_environment(), stdout=output, stderr=output, start_new_session=True
+        command,
+        cwd=ROOT,
+        env=child_environment(),
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
     )
+    assert process.stdin is not None
     try:
         yield process
     finally:
         if process.poll() is None:
             _kill(process)
+        process.stdin.close()
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):  # it has just ended by itself
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -69,18 +69,38 @@ class Row:
         return (self.device, self.driver, self.torch) == (other.device, other.driver, other.torch)
 
 
+class TableError(Exception):
+    """A file that is no table of measurements; the text says where and why."""
+
+
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a file; none where there is none."""
+    """The rows of a file; none where there is none.
+
+    Raises:
+        TableError: it is there, and is not as it was written.
+    """
     if not path.exists():
         return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [_parse(line) for line in csv.DictReader(file)]
+    names = [item.name for item in fields(Row)]
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            lines = csv.reader(file, strict=True)
+            if (header := next(lines, [])) != names:
+                raise TableError(f"{path}: line 1: found columns {','.join(header)}; allowed are {','.join(names)}")
+            return [_parse(cells, f"{path}: line {lines.line_num}") for cells in lines]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise TableError(f"{path}: {error}") from error
 
 
-def _parse(line: dict[str, str]) -> Row:
-    values: dict[str, Any] = {
-        item.name: float(line[item.name] or "nan") if item.type == "float" else line[item.name] for item in fields(Row)
-    }
+def _parse(cells: Sequence[str], place: str) -> Row:
+    if len(cells) != len(fields(Row)):
+        raise TableError(f"{place}: found {len(cells)} cells; allowed are {len(fields(Row))}")
+    values: dict[str, Any] = {}
+    for item, cell in zip(fields(Row), cells, strict=True):
+        try:
+            values[item.name] = float(cell or "nan") if item.type == "float" else cell
+        except ValueError:
+            raise TableError(f"{place}: {item.name}: found {cell!r}; allowed is a number or nothing") from None
     return Row(**values)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gpu import prepare, runner, session
+from benchmarks.gpu import call, prepare, runner
 from benchmarks.gpu.__main__ import main
 from benchmarks.gpu.parts import KEYS, PARTS
 from benchmarks.gpu.peaks import COPY, GEMM
@@ -22,6 +22,7 @@ from benchmarks.gpu.probe import Machine, source_digest
 from benchmarks.gpu.runner import run_part
 from benchmarks.gpu.setting import Measured, Setting
 from benchmarks.gpu.table import Row, read_rows, with_row, write_rows
+from tests.processes import is_running
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Machine("NVIDIA H200", "570.1", "2.11.0", "abc123")
@@ -58,7 +59,7 @@ def test_without_cuda_every_part_says_so_and_what_was_measured_stays(tmp_path: P
 
 def test_no_rehearsal_and_no_absent_gpu_among_the_results() -> None:
     rows = read_rows(ROOT / "results" / "benchmarks" / "gpu.csv")
-    assert not [row for row in rows if row.device in ("", session.REHEARSED) or row.status == "no CUDA"]
+    assert not [row for row in rows if row.device in ("", call.REHEARSED) or row.status == "no CUDA"]
 
 
 def test_the_parts_are_those_of_the_table_in_its_order() -> None:
@@ -139,15 +140,9 @@ def test_a_part_that_takes_too_long_is_killed_with_all_it_started(
     ]
     sleeper = next(int(line.split()[1]) for line in log.read_text().splitlines() if line.startswith("sleeper"))
     patience = time.monotonic() + 20  # it was sent its signal; when it is gone is up to the system
-    while _is_running(sleeper) and time.monotonic() < patience:
+    while is_running(sleeper) and time.monotonic() < patience:
         time.sleep(0.05)
-    assert not _is_running(sleeper)
-
-
-def _is_running(pid: int) -> bool:
-    """Whether a process lives, a dead one that nobody has asked after yet aside."""
-    status = Path(f"/proc/{pid}/stat")
-    return status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    assert not is_running(sleeper)
 
 
 def test_the_part_in_flight_says_where_it_stood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,14 +181,14 @@ def test_what_is_measured_at_this_commit_on_this_machine_is_not_measured_again()
     part = next(part for part in PARTS if part.name == "peaks")
     names = list(part.workloads)
     rows = [measured("peaks", name) for name in names]
-    everything = session.Wanted()
+    everything = call.Wanted()
     assert everything.left(part, rows, HERE) == []
     assert everything.left(part, [replace(rows[0], status="failed: x"), *rows[1:]], HERE) == names[:1]
     for changed in (replace(HERE, commit="def"), replace(HERE, device="other"), replace(HERE, torch="2.12")):
         assert everything.left(part, rows, changed) == names
-    assert session.Wanted(again=True).left(part, rows, HERE) == names
-    assert session.Wanted(only=("peaks",)).left(part, rows, HERE) == names
-    assert session.Wanted(only=("tests",)).left(part, [], HERE) == []
+    assert call.Wanted(again=True).left(part, rows, HERE) == names
+    assert call.Wanted(only=("peaks",)).left(part, rows, HERE) == names
+    assert call.Wanted(only=("tests",)).left(part, [], HERE) == []
 
 
 def test_a_rehearsed_part_through_the_command_and_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,11 +196,11 @@ def test_a_rehearsed_part_through_the_command_and_again(tmp_path: Path, capsys: 
     assert done.returncode == 0, done.stderr
     rows = read_rows(tmp_path / "rehearsal.csv")
     assert [row.workload for row in rows] == [*GEMM.values(), COPY]
-    assert {row.device for row in rows} == {session.REHEARSED}
+    assert {row.device for row in rows} == {call.REHEARSED}
     assert all(row.is_measured and row.seconds > 0 for row in rows)
     assert not (tmp_path / "gpu.csv").exists()
     # A second call goes on with the other parts; none of them has time left.
-    assert session.rehearse(session.Wanted(within_s=0.0), tmp_path, rows[0].commit) == 0
+    assert call.rehearse(call.Wanted(within_s=0.0), tmp_path, rows[0].commit) == 0
     told = " ".join(capsys.readouterr().out.split()).partition("Not begun, no time was left: ")[2]
     assert told.startswith("tests, workloads, convolutions, papers, profile, agreement, cohort, resume.")
 

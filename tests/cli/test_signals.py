@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import wirelessfl as wfl
+from tests.processes import is_running
 from wirelessfl.errors import RunInterrupted
 from wirelessfl.interrupts import Interrupts, catch_interrupts, stop_at_once
 
@@ -83,13 +84,6 @@ def workers_of(pid: int) -> list[int]:
         return []
 
 
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 def stop(bench: Bench, name: str, number: signal.Signals, delay: float, out: str) -> int:
     """Stop a command after a delay; returns its exit code, 0 where it had ended."""
     process = bench.start(name, out)
@@ -104,7 +98,7 @@ def stop(bench: Bench, name: str, number: signal.Signals, delay: float, out: str
         assert last.startswith("Error: "), (name, delay, words)
         assert "stopped" in last, (name, delay, words)
     deadline = time.monotonic() + PATIENCE_S
-    while any(map(is_alive, workers)):
+    while any(map(is_running, workers)):
         assert time.monotonic() < deadline, f"{name}, stopped after {delay:.2f} s, left workers behind"
         time.sleep(0.02)
     assert not [path.name for path in bench.folder.rglob(".partial-*")], (name, delay)
@@ -171,7 +165,7 @@ def test_the_workers_of_a_study_end_with_it(bench: Bench) -> None:
             process.send_signal(signal.SIGTERM)
         process.communicate(timeout=PATIENCE_S)
         assert process.returncode in ((130, -signal.SIGTERM) if second else (130,))
-        while any(map(is_alive, workers)):
+        while any(map(is_running, workers)):
             assert time.monotonic() < deadline, "workers were left behind"
             time.sleep(0.02)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from markdown import Markdown  # type: ignore[import-untyped]
 
 from benchmarks.gpu.parts import KEYS
 from benchmarks.gpu.table import Row, write_rows
@@ -35,7 +38,7 @@ def row(part: str, workload: str, status: str = "ok", **numbers: float) -> Row:
 ROWS = [
     row("tests", "pytest -m cuda", "ok: 30 passed, 0 failed, 0 skipped", seconds=12.0),
     row("workloads", "W1", seconds=0.01, rounds_per_s=20.0, share_of_peak=0.25),
-    row("workloads", "W2", seconds=0.004, rounds_per_s=50.0, share_of_peak=0.51),
+    row("workloads", "W2", seconds=0.004, rounds_per_s=50.0, share_of_peak=0.496),
     row("workloads", TWO_CORES, seconds=0.42),
     row("workloads", SHELL_AND_TRACE, seconds=0.006),
     row("convolutions", RESNET_TF32.name, seconds=4.5, rounds_per_s=0.2),
@@ -63,7 +66,7 @@ def test_without_a_file_the_section_says_that_nothing_was_measured(
 def test_every_row_of_the_file_is_on_the_page_and_nothing_else(gpu: ModuleType, lines: list[dict[str, str]]) -> None:
     table = gpu.fill("table", lines).splitlines()
     assert table[0] == "| part | workload | seconds | rounds/s | of peak | KS p |  |"
-    assert table[3] == "| workloads | W1 | 0.01 | 20 | 25% |  |  |"
+    assert table[3] == "| workloads | W1 | 0.01 | 20 | 25 % |  |  |"
     assert table[8] == "| agreement | W2, noise |  |  |  | 1e-09 | failed: p at least 0.0001 |"
     assert len(table) == 2 + len(ROWS)
     assert len({line.count("|") for line in table}) == 1
@@ -71,19 +74,38 @@ def test_every_row_of_the_file_is_on_the_page_and_nothing_else(gpu: ModuleType, 
 
 def test_targets_are_reached_or_missed(gpu: ModuleType, lines: list[dict[str, str]]) -> None:
     assert gpu.fill("targets", lines).splitlines()[2:] == [
-        "| W1, of its roofline | 25% | ≥ 50 % | missed |",
-        "| W2, of its roofline | 51% | ≥ 50 % | reached |",
+        "| W1, of its roofline | 25 % | ≥ 50 % | missed |",
+        "| W2, of its roofline | 49.6 % | ≥ 50 % | missed |",
         "| W2, times two CPU cores | 105 | ≥ 100 | reached |",
         "| resnet18_gn, TF32, 100 × 100 images | 4.5 s | < 4 s | missed |",
-        "| shell and trace, of a whole round of W1 | 12% | < 10 % | missed |",
+        "| shell and trace, of a whole round of W1 | 12 % | < 10 % | missed |",
     ]
 
 
 def test_the_words_name_the_machine_and_what_failed(gpu: ModuleType, lines: list[dict[str, str]]) -> None:
     told = gpu.fill("words", lines)
     assert told.startswith("Measured on NVIDIA H200 (driver 570.1, torch 2.11.0+cu130), at commit abc123.")
-    assert told.endswith("Without a measurement: agreement, W2, noise (failed: p at least 0.0001).")
-    assert gpu.fill("words", lines[:-1]).endswith("Every part ran to its end.")
+    assert "Without a measurement: agreement, W2, noise (failed: p at least 0.0001)." in told
+
+
+def test_parts_that_were_not_run_are_not_passed_over(gpu: ModuleType, tmp_path: Path) -> None:
+    whole = [row(part, workload) for part, workload in KEYS]
+    write_rows(whole, tmp_path / "gpu.csv")
+    lines = gpu.read_lines(tmp_path / "gpu.csv")
+    assert gpu.fill("words", lines).endswith("Every part ran to its end.")
+    fewer = [line for line in lines if line["part"] != "papers"][:-1]
+    assert gpu.fill("words", fewer).endswith("abc123. Not run yet: papers, some of resume.")
+    assert Counter(part for part, _ in KEYS) == gpu.ROWS
+
+
+def test_words_of_an_error_are_shown_as_they_are(gpu: ModuleType, tmp_path: Path) -> None:
+    status = r"failed: [a](b) <class 'x'> *all* a|b __name__ C:\n"
+    broken = replace(row("tests", "pytest -m cuda", status), commit="sources 0123456789")
+    write_rows([broken], tmp_path / "gpu.csv")
+    lines = gpu.read_lines(tmp_path / "gpu.csv")
+    page = Markdown(extensions=["tables"]).convert(gpu.fill("words", lines) + "\n\n" + gpu.fill("table", lines))
+    assert html.unescape(re.sub("<[^>]*>", "", page)).count(status) == 2
+    assert "at sources with digest 0123456789." in page
 
 
 def test_the_names_on_the_page_are_those_of_the_benchmark(gpu: ModuleType) -> None:

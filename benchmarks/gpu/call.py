@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -16,7 +18,8 @@ from benchmarks.gpu.probe import Machine, look
 from benchmarks.gpu.roofline import with_shares
 from benchmarks.gpu.runner import run_part
 from benchmarks.gpu.setting import Measured, Setting
-from benchmarks.gpu.table import NO_CUDA, OK, Row, read_rows, to_tables, with_row, write_rows
+from benchmarks.gpu.table import NO_CUDA, OK, Row, TableError, read_rows, to_tables, with_row, write_rows
+from wirelessfl.cli.terminal import open_console
 
 PART_NAMES = tuple(part.name for part in PARTS)
 REHEARSED = "rehearsal on the CPU"
@@ -64,7 +67,8 @@ def measure(wanted: Wanted, out: Path, commit: str | None) -> int:
     if not machine.has_cuda:
         _say_no_cuda(wanted, machine)
         return 0
-    return _run(wanted, out / "gpu.csv", machine, Setting("cuda"))
+    with _alone(out):
+        return _run(wanted, out / "gpu.csv", machine, Setting("cuda"))
 
 
 def _say_no_cuda(wanted: Wanted, machine: Machine) -> None:
@@ -74,7 +78,7 @@ def _say_no_cuda(wanted: Wanted, machine: Machine) -> None:
     for part in PARTS:
         if not wanted.only or part.name in wanted.only:
             table.add_row(part.name, part.meaning, NO_CUDA)
-    console = Console()
+    console = open_console()
     console.print(table)
     console.print("Nothing was measured, and no file was written.")
 
@@ -83,7 +87,32 @@ def rehearse(wanted: Wanted, out: Path, commit: str | None) -> int:
     """Every part in tiny on the CPU, into a file of its own."""
     found = look(commit)
     machine = Machine(REHEARSED, "", found.torch, found.commit)
-    return _run(wanted, out / "rehearsal.csv", machine, Setting("cpu", tiny=True))
+    with _alone(out):
+        return _run(wanted, out / "rehearsal.csv", machine, Setting("cpu", tiny=True))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody else measures into this folder meanwhile: two calls would disturb each other, and lose rows.
+
+    Raises:
+        TableError: somebody does, or nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise TableError(f"{folder}: no folder to write in ({error.strerror}); --out names another") from error
+    try:
+        if not os.access(folder, os.W_OK):
+            raise TableError(f"{folder}: no folder to write in (Permission denied); --out names another")
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TableError(f"{folder}: another call measures into it; allowed is one at a time") from None
+        yield
+    finally:
+        os.close(place)
 
 
 def _run(wanted: Wanted, path: Path, machine: Machine, setting: Setting) -> int:
@@ -92,7 +121,7 @@ def _run(wanted: Wanted, path: Path, machine: Machine, setting: Setting) -> int:
     not_begun: list[str] = []
     todo = [(part, left) for part in PARTS if (left := wanted.left(part, read_rows(path), machine))]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=open_console(stderr=True), transient=True) as progress:
         bar = progress.add_task("", total=sum(len(left) for _, left in todo))
         for part, workloads in todo:
             limit = wanted.limit_s
@@ -138,7 +167,7 @@ def _row(part: str, workload: str, numbers: Measured, machine: Machine) -> Row:
 
 def _conclude(measured: Sequence[Row], not_begun: Sequence[str], path: Path, machine: Machine) -> int:
     """Show the table and what is missing from it; 1 where something failed in this call."""
-    console = Console()
+    console = open_console()
     rows = read_rows(path)
     console.print(f"{machine.device}, torch {machine.torch}, commit {machine.commit}", style="bold")
     for table in to_tables(rows, {part.name: part.meaning for part in PARTS}):
