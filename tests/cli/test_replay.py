@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import h5py
@@ -30,6 +32,16 @@ def test_the_table_again(trace: Path) -> None:
     assert result.exit_code == 0, result.stderr
     for words in ("test accuracy", "ε published", "ε accounted", "small, seed 11"):
         assert words in result.stdout
+
+
+def test_a_look_at_a_recording_loads_no_torch(trace: Path) -> None:
+    code = (
+        "import sys\nfrom wirelessfl.cli import main\n"
+        f"try: main(['replay', {str(trace)!r}, '--delta', '1e-6', '--quiet'])\nexcept SystemExit: pass\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_json_is_the_summary(trace: Path) -> None:

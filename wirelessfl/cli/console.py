@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -14,7 +14,9 @@ from rich.text import Text
 
 from wirelessfl.api import Result
 from wirelessfl.cli.terminal import open_console
-from wirelessfl.simulation import Round
+
+if TYPE_CHECKING:
+    from wirelessfl.simulation import Round
 
 __all__ = ["print_result", "print_summary", "progress_line"]
 

@@ -59,7 +59,6 @@ def command(
     Without options its table is printed. `--set` runs it again with what nature dealt as recorded and another policy,
     and prints the paired difference. `--export chrome` writes a timeline for Perfetto or chrome://tracing.
     """
-    from wirelessfl.analysis.counterfactual import changed_scenario
     from wirelessfl.analysis.export import export
     from wirelessfl.analysis.replay import open_recording, recompute_privacy
     from wirelessfl.summary import to_json
@@ -73,7 +72,7 @@ def command(
     comparison = _verify(recording, out, allow_plugins, quiet) if verify else None
     answer = recording.summary()
     rows = recompute_privacy(recording, deltas, accountant) if deltas or accountant else []
-    changed = changed_scenario(recording, overrides, allow_plugins=allow_plugins) if overrides else None
+    changed = _changed(recording, overrides, allow_plugins) if overrides else None
     if shown:
         _print_recording(recording, answer)
     if comparison is not None:
@@ -101,6 +100,13 @@ def _print_recording(recording: Recording, summary: dict[str, Any]) -> None:
     print_summary(summary, {"trace": recording.path})
     if not recording.whole:
         say(f"of the rounds {recording.first} to {recording.last} of {recording.recorded}")
+
+
+def _changed(recording: Recording, overrides: tuple[str, ...], allow_plugins: bool) -> Resolved:
+    # Brings torch along, of which a look at a recording needs nothing.
+    from wirelessfl.analysis.counterfactual import changed_scenario
+
+    return changed_scenario(recording, overrides, allow_plugins=allow_plugins)
 
 
 def _verify(recording: Recording, out: Path | None, allow_plugins: bool, quiet: bool) -> Comparison:
