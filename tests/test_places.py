@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import wirelessfl as wfl
+from tests.trace.traces import header
 from wirelessfl import outputs
 from wirelessfl.analysis import paired
 from wirelessfl.analysis.export import Format
@@ -24,6 +25,8 @@ from wirelessfl.cli import main
 from wirelessfl.errors import OutputError, OutputWarning
 from wirelessfl.folder import RunFolder
 from wirelessfl.locks import RUN_LOCK, lock_folder
+from wirelessfl.study.local import LocalWorkers
+from wirelessfl.trace import CheckpointWriter, RunIdentity, TraceWriter
 
 SCENARIO = """\
 name: small
@@ -441,3 +444,25 @@ def test_a_lock_file_with_anything_in_it(text: str, tmp_path: Path) -> None:
         (tmp_path / RUN_LOCK).write_bytes(text.encode("latin-1"))
         with pytest.raises(OutputError, match="in progress there; wait"), RunFolder(tmp_path).held():
             pass
+
+
+def test_nothing_is_written_through_a_link_that_lies_in_a_folder(tmp_path: Path) -> None:
+    """A folder that somebody packed may hold links of any name, with a process id in it too."""
+    precious = tmp_path / "precious"
+    precious.write_text("mine", encoding="utf-8")
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    for name in ("summary.json", f"{outputs.PARTIAL}{os.getpid()}-summary.json", "trace.h5", ".trace.h5.partial"):
+        (packed / name).symlink_to(precious)
+    for name in (".checkpoint.bin.partial", "workers.log"):
+        (packed / name).symlink_to(precious)
+    outputs.write_text(packed / "summary.json", "theirs")
+    (packed / "trace.h5").unlink()
+    TraceWriter.create(packed / "trace.h5", header(), slots=2).finish("interrupted")
+    with CheckpointWriter(packed / "checkpoint.bin", RunIdentity("a run", "a scenario", 1, "0.2.0")) as checkpoint:
+        checkpoint.save({"round": 1})
+    with pytest.raises(OutputError, match=r"workers\.log cannot be written"):
+        LocalWorkers(1, 1, packed / "workers.log")
+    assert precious.read_text(encoding="utf-8") == "mine"
+    written = [packed / name for name in ("summary.json", "trace.h5", "checkpoint.bin")]
+    assert all(path.is_file() and not path.is_symlink() for path in written)

@@ -57,7 +57,7 @@ def test_a_class_with_the_methods_is_loaded_and_made(workshop: Workshop) -> None
 
 
 @pytest.mark.parametrize(
-    "reference", ["subprocess:Popen", "os:system", "builtins:exec", "shutil:rmtree", "pathlib:Path"]
+    "reference", ["subprocess:Popen", "os:system", "builtins:exec", "shutil:rmtree", "pathlib:Path", "test.support:os"]
 )
 @pytest.mark.parametrize("protocol", [FadingModel, PowerControl])
 def test_nothing_of_pythons_own_library_is_imported_or_called(reference: str, protocol: type) -> None:
@@ -204,6 +204,31 @@ def test_the_folder_of_a_scenario_file_is_searched_from_anywhere(
         plugins.load_class(KEY, f"{name}:Law", FadingModel)
     load_scenario(file)
     assert plugins.load_class(KEY, f"{name}:Law", FadingModel).__name__ == "Law"
+
+
+def test_a_module_beside_the_scenario_comes_before_one_in_the_current_folder(
+    workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = workshop.write(FADING)
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"name: mine\nchannel: {{fading: {{model: '{name}:Law'}}}}\n", encoding="utf-8")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / f"{name}.py").write_text("raise SystemExit\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    load_scenario(file)
+    assert plugins.load_class(KEY, f"{name}:Law", FadingModel).__name__ == "Law"
+
+
+def test_a_module_of_the_same_name_from_another_folder_is_not_taken_for_it(workshop: Workshop, tmp_path: Path) -> None:
+    name = workshop.write(FADING)
+    plugins.load_class(KEY, f"{name}:Law", FadingModel)
+    (tmp_path / "other").mkdir()
+    plugins.search(tmp_path / "other")
+    assert plugins.load_class(KEY, f"{name}:Law", FadingModel).__name__ == "Law"
+    other = tmp_path / "other" / f"{name}.py"
+    other.write_text(FADING, encoding="utf-8")
+    with pytest.raises(ScenarioError, match=f"is in {other}, and {tmp_path / name}.py is loaded already"):
+        plugins.load_class(KEY, f"{name}:Law", FadingModel)
 
 
 def references_of(section: type[BaseModel]) -> set[str]:

@@ -45,6 +45,8 @@ def replacing(path: Path) -> Iterator[Path]:
     except (OSError, ValueError) as error:
         raise OutputError(f"{path} cannot be written: {getattr(error, 'strerror', error)}") from error
     try:
+        if not direct:
+            new.unlink(missing_ok=True)  # a link that somebody laid there would lead the writing elsewhere
         yield path if direct else new
         if not direct:
             new.replace(path)

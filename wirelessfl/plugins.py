@@ -12,9 +12,11 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import sysconfig
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,24 +24,28 @@ from typing import Any
 from wirelessfl.errors import ScenarioError
 
 _TEXT_LIMIT = 300
+_LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()  # sys.stdlib_module_names leaves out its tests
 _LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 
 _searched: list[Path] = []
 _loaded: dict[str, list[Path]] = {}
-"""Top-level packages of plug-ins that are in use and where their code lies, by which a line of theirs is known."""
+"""Top-level packages of plug-ins in use and where their code lies, by which a line of theirs is known."""
 
 
 def search(folder: Path) -> None:
-    """Have modules that a scenario names looked up in a folder too, after everything that is installed."""
-    absolute = folder.resolve()
-    if absolute not in _searched:
-        _searched.append(absolute)
+    """Have modules that a scenario names looked up in this folder first, after everything that is installed."""
+    with suppress(ValueError):
+        _searched.remove(folder.resolve())
+    _searched.insert(0, folder.resolve())
 
 
 def folders() -> list[Path]:
-    """The folders that are searched while a plug-in is loaded: the current one, and those of scenario files."""
+    """The folders that are searched while a plug-in is loaded: of scenario files, the latest first, then the current.
+
+    The current one may be somebody else's: a module of that name beside the scenario comes first.
+    """
     current = Path.cwd()
-    return [current, *(folder for folder in _searched if folder != current)]
+    return [*_searched, *([] if current in _searched else [current])]
 
 
 def load_class(key: str, reference: str, protocol: type) -> type:
@@ -113,7 +119,7 @@ def make(key: str, reference: str, factory: Callable[..., Any], *arguments: Any,
         inspect.signature(factory).bind(*arguments, **options)
     except TypeError as error:
         raise ScenarioError(f"{key}: {reference} refuses its options {options}: {error}{_at(factory)}") from None
-    except ValueError:
+    except ValueError:  # a class of compiled code has no signature
         pass
     with _searching(), _their_errors(key, reference):
         return factory(*arguments, **options)
@@ -132,11 +138,12 @@ def place_of(error: BaseException) -> str | None:
 
 def _load(key: str, reference: str) -> Any:
     (module_name, _, name), top = reference.partition(":"), _top(reference)
-    if top in sys.stdlib_module_names:
+    if top in sys.stdlib_module_names or _LIBRARY in [place.parent for place in _places(top)]:
         raise ScenarioError(
             f"{key}: {reference} belongs to Python's own library; allowed: package.module:Name of your own"
         )
     with _searching(), _their_errors(key, reference):
+        _refuse_namesake(key, reference)
         try:
             module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
@@ -161,9 +168,23 @@ def _load(key: str, reference: str) -> Any:
     return found
 
 
-def _remember(reference: str) -> None:
+def _refuse_namesake(key: str, reference: str) -> None:
+    """Checks that no other module of this name is loaded, which Python would take without looking.
+
+    Raises:
+        ScenarioError: One is, from another folder.
+    """
     top = _top(reference)
-    if top != __package__:
+    loaded, found = getattr(sys.modules.get(top), "__file__", None), PathFinder.find_spec(top)
+    if loaded and found and found.origin and Path(loaded).resolve() != Path(found.origin).resolve():
+        raise ScenarioError(
+            f"{key}: {reference} is in {found.origin}, and {loaded} is loaded already; allowed: other names, or a new "
+            "process"
+        )
+
+
+def _remember(reference: str) -> None:
+    if (top := _top(reference)) != __package__:
         _loaded[top] = _places(top)
 
 
@@ -174,8 +195,7 @@ def _top(reference: str) -> str:
 def _places(top: str) -> list[Path]:
     """Where the code of a top-level package or module lies; it is not imported for that."""
     with suppress(ImportError, ValueError):
-        spec = importlib.util.find_spec(top)
-        if spec is not None:
+        if (spec := importlib.util.find_spec(top)) is not None:
             found = list(spec.submodule_search_locations or ()) or [spec.origin or top]
             return [Path(place).resolve() for place in found]
     file = getattr(sys.modules.get(top), "__file__", None)
@@ -185,8 +205,7 @@ def _places(top: str) -> list[Path]:
 @contextmanager
 def _searching() -> Iterator[None]:
     """The plug-ins' folders at the end of the module search path, where they shadow nothing that is installed."""
-    added = [str(folder) for folder in folders() if str(folder) not in sys.path]
-    sys.path.extend(added)
+    sys.path.extend(added := [str(folder) for folder in folders() if str(folder) not in sys.path])
     importlib.invalidate_caches()
     try:
         yield
@@ -214,8 +233,8 @@ def _their_errors(key: str, reference: str) -> Iterator[None]:
 
 
 def _in_words(error: BaseException) -> str:
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {' '.join(text.split())}"[:_TEXT_LIMIT].removesuffix(": ")
+    text = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
+    return f"{type(error).__name__}: {text}"[:_TEXT_LIMIT].removesuffix(": ")
 
 
 def _last_line(traceback: TracebackType | None, roots: list[Path]) -> str | None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -119,3 +121,15 @@ def test_a_place_that_cannot_be_written(recording: Recording, tmp_path: Path) ->
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError, match="cannot be written"):
         export(recording, "csv", tmp_path / "file")
+
+
+def test_a_table_for_spreadsheets_has_no_formula_in_its_head(recording: Recording, tmp_path: Path) -> None:
+    """A variable of a foreign trace may have any name; everything else in the tables is a number or a known word."""
+    forged = tmp_path / "trace.h5"
+    shutil.copy(recording.path, forged)
+    with h5py.File(forged, "r+") as file:
+        variable = file.create_dataset("=HYPERLINK(1)", data=np.arange(4.0))
+        variable.dims[0].attach_scale(file["round"])
+    with pytest.raises(InputError, match=r"found a variable with the name '=HYPERLINK\(1\)'; allowed: letters"):
+        export(open_recording(forged), "csv", tmp_path / "tables")
+    assert not list((tmp_path / "tables").iterdir())

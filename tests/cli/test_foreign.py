@@ -19,6 +19,7 @@ import wirelessfl
 from wirelessfl import plugins
 from wirelessfl.cli import main
 from wirelessfl.scenario.outside import TRUSTED_MODULES
+from wirelessfl.trace import scenario_digest
 
 ROOT = Path(wirelessfl.__file__).parents[1]
 NUMBERS = itertools.count()
@@ -88,8 +89,10 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a scenario of the user's, his fading model, and the run of both."""
     folder = tmp_path_factory.mktemp("own")
     write(folder, f"my_law_{next(NUMBERS)}")
-    command = ("simulate", "mine.yaml", "--out", "run", "--device", "cpu", "--quiet")
-    assert start_process(*command, folder=folder) == (0, "")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plugins, "_searched", [])
+        patch.chdir(folder)
+        wirelessfl.simulate(wirelessfl.load_scenario("mine.yaml"), "run", device="cpu", pictures=False)
     return folder
 
 
@@ -148,13 +151,45 @@ def test_looking_at_a_recorded_run_needs_no_leave(own_run: Path, start: Start) -
     assert not (own_run / "ran").exists()
 
 
+def test_a_recorded_scenario_names_no_file_as_its_profile(own_run: Path, start: Start, tmp_path: Path) -> None:
+    """In the file beside a trace as in the trace; a profile that the user types is read."""
+    (tmp_path / "profile.yaml").write_text("fading: {model: static}\n", encoding="utf-8")
+    (tmp_path / "run").mkdir()
+    shutil.copy(own_run / "run" / "trace.h5", tmp_path / "run")
+    (tmp_path / "run" / "scenario.yaml").write_text(
+        "name: mine\nchannel: {profile: ../profile.yaml}\n", encoding="utf-8"
+    )
+    (tmp_path / "study.yaml").write_text("base: run/scenario.yaml\ngrid: {rounds: [1]}\n", encoding="utf-8")
+    for command in (("validate", "run/scenario.yaml"), ("study", "study.yaml", "--quiet")):
+        code, words = start(*command, folder=tmp_path)
+        assert (code, "channel.profile: found ../profile.yaml; allowed in a recorded scenario" in words) == (2, True)
+    (tmp_path / "run" / "scenario.yaml").write_text("name: mine\n", encoding="utf-8")
+    assert start("validate", "run/scenario.yaml", "--set", "channel.profile=profile.yaml", folder=tmp_path)[0] == 0
+
+
+MODELS = {
+    "def build(shape, classes):\n    pass\n": "returned a NoneType; allowed is a torch.nn.Module",
+    "def build(shape, classes):\n    return lambda x: x\n": "returned a function",
+    "def build(shape, classes):\n    yield\n": "returned a generator",
+}
+
+
+@pytest.mark.parametrize("text", MODELS)
+def test_a_function_that_builds_no_model_is_told_so(start: Start, tmp_path: Path, text: str) -> None:
+    module = f"my_law_{next(NUMBERS)}"
+    (tmp_path / f"{module}.py").write_text(text, encoding="utf-8")
+    code, words = start("validate", "quickstart", "--set", f"model.name={module}:build", folder=tmp_path)
+    assert (code, f"model.name: {module}:build {MODELS[text]}" in words) == (2, True), words
+
+
 def forge(trace: Path, power_control: dict[str, object]) -> None:
-    """Have a trace name another policy, and a fading model of the package."""
+    """Have a trace name another policy, and a fading model of the package, with the digest of that."""
     with h5py.File(trace, "r+") as file:
         tree = yaml.safe_load(str(file.attrs["scenario"]))
         tree["channel"]["fading"] = {"model": "rayleigh"}
         tree["uplink"]["power_control"] = power_control
-        file.attrs["scenario"] = yaml.safe_dump(tree)
+        file.attrs["scenario"] = text = yaml.safe_dump(tree)
+        file.attrs["scenario_digest"] = scenario_digest(text)
 
 
 @pytest.mark.parametrize("more", [("--verify",), ("--set", "training.epochs=2")])
@@ -189,22 +224,35 @@ def shadow(folder: Path) -> None:
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
 
 
-@pytest.mark.parametrize("how", [("-m", "wirelessfl"), ("-P", "-c", "from wirelessfl.cli import main; main()")])
-def test_modules_in_the_current_folder_shadow_nothing_that_is_installed(tmp_path: Path, how: tuple[str, ...]) -> None:
+SIMULATE = ("simulate", "mine.yaml", "--device", "cpu", "--out", "own", "--quiet")
+
+
+@pytest.mark.parametrize(
+    ("how", "command"),
+    [
+        (("-m", "wirelessfl"), ("validate", "mine.yaml")),
+        pytest.param(("-m", "wirelessfl"), SIMULATE, marks=pytest.mark.slow),
+        pytest.param(("-P", "-c", "from wirelessfl.cli import main; main()"), SIMULATE, marks=pytest.mark.slow),
+    ],
+)
+def test_modules_in_the_current_folder_shadow_nothing_that_is_installed(
+    tmp_path: Path, how: tuple[str, ...], command: tuple[str, ...]
+) -> None:
     shadow(tmp_path)
     write(tmp_path, "my_law")
-    command = ("simulate", "mine.yaml", "--device", "cpu", "--out", "own", "--quiet")
     assert start_process(*command, folder=tmp_path, how=how) == (0, "")
     assert (tmp_path / "ran").exists()
     assert not list(tmp_path.glob("shadowed-by-*"))
 
 
+@pytest.mark.slow
 def test_the_workers_of_a_study_find_the_users_module_and_nothing_shadows(tmp_path: Path) -> None:
     beside, elsewhere = tmp_path / "beside", tmp_path / "elsewhere"
     for folder in (beside, elsewhere):
         folder.mkdir()
         shadow(folder)
     write(beside, "my_law")
+    (elsewhere / "my_law.py").write_text("open('shadowed-by-my_law', 'w')\n", encoding="utf-8")
     (beside / "study.yaml").write_text("base: mine.yaml\ngrid: {rounds: [1]}\n", encoding="utf-8")
     command = ("study", str(beside / "study.yaml"), "--workers", "1", "--quiet", "--device", "cpu")
     assert start_process(*command, folder=elsewhere)[0] == 0

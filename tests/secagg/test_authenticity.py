@@ -259,3 +259,17 @@ def test_an_unreadable_advertisement_is_refused() -> None:
     words: Any = "keys"
     with pytest.raises(MessageRefused):
         server.receive(replace(message, keys=words))
+
+
+@pytest.mark.parametrize("protocol", ["pairwise_prf", "secagg"])
+def test_whatever_stands_in_a_field_is_refused_and_stops_nobody(protocol: str) -> None:
+    """Without the key: other types than a message has, and an array of many axes."""
+    many = np.zeros([1] * 32, dtype=np.uint8)
+    strange: tuple[Any, ...] = (None, "text", b"text", 2.0, True, np.int64(2), [2], {}, np.arange(3), many)
+    for delivery in deliveries(protocol):
+        for field in fields(delivery.message):
+            for value in strange:
+                changes: dict[str, Any] = {field.name: value}
+                with pytest.raises(MessageRefused):
+                    delivery.take(replace(delivery.message, **changes))
+        delivery.take(delivery.message)

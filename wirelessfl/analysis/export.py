@@ -194,7 +194,8 @@ def export(recording: Recording, form: Format, folder: Path) -> list[Path]:
 
     Raises:
         OutputError: the folder cannot be written.
-        InputError: a timeline is asked for and the run kept no events.
+        InputError: a timeline is asked for and the run kept no events, or CSV and a variable has a name that a
+            spreadsheet could take for a formula.
     """
     writers: Mapping[Format, Callable[[Recording, Path], list[Path]]] = {
         "parquet": _write_parquet,
@@ -235,10 +236,25 @@ def _write_csv(recording: Recording, folder: Path) -> list[Path]:
     """Every digit, so that the numbers read back are the same."""
     paths = []
     for name, table in tables(recording).items():
+        _refuse_formulas(recording, table)
         paths.append(folder / f"{name}.csv")
         with _placing(recording, paths[-1]) as new:
             table.to_csv(new, index=False)
     return paths
+
+
+def _refuse_formulas(recording: Recording, table: pd.DataFrame) -> None:
+    """Checks the names of variables, the only free text of a table: a spreadsheet would compute one with = in front.
+
+    Raises:
+        InputError: one is not of letters, digits and underscores.
+    """
+    strange = [name for name in table.columns if not str(name).isidentifier()]
+    if strange:
+        raise InputError(
+            f"--export csv: {recording.path}: found a variable with the name {strange[0]!a:.80}; allowed: letters, "
+            "digits and _"
+        )
 
 
 def _write_netcdf(recording: Recording, folder: Path) -> list[Path]:

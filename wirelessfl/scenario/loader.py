@@ -54,8 +54,9 @@ def resolve_scenario(source: str | Path, overrides: Overrides = (), *, allow_plu
     path = locate(source)
     document = read_document(path, "scenario", Scenario.model_fields, "a name")
     changes = read_overrides(overrides)
-    resolved = resolve_document(document, changes, path.parent)
-    if is_left_by_a_run(path):
+    recorded = is_left_by_a_run(path)
+    resolved = resolve_document(document, changes, None if recorded else path.parent)
+    if recorded:
         refuse_outside_code(resolved.scenario, str(path), allow_plugins, [change.value for change in changes])
     elif outside_code(resolved.scenario):
         plugins.search(path.parent)

@@ -94,10 +94,14 @@ def authenticate(message: Message, session: bytes, receiver: int, link_keys: Map
     """Check that a message belongs to this session and receiver, and was sealed by a sender in ``link_keys``.
 
     Raises:
+        MalformedMessage: a field of the header is of another type.
         ForeignMessage: another session or receiver, or an unknown sender.
         AlteredMessage: the authentication tag does not verify.
     """
     name = type(message).__name__
+    header = (message.session, bytes), (message.tag, bytes), (message.sender, int), (message.receiver, int)
+    if not all(type(value) is kind for value, kind in header):
+        raise MalformedMessage(f"the header of a {name} is not two numbers, a session and a tag")
     if message.session != session:
         raise ForeignMessage(f"a {name} of another session")
     if message.receiver != receiver or message.sender not in link_keys:

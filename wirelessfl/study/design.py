@@ -97,11 +97,12 @@ def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: 
     except ValidationError as error:
         raise rejection(error, _nested(document), StudyFile) from None
     base, base_path = _base(file, document, path)
-    builder = _Builder(file, document, base, base_path.parent, of_base)
+    recorded = is_left_by_a_run(base_path)
+    builder = _Builder(file, document, base, None if recorded else base_path.parent, of_base)
     design = replace(builder.design(file.name or _name_after(path)), sources=(path, base_path))
     own = [change.value for change in typed] + [file.set, file.grid, file.zip]
     for run in design.runs:
-        if is_left_by_a_run(base_path):
+        if recorded:
             refuse_outside_code(run.scenario, str(base_path), allow_plugins, own)
         elif outside_code(run.scenario):
             plugins.search(base_path.parent)
@@ -187,7 +188,7 @@ class _Builder:
     """Makes every run of a study, and collects what is wrong with them."""
 
     def __init__(
-        self, file: StudyFile, document: Document, base: Document, folder: Path, of_base: list[Override]
+        self, file: StudyFile, document: Document, base: Document, folder: Path | None, of_base: list[Override]
     ) -> None:
         self._file = file
         self._document = document

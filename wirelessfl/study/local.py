@@ -43,7 +43,8 @@ class LocalWorkers:
         self._count = count
         self._environment = _environment(threads)
         try:
-            self._log = log.open("ab")
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW  # a link might lead anywhere
+            self._log = os.fdopen(os.open(log, flags, 0o666), "ab")
         except OSError as error:
             raise OutputError(f"{log} cannot be written: {error.strerror}") from error
         self._waiting: deque[Task] = deque()

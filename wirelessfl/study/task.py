@@ -105,7 +105,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
     try:
         with _ONE_AT_A_TIME:
             (folder / "error.txt").unlink(missing_ok=True)
-            for place in task.plugin_folders:
+            for place in reversed(task.plugin_folders):
                 plugins.search(Path(place))
             scenario = parse_scenario(task.scenario, f"run {task.run}")
             on_round = _watcher(task, scenario.rounds, report)

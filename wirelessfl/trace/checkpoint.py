@@ -102,9 +102,11 @@ class CheckpointWriter:
         body = _serialised({"run": self._identity.as_mapping(), "state": state})
         self.settle()
         new = new_checkpoint(self._path)
-        with output_errors(self._path), _removed_on_failure(new), new.open("wb") as file:
-            file.write(_MAGIC + hashlib.sha256(body).digest())
-            file.write(body)
+        with output_errors(self._path), _removed_on_failure(new):
+            new.unlink(missing_ok=True)  # it may be a link that leads elsewhere
+            with new.open("wb") as file:
+                file.write(_MAGIC + hashlib.sha256(body).digest())
+                file.write(body)
         self._settling = self._thread.submit(_take_place, new, self._path)
 
     def settle(self) -> None:

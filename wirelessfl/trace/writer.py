@@ -119,6 +119,7 @@ class TraceWriter:
         with output_errors(path):
             if path.exists():
                 raise OutputError(f"{path}: exists already; continue it with --resume or replace it with --overwrite")
+            partial.unlink(missing_ok=True)  # it may be a link that leads elsewhere
             partial.touch()
             with _opened(partial, "w") as (backing, file):
                 try:

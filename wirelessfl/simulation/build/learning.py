@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 from torch import nn
@@ -188,9 +188,16 @@ def _architecture(model: config.Model, shape: tuple[int, ...], classes: int) -> 
         case config.ExternalModel():
             inputs = (shape, classes)
             build = plugins.load_function("model.name", model.name, nn.Module, inputs, model.options)
-            return partial(plugins.make, "model.name", model.name, build, *inputs, **model.options)
+            return partial(_external_model, model, build, inputs)
         case _:
             assert_never(model)
+
+
+def _external_model(model: config.ExternalModel, build: Callable[..., Any], inputs: tuple[Any, ...]) -> nn.Module:
+    made = plugins.make("model.name", model.name, build, *inputs, **model.options)
+    if not isinstance(made, nn.Module):
+        raise ScenarioError(f"model.name: {model.name} returned a {type(made).__name__}; allowed is a torch.nn.Module")
+    return made
 
 
 def _activation(activation: config.Activation) -> Callable[[], nn.Module]:
