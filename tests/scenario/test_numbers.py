@@ -147,8 +147,43 @@ def test_clients_beyond_the_memory_are_refused() -> None:
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(InfeasibleError, match="found 4 clients"),
     ):
-        patch.setattr("wirelessfl.simulation.build.learning.available_memory", lambda: 100.0)
+        patch.setattr("wirelessfl.simulation.build.memory.available_memory", lambda: 100.0)
         make_plan(parse_scenario(dump_yaml({**TINY, "data": data}), "tiny.yaml"))
+
+
+@pytest.mark.parametrize("passes", [{"steps": 10**9}, {"steps": None, "epochs": 10**9}], ids=str)
+def test_batches_beyond_the_memory_are_refused(passes: dict[str, Any], tmp_path: Path) -> None:
+    """10^9 steps of 5 samples take 75 GiB for each client; they ended in a MemoryError or killed the process."""
+    scenario = parse_scenario(dump_yaml({**TINY, "training": {**TINY["training"], **passes}}), "tiny.yaml")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wirelessfl.simulation.build.memory.available_memory", lambda: 8.0 * 2**30)
+        for attempt in (lambda: make_plan(scenario), lambda: simulate(scenario, tmp_path / "run", device="cpu")):
+            with pytest.raises(InfeasibleError, match=r"training\.(steps|epochs): found 1,000,000,000, .* GiB"):
+                attempt()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"timing": {"deadline_s": 1e300}}, "timing.deadline_s"),
+        ({"uplink": {"kind": "secure_aggregation", "stage_timeout_s": 1e300}}, "uplink.stage_timeout_s"),
+        ({"uplink": {"jammer": {"margin": 1e300}}}, "uplink.jammer.margin"),
+        ({"uplink": {"jammer": {"epsilon": 1e-300}}}, "uplink.jammer.epsilon"),
+        ({"uplink": {"power_control": {"policy": "cross_layer", "epsilon": 1e-300}}}, "uplink.power_control.epsilon"),
+    ],
+    ids=str,
+)
+def test_waits_and_budgets_beyond_floating_point_are_refused(change: dict[str, Any], words: str) -> None:
+    """These passed validation and ended in OverflowError and ZeroDivisionError."""
+    with pytest.raises(ScenarioError, match=f"{words}: found 1"):
+        parse_scenario(dump_yaml({**TINY, **change}), "tiny.yaml")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_longest_waits_are_played(tmp_path: Path) -> None:
+    waits = {"timing": {"deadline_s": 1e12}, "uplink": {"kind": "secure_aggregation", "stage_timeout_s": 1e12}}
+    assert outcome(dump_yaml({**TINY, **waits}), tmp_path / "run") == "played"
 
 
 def test_a_pipe_is_no_scenario(tmp_path: Path) -> None:

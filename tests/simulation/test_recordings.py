@@ -113,6 +113,26 @@ def test_presence(tmp_path: Path) -> None:
         load_presence(file, 3, 3)
 
 
+@pytest.mark.parametrize("row", ["1e300,0,0", "3,1e300,0", "3,-2,0", "3,-1,0", "3,0,7", "3,0.5,0", "0,0,0"])
+def test_presence_of_nobody(tmp_path: Path, row: str) -> None:
+    """Numbers beyond any round or client once wrapped round, and the jammer was the last client but one."""
+    file = written(tmp_path / "a.csv", f"round,client,available\n1,0,1\n2,0,0\n{row}\n")
+    with pytest.raises(DataError, match=r"rounds must be|must be 0 or 1"):
+        load_presence(file, 2, 3)
+
+
+def test_presence_after_the_last_round_takes_no_memory(tmp_path: Path) -> None:
+    file = written(tmp_path / "a.csv", "round,client,available\n1,0,0\n2147483647,0,0\n")
+    assert load_presence(file, 2, 10**5).shape == (3, 10**5)
+
+
+@pytest.mark.parametrize("row", ["1e300,0,1,0", "1,1e300,1,0"])
+def test_gains_of_nobody(tmp_path: Path, row: str) -> None:
+    file = written(tmp_path / "g.csv", f"round,client,re,im\n1,0,1,0\n{row}\n")
+    with pytest.raises(DataError, match="rounds must be"):
+        load_gains(file, 1, 1)
+
+
 def test_presence_from_a_trace(tmp_path: Path) -> None:
     absent = small(faults__availability={"p": 0.5})
     recorded = wfl.simulate(absent, tmp_path / "run", device="cpu", threads=1)

@@ -23,6 +23,9 @@ LARGEST_SINGLE = 3.4e38
 PositiveSingle = Annotated[float, Field(gt=0, le=LARGEST_SINGLE)]
 NonNegativeSingle = Annotated[float, Field(ge=0, le=LARGEST_SINGLE)]
 Probability = Annotated[float, Field(ge=0, le=1)]
+Epsilon = Annotated[float, Field(ge=1e-9)]
+"""Noise for less is larger than any signal, and ε² runs out of floating-point numbers."""
+
 Share = Annotated[float, Field(gt=0, le=1)]
 Decibel = Annotated[float, Field(ge=-300, le=300)]
 Count = Annotated[int, Field(ge=1, le=10**9)]
@@ -33,6 +36,7 @@ Hertz = Annotated[float, Field(ge=1e-3, le=1e15)]
 BitsPerSecond = Annotated[float, Field(ge=1e-3, le=1e18)]
 Speed = Annotated[float, Field(gt=0, le=LIGHT_M_PER_S)]
 Doppler = Annotated[float, Field(ge=0, le=1e12)]
+Wait = Annotated[float, Field(gt=0, le=1e12)]
 """Beyond these bounds nothing is built, and products of a few of them still fit into floating-point numbers."""
 
 

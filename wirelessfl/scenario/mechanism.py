@@ -8,9 +8,9 @@ from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
     Count,
+    Epsilon,
     Family,
     NonNegativeSingle,
-    Positive,
     PositiveSingle,
     Probability,
     Section,
@@ -108,7 +108,7 @@ class GradientNoise(Section):
     noise_multiplier: NonNegativeSingle | None = key(
         None, "Standard deviation of the noise over clip; 0 clips only. 1 where epsilon is not given either."
     )
-    epsilon: Positive | None = key(None, "ε at privacy.delta over the whole run that the multiplier is calibrated to.")
+    epsilon: Epsilon | None = key(None, "ε at privacy.delta over the whole run that the multiplier is calibrated to.")
     target: Literal["accounted", "published"] = key("accounted", "Which of the two ε is calibrated.")
     clipping: Clipping = key(FlatClip(), "How the norm is set.")
 
@@ -162,7 +162,7 @@ class Zcdp(Section):
     mechanism: Literal["zcdp"] = key("zcdp", "Gaussian noise of absolute size on the mean of the clipped gradients.")
     clip: PositiveSingle = key(1.0, "Norm G to which a gradient is clipped.")
     noise_std: NonNegativeSingle | None = key(None, "Standard deviation σ; 0.1 where epsilon is not given either.")
-    epsilon: Positive | None = key(None, "ε at privacy.delta over the whole run that noise_std is calibrated to.")
+    epsilon: Epsilon | None = key(None, "ε at privacy.delta over the whole run that noise_std is calibrated to.")
     target: Literal["accounted", "published"] = key("accounted", "Which of the two ε is calibrated.")
 
     @model_validator(mode="before")

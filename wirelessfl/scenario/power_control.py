@@ -9,6 +9,7 @@ from pydantic import Field
 from wirelessfl.scenario.base import (
     OPTIONS,
     ByShape,
+    Epsilon,
     External,
     Family,
     Options,
@@ -31,7 +32,7 @@ class CrossLayer(Section):
     server_gain: Annotated[Literal["auto"] | Positive, ByShape()] = key(
         "auto", "α_u; auto: the gain at which channel noise alone meets epsilon at privacy.delta, as published."
     )
-    epsilon: Positive = key(6.52, "Published ε that server_gain: auto aims at; unused otherwise.")
+    epsilon: Epsilon = key(6.52, "Published ε that server_gain: auto aims at; unused otherwise.")
     backoff: Literal["bound", "actual"] = key(
         "bound", "Back-off from the clip norm (bound: public) or from the update's own norm (actual: private data)."
     )
@@ -48,7 +49,7 @@ class LowerGain(Section):
     policy: Literal["lower_gain"] = key(
         "lower_gain", "As cross_layer, with α_u lowered until the channel noise is enough: privacy without a jammer."
     )
-    epsilon: Positive = key(2.0, "ε that the channel noise alone shall meet at privacy.delta.")
+    epsilon: Epsilon = key(2.0, "ε that the channel noise alone shall meet at privacy.delta.")
     calibration: Literal["theorem", "exact"] = key(
         "theorem", "theorem: published sensitivity 1/|D|; exact: accounted sensitivity of each round's clients."
     )
@@ -65,7 +66,7 @@ class PrivacyForFree(Section):
     policy: Literal["privacy_for_free"] = key(
         "privacy_for_free", "Liu and Simeone: α_u spends an ε on the channel noise, as far as the weakest can follow."
     )
-    epsilon: Positive = key(6.52, "ε, by their theorem, of the whole run at privacy.delta.")
+    epsilon: Epsilon = key(6.52, "ε, by their theorem, of the whole run at privacy.delta.")
     schedule: Literal["static", "adaptive"] = key(
         "adaptive", "static: the same share in every round; adaptive: their convex program, solved anew each round."
     )

@@ -11,9 +11,9 @@ from wirelessfl.scenario.base import (
     ByShape,
     Count,
     Hertz,
-    Positive,
     Section,
     Share,
+    Wait,
     contradiction,
     key,
     require_exactly_one,
@@ -64,7 +64,7 @@ class Timing(Section):
     switched_capacitance: Annotated[float, Field(ge=0, le=1)] = key(
         0.0, "κ of a client's processor: a cycle at f Hz costs κ f² [J s²], such as 1e-28. 0: computing costs nothing."
     )
-    deadline_s: Positive | None = key(
+    deadline_s: Wait | None = key(
         None,
         "The upload of a round, airtime included, is over by then, from the broadcast on [s]; a slot for all waits "
         "only for clients that will be ready one airtime before. null: no limit.",

@@ -10,11 +10,12 @@ from wirelessfl.scenario.base import (
     BitsPerSecond,
     Count,
     Decibel,
+    Epsilon,
     Family,
-    Positive,
     PositiveSingle,
     Probability,
     Section,
+    Wait,
     contradiction,
     key,
     require_exactly_one,
@@ -34,8 +35,10 @@ class Ideal(Section):
 class Jammer(Section):
     """The cooperative jammer, whose noise buys privacy."""
 
-    epsilon: Positive = key(2.0, "ε that channel noise and jamming together shall meet at privacy.delta.")
-    margin: Positive = key(1.0, "Factor on the calibrated jammer gain; the paper's experiments use 7.")
+    epsilon: Epsilon = key(2.0, "ε that channel noise and jamming together shall meet at privacy.delta.")
+    margin: Annotated[float, Field(gt=0, le=1e9)] = key(
+        1.0, "Factor on the calibrated jammer gain; the paper's experiments use 7."
+    )
     calibration: Literal["theorem", "exact"] = key(
         "theorem", "theorem: published sensitivity 1/|D|; exact: accounted sensitivity and exact composition."
     )
@@ -207,7 +210,7 @@ class SecureAggregation(DigitalLink):
     max_samples: Count | None = key(
         None, "hide_weights: a bound on every n_i that may be known. null: |D|, which fits always and costs resolution."
     )
-    stage_timeout_s: Positive | None = key(
+    stage_timeout_s: Wait | None = key(
         None, "The server waits this long for the answers of a stage [s]. null: it notices who is lost, and waits."
     )
     retries: Annotated[int, Field(ge=0, le=100)] = key(

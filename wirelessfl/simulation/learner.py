@@ -145,7 +145,7 @@ class Learner:
         repeats bit for bit.
 
         Raises:
-            InfeasibleError: A GPU does not hold a block.
+            InfeasibleError: The memory does not hold a block.
         """
         try:
             for block in blocks:
@@ -153,7 +153,7 @@ class Learner:
                 for name in lasting:
                     state.clipping[name][clients[block.positions]] = block.transform_state[name].numpy()
                 yield block
-        except torch.OutOfMemoryError as error:
+        except (torch.OutOfMemoryError, MemoryError) as error:
             chunk = min(self.plan.chunk, len(clients))
             advice = f"set compute.chunk to {chunk // 2} or less" if chunk > 1 else "one client alone is too much"
             raise InfeasibleError(f"device: its memory does not hold {chunk} clients at a time; {advice}") from error

@@ -11,7 +11,7 @@ import numpy as np
 from torch import nn
 
 from wirelessfl import plugins
-from wirelessfl.errors import DataError, InfeasibleError, ScenarioError
+from wirelessfl.errors import DataError, ScenarioError
 from wirelessfl.learning import (
     SGD,
     AdaGrad,
@@ -47,11 +47,8 @@ from wirelessfl.learning.partition import (
     power_law_partition,
 )
 from wirelessfl.scenario import Scenario, Steps, config
+from wirelessfl.simulation.build.memory import check_clients
 from wirelessfl.streams import Streams
-from wirelessfl.trace.reader import available_memory
-
-_BYTES_A_CLIENT = 64
-"""What is kept of every registered client: samples, weight, place, processor, last use."""
 
 
 def build_population(scenario: Scenario, streams: Streams) -> Population:
@@ -62,12 +59,7 @@ def build_population(scenario: Scenario, streams: Streams) -> Population:
         InfeasibleError: registered clients take more memory than there is.
     """
     data, count = scenario.data, scenario.clients.count
-    needed, there = count * _BYTES_A_CLIENT, available_memory()
-    if needed > there:
-        raise InfeasibleError(
-            f"clients.count: found {count:,} clients, who take about {needed / 2**30:,.0f} GiB; "
-            f"allowed: what memory can take, {there / 2**30:,.0f} GiB"
-        )
+    check_clients(count)
     if isinstance(data.dataset, config.Synthetic) and isinstance(data.partition, config.NaturalPartition):
         return SyntheticPopulation(streams, count, _synthetic_law(data.dataset), _sizes(data.dataset))
     dataset = load_data(scenario)[0]

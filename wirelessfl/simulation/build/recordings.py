@@ -99,12 +99,15 @@ def load_presence(file: str, rounds: int, clients: int) -> NDArray[np.bool_]:
         round_index, client, present = _presence_of_trace(path)
     else:
         table = _read_csv(path, ("round", "client", "available"), _KEY_PRESENCE)
-        round_index, client, present = _indices(table, path, _KEY_PRESENCE), table[:, 1].astype(np.int64), table[:, 2]
+        round_index, client = _indices(table, path, _KEY_PRESENCE, lowest=0)
+        present = table[:, 2]
+        if not np.isin(present, (0, 1)).all():
+            raise DataError(f"{_KEY_PRESENCE}: {path}: available must be 0 or 1")
     if len(round_index) == 0 or round_index.max() < rounds:
         held = int(round_index.max(initial=0))
         raise DataError(f"{_KEY_PRESENCE}: {file} holds {held} rounds; allowed here: at least {rounds}")
-    presence = np.ones((int(round_index.max()) + 1, clients), dtype=np.bool_)
-    known = client < clients
+    presence = np.ones((rounds + 1, clients), dtype=np.bool_)
+    known = (client < clients) & (round_index <= rounds)
     presence[round_index[known], client[known]] = present[known] > 0
     return presence
 
@@ -181,7 +184,7 @@ _MOST_GAINS = 10**8
 
 def _gains_of_csv(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
     table = _read_csv(path, ("round", "client", "re", "im"), _KEY_GAINS)
-    round_index, client = _indices(table, path, _KEY_GAINS), table[:, 1].astype(np.int64)
+    round_index, client = _indices(table, path, _KEY_GAINS, lowest=JAMMER_NODE)
     value = table[:, 2] + 1j * table[:, 3]
     gains = _no_gains(round_index, client)
     jammer = np.full(len(gains), np.nan, dtype=np.complex128)
@@ -208,13 +211,26 @@ def _from_round_one(gains: NDArray[np.complex128]) -> NDArray[np.complex128]:
     return np.concatenate([nothing, gains.astype(np.complex128)])
 
 
-def _indices(table: NDArray[np.float64], path: Path, key: str) -> NDArray[np.int64]:
-    """The rounds of a table, after a check of rounds and clients."""
+def _indices(
+    table: NDArray[np.float64], path: Path, key: str, lowest: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The rounds and clients of a table, after a check that they are: clients from 0, or also ``lowest``.
+
+    Raises:
+        DataError: one is no whole number, or out of range.
+    """
     round_index, client = table[:, 0], table[:, 1]
-    whole = np.all(table[:, :2] == np.floor(table[:, :2]))
-    if not whole or np.any(round_index < 1) or np.any((client < 0) & (client != JAMMER_NODE)):
-        raise DataError(f"{key}: {path}: rounds must be whole numbers from 1, clients from 0 (or −2, the jammer)")
-    return round_index.astype(np.int64)
+    whole = np.all(table[:, :2] == np.floor(table[:, :2])) and np.all(table[:, :2] <= _LARGEST_INDEX)
+    if not whole or np.any(round_index < 1) or np.any((client < 0) & (client != lowest)):
+        jammer = " (or −2, the jammer)" if lowest == JAMMER_NODE else ""
+        raise DataError(
+            f"{key}: {path}: rounds must be whole numbers from 1, clients from 0{jammer}, both to {_LARGEST_INDEX}"
+        )
+    return round_index.astype(np.int64), client.astype(np.int64)
+
+
+_LARGEST_INDEX = 2**31 - 1
+"""Rounds and clients of a scenario have the same bound."""
 
 
 class _NoNumbers(Exception):

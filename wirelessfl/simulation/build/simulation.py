@@ -22,6 +22,7 @@ from wirelessfl.simulation.build.learning import (
     on_device,
 )
 from wirelessfl.simulation.build.mechanism import build_central_noise, build_local_privacy
+from wirelessfl.simulation.build.memory import check_batches
 from wirelessfl.simulation.build.network import build_network
 from wirelessfl.simulation.build.radio import build_uplink, power_budget
 from wirelessfl.simulation.build.shortfall import check_jammer_power
@@ -71,6 +72,7 @@ def build_simulation(
     statement = build_statement(scenario)
     facts = PrivacyFacts(samples, samples / registry.total_samples, registry.total_samples)
     training = build_training(scenario, build_rule(scenario.training.algorithm))
+    check_batches(training, samples)
     selection = build_selection(scenario.clients.selection)
     cohort = clients_of_a_round(selection, registry.count)
     private = build_local_privacy(scenario, model, population, training, facts, statement)
