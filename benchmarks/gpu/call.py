@@ -110,6 +110,8 @@ def _alone(folder: Path) -> Iterator[None]:
             fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise TableError(f"{folder}: another call measures into it; allowed is one at a time") from None
+        except OSError:  # a file system without such locks, as over a network, is no reason to measure nothing
+            pass
         yield
     finally:
         os.close(place)

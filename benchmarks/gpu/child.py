@@ -43,12 +43,17 @@ def main(name: str, device: Device, size: str, file: str, seconds: str, *workloa
 
 
 def end_with_input() -> None:
-    """Watch standard input from now on: when whoever holds its other end is gone, this group of processes is killed."""
+    """Watch standard input from now on: when whoever holds its other end is gone, the process is killed.
+
+    With it all that it started, where it leads a group of its own.
+    """
 
     def watch() -> None:
         while os.read(0, 1):
             pass
-        os.killpg(0, signal.SIGKILL)
+        if os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)
+        os._exit(1)
 
     threading.Thread(target=watch, name="end of input", daemon=True).start()
 

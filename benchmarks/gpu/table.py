@@ -163,4 +163,4 @@ def _number(value: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.0%}"
+    return "" if math.isnan(value) else f"{_number(100 * value)}%"

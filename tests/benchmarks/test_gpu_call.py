@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import signal
@@ -26,12 +27,13 @@ TINY = Setting("cpu", tiny=True)
 HERE = probe.Machine("a processor", "", "2.11.0", "abc123")
 
 
-def program(text: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+def program(text: str, *arguments: str, stdin: int | None = None, **environment: str) -> subprocess.Popen[str]:
     """A Python program that can import this repository."""
     return subprocess.Popen(
         [sys.executable, "-c", text, *arguments],
         cwd=ROOT,
         env=os.environ | environment,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -81,6 +83,22 @@ def test_a_second_call_and_a_place_that_is_no_folder_are_refused(
         os.close(place)
     assert f"{tmp_path}: another call measures into it; allowed is one at a time" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_system_without_locks_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(place: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(call, "look", lambda commit: HERE)
+    assert call.rehearse(call.Wanted(within_s=0.0), tmp_path, None) == 0
+
+
+def test_a_process_that_leads_no_group_ends_alone() -> None:
+    text = "import time\nfrom benchmarks.gpu.child import end_with_input\nend_with_input()\ntime.sleep(600)"
+    with program(text, stdin=subprocess.DEVNULL) as running:
+        running.communicate(timeout=120)
+    assert running.returncode == 1
 
 
 @pytest.mark.parametrize("seconds", ["nan", "0", "-1", "inf", "soon"])
@@ -206,7 +224,7 @@ def test_warnings_of_other_packages_decide_on_no_test(monkeypatch: pytest.Monkey
     (tmp_path / "pyproject.toml").write_text(settings)
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_it.py").write_text(
-        "import os, warnings\nimport pytest\npytestmark = pytest.mark.cuda\n"
+        f"import os, warnings\nimport pytest\npytestmark = {cuda_tests.MARK}\n"
         "def test_it() -> None:\n    warnings.warn('old', DeprecationWarning)\n"
         "def test_plugins() -> None:\n    assert os.environ['PYTEST_DISABLE_PLUGIN_AUTOLOAD']\n"
     )
