@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from unittest.mock import Mock
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from wirelessfl.learning import evaluation
 from wirelessfl.learning.data.examples import Examples
 from wirelessfl.learning.evaluation import evaluate
 from wirelessfl.learning.flat import FlatModel
@@ -55,3 +57,19 @@ def test_sample_losses_are_cross_entropy_and_stand_large_logits() -> None:
     targets = torch.tensor([[2, 0]])
     expected = nn.functional.cross_entropy(logits[0], targets[0], reduction="none")
     torch.testing.assert_close(sample_losses(logits, targets)[0], expected)
+
+
+def test_on_a_gpu_convolutions_are_neither_rounded_to_tf32_nor_chosen_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What torch does by default: the accuracy of a run in fp32 would be of TF32, and its repetition another one."""
+    seen: list[tuple[bool, bool, bool, str]] = []
+
+    def assess(*_: object) -> Tensor:
+        flags = torch.backends.cudnn
+        seen.append((flags.allow_tf32, flags.benchmark, flags.deterministic, torch.get_float32_matmul_precision()))
+        return torch.zeros(2, dtype=torch.float64)
+
+    monkeypatch.setattr(evaluation, "_assess", assess)
+    there = Mock(spec=Tensor, device=torch.device("cuda"))
+    with torch.backends.cudnn.flags(enabled=True, benchmark=True, deterministic=False, allow_tf32=True):
+        evaluate(Mock(spec=FlatModel), there, Examples(torch.zeros(1, 6), torch.zeros(1, dtype=torch.int64)))
+    assert seen == [(False, False, True, "highest")]

@@ -17,6 +17,7 @@ from wirelessfl.learning.batches import Sampling, local_steps, plan_batches
 from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, train_cohort
 from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.local import LocalModels
+from wirelessfl.learning.cohort.precision import full_precision, precision_scope
 from wirelessfl.learning.cohort.run import LocalRun
 from wirelessfl.learning.cohort.stacked import Program, SampleSpace, StackedModels, compile_program
 from wirelessfl.learning.flat import FlatModel
@@ -363,6 +364,15 @@ def test_a_failing_population_is_heard() -> None:
                 ExecutionPlan(),
             )
         )
+
+
+def test_what_is_clipped_is_exact_to_single_precision_under_tf32() -> None:
+    """TF32 keeps ten bits: a norm by it is off by up to 1 in 2000, and so would be the clip."""
+    with precision_scope(ExecutionPlan(device="cuda", precision="tf32")):
+        assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == ("high", True)
+        with full_precision(torch.device("cuda")):
+            assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == ("highest", False)
+        assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == ("high", True)
 
 
 def test_tf32_needs_cuda() -> None:

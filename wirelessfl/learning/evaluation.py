@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from wirelessfl.learning.cohort.precision import full_precision
 from wirelessfl.learning.cohort.workers import map_in_order
 from wirelessfl.learning.data.examples import Examples
 from wirelessfl.learning.flat import FlatModel
@@ -45,7 +46,8 @@ def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: 
 
     def assess_each(chunks: range) -> list[Tensor]:
         own = model.on(parameters.device)
-        return [_assess(own, parameters, examples, first) for first in chunks]
+        with full_precision(parameters.device):
+            return [_assess(own, parameters, examples, first) for first in chunks]
 
     chunks = range(0, len(examples), _CHUNK)
     if parameters.device.type != "cpu":

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Any
+from contextlib import ExitStack, contextmanager
 
 import torch
 
@@ -26,14 +25,18 @@ def precision_scope(plan: ExecutionPlan) -> Iterator[None]:
         yield
 
 
-def full_precision(device: torch.device) -> AbstractContextManager[Any]:
-    """A scope in which products are not rounded to bfloat16: a clip or a noise that is off by 1 % protects less.
+@contextmanager
+def full_precision(device: torch.device) -> Iterator[None]:
+    """A scope in which products are rounded to neither bfloat16 nor TF32: a clip that is off by 1 % protects less.
 
     The gradients that are measured are then those that are summed, and their norms are exact to single precision.
     """
-    if not torch.amp.is_autocast_available(device.type):
-        return nullcontext()
-    return torch.autocast(device.type, enabled=False)
+    with ExitStack() as scope:
+        if torch.amp.is_autocast_available(device.type):
+            scope.enter_context(torch.autocast(device.type, enabled=False))
+        if device.type == "cuda":
+            scope.enter_context(_cuda_tf32(False))
+        yield
 
 
 @contextmanager
