@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
 from tests.learning.plain_loop import RandomPopulation
@@ -19,12 +20,13 @@ from wirelessfl.learning.cohort import (
     LocalTraining,
     StepContext,
     forming,
+    general,
     train_cohort,
 )
 from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.engine import train_plainly, train_privately
 from wirelessfl.learning.cohort.peak import BlockMemory, LiveMemory
-from wirelessfl.learning.cohort.stacked import compile_program
+from wirelessfl.learning.cohort.stacked import compile_program, models
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.models import cnn_cifar10, cnn_mnist, mlp
 from wirelessfl.learning.optimizers import SGD, Adam, Optimizer
@@ -138,3 +140,33 @@ def test_memory_is_live_from_its_making_until_its_last_view_is_gone() -> None:
         assert memory.live == 4000
         first.add_(1.0)
     assert (memory.live, memory.peak) == (4000, 8000)
+
+
+@pytest.mark.parametrize("name", ["cnn_mnist", "plug-in"])
+def test_gradients_that_are_alike_are_not_formed_to_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 24 samples one at a time three are formed in each of two steps, and the peak is that of 24 formed."""
+    build, shape = MODELS[name]
+    model, population = FlatModel(build, shape, 10), RandomPopulation(np.full(CLIENTS, SAMPLES), shape, 10)
+    training = LocalTraining(SGD(), 0.1, batch_size=SAMPLES, steps=2)
+    memory = BlockMemory(model, training, population, TRANSFORMS["wavelet norms"])
+    monkeypatch.setattr(forming, "_ELSEWHERE", 1)
+    parts = forming.formed_in_parts
+    formed: list[slice] = []
+
+    def counted(form: Callable[[slice], Tensor], *arguments: Any) -> Iterator[tuple[slice, Tensor]]:
+        def form_and_count(part: slice) -> Tensor:
+            formed.append(part)
+            return form(part)
+
+        return parts(form_and_count, *arguments)
+
+    def all_formed(form: Callable[[slice], Tensor], samples: int, *_: Any) -> Iterator[tuple[slice, Tensor]]:
+        return ((part, form(part)) for part in (slice(first, first + 1) for first in range(samples)))
+
+    peaks = []
+    for way in (counted, all_formed):
+        for module in (general, models):
+            monkeypatch.setattr(module, "formed_in_parts", way)
+        peaks.append(memory.peak(CLIENTS))
+    assert len(formed) == 6
+    assert peaks[0] == peaks[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,12 @@ from wirelessfl.learning.cohort import (
     SampleGradients,
     StepContext,
     TransformState,
+    engine,
     train_cohort,
 )
 from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.engine import train_privately
-from wirelessfl.learning.cohort.run import VoidSteps
+from wirelessfl.learning.cohort.run import Trained, VoidSteps
 from wirelessfl.learning.cohort.transfer import download, pack, unpack, upload
 from wirelessfl.learning.optimizers import SGD
 from wirelessfl.learning.private import PrivateGradients
@@ -157,3 +159,22 @@ def test_the_engine_repeats_a_void_block_from_its_beginning() -> None:
     (block,) = train_cohort(model, model.initial(1), *arguments, transform, rows)
     assert transform.calls == [0, 1, 2, 0, 1, 2]
     assert block.transform_state["steps"].tolist() == [13.0] * 3
+
+
+def test_a_void_block_is_forgotten_before_it_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is planned for one block: what is void of it may not lie there while it is trained again."""
+    model, population = make("mlp")
+    training = LocalTraining(SGD(), 0.05, batch_size=8, steps=3)
+    before: list[weakref.ref[Tensor]] = []
+    alive: list[bool] = []
+
+    def watched(*arguments: Any) -> Trained:
+        alive.extend(reference() is not None for reference in before)
+        trained = train_privately(*arguments)
+        before.append(weakref.ref(trained.updates))
+        return trained
+
+    monkeypatch.setattr(engine, "train_privately", watched)
+    arguments = (population, np.array([1, 4, 2]), training, STREAMS, 1, ExecutionPlan())
+    list(train_cohort(model, model.initial(1), *arguments, VoidAtFirst()))
+    assert alive == [False]

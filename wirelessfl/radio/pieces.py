@@ -97,8 +97,13 @@ def energy_shares(updates: Any, ranges: tuple[tuple[int, int], ...]) -> NDArray[
         updates: Δ (k, d), NumPy or torch.
         ranges: as `coordinate_ranges` gives them.
     """
-    parts = [np.asarray((updates[:, lo:hi] ** 2).sum(1).tolist(), dtype=np.float64) for lo, hi in ranges]
-    energy = np.stack(parts, axis=1)
+    parts = [(updates[:, lo:hi] ** 2).sum(1) for lo, hi in ranges]
+    if hasattr(updates, "new_empty"):  # from a GPU in one copy
+        together = updates.new_empty((len(parts), len(updates)))
+        for row, part in enumerate(parts):
+            together[row] = part
+        parts = together.tolist()
+    energy = np.stack([np.asarray(part, dtype=np.float64) for part in parts], axis=1)
     lengths = np.array([hi - lo for lo, hi in ranges], dtype=np.float64)
     energy = np.where(energy.sum(axis=1, keepdims=True) > 0, energy, lengths)
     return np.asarray(energy / energy.sum(axis=1, keepdims=True))

@@ -151,7 +151,7 @@ class Learner:
             for block in blocks:
                 self.pause()
                 for name in lasting:
-                    state.clipping[name][clients[block.positions]] = block.transform_state[name].numpy()
+                    state.clipping[name][clients[block.positions]] = block.transform_state[name].cpu().numpy()
                 yield block
         except (torch.OutOfMemoryError, MemoryError) as error:
             chunk = min(self.plan.chunk, len(clients))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 import numpy as np
 import torch
@@ -84,10 +85,10 @@ def train_cohort(
                 context = StepContext(streams, round_index, 0, members, start, training.learning_rate, reads_values)
                 return train_privately(model, start, training, data, transform, state, context).report(positions)
 
-            try:
+            with suppress(VoidSteps):
                 return train_steps(reads_values=device.type == "cpu")
-            except VoidSteps:
-                return train_steps(reads_values=True)
+            # Out here, where no exception holds on to the updates that are void: memory is planned for one block.
+            return train_steps(reads_values=True)
 
     # Before the workers: compiling runs the module and swaps its parameters meanwhile, which no two threads may do.
     compile_program(model)

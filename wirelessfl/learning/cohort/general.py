@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
-from wirelessfl.learning.cohort.forming import samples_at_once
+from wirelessfl.learning.cohort.forming import formed_in_parts
 from wirelessfl.learning.cohort.in_place import add_to
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.objective import sample_losses
@@ -55,10 +55,12 @@ class GeneralGradients:
         """Per-sample gradients (k, b, d), a slice of the samples at a time."""
         clients, samples = targets.shape
         each = parameters.element_size() * clients * self.model.dimension
-        at_once = samples_at_once(each, parameters.device, _FORMED_BYTES)
-        for first in range(0, samples, at_once):
-            part = slice(first, min(first + at_once, samples))
-            yield part, self._of_sample(parameters, inputs[:, part], targets[:, part])
+
+        def form(part: slice) -> Tensor:
+            gradients: Tensor = self._of_sample(parameters, inputs[:, part], targets[:, part])
+            return gradients
+
+        return formed_in_parts(form, samples, each, parameters.device, _FORMED_BYTES)
 
     def losses(self, parameters: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
         """(k, B) losses."""

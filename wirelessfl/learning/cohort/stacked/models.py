@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
-from wirelessfl.learning.cohort.forming import samples_at_once
+from wirelessfl.learning.cohort.forming import formed_in_parts
 from wirelessfl.learning.cohort.stacked.layer import Saved, Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Record, Views
 from wirelessfl.learning.objective import losses_and_derivative
@@ -101,15 +101,16 @@ class StackedSampleGradients:
         """See ``SampleGradients.formed``."""
         clients, samples = self.present.shape
         each = self.losses.element_size() * clients * self._dimension
-        at_once = samples_at_once(each, self.losses.device, _FORMED_BYTES)
-        for first in range(0, samples, at_once):
-            part = slice(first, min(first + at_once, samples))
+
+        def form(part: slice) -> Tensor:
             pieces = [
                 gradient.flatten(2)
                 for r in self._records
                 for gradient in r.layer.sample_gradients(r.saved, r.delta, part)
             ]
-            yield part, torch.cat(pieces, dim=2)
+            return torch.cat(pieces, dim=2)
+
+        return formed_in_parts(form, samples, each, self.losses.device, _FORMED_BYTES)
 
 
 def _cast(saved: Saved, dtype: torch.dtype) -> Saved:

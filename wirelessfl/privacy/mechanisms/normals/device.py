@@ -47,7 +47,7 @@ def add_on_device(out: Tensor, std: Tensor, key: bytes, clients: NDArray[np.int6
     What the streams need to know of a block of clients is copied once, and serves all steps of the block. The device is
     asked for nothing, so that the host runs ahead of it.
     """
-    head, members = _words_of_block.sent(key, clients, out.device)
+    head, members = _words_of_blocks.sent(key, clients, out.device)
     std = std.to(out.dtype)
     if out.is_cuda and out.dtype in (torch.float32, torch.float64) and fused_works(out.device):
         from wirelessfl.privacy.mechanisms.normals.fused import add_fused
@@ -57,27 +57,30 @@ def add_on_device(out: Tensor, std: Tensor, key: bytes, clients: NDArray[np.int6
         add_by_operations(out, std, head, members, step)
 
 
-class _WordsOfBlock(threading.local):
-    """The words of the last block of clients on its device, where its later steps find them.
+class _WordsOfBlocks(threading.local):
+    """The words of a round's blocks of clients on their device, where later steps find them.
 
-    As clients only ever leave a block at its end, those of a later step are the first of the block.
+    A block, or a piece of one whose noise is drawn at a time, is known by its first client. As clients only ever leave
+    a block at its end, those of a later step are the first of it.
     """
 
     def __init__(self) -> None:
         self.of: tuple[bytes, torch.device] | None = None
-        self.clients: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self.words = torch.empty(0, dtype=torch.int32)
+        self.blocks: dict[int, tuple[NDArray[np.int64], Tensor]] = {}
 
     def sent(self, key: bytes, clients: NDArray[np.int64], device: torch.device) -> tuple[Tensor, Tensor]:
         """(12,) int32 words of constants and key, (k, 2) words of the clients."""
-        if self.of != (key, device) or not np.array_equal(self.clients[: len(clients)], clients):
+        if self.of != (key, device):
+            self.of, self.blocks = (key, device), {}
+        first = int(clients[0]) if len(clients) else -1
+        if first not in self.blocks or not np.array_equal(self.blocks[first][0][: len(clients)], clients):
             head, members = state_words(key, clients)
-            self.words = sent(np.concatenate([head, members.ravel()]), device)
-            self.of, self.clients = (key, device), clients.copy()
-        return self.words[:12], self.words[12:].view(-1, 2)[: len(clients)]
+            self.blocks[first] = clients.copy(), sent(np.concatenate([head, members.ravel()]), device)
+        _, words = self.blocks[first]
+        return words[:12], words[12:].view(-1, 2)[: len(clients)]
 
 
-_words_of_block = _WordsOfBlock()
+_words_of_blocks = _WordsOfBlocks()
 
 
 @cache
