@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "cuda"}
-READ = {"item", "tolist", "cpu", "numpy", "equal"}
+READ = {"item", "tolist", "cpu", "numpy", "equal", "synchronize"}
 SHAPED_BY_VALUES = {"nonzero", "unique", "unique_consecutive", "masked_select", "repeat_interleave", "argwhere"}
 CONVERSIONS = {"bool", "float", "int"}
 OF_NUMPY = {"np", "numpy"}

@@ -1,9 +1,9 @@
 """What stands between host and device on torch's ``meta`` device, which has shapes and no values.
 
 On it every read of a value raises. A copy to it does not, nor does an operation that mixes in a tensor of the host;
-the recorder sees both, as the dispatcher does. It is blind to what Python makes tensors of before there is an
-operation (``torch.tensor(list, device=...)``, indexing by a list): ``tests/learning/test_device_lint.py`` looks for
-that.
+the recorder sees both, as the dispatcher does. What Python makes tensors of before there is an operation
+(``torch.tensor(list, device=...)``, an index that is a list), and loops over the rows of a tensor, it sees as the calls
+that they are; in lines that no test runs, ``tests/learning/test_device_lint.py`` looks for that.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -31,8 +33,33 @@ VALUES_DECIDE = (
 """Operations whose result on the host, or its shape, depends on values."""
 
 
+MADE_OF_NUMBERS = ("tensor", "as_tensor", "asarray", "new_tensor", "from_numpy")
+
+
 def _tensors(values: Any) -> list[Tensor]:
     return [value for value in tree_leaves(values) if isinstance(value, Tensor)]
+
+
+class _Calls(TorchFunctionMode):
+    """Appends to ``offences`` each call that makes a tensor of numbers, or takes the rows of one apart."""
+
+    def __init__(self, offences: list[str]) -> None:
+        TorchFunctionMode.__init__(self)
+        self._offences = offences
+
+    def __torch_function__(
+        self, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        name = getattr(func, "__name__", "")
+        if name in MADE_OF_NUMBERS:
+            self._offences.append(f"{name} makes a tensor of numbers")
+        if name == "unbind" and args[1:] in ((), (0,)):
+            self._offences.append("a loop over the rows of a tensor")
+        if name in ("__getitem__", "__setitem__"):
+            parts = args[1] if isinstance(args[1], tuple) else (args[1],)
+            if any(isinstance(part, list | range | np.ndarray) for part in parts):
+                self._offences.append(f"{name} by numbers of the host")
+        return func(*args, **(kwargs or {}))
 
 
 class HostTraffic(TorchDispatchMode):
@@ -47,6 +74,16 @@ class HostTraffic(TorchDispatchMode):
         TorchDispatchMode.__init__(self)
         self.offences: list[str] = []
         self.operations = 0
+        self._calls = _Calls(self.offences)
+
+    def __enter__(self) -> HostTraffic:
+        self._calls.__enter__()
+        TorchDispatchMode.__enter__(self)
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        TorchDispatchMode.__exit__(self, *raised)
+        self._calls.__exit__(*raised)
 
     def __torch_dispatch__(
         self, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -41,6 +41,9 @@ from wirelessfl.privacy.mechanisms import (
     gaussian,
     haar,
 )
+from wirelessfl.privacy.mechanisms.normals import device
+from wirelessfl.privacy.mechanisms.normals.operations import add_by_operations
+from wirelessfl.radio import Superposition
 
 
 class Residual(nn.Module):
@@ -188,18 +191,76 @@ def test_noise_needs_no_more_than_the_numbers_of_its_clients() -> None:
     assert traffic("logistic", training, transform, sizes) == []
 
 
-@pytest.mark.usefixtures("silent")
-def test_launches_do_not_grow_with_the_clients() -> None:
+def launches(
+    model: FlatModel, training: LocalTraining, clients: int, transform: GradientTransform | None = None
+) -> HostTraffic:
+    """What is recorded while a block of clients of one size trains."""
+    compile_program(model)
+    model.on(META)
+    data, start, members = block_on_meta(model, training, np.full(clients, 12))
+    with HostTraffic() as recorder, torch.no_grad():
+        if transform is None:
+            train_plainly(model, start, training, data)
+        else:
+            context = StepContext(STREAMS, 3, 0, members, start, 0.01, reads_values=False)
+            train_privately(model, start, training, data, transform, transform.start(members, start), context)
+    return recorder
+
+
+@pytest.mark.parametrize("name", [name for name in BUILDS if name != "resnet18_gn"])  # as the plug-in, and slow
+@pytest.mark.parametrize("optimizer", [SGD(0.5), Adam()], ids=["sgd", "adam"])
+def test_launches_do_not_grow_with_the_clients(name: str, optimizer: Optimizer) -> None:
     """Layers and steps are loops, clients are not."""
+    training = LocalTraining(optimizer, 0.01, batch_size=6, steps=2, prox_mu=0.1, clip=0.3)
+    assert launches(make(name), training, 2).operations == launches(make(name), training, 40).operations
+
+
+def test_launches_in_sample_space_do_not_grow_with_the_clients() -> None:
+    training = LocalTraining(SGD(0.5), 0.05, batch_size=4, epochs=5)
+    few, many = (
+        launches(FlatModel(lambda: mlp((400,), 3, hidden=(300,)), (400,), 3), training, clients) for clients in (2, 40)
+    )
+    assert few.operations == many.operations
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("how", PRIVATE)
+@pytest.mark.parametrize("name", ["mlp", "cnn_mnist", "plug-in"])
+def test_launches_of_private_training_do_not_grow_with_the_clients(how: str, name: str) -> None:
     training = LocalTraining(Adam(), 0.01, batch_size=6, steps=2, clip=0.3)
+    few, many = (launches(make(name), training, clients, PrivateGradients(*PRIVATE[how])) for clients in (2, 20))
+    assert few.operations == many.operations
+
+
+def test_launches_of_noise_do_not_grow_with_the_clients() -> None:
     counted = []
     for clients in (2, 40):
-        model = make("cnn_mnist")
-        data, start, members = block_on_meta(model, training, np.full(clients, 12))
-        transform = PrivateGradients(FlatClipping(0.5), GAUSSIAN)
-        context = StepContext(STREAMS, 3, 0, members, start, 0.01, reads_values=False)
-        with HostTraffic() as recorder, torch.no_grad():
-            train_privately(model, start, training, data, transform, transform.start(members, start), context)
+        with HostTraffic() as recorder:
+            head, members = (torch.zeros(shape, dtype=torch.int32, device=META) for shape in ((12,), (clients, 2)))
+            out, std = torch.zeros(clients, 700, device=META), torch.zeros(clients, device=META)
+            add_by_operations(out, std, head, members, 0)
+        assert recorder.offences == []
+        counted.append(recorder.operations)
+    assert counted[0] == counted[1]
+
+
+def test_noise_in_pieces_needs_the_numbers_of_its_clients_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wavelet noise of a large block is drawn for some clients at a time: their numbers go in the first step alone."""
+    monkeypatch.setattr(haar, "_DRAWN_BYTES_ON_DEVICE", 1)  # a client at a time
+    transform = PrivateGradients(FlatClipping(0.5), HaarMechanism(Constant(1.0)))
+    for steps in (1, 3):
+        training = LocalTraining(SGD(), 0.01, batch_size=6, steps=steps)
+        monkeypatch.setattr(device, "_words_of_blocks", device._WordsOfBlocks())
+        found = launches(make("logistic"), training, 2, transform).offences
+        assert len([offence for offence in found if "_to_copy" in offence]) == 2
+
+
+def test_launches_of_a_superposition_do_not_grow_with_the_clients() -> None:
+    counted = []
+    for clients in (2, 40):
+        air = Superposition(4000, iq_packing=True, pieces=3)
+        with HostTraffic() as recorder:
+            air.add(torch.zeros(clients, 4000, device=META), np.ones((clients, 3), dtype=np.complex128))
         counted.append(recorder.operations)
     assert counted[0] == counted[1]
 
@@ -212,8 +273,15 @@ def test_launches_do_not_grow_with_the_clients() -> None:
         lambda there: torch.ones(3).to(META),
         lambda there: there[:3].copy_(torch.ones(3)),
         lambda there: torch.ones(3).sum(),
+        lambda there: there[list(range(2))],
+        lambda there: there[np.arange(2)],
+        lambda there: torch.tensor([1.0, 2.0], device=there.device),
+        lambda there: torch.stack([row.mul(2.0) for row in there]),
     ],
-    ids=["scalar of the host", "index of the host", "upload", "copy", "work on the host"],
+    ids=[
+        *("scalar of the host", "index of the host", "upload", "copy", "work on the host", "index by a list"),
+        *("index by an array", "numbers", "loop over rows"),
+    ],
 )
 def test_the_recorder_sees_what_is_planted(planted: Callable[[Tensor], Tensor]) -> None:
     there = torch.zeros(4, device=META)
