@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from wirelessfl.errors import InfeasibleError
+from wirelessfl.errors import InfeasibleError, InputError
 from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, Population
 from wirelessfl.learning.cohort import (
     BlockMemory,
@@ -82,11 +82,14 @@ def choose_plan(compute: Compute, device: str, threads: int | None) -> Resources
         threads: overrides the scenario's; without either, all cores.
 
     Raises:
+        InputError: the device is none of these.
         InfeasibleError: there is no GPU where one is asked for, or needed for the precision.
     """
+    if device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"device: found {device!r}; allowed: auto | cpu | cuda (CUDA_VISIBLE_DEVICES says which GPU)")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    _check_device(device)
+    _check_device(device, "asked for")
     if compute.precision == "tf32" and device == "cpu":
         raise InfeasibleError("compute.precision: found tf32, which needs a GPU; allowed on a CPU: fp32 | bf16")
     return Resources(device, threads or compute.threads or os.cpu_count() or 1, compute.precision, compute.chunk)
@@ -108,10 +111,10 @@ def recorded_plan(recorded: Mapping[str, Any]) -> ExecutionPlan:
         InfeasibleError: this machine cannot follow it.
     """
     plan = ExecutionPlan(**recorded)
-    _check_device(plan.device)
+    _check_device(plan.device, "where the run was computed")
     return plan
 
 
-def _check_device(device: str) -> None:
+def _check_device(device: str, why: str) -> None:
     if device == "cuda" and not torch.cuda.is_available():
-        raise InfeasibleError("device: cuda is asked for, but torch sees no GPU on this machine; allowed here is cpu")
+        raise InfeasibleError(f"device: cuda is {why}, but torch sees no GPU on this machine")
