@@ -9,6 +9,7 @@ that they are; in lines that no test runs, ``tests/learning/test_device_lint.py`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -74,16 +75,16 @@ class HostTraffic(TorchDispatchMode):
         TorchDispatchMode.__init__(self)
         self.offences: list[str] = []
         self.operations = 0
-        self._calls = _Calls(self.offences)
+        self._scopes = ExitStack()
 
     def __enter__(self) -> HostTraffic:
-        self._calls.__enter__()
+        self._scopes.enter_context(_Calls(self.offences))
         TorchDispatchMode.__enter__(self)
         return self
 
     def __exit__(self, *raised: Any) -> None:
         TorchDispatchMode.__exit__(self, *raised)
-        self._calls.__exit__(*raised)
+        self._scopes.close()
 
     def __torch_dispatch__(
         self, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
