@@ -463,6 +463,10 @@ def test_nothing_is_written_through_a_link_that_lies_in_a_folder(tmp_path: Path)
         checkpoint.save({"round": 1})
     with pytest.raises(OutputError, match=r"workers\.log cannot be written"):
         LocalWorkers(1, 1, packed / "workers.log")
+    (packed / "workers.log").unlink()
+    with LocalWorkers(1, 1, packed / "workers.log"):
+        assert (packed / "workers.log").exists()
+    assert not (packed / "workers.log").exists()  # nothing was said
     assert precious.read_text(encoding="utf-8") == "mine"
     written = [packed / name for name in ("summary.json", "trace.h5", "checkpoint.bin")]
     assert all(path.is_file() and not path.is_symlink() for path in written)

@@ -42,6 +42,7 @@ class LocalWorkers:
         """
         self._count = count
         self._environment = _environment(threads)
+        self._log_file = log
         try:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW  # a link might lead anywhere
             self._log = os.fdopen(os.open(log, flags, 0o666), "ab")
@@ -99,7 +100,7 @@ class LocalWorkers:
                 self._waiting.appendleft(task)
             else:
                 why = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
-                lost = f"{MAX_DEATHS} worker processes died of it, the last {why}; see {self._log.name}"
+                lost = f"{MAX_DEATHS} worker processes died of it, the last {why}; see {self._log_file}"
         self._feed()
         return None if task is None or lost is None else Outcome(task.run, "failed", lost)
 
@@ -117,9 +118,8 @@ class LocalWorkers:
             worker.close()
         self._crew.clear()
         self._log.close()
-        log = Path(self._log.name)
-        if log.stat().st_size == 0:
-            log.unlink()
+        if self._log_file.stat().st_size == 0:
+            self._log_file.unlink()
 
 
 class _Worker:
