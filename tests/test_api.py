@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ import xarray as xr
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
-from wirelessfl.errors import InfeasibleError, OutputError, RunInterrupted, ScenarioError, TraceError
+from wirelessfl.errors import InfeasibleError, OutputError, PlanWarning, RunInterrupted, ScenarioError, TraceError
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import dump_scenario
 from wirelessfl.simulation import Round
@@ -148,6 +149,32 @@ def test_another_scenario_is_not_resumed(finished: wfl.Result) -> None:
     other = small(uplink__jammer={"epsilon": 2.0}, rounds=4, trace__models="every 2")
     with pytest.raises(ScenarioError, match=r"uplink\.jammer\.epsilon: 1\.0 -> 2\.0"):
         wfl.simulate(other, finished.folder, resume=True)
+
+
+def test_a_run_goes_on_with_the_threads_it_began_with(tmp_path: Path) -> None:
+    def stop(_: object) -> None:
+        raise RunInterrupted("enough")
+
+    scenario = small(rounds=2)
+    with pytest.raises(RunInterrupted):
+        wfl.simulate(scenario, tmp_path, device="cpu", threads=1, on_round=stop)
+    with pytest.warns(PlanWarning, match=r"\(device cpu, threads 1\), not with threads 2"):
+        result = wfl.simulate(scenario, tmp_path, threads=2, resume=True, pictures=False)
+    with wfl.open_trace(result.trace) as trace:
+        assert json.loads(trace.attrs["plan"])["threads"] == 1 and trace.sizes["round"] == 2
+
+
+@pytest.mark.parametrize("plan", [None, '{"device": "cpu"}', '{"device": "cpu", "threads": "1", "chunk": 5}'])
+def test_a_run_whose_plan_is_not_whole_does_not_go_on(plan: str | None, finished: wfl.Result, tmp_path: Path) -> None:
+    for name in ("trace.h5", "checkpoint.bin"):
+        shutil.copy(finished.folder / name, tmp_path)
+    with h5py.File(tmp_path / "trace.h5", "r+") as file:
+        file.attrs["status"] = "interrupted"
+        del file.attrs["plan"]
+        if plan is not None:
+            file.attrs["plan"] = plan
+    with pytest.raises(InfeasibleError, match="cannot"):
+        wfl.simulate(JAMMED, tmp_path, resume=True)
 
 
 def test_a_run_is_not_replaced_unless_asked(finished: wfl.Result, tmp_path: Path) -> None:

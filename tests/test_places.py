@@ -346,6 +346,7 @@ def test_a_killed_run_holds_nothing(running: tuple[subprocess.Popen[str], Path],
         assert whole.drop_vars("wall_time").identical(other.drop_vars("wall_time").assign_attrs(whole.attrs))
 
 
+@pytest.mark.slow
 def test_two_starts_at_once_leave_one_run(scenario: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     commands = [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.errors import OutputError, RunInterrupted
+from wirelessfl.errors import OutputError, PlanWarning, RunInterrupted
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from wirelessfl.learning import ExecutionPlan
     from wirelessfl.simulation import Round, Simulation
     from wirelessfl.trace import EventBatch, RunStatus
 
@@ -150,8 +152,23 @@ def _prepare(
     from wirelessfl.simulation import build_simulation, choose_plan, recorded_plan
 
     if going_on:
-        return build_simulation(scenario, recorded_plan(folder.recorded_plan()), folder.load_state(), interrupts.check)
+        plan = recorded_plan(folder.trace)
+        _warn_of_plan(folder.trace, plan, device, threads)
+        return build_simulation(scenario, plan, folder.load_state(), interrupts.check)
     return build_simulation(scenario, choose_plan(scenario.compute, device, threads), None, interrupts.check)
+
+
+def _warn_of_plan(trace: Path, plan: ExecutionPlan, device: str, threads: int | None) -> None:
+    """Warn of a device or threads that were asked for and are not those of the trace."""
+    asked = [f"device {device}"] if device not in ("auto", plan.device) else []
+    asked += [f"threads {threads}"] if threads not in (None, plan.threads) else []
+    if asked:
+        warnings.warn(
+            f"{trace}: goes on as it was begun (device {plan.device}, threads {plan.threads}), not "
+            f"with {' and '.join(asked)}: those would give other bits",
+            PlanWarning,
+            stacklevel=2,
+        )
 
 
 def _run(

@@ -76,5 +76,9 @@ class VersionWarning(UserWarning):
     """A file comes from another version of the package; what is asked for goes on."""
 
 
+class PlanWarning(UserWarning):
+    """A run goes on as its trace records, with another device or other threads than asked for."""
+
+
 class OutputWarning(UserWarning):
     """Something that a command writes is less safe than usual, or is missing; what was asked for goes on."""

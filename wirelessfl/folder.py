@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -178,11 +177,6 @@ class RunFolder:
     def is_complete(self) -> bool:
         """Whether the run here has ended."""
         return read_attributes(self.trace)["status"] in FINISHED
-
-    def recorded_plan(self) -> dict[str, Any]:
-        """How the run here is computed."""
-        plan: dict[str, Any] = json.loads(read_attributes(self.trace)["plan"])
-        return plan
 
     def load_state(self) -> SimulationState | None:
         """The state at the last round that is safe on disk; None before the first.

@@ -14,7 +14,7 @@ import pytest
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl.analysis.compare import compare_traces
-from wirelessfl.analysis.replay import open_recording, recompute_privacy, recorded_execution, verify
+from wirelessfl.analysis.replay import open_recording, recompute_privacy, verify
 from wirelessfl.errors import CheckFailed, InfeasibleError, InputError, TraceError
 from wirelessfl.summary import to_json
 from wirelessfl.trace import TraceWriter
@@ -121,17 +121,30 @@ def test_another_version_is_given_as_a_reason(copy: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "plan", ['{"device": "cuda"}', '{"device": "cpu", "lanes": 2}', '{"device": "cpu", "threads": 0}']
+    "plan",
+    [
+        '{"device": "cuda", "threads": 1, "chunk": 1, "precision": "fp32"}',
+        '{"device": "cpu", "threads": 1, "chunk": 1, "precision": "fp32", "lanes": 2}',
+        '{"device": "cpu", "threads": 0, "chunk": 1, "precision": "fp32"}',
+        '{"device": "cpu", "threads": 1, "chunk": 1, "precision": "fp8"}',
+        '{"device": "cpu", "threads": true, "chunk": 1, "precision": "fp32"}',
+        '{"device": "meta", "threads": 1, "chunk": 1, "precision": "fp32"}',
+        '{"device": "cpu"}',
+        "[1]",
+        "",
+    ],
 )
 def test_a_plan_that_this_machine_cannot_follow(copy: Path, plan: str) -> None:
     import torch
+
+    from wirelessfl.simulation import recorded_plan
 
     if "cuda" in plan and torch.cuda.is_available():
         pytest.skip("there is a GPU")
     with h5py.File(copy, "r+") as file:
         file.attrs.modify("plan", plan)
     with pytest.raises(InfeasibleError):
-        recorded_execution(copy)
+        recorded_plan(copy)
 
 
 def test_the_recorded_run_is_not_overwritten(recorded: Path) -> None:

@@ -238,7 +238,8 @@ main(sys.argv[2:])
 """
 
 
-@pytest.mark.parametrize("limit", [20_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (0, 60_000))])
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [0, 20_000, 60_000])
 def test_a_limit_on_the_size_of_files(limit: int, place: Path, tmp_path: Path) -> None:
     commands = [
         ("simulate", "s.yaml", "--out", tmp_path / "run"),

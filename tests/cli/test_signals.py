@@ -43,6 +43,7 @@ COMMANDS = {
     "audit": ("audit", "scenario.yaml", "--trials", "2000", "--out", "OUT"),
     "study": ("study", "study.yaml", "--out", "OUT", "--workers", "2", "--threads", "1"),
 }
+QUICK = ("simulate", "report", "audit")
 
 
 @dataclass
@@ -138,7 +139,9 @@ def attack(bench: Bench, name: str, times: int, seed: int) -> list[int]:
     return codes
 
 
-@pytest.mark.parametrize("name", list(COMMANDS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in COMMANDS]
+)
 def test_a_command_stops_at_once(name: str, bench: Bench) -> None:
     """Half a second after the start every command still imports or works."""
     assert stop(bench, name, signal.SIGTERM if len(name) % 2 else signal.SIGINT, 0.3, f"{name}-early") == 130
@@ -152,22 +155,22 @@ def test_a_command_stops_at_any_moment(name: str, bench: Bench) -> None:
     assert 130 in codes
 
 
-def test_the_workers_of_a_study_end_with_it(bench: Bench) -> None:
-    for second in (False, True):
-        process = bench.start("study", f"workers-{second}")
-        deadline = time.monotonic() + PATIENCE_S
-        while len(workers := workers_of(process.pid)) < 2:
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.01)
+@pytest.mark.parametrize("second", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_the_workers_of_a_study_end_with_it(second: bool, bench: Bench) -> None:
+    process = bench.start("study", f"workers-{second}")
+    deadline = time.monotonic() + PATIENCE_S
+    while len(workers := workers_of(process.pid)) < 2:
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    if second:  # ends at once, without waiting for its workers
+        time.sleep(0.15)
         process.send_signal(signal.SIGTERM)
-        if second:  # ends at once, without waiting for its workers
-            time.sleep(0.15)
-            process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=PATIENCE_S)
-        assert process.returncode in ((130, -signal.SIGTERM) if second else (130,))
-        while any(map(is_running, workers)):
-            assert time.monotonic() < deadline, "workers were left behind"
-            time.sleep(0.02)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode in ((130, -signal.SIGTERM) if second else (130,))
+    while any(map(is_running, workers)):
+        assert time.monotonic() < deadline, "workers were left behind"
+        time.sleep(0.02)
 
 
 def test_work_at_once_is_interrupted_and_work_with_an_end_is_not() -> None:

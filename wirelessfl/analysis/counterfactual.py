@@ -19,7 +19,6 @@ from wirelessfl.analysis.replay import (
     OnRound,
     Recording,
     open_recording,
-    recorded_execution,
     run_rounds,
 )
 from wirelessfl.errors import InfeasibleError, ScenarioError
@@ -30,7 +29,7 @@ from wirelessfl.scenario import Resolved, Scenario, config, differing_keys, reso
 from wirelessfl.scenario.outside import refuse_outside_code
 from wirelessfl.scenario.overrides import read_overrides
 from wirelessfl.scenario.yamltree import parse_yaml
-from wirelessfl.simulation import Simulation, build_simulation
+from wirelessfl.simulation import Simulation, build_simulation, recorded_plan
 from wirelessfl.simulation.availability import AvailabilityModel
 from wirelessfl.simulation.build.slot import build_pilots
 from wirelessfl.simulation.network import Channels, ChannelSource, JammerLink, Network
@@ -279,7 +278,7 @@ def run_counterfactual(
         InfeasibleError: this machine cannot follow the recorded plan, or a privacy target cannot be met.
     """
     coverage = Coverage()
-    plan = recorded_execution(recording.path)
+    plan = recorded_plan(recording.path)
 
     def build(interrupts: Interrupts) -> Simulation:
         simulation = build_simulation(scenario, plan, None, interrupts.check)

@@ -15,7 +15,7 @@ from wirelessfl.analysis.compare import Comparison, compare_traces
 from wirelessfl.analysis.consistency import check_consistent
 from wirelessfl.analysis.ledger import recorded_ledger
 from wirelessfl.api import record_run
-from wirelessfl.errors import CheckFailed, InfeasibleError, InputError, OutputError, RunInterrupted, TraceError
+from wirelessfl.errors import CheckFailed, InputError, OutputError, RunInterrupted, TraceError
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, parse_scenario
@@ -28,7 +28,6 @@ from wirelessfl.trace.reader import in_memory
 if TYPE_CHECKING:
     import xarray as xr
 
-    from wirelessfl.learning import ExecutionPlan
     from wirelessfl.simulation import Round, Simulation
 
 OnRound = Callable[["Round"], None]
@@ -115,23 +114,6 @@ def open_recording(path: Path, first: int | None = None, last: int | None = None
             + f"; allowed: rounds from 1 to {recorded}, the first not after the last"
         )
     return Recording(path, begin, end, recorded)
-
-
-def recorded_execution(path: Path) -> ExecutionPlan:
-    """The plan under which a trace was computed.
-
-    Raises:
-        InfeasibleError: this machine, or this version, cannot follow it.
-    """
-    from wirelessfl.simulation import recorded_plan
-
-    text = read_attributes(path).get("plan")
-    if not text:
-        raise InfeasibleError(f"{path}: does not say how the run was computed, so that it cannot be repeated")
-    try:
-        return recorded_plan(json.loads(text))
-    except (TypeError, ValueError) as error:
-        raise InfeasibleError(f"{path}: this version cannot follow the recorded plan {text}: {error}") from error
 
 
 @contextmanager
@@ -221,11 +203,11 @@ def verify(
         InfeasibleError: this machine cannot follow the recorded plan.
         CheckFailed: naming the first variable and round that differ.
     """
-    from wirelessfl.simulation import build_simulation
+    from wirelessfl.simulation import build_simulation, recorded_plan
 
     check_consistent(recording.path)
     refuse_outside_code(recording.scenario, str(recording.path), allow_plugins)
-    plan = recorded_execution(recording.path)
+    plan = recorded_plan(recording.path)
     status = recording.attributes.get("status")
     to_the_end = recording.last == recording.recorded
     # A run that has ended is repeated to its own end, yet not far beyond the recorded one.

@@ -21,6 +21,7 @@ from wirelessfl.errors import (
     ModelWarning,
     OutputError,
     OutputWarning,
+    PlanWarning,
     RunInterrupted,
     VersionWarning,
     WirelessFLError,
@@ -109,7 +110,7 @@ def _unwritable(error: Exception) -> str | None:
 
 def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *details: Any) -> None:
     """One line on stderr for models that hold in part and files of other versions; others as Python writes them."""
-    if issubclass(category, ModelWarning | OutputWarning | VersionWarning):
+    if issubclass(category, ModelWarning | OutputWarning | PlanWarning | VersionWarning):
         remark(f"Warning: {message}")
     else:
         otherwise(message, category, *details)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import get_args
 
 import torch
 
@@ -20,6 +21,7 @@ from wirelessfl.learning.cohort import (
     cuda_chunk,
 )
 from wirelessfl.scenario.bookkeeping import Compute
+from wirelessfl.trace import read_attributes
 
 
 @dataclass(frozen=True)
@@ -104,15 +106,30 @@ def plan_to_look(compute: Compute) -> Resources:
     return replace(choose_plan(compute, "cpu", None), may_calibrate=False)
 
 
-def recorded_plan(recorded: Mapping[str, Any]) -> ExecutionPlan:
-    """The plan of a recorded run, to be repeated bit for bit.
+def recorded_plan(trace: Path) -> ExecutionPlan:
+    """The plan of a recorded run, to be followed bit for bit: nothing that it lacks is filled in.
 
     Raises:
-        InfeasibleError: this machine cannot follow it.
+        InfeasibleError: this machine, or this version, cannot follow it.
     """
-    plan = ExecutionPlan(**recorded)
+    text = read_attributes(trace).get("plan")
+    if not text:
+        raise InfeasibleError(f"{trace}: does not say how the run was computed, so that it cannot be repeated")
+    try:
+        recorded = json.loads(text)
+        if not isinstance(recorded, dict) or {name: type(value) for name, value in recorded.items()} != _RECORDED:
+            raise ValueError("allowed: " + ", ".join(f"{name} ({kind.__name__})" for name, kind in _RECORDED.items()))
+        if recorded["precision"] not in get_args(Precision) or recorded["device"] not in _DEVICES:
+            raise ValueError(f"allowed: {' | '.join(_DEVICES)} with {' | '.join(get_args(Precision))}")
+        plan = ExecutionPlan(**recorded)
+    except (TypeError, ValueError) as error:
+        raise InfeasibleError(f"{trace}: this version cannot follow the recorded plan {text}: {error}") from error
     _check_device(plan.device, "where the run was computed")
     return plan
+
+
+_RECORDED = {"device": str, "threads": int, "chunk": int, "precision": str}
+_DEVICES = ("cpu", "cuda")
 
 
 def _check_device(device: str, why: str) -> None:

@@ -114,7 +114,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
                 scenario,
                 folder,
                 device=task.device,
-                threads=task.threads,
+                threads=None if (folder / "trace.h5").exists() else task.threads,  # a run goes on with its own
                 resume=True,
                 pictures=False,
                 wait=True,  # an earlier worker may still be finishing its round there
