@@ -130,8 +130,6 @@ def test_another_version_is_given_as_a_reason(copy: Path) -> None:
         '{"device": "cpu", "threads": true, "chunk": 1, "precision": "fp32"}',
         '{"device": "meta", "threads": 1, "chunk": 1, "precision": "fp32"}',
         '{"device": "cpu"}',
-        "[1]",
-        "",
     ],
 )
 def test_a_plan_that_this_machine_cannot_follow(copy: Path, plan: str) -> None:
@@ -143,7 +141,8 @@ def test_a_plan_that_this_machine_cannot_follow(copy: Path, plan: str) -> None:
         pytest.skip("there is a GPU")
     with h5py.File(copy, "r+") as file:
         file.attrs.modify("plan", plan)
-    with pytest.raises(InfeasibleError):
+    words = "cuda is where the run was computed" if "cuda" in plan else "cannot"
+    with pytest.raises(InfeasibleError, match=words):
         recorded_plan(copy)
 
 

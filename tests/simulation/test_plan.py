@@ -19,7 +19,7 @@ from wirelessfl.scenario.bookkeeping import Compute
 from wirelessfl.simulation import build_simulation
 from wirelessfl.simulation.build.simulation import clients_of_a_round
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.plan import Resources, choose_plan, plan_to_look, recorded_plan
+from wirelessfl.simulation.plan import Resources, choose_plan, plan_to_look
 from wirelessfl.simulation.selection import SelectAll, SelectPoisson, SelectUniform
 
 NO_GPU = not torch.cuda.is_available()
@@ -91,9 +91,3 @@ def test_a_block_that_a_gpu_does_not_hold_is_refused_with_advice(
 def test_other_devices_are_refused_in_words(device: Any) -> None:
     with pytest.raises(InputError, match=r"allowed: auto \| cpu \| cuda"):
         choose_plan(Compute(), device, None)
-
-
-@pytest.mark.skipif(not NO_GPU, reason="there is a GPU")
-def test_a_plan_of_a_gpu_is_refused_without_one() -> None:
-    with pytest.raises(InfeasibleError, match="cuda is where the run was computed"):
-        recorded_plan({"device": "cuda", "threads": 1, "chunk": 5, "precision": "fp32"})

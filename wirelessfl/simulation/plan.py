@@ -117,7 +117,7 @@ def recorded_plan(trace: Path) -> ExecutionPlan:
         raise InfeasibleError(f"{trace}: does not say how the run was computed, so that it cannot be repeated")
     try:
         recorded = json.loads(text)
-        if not isinstance(recorded, dict) or {name: type(value) for name, value in recorded.items()} != _RECORDED:
+        if {name: type(value) for name, value in recorded.items()} != _RECORDED:
             raise ValueError("allowed: " + ", ".join(f"{name} ({kind.__name__})" for name, kind in _RECORDED.items()))
         if recorded["precision"] not in get_args(Precision) or recorded["device"] not in _DEVICES:
             raise ValueError(f"allowed: {' | '.join(_DEVICES)} with {' | '.join(get_args(Precision))}")
