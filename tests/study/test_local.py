@@ -188,3 +188,9 @@ def test_cores_are_those_this_process_may_use() -> None:
 def test_what_is_not_json_is_not_swallowed() -> None:
     with pytest.raises(json.JSONDecodeError):
         serve.decode(io.StringIO("hello").read())
+
+
+def test_a_log_that_was_taken_away_ends_nothing(tmp_path: Path) -> None:
+    with LocalWorkers(1, 1, tmp_path / "workers.log"):
+        (tmp_path / "workers.log").unlink()
+    assert not list(tmp_path.iterdir())

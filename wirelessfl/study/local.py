@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter, deque
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -118,8 +119,9 @@ class LocalWorkers:
             worker.close()
         self._crew.clear()
         self._log.close()
-        if self._log_file.stat().st_size == 0:
-            self._log_file.unlink()
+        with suppress(FileNotFoundError):  # the user may have taken the folder away
+            if self._log_file.stat().st_size == 0:
+                self._log_file.unlink()
 
 
 class _Worker:
