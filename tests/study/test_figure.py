@@ -158,3 +158,21 @@ def test_wide_bands_do_not_drown_the_means(tmp_path: Path, monkeypatch: pytest.M
     span = means[1] - means[0]
     assert low < means[0] and high > means[1]
     assert high - low < 4 * span
+
+
+ODD = Factor(("data.dataset.root",), (("$\\nope$",), ("_under",), ("a^b$c$\\",), ("x\ny$",)))
+
+
+@pytest.mark.parametrize(
+    "factors", [(ODD,), (ODD, SNR), (SNR, ODD), (SNR, ODD, COUNT)], ids=["alone", "columns", "colours", "rows"]
+)
+def test_values_of_a_study_are_no_mathematics(
+    tmp_path: Path, factors: tuple[Factor, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Matplotlib would parse what lies between two dollars, and leaves an underscored label out of the legend."""
+    one = study(tmp_path, factors, name="$\\nope$")
+    draw_study(one, one.folder.picture)
+    assert one.folder.picture.read_bytes().startswith(b"\x89PNG")
+    if factors[-1] is ODD:
+        legend = drawn(one, monkeypatch).legends[0]
+        assert [text.get_text() for text in legend.get_texts()] == [ODD.label(level) for level in range(4)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import h5py
@@ -189,6 +191,53 @@ def test_a_wait_without_end_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     words = watched.watched(lambda: time.sleep(60), 0)
     assert words is not None
     assert "no end" in words
+
+
+@pytest.mark.parametrize("code", [errno.EAGAIN, errno.ENOMEM])
+def test_no_room_for_another_process_is_no_damage(path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    def refused() -> int:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fork", refused)
+    before = len(list(Path("/dev/fd").iterdir()))
+    with pytest.raises(TraceError, match=rf"no process can be started for it \({os.strerror(code)}\)") as refusal:
+        open_trace(path)
+    assert "damaged" not in str(refusal.value)
+    assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+def test_a_sound_trace_is_read_where_proc_is_not_mounted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watched, "_SIZE", path.with_name("statm"))
+    read_all(path)
+
+
+def test_a_trace_is_read_while_another_thread_reads(path: Path) -> None:
+    """The process is doubled while nobody is inside HDF5, whose locks it would inherit for ever."""
+    others = [path.with_name(f"other{number}.h5") for number in range(3)]
+    for other in others:
+        other.write_bytes(path.read_bytes())
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(read_all, others))
+
+
+def test_looks_do_not_wait_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that inherits the pipe of another look would hold that one up, and have it taken for endless."""
+    pipe = os.pipe
+
+    def slow_pipe() -> tuple[int, int]:
+        ends = pipe()
+        time.sleep(0.3)
+        return ends
+
+    monkeypatch.setattr(os, "pipe", slow_pipe)
+    monkeypatch.setattr(watched, "_WALL_S", 4.0)
+    with ThreadPoolExecutor(2) as pool:
+        endless = pool.submit(watched.watched, lambda: time.sleep(60), 0)
+        time.sleep(0.1)
+        began = time.monotonic()
+        assert pool.submit(watched.watched, lambda: None, 0).result() is None
+        assert time.monotonic() - began < 3
+        assert "no end" in str(endless.result())
 
 
 def test_memory_is_limited(path: Path) -> None:

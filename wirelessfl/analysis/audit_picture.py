@@ -39,7 +39,7 @@ def draw_audit(audit: Audit, path: Path) -> None:
     for axes in (outputs, numbers):
         axes.tick_params(labelsize=7)
         axes.grid(alpha=0.25, linewidth=0.5, axis="x")
-    figure.suptitle(f"{audit.name}: audit by {audit.trials} games in either world", fontsize=9)
+    figure.suptitle(f"{audit.name}: audit by {audit.trials} games in either world", fontsize=9, parse_math=False)
     figure.savefig(path, dpi=200)
 
 

@@ -67,7 +67,7 @@ def draw_study(study: Study, path: Path) -> None:
         _legend(figure, panels[0][0], layout)
     else:
         figure.text(0.5, 0.4, "no run has ended well", ha="center", fontsize=9, color=GREY)
-    figure.suptitle(_heading(study), fontsize=9)
+    figure.suptitle(_heading(study), fontsize=9, parse_math=False)
     figure.savefig(path, dpi=200)
 
 
@@ -129,7 +129,9 @@ def _draw_row(
     for axes in panels[: len(columns)]:
         axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
     _scale_vertically(panels[0], metric, [one.rounds for one in curves.values()])
-    panels[0].set_ylabel("\n".join(filter(None, (_axis_text(metric), layout.row_text(row)))), fontsize=8)
+    panels[0].set_ylabel(
+        "\n".join(filter(None, (_axis_text(metric), layout.row_text(row)))), fontsize=8, parse_math=False
+    )
 
 
 def _scale_vertically(axes: Axes, metric: str, bands: Sequence[Band]) -> None:
@@ -163,7 +165,7 @@ def _draw_curve(axes: Axes, curve: Band, layout: Layout, colour: int) -> None:
         linestyle=LINES[colour // len(COLOURS) % len(LINES)],
         linewidth=1.2 + 0.4 * min(below, 4),  # a curve that a later one covers shows as its rim
         marker="." if known.sum() < 3 else "",
-        label=layout.factor(layout.colours).label(colour),
+        label=str(colour),
         **style,
     )
     banded = known & np.isfinite(curve.half_width)
@@ -211,7 +213,9 @@ def _place(axes: Axes, factor: Factor) -> list[float]:
     if not factor.is_numeric:
         crowded = sum(map(len, labels)) > 24
         places = [float(position) for position in range(len(labels))]
-        axes.set_xticks(places, labels, rotation=30 if crowded else 0, ha="right" if crowded else "center")
+        axes.set_xticks(
+            places, labels, rotation=30 if crowded else 0, ha="right" if crowded else "center", parse_math=False
+        )
         axes.set_xlim(-0.5, len(labels) - 0.5)
         return places
     places = [float(level[0]) for level in factor.levels]
@@ -233,7 +237,7 @@ def _name_columns(top: Sequence[Axes], bottom: Sequence[Axes], layout: Layout, c
     factor = layout.factor(layout.columns)
     for column, first, last in zip(columns, top, bottom, strict=False):
         if layout.columns is not None:
-            first.set_title(f"{factor.name} = {factor.label(column)}", fontsize=8)
+            first.set_title(f"{factor.name} = {factor.label(column)}", fontsize=8, parse_math=False)
         last.set_xlabel("round", fontsize=8)
     if layout.colours is not None:
         top[-1].set_title("after the last round", fontsize=8)
@@ -242,11 +246,15 @@ def _name_columns(top: Sequence[Axes], bottom: Sequence[Axes], layout: Layout, c
 
 
 def _legend(figure: Figure | SubFigure, axes: Axes, layout: Layout) -> None:
-    """The colours, below all panels, where they cover nothing."""
+    """The colours, below all panels, where they cover nothing.
+
+    Matplotlib takes what lies between two dollars for mathematics and hides a label that begins with an underscore:
+    the texts are set afterwards, as they are.
+    """
     if layout.colours is None:
         return
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
+    legend = figure.legend(
         handles,
         labels,
         title=layout.factor(layout.colours).name,
@@ -256,3 +264,6 @@ def _legend(figure: Figure | SubFigure, axes: Axes, layout: Layout) -> None:
         ncols=min(len(labels), 6),
         frameon=False,
     )
+    for text, colour in zip(legend.get_texts(), labels, strict=True):
+        text.set_parse_math(False)
+        text.set_text(layout.factor(layout.colours).label(int(colour)))

@@ -42,7 +42,9 @@ def draw_summary(trace: xr.Dataset, path: Path) -> None:
     panels[-1].xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))  # there is no round 2.5
     panels[-1].set_xlabel("round", fontsize=8)
     name, seed, status = trace.attrs["name"], trace.attrs["seed"], trace.attrs["status"]
-    figure.suptitle(f"{name}, seed {seed}" + ("" if status == "complete" else f" ({status})"), fontsize=9)
+    figure.suptitle(
+        f"{name}, seed {seed}" + ("" if status == "complete" else f" ({status})"), fontsize=9, parse_math=False
+    )
     figure.savefig(path, dpi=200)
 
 

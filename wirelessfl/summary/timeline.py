@@ -87,7 +87,9 @@ def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path) -> None:
         axes.tick_params(labelsize=7)
         axes.set_xlabel("simulated time (s)", fontsize=8)
     name, seed, status = trace.attrs["name"], trace.attrs["seed"], trace.attrs["status"]
-    figure.suptitle(f"{name}, seed {seed}" + ("" if status == "complete" else f" ({status})"), fontsize=9)
+    figure.suptitle(
+        f"{name}, seed {seed}" + ("" if status == "complete" else f" ({status})"), fontsize=9, parse_math=False
+    )
     figure.savefig(path, dpi=200)
 
 

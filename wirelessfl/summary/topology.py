@@ -49,7 +49,9 @@ def draw_topology(graph: nx.Graph, name: str, path: Path) -> None:
     shown = sum(data["kind"] == "client" for _, data in graph.nodes(data=True))
     registered = graph.graph["clients"]
     of_all = f"{registered} clients" if shown == registered else f"{shown} of {registered} clients"
-    figure.suptitle(f"{name}: {of_all}" + (" at the beginning" if graph.graph["places"] else ""), fontsize=9)
+    figure.suptitle(
+        f"{name}: {of_all}" + (" at the beginning" if graph.graph["places"] else ""), fontsize=9, parse_math=False
+    )
     if graph.graph["places"]:
         axes.set_xlabel("m", fontsize=8)
         axes.tick_params(labelsize=7)

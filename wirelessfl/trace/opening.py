@@ -61,11 +61,20 @@ def inspect_file(path: Path, inspect: Callable[[Path, h5py.File], None] | None =
         return
     if debugging():
         _look(path, inspect)
-    elif (words := watched(lambda: _words(path, inspect), about.st_size)) is not None:
+    elif (words := _watched(path, inspect, about.st_size)) is not None:
         raise TraceError(words if words.startswith(os.fspath(path)) else damaged(path, words))
     if len(_sound) >= _MOST_REMEMBERED:
         _sound.clear()
     _sound[key] = None
+
+
+def _watched(path: Path, inspect: Callable[[Path, h5py.File], None], size: int) -> str | None:
+    try:
+        return watched(lambda: _words(path, inspect), size)
+    except OSError as error:
+        raise TraceError(
+            f"{path}: not checked, and so not read: no process can be started for it ({error.strerror})"
+        ) from error
 
 
 def _look(path: Path, inspect: Callable[[Path, h5py.File], None]) -> None:

@@ -26,6 +26,7 @@ _BYTES_PER_S = 50e6
 """A sound trace takes 20 ms and a second for each gigabyte; the limits leave room for a slow and busy machine."""
 _MEMORY = 1 << 30
 _MOST_WORDS = 8192
+_SIZE = Path("/proc/self/statm")
 _DAMAGED = 1
 _ENDS = {signal.SIGXCPU, signal.SIGKILL}
 """The signals of a limit that was reached; the others are those of a crash."""
@@ -42,17 +43,16 @@ def watched(look: Callable[[], str | None], size: int) -> str | None:
 
     Returns:
         What ``look`` returned, or words about how it ended.
+
+    Raises:
+        OSError: There is no room for another process: of memory, processes or open files.
     """
     if sys.platform != "linux":
         return look()
     further = size / _BYTES_PER_S
-    reader, writer = os.pipe()
     with phil, warnings.catch_warnings():  # no other thread is inside HDF5 while the process doubles
         warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-        if not child:
-            _look(look, writer, int(_CPU_S + further))
-    os.close(writer)
+        child, reader = _started(look, int(_CPU_S + further))
     try:
         words = _words(reader, time.monotonic() + _WALL_S + further)
     finally:
@@ -68,6 +68,24 @@ def watched(look: Callable[[], str | None], size: int) -> str | None:
     if number in _ENDS:
         return _endless(_CPU_S + further)
     return f"the HDF5 library crashes on it: {signal.Signals(number).name}" if number else "it cannot be read"
+
+
+def _started(look: Callable[[], str | None], seconds: int) -> tuple[int, int]:
+    """The number of a process that looks, and the file descriptor from which its words are read.
+
+    No two threads may do this at once: a process would inherit the writing end of another's pipe and hold it open.
+    """
+    reader, writer = os.pipe()
+    try:
+        child = os.fork()
+        if not child:
+            _look(look, writer, seconds)
+    except OSError:
+        os.close(reader)
+        raise
+    finally:
+        os.close(writer)
+    return child, reader
 
 
 def _endless(seconds: float) -> str:
@@ -96,7 +114,10 @@ def _look(look: Callable[[], str | None], writer: int, seconds: int) -> None:
             signal.signal(number, signal.SIG_IGN)  # the process that waits hears them, and ends this one
         _limit(resource.RLIMIT_CORE, 0)
         _limit(resource.RLIMIT_CPU, seconds)
-        with Path("/proc/self/statm").open(encoding="ascii") as file:
+        with (
+            suppress(OSError),
+            _SIZE.open(encoding="ascii") as file,
+        ):  # where /proc is not mounted, time is limited alone
             _limit(resource.RLIMIT_AS, int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") + _MEMORY)
         words = look()
         if words:
