@@ -264,7 +264,7 @@ def test_where_the_page_goes(run: wfl.Result, study: Path, tmp_path: Path, monke
 def test_a_target_that_cannot_be_written(run: wfl.Result, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="does not exist"):
         write_report([run.trace], tmp_path / "nowhere" / "page.html")
-    with pytest.raises(OutputError, match="cannot be written"):
+    with pytest.raises(OutputError, match="found a folder; allowed: a file"):
         write_report([run.trace], tmp_path)
 
 

@@ -18,7 +18,8 @@ def apply_hdf5(path: Path, step: Step) -> None:
     """Carry out one step; what an earlier step has made impossible is left out."""
     with h5py.File(path, "r+") as file:
         name, attribute = step["object"], step.get("attribute")
-        if name not in file or (attribute is not None and attribute not in file[name].attrs):
+        found = file.get(name)  # None also where a link leads nowhere
+        if found is None or (attribute is not None and attribute not in found.attrs):
             return
         match step["op"]:
             case "delete":

@@ -200,8 +200,8 @@ def test_carrier_offsets_turn_the_channel_within_a_slot() -> None:
     [
         ({"channel__max_pieces": 5}, r"channel\.max_pieces: found 5, but a slot of 0\.00061 s needs 6 pieces"),
         ({"channel__correlation": {"model": "clarke", "doppler_hz": 1e6}, "channel__max_pieces": 10**6}, "610 symbols"),
-        ({"channel__correlation": {"model": "clarke", "doppler_hz": 1e300}}, r"needs 9007199254740992 pieces"),
-        ({"channel__sync": {"cfo_hz": 1e300}}, r"needs 9007199254740992 pieces"),
+        ({"channel__correlation": {"model": "clarke", "doppler_hz": 1e12}}, r"needs [\d,]+ pieces"),
+        ({"channel__sync": {"cfo_hz": 1e12}}, r"needs [\d,]+ pieces"),
         (
             {
                 "timing__ofdm": {"subcarriers": 64, "subcarrier_spacing_hz": 15e3},

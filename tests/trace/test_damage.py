@@ -76,6 +76,10 @@ def _delete(name: str) -> Callable[[h5py.File], None]:
     return lambda file: file.__delitem__(name)
 
 
+def _untie(name: str) -> Callable[[h5py.File], None]:
+    return lambda file: file[name].attrs.__delitem__("DIMENSION_LIST")
+
+
 def _resize(name: str, *shape: int) -> Callable[[h5py.File], None]:
     return lambda file: file[name].resize(shape)
 
@@ -91,6 +95,8 @@ def _resize(name: str, *shape: int) -> Callable[[h5py.File], None]:
         (_delete("events"), "/events"),
         (_delete("round"), "/round"),
         (_delete("model/weights"), "/model/weights"),
+        (_untie("sim_time"), "/sim_time"),
+        (_untie("privacy/air_backoff"), "/privacy/air_backoff"),
         (_set_attribute("seed", "seven"), "attribute seed"),
         (_set_attribute("seed", np.zeros(3)), "attribute seed"),
         (_set_attribute("status", "done"), "attribute status"),

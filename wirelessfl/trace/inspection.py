@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +111,16 @@ def _dataset(node: h5py.Group, group: Group, variable: Variable) -> h5py.Dataset
         raise Damage(place, f"values of type {found}, not {wanted}")
     if dataset.ndim != len(variable.dims):
         raise Damage(place, f"{dataset.ndim} dimensions, not {len(variable.dims)}")
-    _read_attributes(dataset)
+    tied = _dimension_names(dataset, _read_attributes(dataset))
+    if variable.dims != (variable.name,) and tied != variable.dims:
+        raise Damage(place, f"dimensions ({', '.join(tied)}), not ({', '.join(variable.dims)})")
     return dataset
+
+
+def _dimension_names(dataset: h5py.Dataset, attributes: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of what a variable is tied to as its dimensions; readers make up others where it is tied to nothing."""
+    ties = attributes.get("DIMENSION_LIST", ())
+    return tuple(dataset.file[references[0]].name.rpartition("/")[2] if len(references) else "" for references in ties)
 
 
 def _claimed(dataset: h5py.Dataset) -> int:
