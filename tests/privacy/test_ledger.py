@@ -7,6 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.privacy.rounds import air_release, facts_of
 from wirelessfl.privacy import AirRelease, BareRelease, Ledger, PrivacyFacts, Statement, gaussian_epsilon, recompute
@@ -164,3 +165,15 @@ def test_mixed_theorems_are_refused() -> None:
 def test_filter_must_be_positive(bad: float) -> None:
     with pytest.raises(ValueError, match="filter_mu"):
         Ledger(FACTS, STATEMENT, filter_mu=bad)
+
+
+@pytest.mark.parametrize("column", ["mu_squared", "unproven", "pass", "pass_cost"])
+@pytest.mark.parametrize("nonsense", [np.array(0.0), np.zeros((2, 2)), np.zeros(1)], ids=["scalar", "table", "short"])
+def test_what_is_no_column_of_clients_is_not_restored(column: str, nonsense: NDArray[np.float64]) -> None:
+    """Behind a valid checksum it was taken up, and failed or counted wrong in the next round."""
+    facts = facts_of([100, 100])
+    state = dict(recompute([air_release(facts, [0, 1])], facts, STATEMENT).state())
+    name = next(key for key in state if key.startswith("accounted/") and key.endswith(f"/{column}"))
+    state[name] = nonsense
+    with pytest.raises(ValueError, match="an entry a client"):
+        Ledger(facts, STATEMENT).restore(state)

@@ -221,12 +221,19 @@ class Account:
 
     @classmethod
     def restore(cls, state: Mapping[str, NDArray[np.generic]]) -> Account:
-        """An account as it was when ``state`` was taken."""
+        """An account as it was when ``state`` was taken.
+
+        Raises:
+            KeyError, TypeError, ValueError: ``state`` was taken from something else.
+        """
         account = cls()
         account._mu_squared = np.array(state["mu_squared"], dtype=np.float64)
         account._unproven = np.array(state["unproven"], dtype=np.int16)
         account._pass = np.array(state["pass"], dtype=np.int64)
         account._pass_cost = np.array(state["pass_cost"], dtype=np.float64)
+        columns = (account._mu_squared, account._unproven, account._pass, account._pass_cost)
+        if any(column.shape != (account._mu_squared.size,) for column in columns):
+            raise ValueError(f"an entry a client is needed, found shapes {[column.shape for column in columns]}")
         for event in _events_from(state["events"]):
             account._counts.event_id(event)
         account._counts.add(*(np.array(state[f"entry_{name}"], dtype=np.int64) for name in ("slot", "event", "count")))

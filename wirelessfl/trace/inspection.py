@@ -52,6 +52,7 @@ def inspect_trace(file: h5py.File) -> None:
     """
     room = Path(file.filename).stat().st_size * MOST_CLAIMED + _FREE_CLAIM
     blocks = BLOCK in file
+    shapes: dict[str, tuple[int, ...]] = {}
     for known in GROUPS:
         group = known.over_blocks() if blocks else known
         if group.path not in file:
@@ -65,11 +66,12 @@ def inspect_trace(file: h5py.File) -> None:
         for variable in _variables(group):
             dataset = _dataset(node, group, variable)
             if dataset is not None:
+                shapes[f"{group.path.rstrip('/')}/{variable.name}"] = dataset.shape
                 claimed = _claimed(dataset)
                 room -= claimed
                 if room < 0 or (variable in group.coordinates and claimed > _stored(dataset)):
                     raise Damage(dataset.name, f"{claimed:,} bytes of values, more than the file can hold")
-    _check_shapes(file, blocks)
+    _check_shapes(shapes, blocks)
     _check_values(file)
 
 
@@ -192,20 +194,21 @@ def _is(kind: AttributeKind, value: Any) -> bool:
     return isinstance(tree, list) and all(isinstance(item, str) for item in tree)
 
 
-def _check_shapes(file: h5py.File, blocks: bool) -> None:
-    """Every dataset reaches as far as its dimensions do."""
+def _check_shapes(shapes: Mapping[str, tuple[int, ...]], blocks: bool) -> None:
+    """Every dataset reaches as far as its dimensions do.
+
+    Args:
+        shapes: of the datasets that there are, by their paths.
+        blocks: whether slots have several pieces.
+    """
     for known in GROUPS:
-        if known.path not in file:
-            continue
         group = known.over_blocks() if blocks else known
-        node = file[group.path]
         for variable in group.variables:
-            if variable.name not in node:
-                continue
-            for dimension, size in zip(variable.dims, node[variable.name].shape, strict=True):
-                length = len(node[dimension] if dimension in node else file[dimension])
+            place = f"{group.path.rstrip('/')}/{variable.name}"
+            for dimension, size in zip(variable.dims, shapes.get(place, ()), strict=False):
+                own = f"{group.path.rstrip('/')}/{dimension}"
+                length = shapes[own if own in shapes else f"/{dimension}"][0]
                 if size < length:
-                    place = f"{group.path.rstrip('/')}/{variable.name}"
                     raise Damage(place, f"{size} values along {dimension}, which has {length}")
 
 
