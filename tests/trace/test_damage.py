@@ -178,6 +178,20 @@ def test_a_crash_inside_hdf5_is_words() -> None:
     assert "SIGSEGV" in words
 
 
+def test_a_signal_to_end_is_for_the_process_that_waits() -> None:
+    """A terminal sends it to both; from the first moment the one that looks goes on, and its parent answers."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+    def look() -> str:
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        for number in (signal.SIGINT, signal.SIGTERM):
+            os.kill(os.getpid(), number)
+        return f"goes on: {sorted(blocked - before)}"
+
+    assert watched.watched(look, 0) == f"goes on: {sorted((signal.SIGINT, signal.SIGTERM))}"
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
 def test_a_loop_inside_hdf5_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched, "_CPU_S", 1.0)
 

@@ -30,6 +30,8 @@ _SIZE = Path("/proc/self/statm")
 _DAMAGED = 1
 _ENDS = {signal.SIGXCPU, signal.SIGKILL}
 """The signals of a limit that was reached; the others are those of a crash."""
+_ENDING = {signal.SIGINT, signal.SIGTERM}
+"""Blocked from before the process doubles: the one that waits hears them, and ends the other."""
 
 
 def watched(look: Callable[[], str | None], size: int) -> str | None:
@@ -76,6 +78,7 @@ def _started(look: Callable[[], str | None], seconds: int) -> tuple[int, int]:
     No two threads may do this at once: a process would inherit the writing end of another's pipe and hold it open.
     """
     reader, writer = os.pipe()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         child = os.fork()
         if not child:
@@ -84,6 +87,7 @@ def _started(look: Callable[[], str | None], seconds: int) -> tuple[int, int]:
         os.close(reader)
         raise
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(writer)
     return child, reader
 
@@ -110,14 +114,9 @@ def _look(look: Callable[[], str | None], writer: int, seconds: int) -> None:
     try:
         gc.disable()
         faulthandler.disable()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)  # the process that waits hears them, and ends this one
         _limit(resource.RLIMIT_CORE, 0)
         _limit(resource.RLIMIT_CPU, seconds)
-        with (
-            suppress(OSError),
-            _SIZE.open(encoding="ascii") as file,
-        ):  # where /proc is not mounted, time is limited alone
+        with suppress(OSError), _SIZE.open(encoding="ascii") as file:  # without /proc time alone is limited
             _limit(resource.RLIMIT_AS, int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE") + _MEMORY)
         words = look()
         if words:
