@@ -17,7 +17,6 @@ from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, Ledger, PrivacyFacts, Relea
 from wirelessfl.privacy.releases import release_from_values
 from wirelessfl.trace import PRIVACY, open_trace, read_group
 from wirelessfl.trace.failures import trace_errors
-from wirelessfl.trace.schema import EMPTY_CLIENT
 
 ROUTES = ("local", "air", "server")
 """In the order in which a round adds them to the ledger."""
@@ -66,11 +65,12 @@ def _facts(trace: xr.Dataset, privacy: xr.Dataset, path: Path) -> tuple[PrivacyF
     """What the ledger has to know of the clients, and who they are.
 
     Raises:
-        TraceError: Rounds have clients that ``client`` lacks, as a killed process leaves them.
+        TraceError: Releases have clients that ``client`` lacks, as a killed process leaves them. It also lacks clients
+            of whom nothing was ever released, such as those who were selected and never available.
     """
     clients = trace["client"].values.astype(np.int64)
-    selected = trace["client_id"].values
-    if not np.isin(selected[selected != EMPTY_CLIENT], clients).all():
+    released = trace["client_id"].values[privacy["released"].values == 1]
+    if not np.isin(released, clients).all():
         raise TraceError(f"{path}: holds rounds of clients that it does not count; continue the run with --resume")
     facts = PrivacyFacts(
         samples=np.append(trace["samples"].values.astype(np.int64), 1),
