@@ -55,7 +55,7 @@ BAD = {
     "training: {privacy: {mechanism: gausian}}": "training.privacy.mechanism: found gausian; allowed: none | gaussian | "
     "wavelet | zcdp; did you mean gaussian?",
     "training: {privacy: {mechanism: gaussian, clip: 0}}": "training.privacy.clip: found 0; allowed: a number above 0",
-    "training: {privacy: {mechanism: gaussian, epsilon: 0}}": "training.privacy.epsilon: found 0; allowed: a number above 0",
+    "training: {privacy: {mechanism: gaussian, epsilon: 0}}": "training.privacy.epsilon: found 0; allowed: a number of at least 1e-09 or null",
     "channel: {fading: rayleigh}": "channel.fading: found rayleigh; allowed: a mapping such as {model: rayleigh}; model:"
     f" {FADINGS}; did you mean {{model: rayleigh}}?",
     "model: null": "model: found null; allowed: a mapping such as {name: mlp}; name: mlp |",
@@ -106,7 +106,7 @@ BAD = {
     "privacy: {delta: 1}": "privacy.delta: found 1; allowed: a number above 0 and below 1",
     "privacy: {unit: samples}": "privacy.unit: found samples; allowed: sample | client; did you mean sample?",
     "privacy: {adversary: null}": "privacy.adversary: found null; allowed: observer | server | individual",
-    "uplink: {jammer: {epsilon: 0}}": "uplink.jammer.epsilon: found 0; allowed: a number above 0",
+    "uplink: {jammer: {epsilon: 0}}": "uplink.jammer.epsilon: found 0; allowed: a number of at least 1e-09",
     "uplink: {snr_db: 500}": "uplink.snr_db: found 500; allowed: a number from -300 to 300 or null",
     "training: {optimizer: {momentum: 1}}": "found 1; allowed: a number of at least 0 and below 1",
     "faults: {availability: {p: 1.5}}": "faults.availability.p: found 1.5; allowed: a number from 0 to 1",

@@ -83,8 +83,8 @@ def tx_gains(this: Round) -> np.ndarray:
 def test_a_single_cell_is_the_same_with_and_without_the_word(overrides: dict[str, Any]) -> None:
     common = {"topology": {"kind": "single_cell"}, "rounds": 3, **overrides}
     one, rounds, _ = run(cellular(**common))
-    # One cell without rings and an instantaneous backhaul: the same bits.
-    other, again, _ = run(cellular(**{**common, "topology": {"kind": "multi_cell", "rings": 0, "backhaul_bps": 1e300}}))
+    # One cell without rings and a backhaul of less than a tick, a picosecond: the same bits.
+    other, again, _ = run(cellular(**{**common, "topology": {"kind": "multi_cell", "rings": 0, "backhaul_bps": 1e18}}))
     np.testing.assert_array_equal(one.state.parameters, other.state.parameters)
     for first, second in zip(rounds, again, strict=True):
         for name, column in first.slots.items():
@@ -135,7 +135,7 @@ def test_clients_are_served_by_the_base_station_they_hear_best() -> None:
 def test_cells_far_apart_do_not_disturb_each_other() -> None:
     """Steep path loss, no noise to speak of, no fading: federated averaging."""
     steep = {
-        "channel__pathloss": {"model": "log_distance", "exponent": 12.0, "reference_distance_m": 10.0},
+        "channel__pathloss": {"model": "log_distance", "exponent": 10.0, "reference_distance_m": 10.0},
         "channel__placement": {
             "scheme": "positions",
             "points_m": [[400.0 * (i % 2) + 10.0, 0.0] for i in range(14)],
@@ -188,7 +188,7 @@ def test_energy_stays_in_the_budget_and_adds_up() -> None:
 def test_the_backhaul_takes_its_time() -> None:
     topology = {**CELLS, "backhaul_bps": 1e4}
     _, slow, _ = run(cellular(topology=topology, rounds=2))
-    _, fast, _ = run(cellular(topology={**CELLS, "backhaul_bps": 1e300}, rounds=2))
+    _, fast, _ = run(cellular(topology={**CELLS, "backhaul_bps": 1e18}, rounds=2))
     for index, (one, other) in enumerate(zip(slow, fast, strict=True), start=1):
         assert one.values["sim_time"] - other.values["sim_time"] == pytest.approx(index * 2 * 32 * 610 / 1e4, abs=1e-9)
 

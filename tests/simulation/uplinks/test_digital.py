@@ -74,9 +74,9 @@ def test_a_late_upload_counts_as_transmitted_and_one_that_never_began_does_not()
     ids=["ofdma", "tdma", "asynchronous", "pairwise_prf", "secagg"],
 )
 def test_an_upload_of_less_than_a_tick_is_charged(keys: dict[str, Any]) -> None:
-    """20,000 bits at 1e17 bit/s take 0.2 ps, on a clock of picoseconds: who sent is charged, not who took time."""
-    rate = {"model": "fixed", "rate_bps": 1e17}
-    scenario = small(uplink={"kind": "digital", "rate": rate}, rounds=1, timing__bandwidth_hz=1e20, **keys)
+    """2,720 bits at 1e16 bit/s take 0.3 ps, on a clock of picoseconds: who sent is charged, not who took time."""
+    uplink = {"kind": "digital", "rate": {"model": "fixed", "rate_bps": 1e16}, "snr_db": 300.0}
+    scenario = small(uplink=uplink, model__hidden=[1], rounds=1, timing__bandwidth_hz=1e15, **keys)
     simulation, rounds, _ = run(scenario)
     this = rounds[0]
     heard = this.clients[this.with_status(Status.PARTICIPATED)]
