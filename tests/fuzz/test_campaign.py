@@ -35,12 +35,12 @@ def fuzz(subjects: Path, *options: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "start", "count"),
     [
-        ("traces", 0, 45),
-        ("traces", 45, 45),
-        ("scenarios", 0, 80),
-        ("checkpoints", 0, 14),
-        ("studies", 0, 6),
-        ("signals", 0, 7),
+        ("traces", 0, 27),
+        ("traces", 27, 27),
+        ("scenarios", 0, 60),
+        ("checkpoints", 0, 7),
+        ("studies", 0, 3),
+        ("signals", 0, 4),
     ],
 )
 def test_no_damage_does_harm(kind: str, start: int, count: int, subjects: Path) -> None:

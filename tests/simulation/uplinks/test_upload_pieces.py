@@ -145,7 +145,11 @@ def test_pauses_take_time_and_no_energy() -> None:
 
 
 @ageing
-@pytest.mark.parametrize("rate", [{**RATE}, {**RATE, "packets": {"blocklength": 300}}], ids=["shannon", "packets"])
+@pytest.mark.parametrize(
+    "rate",
+    [pytest.param({**RATE}, marks=pytest.mark.slow), {**RATE, "packets": {"blocklength": 300}}],
+    ids=["shannon", "packets"],
+)
 def test_what_is_lost_in_a_piece_is_sent_again_where_somebody_asks_for_it(rate: dict[str, Any]) -> None:
     """A tenth of the pieces is lost to estimation errors, which costs a tenth of the time and no upload."""
     keys: dict[str, Any] = {"band": 1e3, "channel__max_pieces": 20_000, "rounds": 1, "snr_db": 5.0}
@@ -159,6 +163,7 @@ def test_what_is_lost_in_a_piece_is_sent_again_where_somebody_asks_for_it(rate: 
     assert spent[0.2] > 1.05 * spent[0.01]
 
 
+@pytest.mark.slow
 @ageing
 def test_short_packets_repeat_at_the_rate_of_the_beginning() -> None:
     played = play(uploads({**RATE, "packets": {"blocklength": 300}}, channel__max_pieces=20_000, band=2e3))
