@@ -161,7 +161,7 @@ def test_a_run_with_several_cells_is_not_recorded_well_enough(tmp_path: Path) ->
 def test_the_recorded_run_is_not_overwritten(tmp_path: Path) -> None:
     recording = open_recording(recorded_run(small(rounds=1), tmp_path / "x"))
     resolved = changed_scenario(recording, ["uplink.snr_db=20"])
-    with pytest.raises(OutputError, match="an input of this command"):
+    with pytest.raises(OutputError, match="found a run that is no replay there"):
         run_counterfactual(recording, resolved.scenario, tmp_path / "x")
     assert open_recording(recording.path).summary() is not None
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -75,8 +74,11 @@ def test_messages_survive_the_pipe() -> None:
 
 
 def test_a_task_survives_the_pipe() -> None:
-    task = Task("id", "name: x\n", "/somewhere", "cpu", None, "/lock", "token")
-    assert Task(**json.loads(json.dumps(asdict(task)))) == task
+    for folders in ((), ("/plugins", "/others")):
+        task = Task("id", "name: x\n", "/somewhere", "cpu", None, "/lock", "token", folders)
+        line = serve.encode_task(task)
+        assert line.count("\n") == 1
+        assert serve.decode_task(line) == task
 
 
 def test_killed_workers_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:
@@ -107,6 +109,8 @@ def test_a_run_that_kills_its_worker_is_recorded_as_failed(tmp_path: Path, monke
         "    def __init__(self):\n"
         "        print('on stdout, which is no answer')\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    def draw(self, stream):\n"
+        "        raise NotImplementedError\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(local, "MAX_DEATHS", 2)

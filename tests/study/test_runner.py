@@ -136,7 +136,11 @@ def test_an_unexpected_error_keeps_its_traceback(
     tmp_path: Path, inline: InlineWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "broken_fading.py").write_text(
-        "class Broken:\n    def __init__(self):\n        raise KeyError('oops')\n"
+        "class Broken:\n"
+        "    def __init__(self):\n"
+        "        raise KeyError('oops')\n"
+        "    def draw(self, stream):\n"
+        "        raise NotImplementedError\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     plan = design(tmp_path, grid={"channel.fading.model": ["broken_fading:Broken", "rayleigh"]})

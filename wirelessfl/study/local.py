@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import signal
@@ -12,13 +11,12 @@ import threading
 import time
 from collections import Counter, deque
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from wirelessfl.errors import OutputError
-from wirelessfl.study.serve import decode
+from wirelessfl.study.serve import decode, encode_task
 from wirelessfl.study.task import Message, Outcome, Task
 from wirelessfl.study.workers import GRACE_S, MAX_DEATHS
 
@@ -156,7 +154,7 @@ class _Worker:
         assert self.process.stdin is not None
         self.task = task
         try:
-            self.process.stdin.write(json.dumps(asdict(task)) + "\n")
+            self.process.stdin.write(encode_task(task))
             self.process.stdin.flush()
         except BrokenPipeError:
             return

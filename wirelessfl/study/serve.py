@@ -33,13 +33,24 @@ def decode(line: str) -> Message:
     return Progress(**values) if kind == "Progress" else Outcome(**values)
 
 
+def encode_task(task: Task) -> str:
+    """A task as one line."""
+    return json.dumps(asdict(task)) + "\n"
+
+
+def decode_task(line: str) -> Task:
+    """The task of a line; JSON knows no tuples."""
+    values = json.loads(line)
+    return Task(**{**values, "plugin_folders": tuple(values["plugin_folders"])})
+
+
 def _read_tasks(requests: TextIO, tasks: SimpleQueue[Task | None]) -> None:
     """Hand on tasks as they come; when the study is gone, stop as for Ctrl-C: after the round in progress.
 
     A round that lasts longer is given up: whatever is on disk is whole.
     """
     for line in requests:
-        tasks.put(Task(**json.loads(line)))
+        tasks.put(decode_task(line))
     tasks.put(None)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(GRACE_S)
