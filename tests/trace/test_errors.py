@@ -184,6 +184,13 @@ def test_two_runs_cannot_create_the_same_trace_at_once(tmp_path: Path) -> None:
     backing.close()
 
 
+def test_a_creation_writes_through_no_hard_link(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_bytes(b"mine")
+    (tmp_path / ".t.h5.partial").hardlink_to(tmp_path / "precious")
+    TraceWriter.create(tmp_path / "t.h5", header(), slots=2).finish("complete")
+    assert (tmp_path / "precious").read_bytes() == b"mine"
+
+
 def test_what_a_killed_creation_left_is_replaced(tmp_path: Path) -> None:
     (tmp_path / ".t.h5.partial").write_bytes(b"x" * 10**6)
     TraceWriter.create(tmp_path / "t.h5", header(), slots=2).finish("complete")

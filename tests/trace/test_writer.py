@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -243,7 +244,7 @@ def test_a_resumed_run_takes_back_what_its_earlier_end_said(tmp_path: Path) -> N
         writer.append(record(0, range(1)))
     never_ended = read_attributes(path)
     writer = TraceWriter.resume(path, 1)
-    writer.finish("interrupted", {"samples": np.arange(40)}, attributes={"why_different": "x" * 100})
+    writer.finish("interrupted", {"samples": np.arange(40)}, attributes={"why_different": json.dumps(["x" * 96])})
     with open_trace(path) as trace:
         assert trace.sizes["client"] == 40
     TraceWriter.resume(path, 1).close()

@@ -27,6 +27,7 @@ from wirelessfl.trace.schema import (
     Group,
     Variable,
 )
+from wirelessfl.trace.storage import committed_clients
 
 MOST_CLAIMED = 1000
 """Bytes of values that a byte of the file may stand for: as far as deflate goes; rows of NaN are not stored at all."""
@@ -50,7 +51,8 @@ def inspect_trace(file: h5py.File) -> None:
     Raises:
         Damage: It is not as the schema says.
     """
-    room = Path(file.filename).stat().st_size * MOST_CLAIMED + _FREE_CLAIM
+    size = Path(file.filename).stat().st_size
+    room = size * MOST_CLAIMED + _FREE_CLAIM
     blocks = BLOCK in file
     shapes: dict[str, tuple[int, ...]] = {}
     for known in GROUPS:
@@ -69,7 +71,9 @@ def inspect_trace(file: h5py.File) -> None:
                 shapes[f"{group.path.rstrip('/')}/{variable.name}"] = dataset.shape
                 claimed = _claimed(dataset)
                 room -= claimed
-                if room < 0 or (variable in group.coordinates and claimed > _stored(dataset)):
+                # A killed run may have left labels none of which is stored: no more than the file has room for.
+                labels = variable in group.coordinates
+                if room < 0 or (labels and claimed > max(size, _stored(dataset))):
                     raise Damage(dataset.name, f"{claimed:,} bytes of values, more than the file can hold")
     _check_shapes(shapes, blocks)
     _check_values(file)
@@ -162,8 +166,11 @@ def _read_attributes(node: h5py.Group | h5py.Dataset) -> dict[str, Any]:
         found[name] = node.attrs[name]
     for references in found.get("DIMENSION_LIST", ()):
         for reference in references:
-            if not isinstance(node.file[reference], h5py.Dataset):
+            dimension = node.file[reference]
+            if not isinstance(dimension, h5py.Dataset):
                 raise Damage(node.name, "a dimension that is no dataset")
+            if dimension.name is None:
+                raise Damage(node.name, "a reference to a dimension that has no name")
     return found
 
 
@@ -233,9 +240,9 @@ def _check_values(file: h5py.File) -> None:
 
 
 def _check_clients(file: h5py.File, count: int) -> None:
-    """Clients of a round are ascending, and so are those of ``client``."""
-    known = file["client"][()]
-    if np.any(known < 0) or np.any(np.diff(known) <= 0):
+    """Clients of a round are ascending, and so are those of ``client``, up to where a killed run had no labels yet."""
+    known, rest = np.split(file["client"][()], [committed_clients(file)])
+    if np.any(known < 0) or np.any(np.diff(known) <= 0) or np.any(rest != EMPTY_CLIENT):
         raise Damage("/client", "clients that do not rise from 0")
     for rows in _pieces(file["client_id"], count):
         filled = rows != EMPTY_CLIENT

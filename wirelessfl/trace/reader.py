@@ -16,7 +16,7 @@ from wirelessfl.errors import TraceError
 from wirelessfl.trace.failures import trace_errors
 from wirelessfl.trace.opening import opened_trace
 from wirelessfl.trace.schema import BLOCK, EMPTY_CLIENT, EVENTS, GROUPS, MODEL, ROOT
-from wirelessfl.trace.storage import committed_rounds, committed_snapshots, dataset_path
+from wirelessfl.trace.storage import committed_clients, committed_rounds, committed_snapshots, dataset_path
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -192,12 +192,13 @@ def _open(path: Path, group: str) -> xr.Dataset:
 
 
 def _committed_lengths(path: Path) -> dict[str, int]:
-    """How much of each growing dimension belongs to committed rounds."""
+    """How much of each growing dimension belongs to committed rounds, and how many clients have their labels."""
     with opened_trace(path) as file:
         rounds = committed_rounds(file)
         events = int(file["event_count"][rounds - 1]) if rounds else 0
         snapshots = committed_snapshots(file)
-    return {"round": rounds, EVENTS.dimensions[0]: events, MODEL.dimensions[0]: snapshots}
+        clients = committed_clients(file)
+    return {"round": rounds, "client": clients, EVENTS.dimensions[0]: events, MODEL.dimensions[0]: snapshots}
 
 
 def _check_present(path: Path, group: str) -> None:

@@ -57,6 +57,11 @@ def committed_snapshots(file: h5py.File) -> int:
     return int(np.count_nonzero((labels >= 0) & (labels <= file["round"][rounds - 1]))) if rounds else 0
 
 
+def committed_clients(file: h5py.File) -> int:
+    """How many clients the trace lists; ``client`` can be longer than its labels where its writer was killed."""
+    return int(np.count_nonzero(file["client"][()] >= 0))
+
+
 def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool, blocks: int = 1) -> None:
     """Create every group, dimension scale and dataset of the schema, empty.
 

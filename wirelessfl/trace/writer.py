@@ -7,6 +7,7 @@ keeps that order on disk.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -119,7 +120,7 @@ class TraceWriter:
         with output_errors(path):
             if path.exists():
                 raise OutputError(f"{path}: exists already; continue it with --resume or replace it with --overwrite")
-            partial.unlink(missing_ok=True)  # it may be a link that leads elsewhere
+            _unlink_link(partial)
             partial.touch()
             with _opened(partial, "w") as (backing, file):
                 try:
@@ -390,6 +391,17 @@ def _opened(path: Path, mode: str) -> Iterator[tuple[HeldBackFile, h5py.File]]:
         with suppress(Exception):
             backing.close()
         raise
+
+
+def _unlink_link(path: Path) -> None:
+    """Take away what is no file of this folder alone, such as a link that leads elsewhere.
+
+    A file stays: another process may hold its lock.
+    """
+    with suppress(FileNotFoundError):
+        about = path.lstat()
+        if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
+            path.unlink()
 
 
 def _client_blocks(client_values: Mapping[str, ArrayLike]) -> list[_Block]:
