@@ -70,3 +70,14 @@ def test_a_trace_of_a_killed_run_is_refused(tmp_path: Path) -> None:
         del file.attrs["release_settings"]
     with pytest.raises(TraceError, match="--resume"):
         recorded_ledger(result.trace)
+
+
+def test_a_release_of_a_client_that_is_not_counted_is_refused(tmp_path: Path) -> None:
+    """As a killed process leaves it, or a hand that altered the numbers of the clients."""
+    import h5py
+
+    result = wfl.simulate(small(rounds=1), tmp_path / "run", device="cpu")
+    with h5py.File(result.trace, "r+") as file:
+        file["client"][-1] += 1
+    with pytest.raises(TraceError, match="clients that it does not count; continue the run with --resume"):
+        recorded_ledger(result.trace)
