@@ -28,6 +28,8 @@ TIME_LIMIT_S = 30.0
 MEMORY_BEYOND = 2 << 30
 """Address space that a case may take beyond what its process has at the start."""
 FILE_LIMIT = 1 << 30
+_LOOK_MS = 2
+"""How often a process is asked whether it answers signals."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Kick:
-    """A signal sent to the process some time after its start."""
+    """A signal sent to a process: SIGKILL some time after its start, others after it has begun to answer them."""
 
     number: int
     after_s: float
@@ -166,6 +168,16 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+def _answers(child: int) -> bool:
+    """Whether a process catches SIGTERM, as a command does from the moment at which it is entered."""
+    try:
+        status = Path(f"/proc/{child}/status").read_text(encoding="ascii")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    caught = next((line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")), "0")
+    return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
+
+
 def _wait(child: int, log: Path, start: float, limit_s: float, kick: Kick | None) -> Ending:
     descriptor = os.pidfd_open(child)
     try:
@@ -173,7 +185,9 @@ def _wait(child: int, log: Path, start: float, limit_s: float, kick: Kick | None
         poll.register(descriptor, select.POLLIN)
         ended = False
         if kick is not None:
-            ended = bool(poll.poll(1e3 * kick.after_s))
+            while kick.number != signal.SIGKILL and not ended and not _answers(child):
+                ended = bool(poll.poll(_LOOK_MS)) or time.monotonic() > start + limit_s
+            ended = ended or bool(poll.poll(1e3 * kick.after_s))
             if not ended:
                 os.kill(child, kick.number)
         ended = ended or bool(poll.poll(1e3 * max(0.0, start + limit_s - time.monotonic())))

@@ -32,9 +32,8 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
 }
 SPANS_S = {"study": 6.0, "validate": 0.5}
 """Signals come within this time of the start; 2 s otherwise."""
-START_S = 0.05
 REAL_START_S = 2.0
-"""A signal that comes earlier may find no command yet that could answer it: the interpreter ends by itself."""
+"""After which a process of its own is killed at the earliest: before, it imports."""
 
 
 def draw(rng: np.random.Generator, stratum: str, subjects: Subjects) -> Case:
@@ -46,9 +45,10 @@ def draw(rng: np.random.Generator, stratum: str, subjects: Subjects) -> Case:
 
 
 def kick_of(case: Case, *, as_process: bool) -> Kick:
-    """The signal; a process of its own takes longer to come to its work."""
+    """The signal; one that can be answered comes at some time after the process can."""
     (step,) = case.steps
-    return Kick(step["number"], step["after_s"] + (REAL_START_S if as_process else 0.0))
+    late = as_process and step["number"] == signal.SIGKILL
+    return Kick(step["number"], step["after_s"] + (REAL_START_S if late else 0.0))
 
 
 def prepare(case: Case, subjects: Subjects, folder: Path) -> Path:
@@ -65,9 +65,7 @@ def prepare(case: Case, subjects: Subjects, folder: Path) -> Path:
 def judge(case: Case, subjects: Subjects, target: Path, ending: Ending) -> list[str]:
     """What went wrong, then and afterwards."""
     (step,) = case.steps
-    by_signal = ending.signal == step["number"]
-    early = step["number"] != signal.SIGKILL and step["after_s"] < START_S
-    if by_signal and (step["number"] == signal.SIGKILL or early):
+    if ending.signal == step["number"] == signal.SIGKILL:
         found = []
     else:
         found = faults(ending, {*CODES, INTERRUPTED})

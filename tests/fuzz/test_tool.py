@@ -77,6 +77,15 @@ def test_a_kick_comes_in_time(tmp_path: Path) -> None:
     assert not ending.hung
 
 
+def test_a_signal_that_can_be_answered_waits_for_who_answers_it(tmp_path: Path) -> None:
+    def slow_to_listen() -> None:
+        time.sleep(0.3)
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(7))
+        time.sleep(60)
+
+    assert forked(slow_to_listen, tmp_path, kick=Kick(signal.SIGTERM, 0.0)).code == 7
+
+
 def test_a_traceback_is_told_by_its_place() -> None:
     out = 'Traceback (most recent call last):\n  File "/a/wirelessfl/cli/x.py", line 7, in f\n    g()\nKeyError: 3\n'
     assert faults(Ending(1, None, False, 0.1, 0.1, out)) == ["exit code 1", "traceback: cli/x.py:7 KeyError: 3"]
