@@ -15,11 +15,12 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.api import record_run
+from wirelessfl.assembly import build_simulation
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import catch_interrupts
 from wirelessfl.learning import CohortBlock
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round, Simulation, SimulationState, build_simulation, choose_plan
+from wirelessfl.simulation import Round, Simulation, SimulationState, choose_plan
 from wirelessfl.simulation.learner import Learner
 
 

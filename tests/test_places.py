@@ -19,8 +19,8 @@ from click.testing import CliRunner, Result
 import wirelessfl as wfl
 from tests.trace.traces import header
 from wirelessfl import outputs
-from wirelessfl.analysis import paired
-from wirelessfl.analysis.export import Format
+from wirelessfl.analysis.replay import paired
+from wirelessfl.analysis.replay.export import Format
 from wirelessfl.cli import main
 from wirelessfl.errors import OutputError, OutputWarning
 from wirelessfl.folder import RunFolder

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl import cli
-from wirelessfl.analysis.compare import compare_traces
+from wirelessfl.analysis.replay.compare import compare_traces
 from wirelessfl.errors import RunInterrupted, TraceError, VersionWarning
 from wirelessfl.scenario import Scenario, dump_scenario
 from wirelessfl.simulation import Round

@@ -22,6 +22,7 @@ FLOORS = (
     {"planning", "result"},
     {"folder", "interrupts"},
     {"summary"},
+    {"assembly"},
     {"simulation"},
     {"learning"},
     {"privacy"},

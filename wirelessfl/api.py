@@ -149,7 +149,8 @@ def _prepare(
     scenario: Scenario, folder: RunFolder, going_on: bool, device: str, threads: int | None, interrupts: Interrupts
 ) -> Simulation:
     """The simulation, at its beginning or where the run in the folder left off."""
-    from wirelessfl.simulation import build_simulation, choose_plan, recorded_plan
+    from wirelessfl.assembly import build_simulation
+    from wirelessfl.simulation import choose_plan, recorded_plan
 
     if going_on:
         plan = recorded_plan(folder.trace)

@@ -69,7 +69,8 @@ def plot_topology(scenario: Scenario, path: str | Path) -> None:
         InputError: the data or a file of the channel cannot be used.
         OutputError: the place cannot be written.
     """
-    from wirelessfl.simulation import build_simulation, plan_to_look, topology_graph
+    from wirelessfl.assembly import build_simulation
+    from wirelessfl.simulation import plan_to_look, topology_graph
 
     simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     with replacing(Path(path)) as new:
@@ -83,16 +84,15 @@ def make_plan(scenario: Scenario) -> Plan:
         InputError: the data cannot be used.
         InfeasibleError: a privacy target that cannot be met.
     """
-    from wirelessfl.simulation import (
+    from wirelessfl.assembly import (
         build_simulation,
         coherence_s,
         jammer_shortfall,
-        plan_to_look,
-        rehearse,
         slot_pieces,
         training_time,
         upload_span,
     )
+    from wirelessfl.simulation import plan_to_look, rehearse
 
     simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     parts = simulation.deployment

@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 from tests.simulation.scenarios import PLAN, small
 from tests.statistics import shifted
-from wirelessfl.analysis.audit import Audit, audit_simulation
+from wirelessfl.analysis.audit.audit import Audit, audit_simulation
+from wirelessfl.assembly import build_simulation
 from wirelessfl.learning.private import CentralNoise, PrivateGradients
-from wirelessfl.simulation import Simulation, build_simulation
+from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.uplinks import SlotUplink, TrustedServer

@@ -12,9 +12,9 @@ from tests.analysis import audit_examples as examples
 from tests.analysis import audit_wrong_uplinks as wrong_uplinks
 from tests.analysis.audit_examples import audited, trusted
 from tests.statistics import assert_probability
-from wirelessfl.analysis.audit_attendance import Attendance
-from wirelessfl.analysis.audit_choice import choose_game
-from wirelessfl.analysis.audit_rehearsal import rehearse_for_audit
+from wirelessfl.analysis.audit.attendance import Attendance
+from wirelessfl.analysis.audit.choice import choose_game
+from wirelessfl.analysis.audit.rehearsal import rehearse_for_audit
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.simulation import Round, Simulation
 from wirelessfl.simulation.learner import Learner

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.statistics import assert_probability, shifted
-from wirelessfl.analysis.audit_canaries import (
+from wirelessfl.analysis.audit.canaries import (
     REACH,
     CanaryBatches,
     CanaryGradients,

@@ -13,10 +13,10 @@ from tests.analysis import audit_examples as examples
 from tests.analysis.audit_examples import audited, built, gradient_step, local, trusted
 from tests.simulation.scenarios import small
 from tests.statistics import assert_probability, assert_variance_gaussian
-from wirelessfl.analysis.audit import FALSE_ALARM, Audit, audit_scenario, audit_simulation
-from wirelessfl.analysis.audit_choice import AIR, CROWD, MODELS, STEPS, UPLOADS, choose_game
-from wirelessfl.analysis.audit_games import Observations
-from wirelessfl.analysis.audit_rehearsal import rehearse_for_audit
+from wirelessfl.analysis.audit.audit import FALSE_ALARM, Audit, audit_scenario, audit_simulation
+from wirelessfl.analysis.audit.choice import AIR, CROWD, MODELS, STEPS, UPLOADS, choose_game
+from wirelessfl.analysis.audit.games import Observations
+from wirelessfl.analysis.audit.rehearsal import rehearse_for_audit
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import LocalTraining
 from wirelessfl.privacy import Release, SecureSum, ZcdpRelease

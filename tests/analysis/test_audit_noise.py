@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tests.statistics import shifted
-from wirelessfl.analysis.audit_noise import NoiseRecord, noise_faults
-from wirelessfl.analysis.audit_noise_records import haar_whitened, kept_coordinates, spread
+from wirelessfl.analysis.audit.noise import NoiseRecord, noise_faults
+from wirelessfl.analysis.audit.noise_records import haar_whitened, kept_coordinates, spread
 from wirelessfl.privacy.mechanisms import haar_server_noise
 
 EVENTS, DIMENSION = 120, 200

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from tests.statistics import FALSE_ALARM, shifted
-from wirelessfl.analysis.audit_statistics import (
+from wirelessfl.analysis.audit.statistics import (
     clopper_pearson_upper,
     epsilon_of_errors,
     epsilon_shown_without_error,

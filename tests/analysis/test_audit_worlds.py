@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import wirelessfl.analysis.audit_canaries as canaries
+import wirelessfl.analysis.audit.canaries as canaries
 from tests.analysis import audit_wrong_clients as wrong_clients
 from tests.analysis import audit_wrong_uplinks as wrong_uplinks
 from tests.analysis.audit_examples import (
@@ -25,8 +25,8 @@ from tests.analysis.audit_examples import (
     with_uplink,
 )
 from tests.statistics import shifted
-from wirelessfl.analysis.audit_games import Observations
-from wirelessfl.analysis.audit_worlds import world_faults
+from wirelessfl.analysis.audit.games import Observations
+from wirelessfl.analysis.audit.worlds import world_faults
 from wirelessfl.learning.batches import plan_batches
 from wirelessfl.simulation import Simulation
 

@@ -16,20 +16,20 @@ from tests.analysis.audit_examples import audited, built
 from tests.simulation.scenarios import small
 from tests.simulation.test_pilots import N0
 from tests.test_api import StopAfter, assert_same_trace
-from wirelessfl.analysis.compare import compare_traces
-from wirelessfl.analysis.counterfactual import (
+from wirelessfl.analysis.replay.compare import compare_traces
+from wirelessfl.analysis.replay.counterfactual import (
     Coverage,
     RecordedSource,
     SlotTable,
     changed_scenario,
     run_counterfactual,
 )
-from wirelessfl.analysis.export import export
-from wirelessfl.analysis.replay import open_recording, verify
-from wirelessfl.analysis.report import write_report
+from wirelessfl.analysis.replay.export import export
+from wirelessfl.analysis.replay.recording import open_recording, verify
+from wirelessfl.analysis.report.page import write_report
+from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import DataError, InfeasibleError, RunInterrupted
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import build_simulation
 from wirelessfl.simulation.plan import plan_to_look
 from wirelessfl.simulation.propagation import Moment
 

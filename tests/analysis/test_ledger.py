@@ -9,7 +9,7 @@ import pytest
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
-from wirelessfl.analysis.ledger import recorded_ledger
+from wirelessfl.analysis.replay.ledger import recorded_ledger
 from wirelessfl.errors import TraceError
 
 CASES: dict[str, dict[str, Any]] = {

@@ -13,8 +13,8 @@ import pytest
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
-from wirelessfl.analysis.compare import compare_traces
-from wirelessfl.analysis.replay import open_recording, recompute_privacy, verify
+from wirelessfl.analysis.replay.compare import compare_traces
+from wirelessfl.analysis.replay.recording import open_recording, recompute_privacy, verify
 from wirelessfl.errors import CheckFailed, InfeasibleError, InputError, TraceError
 from wirelessfl.summary import to_json
 from wirelessfl.trace import TraceWriter

@@ -12,10 +12,10 @@ import pytest
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
-from wirelessfl.analysis.compare import compare_traces
-from wirelessfl.analysis.counterfactual import changed_scenario, run_counterfactual
-from wirelessfl.analysis.paired import draw_paired, paired_rows
-from wirelessfl.analysis.replay import open_recording
+from wirelessfl.analysis.replay.compare import compare_traces
+from wirelessfl.analysis.replay.counterfactual import changed_scenario, run_counterfactual
+from wirelessfl.analysis.replay.paired import draw_paired, paired_rows
+from wirelessfl.analysis.replay.recording import open_recording
 from wirelessfl.errors import InfeasibleError, OutputError, ScenarioError
 from wirelessfl.scenario import Scenario
 

@@ -19,13 +19,13 @@ from scipy import stats
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
-from wirelessfl.analysis.replay import open_recording
-from wirelessfl.analysis.report import report_html, write_report
-from wirelessfl.analysis.report_channel import KOLMOGOROV_1_PERCENT, channel_statistics, power_law
-from wirelessfl.analysis.report_figures import _STATUS_COLOURS
-from wirelessfl.analysis.report_study import half_width, open_study_data, pareto_front, study_figures, study_points
+from wirelessfl.analysis.replay.recording import open_recording
+from wirelessfl.analysis.report.channel import KOLMOGOROV_1_PERCENT, channel_statistics, power_law
+from wirelessfl.analysis.report.figures import _STATUS_COLOURS
+from wirelessfl.analysis.report.page import report_html, write_report
+from wirelessfl.analysis.report.study import half_width, open_study_data, pareto_front, study_figures, study_points
+from wirelessfl.assembly.network import build_fading
 from wirelessfl.errors import InputError, OutputError, TraceError
-from wirelessfl.simulation.build.network import build_fading
 from wirelessfl.streams import Streams
 from wirelessfl.trace import Status
 

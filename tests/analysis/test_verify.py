@@ -21,10 +21,10 @@ from click.testing import CliRunner
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl import cli
-from wirelessfl.analysis.compare import Comparison, compare_traces
-from wirelessfl.analysis.compare_rules import FREE_ATTRIBUTES, FREE_DATASETS
-from wirelessfl.analysis.consistency import check_consistent
-from wirelessfl.analysis.replay import open_recording, verify
+from wirelessfl.analysis.replay.compare import Comparison, compare_traces
+from wirelessfl.analysis.replay.compare_rules import FREE_ATTRIBUTES, FREE_DATASETS
+from wirelessfl.analysis.replay.consistency import check_consistent
+from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.errors import CheckFailed, RunInterrupted, TraceError
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Round

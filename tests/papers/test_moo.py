@@ -120,8 +120,8 @@ def test_methods_start_from_the_same_norm_and_rate(size: str) -> None:
 def test_tempered_sigmoids_replace_every_relu_of_the_full_networks() -> None:
     from torch import nn
 
+    from wirelessfl.assembly.learning import build_model
     from wirelessfl.learning.models import TemperedSigmoid
-    from wirelessfl.simulation.build.learning import build_model
 
     paper = find_paper("moo-adaptive-clipping")
     shapes = {"cnn_mnist": (1, 28, 28), "cnn_cifar10": (3, 32, 32)}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from wirelessfl.assembly import build_simulation
 from wirelessfl.learning import ExecutionPlan
 from wirelessfl.scenario import Scenario, parse_scenario
-from wirelessfl.simulation import Round, Simulation, build_simulation
+from wirelessfl.simulation import Round, Simulation
 from wirelessfl.trace import EventBatch
 
 SMALL = """

@@ -15,7 +15,7 @@ from tests.simulation.scenarios import SMALL, run, small
 from tests.simulation.uplinks.cells import Play, play
 from tests.statistics import FALSE_ALARM
 from wirelessfl import api
-from wirelessfl.analysis.replay import open_recording, verify
+from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.cli import main
 from wirelessfl.privacy.calibration import dp_sgd_epsilon
 from wirelessfl.simulation import Round

@@ -12,10 +12,10 @@ import pytest
 from tests.simulation.scenarios import run, small
 from tests.simulation.test_build import variants
 from tests.statistics import assert_probability, shifted
+from wirelessfl.assembly.faults import build_availability
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import config
 from wirelessfl.simulation.availability import AvailabilityModel, GilbertElliott, RecordedAvailability
-from wirelessfl.simulation.build.faults import build_availability
 from wirelessfl.streams import Streams
 from wirelessfl.trace import EventKind, Status
 

@@ -6,11 +6,11 @@ from typing import Any, get_args
 
 import pytest
 
+from wirelessfl.assembly.network import build_fading
 from wirelessfl.radio.conformance import check_fading_model
 from wirelessfl.scenario import config
 from wirelessfl.scenario.base import CoreVariant
 from wirelessfl.scenario.channel import RicianFading
-from wirelessfl.simulation.build.network import build_fading
 
 
 def variants(family: Any) -> list[type[Any]]:

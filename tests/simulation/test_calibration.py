@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from tests.simulation.scenarios import run, small
 from wirelessfl.api import make_plan, plot_topology, simulate
+from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import RunInterrupted
 from wirelessfl.learning import CohortBlock, ExecutionPlan, LocalTraining, train_cohort
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Simulation, build_simulation, calibration, choose_plan, plan_to_look
+from wirelessfl.simulation import Simulation, calibration, choose_plan, plan_to_look
 from wirelessfl.simulation.learner import Learner
 
 CANDIDATES = (6, 3, 2)

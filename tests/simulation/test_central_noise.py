@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import PLAN, run, small
-from wirelessfl.analysis.audit import audit_simulation
-from wirelessfl.analysis.ledger import recorded_ledger
-from wirelessfl.analysis.replay import open_recording, verify
+from wirelessfl.analysis.audit.audit import audit_simulation
+from wirelessfl.analysis.replay.ledger import recorded_ledger
+from wirelessfl.analysis.replay.recording import open_recording, verify
+from wirelessfl.assembly import build_simulation
 from wirelessfl.privacy import ServerNoiseRelease, gaussian_epsilon
 from wirelessfl.privacy.releases import NoAmplification
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round, build_simulation
+from wirelessfl.simulation import Round
 from wirelessfl.simulation.rehearsal import rehearse
 from wirelessfl.streams import Streams
 from wirelessfl.trace import EventKind, Status

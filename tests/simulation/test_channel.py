@@ -10,11 +10,11 @@ import pytest
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_build import variants
 from tests.statistics import assert_mean
+from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly.slot import coherence_s
 from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.radio import Rayleigh, Rician, free_space_path_loss_db
 from wirelessfl.scenario import config
-from wirelessfl.simulation import build_simulation
-from wirelessfl.simulation.build.slot import coherence_s
 from wirelessfl.simulation.network import Network
 from wirelessfl.simulation.propagation import DistanceGain, GaussMarkovFading, Moment
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from scipy import stats
 
 from tests.simulation.scenarios import run, small
-from wirelessfl.analysis.replay import open_recording, verify
+from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.api import make_plan, simulate
 from wirelessfl.cli import main
 from wirelessfl.learning.data import Dataset, Examples

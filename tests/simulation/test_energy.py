@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from tests.simulation.scenarios import PLAN
+from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import DataError
 from wirelessfl.scenario import Scenario, list_shipped, load_scenario
-from wirelessfl.simulation import Round, build_simulation
+from wirelessfl.simulation import Round
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.rehearsal import Rehearser
 from wirelessfl.trace import SecAggStage

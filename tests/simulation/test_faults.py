@@ -78,7 +78,7 @@ def test_a_server_that_restarts_loses_the_round_but_not_the_privacy(uplink: dict
 
 def initial_parameters(scenario: Any) -> np.ndarray:
     from tests.simulation.scenarios import PLAN
-    from wirelessfl.simulation import build_simulation
+    from wirelessfl.assembly import build_simulation
 
     return build_simulation(scenario, PLAN).state.parameters
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy
 
 from tests.simulation.scenarios import PLAN, run, small
+from wirelessfl.assembly import build_simulation
 from wirelessfl.learning import ExecutionPlan
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import build_simulation
 from wirelessfl.simulation.learner import Learner
 
 # float32 parameters around 0.1, some tens of steps: rounding stays a factor of 50 below this.

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from tests.simulation.scenarios import PLAN, small
 from tests.simulation.test_pieces import channels_of
+from wirelessfl.assembly import build_simulation
 from wirelessfl.privacy import Statement
-from wirelessfl.simulation import Round, build_simulation
+from wirelessfl.simulation import Round
 from wirelessfl.simulation.uplinks import OverTheAir
 
 CLARKE = {"model": "clarke", "doppler_hz": 300.0}

@@ -11,11 +11,11 @@ import pytest
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import PLAN, run, small
+from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import DataError, InfeasibleError, ScenarioError
 from wirelessfl.privacy import gaussian_epsilon
 from wirelessfl.privacy.calibration import dp_sgd_epsilon
 from wirelessfl.scenario import list_shipped, load_scenario
-from wirelessfl.simulation import build_simulation
 
 IDEAL: dict[str, Any] = {"uplink": {"kind": "ideal"}}
 

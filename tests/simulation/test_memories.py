@@ -11,9 +11,10 @@ import pytest
 
 from tests.simulation.scenarios import PLAN, small
 from tests.trace.traces import IDENTITY
+from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import RunInterrupted
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round, SimulationState, build_simulation
+from wirelessfl.simulation import Round, SimulationState
 from wirelessfl.trace import EventBatch, load_checkpoint, save_checkpoint
 
 MOVING = {"scheme": "random_waypoint", "radius_m": 200.0, "min_speed": 4e3, "max_speed": 9e3}

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from tests.simulation.scenarios import PLAN, run, small
+from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import gaussian_epsilon, zcdp_epsilon
 from wirelessfl.scenario import Scenario, load_scenario
-from wirelessfl.simulation import Round, Simulation, build_simulation
+from wirelessfl.simulation import Round, Simulation
 from wirelessfl.simulation.cellular import CellularNetwork
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.uplinks import MultiCell

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.simulation.scenarios import PLAN, run, small
+from wirelessfl.assembly import build_simulation, noise_search
+from wirelessfl.assembly.noise_search import Guess, least_log_noise
 from wirelessfl.privacy import Ledger, gaussian_epsilon
-from wirelessfl.simulation import build_simulation
-from wirelessfl.simulation.build import noise_search
-from wirelessfl.simulation.build.noise_search import Guess, least_log_noise
 
 LOWEST, HIGHEST = math.log(1e-3), math.log(1e7)
 PRECISION = 1e-3
@@ -83,7 +82,7 @@ def calibrated(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         found.append(original(*arguments))
         return found[-1]
 
-    monkeypatch.setattr("wirelessfl.simulation.build.mechanism.calibrate", noted)
+    monkeypatch.setattr("wirelessfl.assembly.mechanism.calibrate", noted)
     return found
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_multi_cell import cellular, network_of, played, tx_gains, updates_of
+from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round, build_simulation
+from wirelessfl.simulation import Round
 from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
 
 ROUNDING = 2e-6

@@ -12,11 +12,12 @@ from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_multi_cell import CELLS, cellular
 from tests.statistics import assert_mean
 from wirelessfl.api import make_plan
+from wirelessfl.assembly import build_simulation, jammer_shortfall
 from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import gaussian_epsilon
 from wirelessfl.radio import jammer_energy, pieces_needed
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round, build_simulation, jammer_shortfall
+from wirelessfl.simulation import Round
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.slot_schedule import Instants
 from wirelessfl.simulation.uplinks import MultiCell, OverTheAir

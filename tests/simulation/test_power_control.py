@@ -10,11 +10,11 @@ import pytest
 
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_build import variants
+from wirelessfl.assembly import build_simulation, jammer_shortfall
 from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import gaussian_epsilon
 from wirelessfl.radio import CrossLayer, PrivacyForFree, StaticPrivacyForFree, check_power_control
 from wirelessfl.scenario import Scenario, config, load_scenario
-from wirelessfl.simulation import build_simulation, jammer_shortfall
 from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.trace import Status
 

@@ -12,12 +12,13 @@ import pytest
 import wirelessfl as wfl
 from tests.simulation.scenarios import PLAN, run, small
 from tests.statistics import assert_mean
-from wirelessfl.analysis.replay import open_recording, verify
+from wirelessfl.analysis.replay.recording import open_recording, verify
+from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import DataError, InfeasibleError, ScenarioError
 from wirelessfl.privacy import Caveat, gaussian_epsilon
 from wirelessfl.radio import Links
 from wirelessfl.scenario import Scenario, parse_scenario
-from wirelessfl.simulation import Round, build_simulation
+from wirelessfl.simulation import Round
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.uplinks import OverTheAir
 

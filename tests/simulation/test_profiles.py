@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tests.simulation.scenarios import PLAN, run, small
+from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly.path_loss import largest_doppler_hz
 from wirelessfl.errors import ModelWarning
 from wirelessfl.radio import tr38901_los_probability, tr38901_path_loss_db
 from wirelessfl.radio.units import SPEED_OF_LIGHT, dbm_to_watts, linear_to_db, thermal_noise_density
 from wirelessfl.scenario import Scenario, config, list_shipped
-from wirelessfl.simulation import build_simulation
-from wirelessfl.simulation.build.path_loss import largest_doppler_hz
 
 PROFILES = [shipped.name for shipped in list_shipped("channels")]
 WATTS = {"kind": "over_the_air", "tx_power_dbm": 23.0}

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from tests.simulation.scenarios import PLAN, run, small
+from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import DataError, InfeasibleError, ScenarioError
 from wirelessfl.radio import superpose
-from wirelessfl.simulation import build_simulation
 from wirelessfl.simulation.clock import TICKS_PER_SECOND, ticks
 from wirelessfl.simulation.round import Round
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventBatch, EventKind, Status

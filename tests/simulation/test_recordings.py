@@ -12,9 +12,9 @@ import pytest
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import run, small
+from wirelessfl.assembly.recordings import load_gains, load_norms, load_positions, load_presence
 from wirelessfl.errors import DataError
 from wirelessfl.simulation import Round
-from wirelessfl.simulation.build.recordings import load_gains, load_norms, load_positions, load_presence
 from wirelessfl.streams import Streams
 
 STREAM = Streams(1).nodes("fading", 2, np.array([1, 0]))

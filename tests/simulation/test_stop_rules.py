@@ -14,10 +14,11 @@ from scipy import stats
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_multi_cell import cellular
 from wirelessfl import api
-from wirelessfl.analysis.ledger import recorded_ledger
+from wirelessfl.analysis.replay.ledger import recorded_ledger
+from wirelessfl.assembly import build_simulation
 from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, gaussian_epsilon
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round, Simulation, build_simulation
+from wirelessfl.simulation import Round, Simulation
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.rehearsal import Rehearser
 

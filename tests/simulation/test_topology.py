@@ -12,9 +12,10 @@ import pytest
 import wirelessfl.simulation.topology as topology
 from tests.simulation.scenarios import PLAN, small
 from tests.simulation.test_multi_cell import CELLS, cellular, hierarchical
+from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import OutputError
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Simulation, build_simulation, topology_graph
+from wirelessfl.simulation import Simulation, topology_graph
 from wirelessfl.simulation.cellular import CellularNetwork
 from wirelessfl.simulation.propagation import Moment
 

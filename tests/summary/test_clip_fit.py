@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
-from wirelessfl.analysis.report import write_report
+from wirelessfl.analysis.report.page import write_report
 from wirelessfl.cli import main
 from wirelessfl.scenario import dump_scenario
 

@@ -15,8 +15,8 @@ import pytest
 
 import wirelessfl
 from tests.trace.traces import header, record
+from wirelessfl.assembly.recordings import load_gains, load_presence
 from wirelessfl.errors import DataError, TraceError
-from wirelessfl.simulation.build.recordings import load_gains, load_presence
 from wirelessfl.trace import TraceWriter, has_group, model_weights, open_trace, read_attributes, read_group
 
 SECRET = b"0123456789abcdef" * 16

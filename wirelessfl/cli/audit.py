@@ -13,7 +13,7 @@ from wirelessfl.cli.options import OutputPath, json_option, override_option, plu
 from wirelessfl.cli.terminal import open_console, remark, say
 
 if TYPE_CHECKING:
-    from wirelessfl.analysis.audit import Audit
+    from wirelessfl.analysis.audit.audit import Audit
 
 
 @click.command()
@@ -38,8 +38,8 @@ def command(
     on record or used again: then a mechanism does not do what its record states. Exit code 3 says that no game can be
     played on the scenario, and what is missing. What is not tested is listed in any case.
     """
-    from wirelessfl.analysis.audit import audit_scenario
-    from wirelessfl.analysis.audit_picture import draw_audit
+    from wirelessfl.analysis.audit.audit import audit_scenario
+    from wirelessfl.analysis.audit.picture import draw_audit
     from wirelessfl.errors import CheckFailed, OutputError
     from wirelessfl.outputs import refuse_inputs, replacing
     from wirelessfl.scenario import locate, resolve_scenario

@@ -12,10 +12,10 @@ from wirelessfl.cli.options import OutputPath, json_option, plugins_option
 from wirelessfl.cli.terminal import open_console, remark, say
 
 if TYPE_CHECKING:
-    from wirelessfl.analysis.compare import Comparison
-    from wirelessfl.analysis.export import Format
-    from wirelessfl.analysis.paired import PairedRow
-    from wirelessfl.analysis.replay import LedgerRow, Recording
+    from wirelessfl.analysis.replay.compare import Comparison
+    from wirelessfl.analysis.replay.export import Format
+    from wirelessfl.analysis.replay.paired import PairedRow
+    from wirelessfl.analysis.replay.recording import LedgerRow, Recording
     from wirelessfl.scenario import Resolved
 
 _NAMES_SHOWN = 6
@@ -59,8 +59,8 @@ def command(
     Without options its table is printed. `--set` runs it again with what nature dealt as recorded and another policy,
     and prints the paired difference. `--export chrome` writes a timeline for Perfetto or chrome://tracing.
     """
-    from wirelessfl.analysis.export import export
-    from wirelessfl.analysis.replay import open_recording, recompute_privacy
+    from wirelessfl.analysis.replay.export import export
+    from wirelessfl.analysis.replay.recording import open_recording, recompute_privacy
     from wirelessfl.summary import to_json
 
     if verify and overrides:
@@ -104,13 +104,13 @@ def _print_recording(recording: Recording, summary: dict[str, Any]) -> None:
 
 def _changed(recording: Recording, overrides: tuple[str, ...], allow_plugins: bool) -> Resolved:
     # Brings torch along, of which a look at a recording needs nothing.
-    from wirelessfl.analysis.counterfactual import changed_scenario
+    from wirelessfl.analysis.replay.counterfactual import changed_scenario
 
     return changed_scenario(recording, overrides, allow_plugins=allow_plugins)
 
 
 def _verify(recording: Recording, out: Path | None, allow_plugins: bool, quiet: bool) -> Comparison:
-    from wirelessfl.analysis.replay import verify
+    from wirelessfl.analysis.replay.recording import verify
     from wirelessfl.cli.console import progress_line
 
     with progress_line(recording.last, quiet=quiet) as on_round:
@@ -152,9 +152,9 @@ def _counterfactual(
     recording: Recording, resolved: Resolved, change: str, folder: Path, quiet: bool, shown: bool
 ) -> dict[str, Any]:
     """Run the changed policy, compare, and say how much of what it needed was recorded."""
-    from wirelessfl.analysis.counterfactual import run_counterfactual
-    from wirelessfl.analysis.paired import draw_paired, paired_rows
-    from wirelessfl.analysis.replay import open_recording, working_in
+    from wirelessfl.analysis.replay.counterfactual import run_counterfactual
+    from wirelessfl.analysis.replay.paired import draw_paired, paired_rows
+    from wirelessfl.analysis.replay.recording import open_recording, working_in
     from wirelessfl.cli.console import progress_line
     from wirelessfl.folder import RunFolder
     from wirelessfl.outputs import replacing

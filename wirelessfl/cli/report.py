@@ -18,6 +18,6 @@ def command(paths: tuple[Path, ...], out: Path | None) -> None:
 
     The page holds everything itself: figures, tables that sort, no network. It can be mailed and printed.
     """
-    from wirelessfl.analysis.report import write_report
+    from wirelessfl.analysis.report.page import write_report
 
     say(f"report  {write_report(paths, out)}")

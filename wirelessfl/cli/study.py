@@ -49,7 +49,7 @@ def command(
     folder with the trace of every run. A run that fails is recorded and does not stop the others; the exit code is
     then 3.
     """
-    from wirelessfl.analysis.report import write_report
+    from wirelessfl.analysis.report.page import write_report
     from wirelessfl.cli.study_table import print_study, study_progress
     from wirelessfl.errors import InfeasibleError
     from wirelessfl.study import load_study, run_study

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 def problem_of(scenario: Scenario) -> SoftmaxRegression:
     """The training objective of a scenario's clients."""
-    from wirelessfl.simulation.build.learning import build_population
+    from wirelessfl.assembly.learning import build_population
 
     population = build_population(scenario, Streams(scenario.seed))
     count = len(population.sizes)

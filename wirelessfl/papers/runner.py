@@ -92,7 +92,7 @@ def check_data(designs: Any) -> None:
     Raises:
         DataError: missing or damaged files.
     """
-    from wirelessfl.simulation.build.learning import load_data
+    from wirelessfl.assembly.learning import load_data
 
     sets: dict[str, Scenario] = {}
     for design in designs:
@@ -159,7 +159,7 @@ def _changed(scenario: Scenario, changes: Mapping[str, Any], folder: Path) -> Sc
 
 
 def _play(scenario: Scenario, trials: int) -> dict[str, Any]:
-    from wirelessfl.analysis.audit import audit_scenario
+    from wirelessfl.analysis.audit.audit import audit_scenario
 
     return audit_scenario(scenario, trials).as_mapping()
 

@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-from wirelessfl.simulation.build import (
-    build_simulation,
-    coherence_s,
-    jammer_shortfall,
-    slot_pieces,
-    training_time,
-    upload_span,
-)
 from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.header import client_values, closing_attributes, trace_header
 from wirelessfl.simulation.plan import choose_plan, plan_to_look, recorded_plan
@@ -26,20 +18,14 @@ __all__ = [
     "Simulation",
     "SimulationState",
     "StopRules",
-    "build_simulation",
     "choose_plan",
     "client_values",
     "closing_attributes",
-    "coherence_s",
-    "jammer_shortfall",
     "plan_to_look",
     "recorded_plan",
     "rehearse",
     "round_record",
     "seconds",
-    "slot_pieces",
     "topology_graph",
     "trace_header",
-    "training_time",
-    "upload_span",
 ]

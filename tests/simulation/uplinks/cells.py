@@ -12,11 +12,12 @@ import torch
 from numpy.typing import NDArray
 
 from tests.simulation.scenarios import PLAN
+from wirelessfl.assembly import build_simulation
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round, Simulation, build_simulation
+from wirelessfl.simulation import Round, Simulation
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.timing import Timing

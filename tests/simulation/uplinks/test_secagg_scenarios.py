@@ -11,10 +11,10 @@ import pytest
 
 from tests.simulation.scenarios import PLAN, run
 from tests.simulation.uplinks.cells import play
+from wirelessfl.assembly.simulation import build_simulation
 from wirelessfl.privacy import recompute
 from wirelessfl.scenario import load_scenario, locate
 from wirelessfl.simulation import Round, Simulation
-from wirelessfl.simulation.build.simulation import build_simulation
 from wirelessfl.trace import EventKind, SecAggStage, Status
 
 PLAIN_UPLOADS = {"uplink": {"kind": "digital", "clip": 2.0, "snr_db": 20}}

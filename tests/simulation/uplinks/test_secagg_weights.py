@@ -10,11 +10,11 @@ import pytest
 
 from tests.simulation.scenarios import PLAN, small
 from tests.simulation.uplinks.cells import play
+from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly.secure_aggregation import build_encoding
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import Scenario
 from wirelessfl.secagg import MaskedInput, SecAggServer
-from wirelessfl.simulation import build_simulation
-from wirelessfl.simulation.build.secure_aggregation import build_encoding
 from wirelessfl.simulation.uplinks.digital_links import Link
 
 

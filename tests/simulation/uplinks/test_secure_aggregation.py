@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.uplinks.cells import Play, play
 from tests.trace.traces import IDENTITY
+from wirelessfl.assembly import build_simulation
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.scenario import Scenario
 from wirelessfl.secagg import RoundAborted, RoundParameters, RoundResult, Stage, complete_neighbourhood, rehearse
-from wirelessfl.simulation import build_simulation
 from wirelessfl.simulation.round import Round, SecAggRecord
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.uplinks.digital_links import Link

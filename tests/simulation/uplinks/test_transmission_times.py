@@ -11,8 +11,8 @@ from scipy import special
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.uplinks.cells import Play, play
 from tests.statistics import assert_mean
+from wirelessfl.assembly import build_simulation
 from wirelessfl.radio import clarke_gains
-from wirelessfl.simulation import build_simulation
 from wirelessfl.simulation.network import ChannelSource
 from wirelessfl.simulation.propagation import Moment, Walking
 from wirelessfl.streams import Streams

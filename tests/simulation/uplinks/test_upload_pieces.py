@@ -12,9 +12,9 @@ from tests.simulation.scenarios import PLAN, small
 from tests.simulation.uplinks.cells import Play, play
 from tests.statistics import assert_mean, assert_probability
 from wirelessfl.api import make_plan
+from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.radio import clarke_gains
-from wirelessfl.simulation import build_simulation
 from wirelessfl.streams import Streams
 from wirelessfl.trace import EventKind, Status
 

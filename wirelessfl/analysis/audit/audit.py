@@ -1,0 +1,258 @@
+"""The audit: what an adversary can really tell, played on the simulator's own chain, beside what the ledger says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wirelessfl.analysis.audit.choice import STEPS, UPLOADS, Choice, choose_game
+from wirelessfl.analysis.audit.evidence import Evidence, skipped_rounds, weigh
+from wirelessfl.analysis.audit.games import Observations, SlotGame
+from wirelessfl.analysis.audit.noise import NoiseRecord, noise_faults
+from wirelessfl.analysis.audit.reach import reach_faults
+from wirelessfl.analysis.audit.rehearsal import Rehearsal, rehearse_for_audit
+from wirelessfl.analysis.audit.scope import not_tested
+from wirelessfl.analysis.audit.worlds import world_faults
+from wirelessfl.assembly import build_simulation
+from wirelessfl.errors import InfeasibleError, MissingDataError
+from wirelessfl.privacy import Statement, ZcdpRelease
+from wirelessfl.scenario import Scenario
+from wirelessfl.simulation import Simulation, plan_to_look
+
+FALSE_ALARM = 1e-3
+"""How often the audit of a mechanism that keeps its promise says that it does not."""
+FEWEST_TRIALS = 10
+_SECONDS = 10.0
+"""What the default number of trials is to take on a common processor."""
+_TRIALS = (40, 1000)
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What an audit found.
+
+    Attributes:
+        name: the scenario.
+        statement: for whom and against whom ε is stated.
+        client: whose canary it is, the one that the ledger charges most.
+        rounds: rounds in which that client is heard.
+        trials: games played in either world.
+        canary: what the two worlds differ in.
+        view: what the adversary sees.
+        relation: what the published ε compares; the empty string where it does not speak of what the game plays.
+        epsilon_published: after all rounds, worst client.
+        epsilon_accounted: after all rounds, worst client.
+        why_different: the ledger's reasons.
+        mu_published: √(2ρ) of a published zCDP theorem; NaN where there is none.
+        mu_accounted: the μ behind the accounted ε; NaN where not all noise is plain Gaussian.
+        evidence: what the games showed.
+        noise_faults: tests that the noise itself fails, in plain sentences.
+        not_tested: what the audit does not look at, in plain sentences.
+    """
+
+    name: str
+    statement: Statement
+    client: int
+    rounds: int
+    trials: int
+    canary: str
+    view: str
+    relation: str
+    epsilon_published: float
+    epsilon_accounted: float
+    why_different: list[str]
+    mu_published: float
+    mu_accounted: float
+    evidence: Evidence
+    noise_faults: list[str]
+    not_tested: list[str]
+
+    @property
+    def epsilon_empirical(self) -> float:
+        """The lower bound on ε."""
+        return self.evidence.epsilon
+
+    @property
+    def confidence(self) -> float:
+        """That the empirical bound is below the true ε, and noise that fails no test is what it is said to be."""
+        return 1 - 2 * self.evidence.false_alarm
+
+    @property
+    def contradicts_ledger(self) -> bool:
+        """Whether more was told apart than the accounted ε allows, or the noise is not what the record says of it."""
+        return self.epsilon_empirical > self.epsilon_accounted or bool(self.noise_faults)
+
+    @property
+    def contradiction(self) -> str:
+        """By what the accounted ε does not hold; empty if nothing speaks against it."""
+        shown = f"the audit shows at least {self.epsilon_empirical:.4g} with confidence {self.confidence:.4g}"
+        told_apart = [shown] if self.epsilon_empirical > self.epsilon_accounted else []
+        return "; ".join([*told_apart, *(fault.removesuffix(".") for fault in self.noise_faults)])
+
+    @property
+    def refutes_published(self) -> bool:
+        """Whether more was told apart than the published ε allows, where that speaks of what the game plays."""
+        return bool(self.relation) and self.epsilon_empirical > self.epsilon_published
+
+    def findings(self) -> list[str]:
+        """The audit in plain sentences."""
+        return list(self._findings())
+
+    def _findings(self) -> Iterator[str]:
+        yield from self.noise_faults
+        if self.contradicts_ledger:
+            yield "THE ACCOUNTED ε DOES NOT HOLD: a mechanism does not do what its record states."
+        elif math.isinf(self.epsilon_accounted):
+            yield "The accounted ε is infinite: nothing is proven, so nothing can be contradicted."
+        else:
+            yield "The accounted ε stands: nothing was told apart that it rules out."
+        if self.refutes_published:
+            yield "The published ε does not hold for what runs."
+            yield from self.why_different
+        elif not self.relation:
+            yield "The published ε speaks of other units, neighbours or adversaries than the game."
+        yield from self.evidence.words(self.mu_published, self.mu_accounted)
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Flat, for JSON."""
+        gaussian, threshold = self.evidence.gaussian, self.evidence.threshold
+        plain = gaussian is not None and self.evidence.plain
+        return {
+            "name": self.name,
+            "delta": self.statement.delta,
+            "unit": self.statement.unit,
+            "adjacency": self.statement.adjacency,
+            "adversary": self.statement.adversary,
+            "canary": self.canary,
+            "view": self.view,
+            "client": self.client,
+            "rounds": self.rounds,
+            "trials": self.trials,
+            "confidence": self.confidence,
+            "epsilon_published": self.epsilon_published,
+            "epsilon_accounted": self.epsilon_accounted,
+            "epsilon_empirical": self.epsilon_empirical,
+            "epsilon_gaussian": self.evidence.epsilon_gaussian if gaussian is not None else None,
+            "epsilon_difference": self.evidence.epsilon_difference,
+            "epsilon_count": self.evidence.epsilon_count,
+            "epsilon_clopper_pearson": threshold.epsilon,
+            "false_positive_rate_upper": threshold.false_positives,
+            "false_negative_rate_upper": threshold.false_negatives,
+            "mu_estimate": gaussian.estimate if gaussian is not None and plain else None,
+            "mu_lower": gaussian.lower if gaussian is not None and plain else None,
+            "mu_published": self.mu_published,
+            "mu_accounted": self.mu_accounted,
+            "refutes_published": self.refutes_published,
+            "contradicts_ledger": self.contradicts_ledger,
+            "noise_faults": self.noise_faults,
+            "not_tested": self.not_tested,
+            "why_different": self.why_different,
+        }
+
+
+def audit_scenario(
+    scenario: Scenario, trials: int | None = None, on_progress: Callable[[float], None] = lambda part: None
+) -> Audit:
+    """Audit a scenario.
+
+    Args:
+        scenario: what to audit.
+        trials: games in either world; by default as many as some ten seconds allow.
+        on_progress: told which part of the games has been played since it was last told.
+
+    Raises:
+        InputError: the data cannot be used.
+        InfeasibleError: a privacy target that cannot be met, nobody is heard, there is no game for the scenario, or its
+            data are not there.
+    """
+    try:
+        simulation = build_simulation(scenario, plan_to_look(scenario.compute))
+    except MissingDataError as error:  # nothing is wrong with the scenario, and n_i cannot be made up
+        raise InfeasibleError(f"this scenario cannot be audited here, where its data are missing: {error}") from error
+    return audit_simulation(simulation, scenario.name, trials, FALSE_ALARM, on_progress)
+
+
+def audit_simulation(
+    simulation: Simulation,
+    name: str,
+    trials: int | None = None,
+    false_alarm: float = FALSE_ALARM,
+    on_progress: Callable[[float], None] = lambda part: None,
+) -> Audit:
+    """Audit a simulation as it was built; it is used up by that.
+
+    Args:
+        simulation: what to audit, mechanisms and all.
+        name: for the report.
+        trials: games in either world, at least ``FEWEST_TRIALS``.
+        false_alarm: the probability that a mechanism that keeps its promise is said not to: half of it that the
+            empirical bound exceeds the true ε, half of it that sound noise fails a test.
+        on_progress: told which part of the games has been played since it was last told.
+
+    Raises:
+        ValueError: too few trials.
+        InfeasibleError: nobody is heard in any round, or there is no game for the scenario.
+    """
+    if trials is not None and trials < FEWEST_TRIALS:
+        raise ValueError(f"an audit takes at least {FEWEST_TRIALS} trials, found {trials}")
+    rehearsal = rehearse_for_audit(simulation)
+    choice = choose_game(rehearsal)
+    count = _affordable(choice) if trials is None else trials
+    games = [choice.game, *([] if choice.counts is None else [choice.counts])]
+    seen = [game.play(count, lambda part: on_progress(part / len(games))) for game in games]
+    ledger, records = rehearsal.ledger, list(choice.noises())
+    return Audit(
+        name=name,
+        statement=ledger.statement,
+        client=rehearsal.client,
+        rounds=len(rehearsal.rounds),
+        trials=count,
+        canary=choice.canary,
+        view=choice.view,
+        relation=_relation(rehearsal, choice),
+        epsilon_published=ledger.epsilon_published(),
+        epsilon_accounted=ledger.epsilon_accounted(),
+        why_different=ledger.why_different(),
+        mu_published=rehearsal.published_mu(),
+        mu_accounted=rehearsal.accounted_mu(),
+        evidence=weigh(seen[0], seen[1] if len(seen) > 1 else None, ledger.statement.delta, false_alarm / 2),
+        noise_faults=[*_certain(rehearsal, choice, seen[0]), *_examined(records, seen[0], false_alarm / 2)],
+        not_tested=list(not_tested(rehearsal, choice, records)),
+    )
+
+
+def _certain(rehearsal: Rehearsal, choice: Choice, observations: Observations) -> list[str]:
+    """What is wrong beyond chance."""
+    reach = reach_faults(rehearsal, choice.game) if isinstance(choice.game, SlotGame) else []
+    return skipped_rounds(observations) + reach
+
+
+def _examined(records: list[NoiseRecord], observations: Observations, false_alarm: float) -> list[str]:
+    """What is wrong with the noise under which a game was played, and with the worlds of the game."""
+    share = false_alarm / (len(records) + 1)
+    found = [fault.words for record in records for fault in noise_faults(record, share)]
+    return found + world_faults(observations, share)
+
+
+def _relation(rehearsal: Rehearsal, choice: Choice) -> str:
+    """Which runs the published ε compares, or nothing where the game plays others or sees more.
+
+    Theorem 1 of the zCDP paper speaks of a secure sum. Where the ledger gives no credit for the sum, the game is
+    played on the single upload that it counts, which that adversary does not see.
+    """
+    relations = {release.relation for release in rehearsal.releases}
+    statement = rehearsal.ledger.statement
+    same_unit = all(relation.startswith(f"one {statement.unit}") for relation in relations)
+    covers = statement.adjacency == "add_remove" or all("exchanged" in relation for relation in relations)
+    sums = [release.secure_sum for release in rehearsal.releases if isinstance(release, ZcdpRelease)]
+    sees_more = choice.view == UPLOADS or (choice.view == STEPS and any(sum_ is not None for sum_ in sums))
+    return "; ".join(sorted(relations)) if same_unit and covers and not sees_more else ""
+
+
+def _affordable(choice: Choice) -> int:
+    fewest, most = _TRIALS
+    return int(np.clip(_SECONDS / max(choice.cost, 1e-9), fewest, most))

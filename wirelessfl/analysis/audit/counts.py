@@ -1,0 +1,103 @@
+"""The game on the counts that adaptive quantile clipping releases: the clipping norm that follows tells each of them.
+
+Every step counts the samples whose gradient is within C, and C moves by that count and its noise. Whoever sees how C
+moves reads off the noised count, of which a canary beyond every clip takes half a sample away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.analysis.audit.canaries import REACH, Eavesdropper
+from wirelessfl.analysis.audit.games import Advance, Observations, Values
+from wirelessfl.analysis.audit.noise import NoiseRecord
+from wirelessfl.analysis.audit.steps import CanaryClient, chunks
+from wirelessfl.learning.cohort import TransformState
+from wirelessfl.privacy.clipping import QuantileClipping
+
+_STEPS = 64
+"""In so many steps the clipping norm cannot grow beyond the canary."""
+_ROWS = 64
+"""Clients whose counts are recorded for the tests of the noise."""
+
+
+def releases_counts(client: CanaryClient) -> bool:
+    """Whether the clipping norm of a client follows a noised count."""
+    return isinstance(_rule(client), QuantileClipping)
+
+
+def _rule(client: CanaryClient) -> object:
+    return next(iter(client.transforms.values())).clipping
+
+
+@dataclass(frozen=True)
+class CountGame:
+    """The adversary sees how the clipping norm moves from step to step.
+
+    Attributes:
+        client: whose counts.
+        exchange: whether the other world holds a sample within the clip, rather than none.
+    """
+
+    client: CanaryClient
+    exchange: bool
+
+    def play(self, trials: int, advance: Advance) -> Observations:
+        """Both worlds, ``trials`` times."""
+        worlds, included = [], np.zeros((0, 0), dtype=np.bool_)
+        for there in (True, False):
+            parts = []
+            for rows in chunks(trials, self.client.dimension):
+                parts.append(self._counts(rows, there))
+                advance(len(rows) / (2 * trials))
+            worlds.append(np.concatenate([counts for counts, _ in parts]))
+            included = np.concatenate([taken for _, taken in parts])
+        known = included[0] if not self.client.secret_batches else np.ones(included.shape[1], dtype=np.bool_)
+        return Observations(
+            plus=worlds[0][:, known],
+            minus=worlds[1][:, known],
+            shift=np.full(int(known.sum()), (1.0 if self.exchange else 0.5) / self._noise_std),
+            exchange=self.exchange,
+            sample_rate=self.client.sample_rate,
+            included=included[:, known],
+            gaussian=True,
+        )
+
+    def noise(self) -> NoiseRecord:
+        """The noise of the counts of many clients, whose place is that of the coordinates of other noise."""
+        alone = replace(self, exchange=False)
+        counts = alone._counts(np.arange(_ROWS, dtype=np.int64), there=False)[0]
+        number = np.arange(counts.shape[1], dtype=np.int64)
+        return NoiseRecord("of the released counts (of clients as coordinates)", counts.T, {"step": number}, True)
+
+    @property
+    def _noise_std(self) -> float:
+        rule = _rule(self.client)
+        assert isinstance(rule, QuantileClipping), "the game is played on no other rule"
+        return rule.count_noise_std
+
+    def _counts(self, rows: NDArray[np.int64], there: bool) -> tuple[Values, NDArray[np.bool_]]:
+        """(k, E) noised counts over their noise, those beyond C counted up, and (k, E) in which the canary is."""
+        memory: TransformState = {}
+        norms: list[Values] = []
+        divisors, included = [], []
+        for round_index in self.client.rounds:
+            batches = self.client.batches(round_index, rows).beginning(_STEPS - len(norms))
+            sign, size = (1, 1.0) if there else (1, 0.0) if self.exchange else (0, 1.0)
+            listener = Eavesdropper(self.client.transforms[round_index], self.client.gradient(1))
+            block = self.client.train(round_index, rows, batches, sign, memory, listener, size)
+            norms += [step.clip_norm for step in listener.steps]
+            divisors.append(batches.divisor)
+            included.append(batches.included)
+            last = block.transform_state["clip_norm"].double().numpy()
+            if len(norms) >= _STEPS:
+                break
+        clip, divisor = np.log(np.stack([*norms, last], axis=1)), np.concatenate(divisors).T
+        assert clip.max() < np.log(REACH), "the canary is beyond the clip in so few steps"
+        rule = _rule(self.client)
+        assert isinstance(rule, QuantileClipping), "the game is played on no other rule"
+        share = rule.quantile - np.diff(clip, axis=1) / rule.clip_learning_rate
+        return np.asarray((0.5 - share) * divisor / self._noise_std), np.concatenate(included).T

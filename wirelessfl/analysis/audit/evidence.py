@@ -1,0 +1,227 @@
+"""What the observations of a game show of ε: two lower bounds, by the matched filter and by a threshold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from wirelessfl.analysis.audit.games import Observations
+from wirelessfl.analysis.audit.statistics import (
+    ShiftBound,
+    ThresholdBound,
+    epsilon_shown_without_error,
+    plain_epsilon,
+    sampled_epsilon,
+    shift_bound,
+    threshold_bound,
+)
+
+Values = NDArray[np.float64]
+
+_BOUNDS = 4
+"""Matched filter, difference, counts and threshold share the rate of false alarms."""
+_MOST_EVENTS = 512
+"""Events of which all pairs are compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What observations show of ε.
+
+    Attributes:
+        false_alarm: the probability that one of the bounds exceeds the true ε, an equal part of it for each.
+        plain: whether the adversary knows which events the canary is in; its statistic is then in units of the noise.
+        gaussian: how far the canary moves the matched filter (plain), or by which factor it moves an event more than
+            nominal (else); None where the noise is not Gaussian or depends on data.
+        epsilon_gaussian: the ε that follows, 0 where there is none.
+        epsilon_difference: the ε that two events show, one of which takes the noise off the other; 0 where none does.
+        epsilon_count: the ε that the released counts of an adaptive clipping norm show; None where there are none.
+        threshold: the bound that assumes nothing.
+        with_canary: (n,) the statistic in the world with the canary.
+        without: (n,) in the other.
+        exchange: whether the other world holds the opposite canary.
+        statistic: its name.
+    """
+
+    false_alarm: float
+    plain: bool
+    gaussian: ShiftBound | None
+    epsilon_gaussian: float
+    epsilon_difference: float
+    epsilon_count: float | None
+    threshold: ThresholdBound
+    with_canary: Values
+    without: Values
+    exchange: bool
+    statistic: str
+
+    @property
+    def epsilon(self) -> float:
+        """The largest of all lower bounds."""
+        return max(self.epsilon_gaussian, self.epsilon_difference, self.epsilon_count or 0.0, self.threshold.epsilon)
+
+    def words(self, mu_published: float, mu_accounted: float) -> Iterator[str]:
+        """What was measured, beside what theorem and ledger say."""
+        if self.gaussian is not None and self.plain:
+            beside = [f"√(2ρ) of the theorem is {mu_published:.3g}"] if not math.isnan(mu_published) else []
+            beside += [f"the ledger counts {mu_accounted:.3g}"] if not math.isnan(mu_accounted) else []
+            told = f"The outputs are at least μ = {self.gaussian.lower:.3g} standard deviations apart"
+            yield "; ".join([told, *beside]) + "."
+        if self.epsilon_difference > max(self.epsilon_gaussian, self.threshold.epsilon):
+            yield (
+                "The difference of two outputs, in which noise that is used again cancels, shows more: "
+                f"ε ≥ {_text(self.epsilon_difference)}."
+            )
+        if self.epsilon_count is not None:
+            yield f"The released counts, from which the clipping norm follows, show ε ≥ {_text(self.epsilon_count)}."
+        most = epsilon_shown_without_error(len(self.without), self.false_alarm / _BOUNDS)
+        yield (
+            f"Whatever the law of the noise, a threshold shows ε ≥ {self.threshold.epsilon:.3g} (Clopper and Pearson); "
+            f"so many games cannot show more than {most:.3g} in this way."
+        )
+
+
+def _text(epsilon: float) -> str:
+    return "∞" if math.isinf(epsilon) else f"{epsilon:.3g}"
+
+
+def weigh(observations: Observations, counts: Observations | None, delta: float, false_alarm: float) -> Evidence:
+    """All bounds on ε that observations give, each wrong with at most an equal part of ``false_alarm``.
+
+    Args:
+        observations: of the sums of updates or gradients.
+        counts: of the counts that an adaptive clipping norm releases; None where there are none.
+        delta: δ.
+        false_alarm: the probability that any bound exceeds the true ε.
+    """
+    alpha = false_alarm / _BOUNDS
+    plain = observations.sample_rate >= 1
+    with_canary, without = _matched_filter(observations) if plain else _likelihood_ratio(observations)
+    gaussian, epsilon = None, 0.0
+    if observations.gaussian and plain:
+        gaussian, epsilon = _plain_bound(with_canary, without, delta, alpha)
+    elif observations.gaussian:
+        gaussian, epsilon = _sampled_bound(observations, delta, alpha)
+    pair = best_difference(observations)
+    threshold = threshold_bound(with_canary, without, delta, alpha)
+    return Evidence(
+        false_alarm=false_alarm,
+        plain=plain,
+        gaussian=gaussian,
+        epsilon_gaussian=epsilon,
+        epsilon_difference=0.0 if pair is None else _law_bound(pair, delta, alpha),
+        epsilon_count=None if counts is None else _law_bound(counts, delta, alpha),
+        threshold=threshold,
+        with_canary=with_canary,
+        without=without,
+        exchange=observations.exchange,
+        statistic=observations.statistic if plain else "log-likelihood ratio",
+    )
+
+
+def _matched_filter(observations: Observations) -> tuple[Values, Values]:
+    """T = Σ x_e a_e, in units of the nominal noise."""
+    size = float(np.linalg.norm(observations.shift))
+    weights = observations.shift / size if size > 0 else observations.shift
+    return observations.plus @ weights, observations.minus @ weights
+
+
+def _law_bound(observations: Observations, delta: float, alpha: float) -> float:
+    """ε by the law of the noise alone."""
+    if observations.sample_rate < 1:
+        return _sampled_bound(observations, delta, alpha)[1]
+    return _plain_bound(*_matched_filter(observations), delta, alpha)[1]
+
+
+def best_difference(observations: Observations) -> Observations | None:
+    """The two events whose noise is most alike, one taken off the other; None where noise tells nothing of its kind.
+
+    The canary is in the first of them alone, as its gradient may be nothing in the other. The first half of the trials
+    chooses the events, the second half is what is returned.
+    """
+    trials, events = observations.plus.shape
+    half = trials // 2
+    lawful = observations.gaussian and observations.separable and observations.silent is None
+    if not lawful or events < 2 or half < 3:
+        return None
+    # Under the same noise the middle between a canary and its opposite is the noise.
+    noise = observations.minus + 0.5 * observations.exchange * (observations.plus - observations.minus)
+    known = noise[:half, :_MOST_EVENTS]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alike = np.atleast_2d(np.nan_to_num(np.corrcoef(known, rowvar=False)))
+    np.fill_diagonal(alike, 0.0)
+    first, second = np.unravel_index(int(np.argmax(np.abs(alike))), alike.shape)
+    if observations.shift[first] < observations.shift[second]:
+        first, second = second, first
+    size = np.atleast_1d(known.std(axis=0))
+    taken = alike[first, second] * size[first] / size[second] if size[second] > 0 else 0.0
+    known_part = (taken * noise[half:, second])[:, None]
+    return replace(
+        observations,
+        plus=observations.plus[half:, [first]] - known_part,
+        minus=observations.minus[half:, [first]] - known_part,
+        shift=observations.shift[[first]],
+        included=observations.included[half:, [first]],
+    )
+
+
+def skipped_rounds(observations: Observations) -> list[str]:
+    """What rounds without a release tell, where the canary's client alone makes the difference: no matter of chance."""
+    if observations.silent is None:
+        return []
+    told = np.count_nonzero(observations.silent[0] != observations.silent[1])
+    if not told:
+        return []
+    return [
+        f"In {told} of {observations.silent[0].size} rounds played nothing is released unless the client is there: "
+        "that no noise was added tells that nobody was heard, and the ledger counts noise in every round."
+    ]
+
+
+def _plain_bound(with_canary: Values, without: Values, delta: float, alpha: float) -> tuple[ShiftBound, float]:
+    """The distance of two worlds in standard deviations of the noise, and the ε that follows."""
+    same = np.ones(len(with_canary))
+    bound = shift_bound(with_canary, without, same, same > 0, alpha)
+    return bound, plain_epsilon(bound.lower, delta)
+
+
+def _sampled_bound(observations: Observations, delta: float, alpha: float) -> tuple[ShiftBound, float]:
+    """The Gaussian noise and the sampling rate measured one by one, and composed.
+
+    How far the canary moves an event that it is in is measured on those events (which the auditor knows, unlike the
+    adversary), and how often it is in one is counted.
+    """
+    included, silent = observations.included, observations.silent
+    heard = np.logical_not(np.zeros_like(included) if silent is None else silent[0] | silent[1])
+    hits, events = int(included.sum()), included.size
+    if hits < 2:
+        return ShiftBound(0.0, 0.0), 0.0
+    amplitude = np.broadcast_to(observations.shift, included.shape)
+    plus, minus = observations.plus[heard], observations.minus[heard]
+    if np.count_nonzero(included & heard) < 2:
+        return ShiftBound(0.0, 0.0), 0.0
+    bound = shift_bound(plus, minus, amplitude[heard], included[heard], alpha / 2)
+    rate = float(stats.beta.ppf(alpha / 2, hits, events - hits + 1))
+    return bound, sampled_epsilon(bound.lower * observations.shift, rate, delta, observations.exchange)
+
+
+def _likelihood_ratio(observations: Observations) -> tuple[Values, Values]:
+    """The log-likelihood ratio of the two worlds, the size of the noise being that of the first half of the trials."""
+    half = len(observations.plus) // 2
+    size = float(np.std(observations.minus[:half][~observations.included[:half] | (not observations.exchange)]))
+    size = size if size > 0 else float(np.max(observations.shift, initial=1.0))
+    shift, rate = observations.shift / size, observations.sample_rate
+    first, second = (shift / 2, -shift / 2) if observations.exchange else (shift, np.zeros_like(shift))
+
+    def log_ratio(seen: Values) -> Values:
+        def log_density(mean: Values) -> Values:
+            return np.asarray(np.logaddexp(np.log1p(-rate), np.log(rate) + mean * seen - mean**2 / 2))
+
+        return np.asarray((log_density(first) - log_density(second)).sum(axis=1))
+
+    return log_ratio(observations.plus / size), log_ratio(observations.minus / size)

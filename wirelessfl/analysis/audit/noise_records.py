@@ -1,0 +1,209 @@
+"""The noise of a scenario's own mechanisms, recorded without any canary for the tests of ``audit_noise``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wirelessfl.analysis.audit.games import SlotGame, hear
+from wirelessfl.analysis.audit.noise import NoiseRecord, Values
+from wirelessfl.analysis.audit.steps import CanaryClient
+from wirelessfl.errors import InfeasibleError
+from wirelessfl.learning.cohort import GradientTransform, PrivateStep, SampleGradients, StepContext, TransformState
+from wirelessfl.privacy import DpSgdRelease, Release, ZcdpRelease
+from wirelessfl.privacy.mechanisms import padded_length
+from wirelessfl.privacy.wavelet import haar, haar_weights
+from wirelessfl.streams import Streams
+
+_ELEMENTS = 2**23
+"""Numbers in a record."""
+_EVENTS = (48, 768)
+"""Fewest and most events in a record."""
+_RUNS = 17
+"""Stretches of coordinates that are kept of a long vector; an odd number, so that tiles of a vector overlap them."""
+LONGEST = 2**17
+"""Coordinates of an event that are kept."""
+_SEEDS, _CLIENTS, _ROUNDS = 2, 3, 8
+"""Seeds, clients, and rounds (as far as there are so many) in which local noise is recorded, at least."""
+_SLOT_SEEDS = (4, 40)
+"""Seeds under which the noise of slots is recorded; the fewest where there are many rounds."""
+
+
+@dataclass
+class NoiseListener:
+    """A gradient transform that changes nothing and keeps the noised sum of every step.
+
+    Attributes:
+        transform: clipping and noise.
+        totals: (k, d) of each step.
+        sensitivity: (k,) the norm that the noise is scaled to.
+        divisor: (k,) by which the sum is divided.
+    """
+
+    transform: GradientTransform
+    totals: list[Tensor] = field(default_factory=list)
+    sensitivity: list[Values] = field(default_factory=list)
+    divisor: list[Values] = field(default_factory=list)
+
+    def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
+        """See ``GradientTransform.start``."""
+        return self.transform.start(clients, like)
+
+    def __call__(
+        self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
+    ) -> PrivateStep:
+        """See ``GradientTransform.__call__``."""
+        mean = torch.zeros_like(into)
+        out = self.transform(gradients, state, context, mean, 0.0)
+        into.mul_(decay).add_(mean)
+        self.totals.append(mean * context.divisor[:, None])
+        self.sensitivity.append(out.statistics["clip_norm"].double().numpy())
+        self.divisor.append(context.divisor.double().numpy())
+        return out
+
+
+def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseRecord:
+    """The noise on the sums of clipped gradients of several clients, steps, rounds and seeds.
+
+    Args:
+        client: the audited client; others train like it.
+        releases: the record of its local noise in each round.
+    """
+    kept = kept_coordinates(client.dimension)
+    most = event_count(len(kept))
+    in_a_round, at_once = client.num_steps // len(client.rounds), _SEEDS * _CLIENTS
+    steps = max(1, min(in_a_round, most // (at_once * min(len(client.rounds), _ROUNDS))))
+    rounds = spread(client.rounds, max(2, most // (at_once * steps)))
+    rows = np.arange(_CLIENTS, dtype=np.int64)
+    found: list[Values] = []
+    labels: dict[str, list[int]] = {"seed": [], "round": [], "step": [], "client": []}
+    for seed in range(_SEEDS):
+        seeded = replace(client, streams=Streams(client.streams.torch_seed("noise", 0, seed)))
+        memory: TransformState = {}
+        for round_index in rounds:
+            batches = seeded.batches(round_index, rows).beginning(steps)
+            listener = NoiseListener(client.transforms[round_index])
+            seeded.train(round_index, rows, batches, 0, memory, listener)
+            for step, total in enumerate(listener.totals):
+                std = _recorded_std(releases[round_index], listener.sensitivity[step], listener.divisor[step])
+                values = total.double().numpy()
+                white = haar_whitened(values) if client.haar_noise else values
+                found.append(white[:, kept[kept < white.shape[1]]] / std[:, None])
+                labels["client"] += rows.tolist()
+                for name, label in (("seed", seed), ("round", round_index), ("step", step + 1)):
+                    labels[name] += [label] * _CLIENTS
+    return NoiseRecord(
+        "of the clients' local steps",
+        np.concatenate(found),
+        {name: np.array(values, dtype=np.int64) for name, values in labels.items()},
+        gaussian=True,
+        left_out=_left_out(len(rounds), len(client.rounds), steps, in_a_round),
+    )
+
+
+def _recorded_std(release: Release, sensitivity: Values, divisor: Values) -> Values:
+    """(k,) the standard deviation on the sum that the ledger's record stands for."""
+    match release:
+        case DpSgdRelease():
+            return release.noise_multiplier * sensitivity
+        case ZcdpRelease():
+            return release.noise_std * divisor
+        case _:
+            raise InfeasibleError(
+                f"this scenario cannot be audited: its local noise is on record as a {type(release).__name__}"
+            )
+
+
+def slot_noise(game: SlotGame, haar_noise: bool, exact: bool) -> NoiseRecord:
+    """The noise of several slots and seeds, of the receivers or of the server.
+
+    Args:
+        game: the game on these slots.
+        haar_noise: whether the noise is on Haar coefficients.
+        exact: whether the record names the exact size of the noise, and no bound on it.
+    """
+    rounds = game.slots.rounds
+    alike = _silent_slot(game, rounds[0], 0, haar_noise)[1]
+    kept = kept_coordinates(alike.shape[1])
+    most = max(2, event_count(len(kept)) // len(alike))
+    seeds = int(np.clip(most // len(rounds), *_SLOT_SEEDS))
+    found: list[Values] = []
+    labels: dict[str, list[int]] = {"seed": [], "round": [], "senders": [], "receiver": []}
+    for seed in range(seeds):
+        for round_index in spread(rounds, max(2, most // seeds)):
+            senders, readings = _silent_slot(game, round_index, seed, haar_noise)
+            for receiver, values in enumerate(readings):
+                found.append(values[kept])
+                for name, label in zip(labels, (seed, round_index, senders, receiver), strict=True):
+                    labels[name].append(label)
+    return NoiseRecord(
+        "of the server" if exact else "of the channel",
+        np.stack(found),
+        {name: np.array(values, dtype=np.int64) for name, values in labels.items()},
+        gaussian=exact,
+        left_out=_left_out(len(set(labels["round"])), len(rounds)),
+    )
+
+
+def _left_out(recorded: int, rounds: int, steps: int = 1, in_a_round: int = 1) -> str:
+    """What of so many rounds, and steps in each, is not recorded."""
+    parts = [f"{recorded} of {rounds} rounds"] if recorded < rounds else []
+    parts += [f"{steps} of the {in_a_round} steps of a round"] if steps < in_a_round else []
+    return f"in every event: {' and '.join(parts)} are recorded" if parts else ""
+
+
+def _silent_slot(game: SlotGame, round_index: int, seed: int, haar_noise: bool) -> tuple[int, Values]:
+    """How many clients attend a slot in which all send zeros, and what receivers (S, c) read of it, whitened.
+
+    Where several slots may take place in a round, seeds take them in turn.
+    """
+    streams = Streams(game.streams.torch_seed("noise", 0, seed))
+    attended = game.slots.attended(round_index, streams)
+    slot = attended[seed % len(attended)]
+    readings = hear(game.listen, streams, slot, None, 0)
+    return len(slot.plan.senders), haar_whitened(readings) if haar_noise else readings
+
+
+def event_count(dimension: int) -> int:
+    """Events that are recorded of so many coordinates each."""
+    return int(np.clip(_ELEMENTS // max(dimension, 1), *_EVENTS))
+
+
+def kept_coordinates(dimension: int) -> NDArray[np.int64]:
+    """Which of d coordinates are recorded: all, or stretches from all over the vector."""
+    if dimension <= LONGEST:
+        return np.arange(dimension, dtype=np.int64)
+    length = LONGEST // _RUNS
+    first = np.linspace(0, dimension - length, _RUNS).astype(np.int64)
+    return np.unique(first[:, None] + np.arange(length))
+
+
+def spread(rounds: list[int], most: int) -> list[int]:
+    """At most so many of the rounds: the first ones in a row, and the last ones."""
+    if len(rounds) <= most:
+        return rounds
+    last = most // 2
+    return rounds[: most - last] + rounds[len(rounds) - last :]
+
+
+def haar_whitened(values: Values) -> Values:
+    """(k, c) W times those Haar coefficients that vectors (k, d), cut from m >= d elements, still show.
+
+    Noise of N(0, (σ/W)²) on the coefficients of all m elements becomes white, of standard deviation σ.
+    """
+    dimension = values.shape[1]
+    length = padded_length(dimension)
+    weights = haar_weights(length)
+    padded = np.zeros((len(values), length))
+    padded[:, :dimension] = values
+    place = np.arange(length)
+    span = np.where(place > 0, weights, length)
+    # Number i of the details that span 2^l elements each covers those from i 2^l on.
+    first = np.where(place > 0, (place - length / span) * span, 0)
+    shown = first + span <= dimension
+    return np.asarray((haar(padded) * weights)[:, shown])

@@ -1,0 +1,104 @@
+"""``audit.png``: the two output distributions of an audit, and the three ε."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from wirelessfl.summary.picture import BLUE, COLUMN_WIDTH_IN, GREEN, GREY, ORANGE, VERMILION
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from wirelessfl.analysis.audit.audit import Audit
+
+_BINS = (16, 48)
+
+
+def draw_audit(audit: Audit, path: Path) -> None:
+    """Draw the statistic of all trials in both worlds, and published, empirical and accounted ε.
+
+    Args:
+        audit: what was found.
+        path: where the PNG goes.
+
+    Raises:
+        OutputError: the place cannot be written.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(COLUMN_WIDTH_IN, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    outputs, numbers = figure.subplots(2, 1, height_ratios=(3, 2))
+    _outputs(outputs, audit)
+    _numbers(numbers, audit)
+    for axes in (outputs, numbers):
+        axes.tick_params(labelsize=7)
+        axes.grid(alpha=0.25, linewidth=0.5, axis="x")
+    figure.suptitle(f"{audit.name}: audit by {audit.trials} games in either world", fontsize=9, parse_math=False)
+    figure.savefig(path, dpi=200)
+
+
+def _outputs(axes: Axes, audit: Audit) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    evidence = audit.evidence
+    both = np.concatenate([evidence.with_canary, evidence.without])
+    low, high = float(both.min()), float(both.max())
+    margin = 0.05 * (high - low) or 1.0
+    bins = int(np.clip(np.sqrt(4 * len(both)), *_BINS))
+    edges = np.linspace(low - margin, high + margin, bins + 1).tolist()
+    opposite = "its opposite" if evidence.exchange else "without it"
+    for values, colour, label in (
+        (evidence.without, BLUE, opposite),
+        (evidence.with_canary, ORANGE, "with the canary"),
+    ):
+        axes.hist(values, edges, color=colour, alpha=0.6, label=label)
+    axes.axvline(evidence.threshold.threshold, color=GREY, linewidth=1, linestyle="--", label="threshold")
+    axes.set_xlabel(evidence.statistic, fontsize=8)
+    axes.set_ylabel("trials", fontsize=8)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axes.legend(
+        fontsize=6.5,
+        frameon=False,
+        loc="lower left",
+        bbox_to_anchor=(-0.02, 0.98),
+        ncols=3,
+        borderaxespad=0.2,
+        columnspacing=1.2,
+        handlelength=1.4,
+    )
+
+
+def _numbers(axes: Axes, audit: Audit) -> None:
+    rows = (
+        ("accounted", audit.epsilon_accounted, VERMILION),
+        ("empirical ≥", audit.epsilon_empirical, GREY),
+        ("published", audit.epsilon_published, GREEN),
+    )
+    finite = [value for _, value, _ in rows if 0 < value < math.inf]
+    decades = [math.log10(value) for value in finite] or [0.0]
+    low, high = 10.0 ** (math.ceil(min(decades)) - 1), 10.0 ** (math.floor(max(decades)) + 1)
+    for row, (_, value, colour) in enumerate(rows):
+        shown = min(max(value, low), high)
+        axes.barh(row, shown - low, left=low, color=colour, height=0.6)
+        text = "∞" if math.isinf(value) else f"{value:.3g}"
+        inside = shown > math.sqrt(low * high)
+        axes.annotate(
+            text,
+            (shown, row),
+            xytext=(-3 if inside else 3, 0),
+            textcoords="offset points",
+            ha="right" if inside else "left",
+            va="center",
+            fontsize=8,
+            color="white" if inside else "black",
+        )
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows], fontsize=8)
+    axes.set_xlabel(f"ε at δ = {audit.statement.delta:g}", fontsize=8)

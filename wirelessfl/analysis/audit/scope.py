@@ -1,0 +1,101 @@
+"""What an audit of a scenario leaves out, in words: its verdict says nothing about these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from wirelessfl.analysis.audit.choice import AIR, CROWD, MODELS, STEPS, UPLOADS, Choice
+from wirelessfl.analysis.audit.games import SlotGame
+from wirelessfl.analysis.audit.noise import NoiseRecord
+from wirelessfl.analysis.audit.noise_records import LONGEST
+from wirelessfl.analysis.audit.reach import tried_updates
+from wirelessfl.analysis.audit.rehearsal import Rehearsal
+from wirelessfl.simulation.availability import BernoulliAvailability
+from wirelessfl.simulation.selection import SelectAll
+from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, MultiCell, OverTheAir
+from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
+
+
+def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord]) -> Iterator[str]:
+    """Plain phrases on the scenario, the game that was played on it, and the noise that was recorded."""
+    if choice.view == UPLOADS:
+        yield "any noise: this adversary sees what is sent without any, and one look tells all"
+    else:
+        yield "floating-point arithmetic: noise is taken for ideal real numbers, whose lowest bits tell nothing"
+        yield "the random generator: whoever knows the seed or breaks the generator removes all noise"
+    yield "side channels: times, sizes and numbers of messages, energy, and the trace, which holds private data"
+    yield (
+        "real data: one canary and zeros stand for all samples and updates, so that noise or clipping which depends on "
+        "data in another way is not seen; what loading or code from outside computes from data before clipping is not "
+        "looked at"
+    )
+    yield "control by data: senders, channels, scales and rounds are those of a rehearsal without training"
+    if math.isinf(rehearsal.ledger.epsilon_accounted()):
+        yield "a guarantee: the accounted ε is infinite, and nothing can contradict it but the noise itself"
+    if choice.view != UPLOADS:
+        yield from _other_clients(rehearsal, choice)
+    yield from (f"noise {record.source} {record.left_out}" for record in records if record.left_out)
+    if choice.view != UPLOADS and rehearsal.learner.dimension > LONGEST:
+        yield f"noise on all coordinates at once: {LONGEST:,} of {rehearsal.learner.dimension:,} are recorded"
+    yield from _sampling(rehearsal, choice)
+    yield from _uplink(rehearsal, choice)
+    yield from _participation(rehearsal)
+
+
+def _other_clients(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
+    """Those on whom no game is played."""
+    tried = tried_updates(rehearsal, choice.game) if isinstance(choice.game, SlotGame) else []
+    clients = {int(reach.senders[place]) for reach, place in tried}
+    but = f", but for how far the updates of {len(clients)} clients move what is heard" if clients else ""
+    yield f"clients other than number {rehearsal.client}: they are taken to be treated as it is{but}"
+
+
+def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
+    """Amplification."""
+    if choice.view == MODELS and not isinstance(rehearsal.selection, SelectAll):
+        yield (
+            "the secrecy of the selection: how often a client is selected is measured, but not whether clients are "
+            "selected independently, nor what else tells who was"
+        )
+        yield "the updates of other clients, which are zeros: who of them a quorum pushes out may tell more"
+    if choice.view in (STEPS, CROWD):
+        if rehearsal.learner.training.sampling == "poisson":
+            yield (
+                "amplification by sampling: how often, and how independently from step to step, the canary is in a "
+                "batch is measured, but not whether samples are drawn independently of each other, nor what else "
+                "tells the batches"
+            )
+        else:
+            yield "amplification by shuffling, for which the ledger gives no credit: the adversary knows the batches"
+
+
+def _uplink(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
+    """What is particular to one way of bringing updates to the server."""
+    uplink, statement = rehearsal.uplink, rehearsal.ledger.statement
+    if choice.view == AIR:
+        yield "the second quadrature of the reception: the game is played on the first, the ledger counts both"
+        yield "other uses of the radio, such as pilots and control messages"
+    if isinstance(uplink, OverTheAir) and uplink.jamming is not None and choice.view == AIR:
+        if statement.colluding:
+            yield "the jammer: its noise is taken off, as a colluding party may know it"
+        else:
+            yield "the jammer's secrecy: that nobody else knows or can remove its noise is taken for granted"
+    if isinstance(uplink, MultiCell):
+        yield "interference: clients of all cells but the canary send zeros"
+    if isinstance(uplink, SecureUplink):
+        yield "the cryptography of secure aggregation, what its drop-outs lay open, and the rounding into its ring"
+    if isinstance(uplink, Asynchronous):
+        yield "asynchronous arrivals: what their order, times and staleness tell"
+    if isinstance(uplink, DigitalUplink):
+        yield "the digital links: nothing is claimed for rounding, outages and lost uploads"
+
+
+def _participation(rehearsal: Rehearsal) -> Iterator[str]:
+    """Who takes part."""
+    faults, wait_for = rehearsal.parts.faults, rehearsal.parts.wait_for
+    everybody = wait_for.fraction == 1.0 and wait_for.count is None and wait_for.deadline_s is None
+    reached = isinstance(faults.availability, BernoulliAvailability) and faults.availability.p == 1.0
+    stays = faults.crash_rate_per_s == 0 and faults.restart_probability == 0 and faults.battery_j is None
+    if not (everybody and reached and stays):
+        yield "participation: who is missing or late is taken to depend on public circumstances alone"

@@ -1,0 +1,280 @@
+"""The game on local steps: the canary is one sample's gradient, in the audited client's own local training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wirelessfl.analysis.audit.canaries import (
+    REACH,
+    CanaryBatches,
+    CanaryGradients,
+    Eavesdropper,
+    canary_direction,
+    draw_batches,
+    train_on_canary,
+)
+from wirelessfl.analysis.audit.games import Advance, Observations, Values
+from wirelessfl.learning import CohortBlock, LocalTraining
+from wirelessfl.learning.cohort import GradientTransform, StepContext, TransformState
+from wirelessfl.learning.private import PrivateGradients, resumed_state
+from wirelessfl.privacy.clipping.base import Memoryless
+from wirelessfl.privacy.mechanisms import HaarMechanism
+from wirelessfl.streams import Streams
+
+_ELEMENTS = 2**18
+"""Of stacked models that train side by side: they stay in the cache."""
+_PILOT = 2**40
+"""A row that no trial has."""
+_SIZES = (1e-30, 1e30)
+"""Sizes of noise between which logarithms are taken."""
+
+
+@dataclass(frozen=True)
+class CanaryClient:
+    """The local training of the audited client, whose canary is one of its samples.
+
+    Attributes:
+        training: what it does in a round, at the learning rate before any schedule.
+        transforms: clipping and noise in each round in which it takes part.
+        learning_rates: η in these rounds.
+        parts: sizes of the model's parameters, in flat order.
+        client: its number.
+        samples: n_i.
+        canary: which of its samples it is.
+        secret_batches: whether batches are drawn anew in every trial, as the adversary does not know them.
+        public: the scenario's streams, from which known batches come.
+        streams: randomness of the audit.
+    """
+
+    training: LocalTraining
+    transforms: dict[int, PrivateGradients]
+    learning_rates: dict[int, float]
+    parts: list[int]
+    client: int
+    samples: int
+    canary: int
+    secret_batches: bool
+    public: Streams
+    streams: Streams
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        return sum(self.parts)
+
+    @property
+    def haar_noise(self) -> bool:
+        """Whether the noise is on Haar coefficients."""
+        return isinstance(next(iter(self.transforms.values())).noise, HaarMechanism)
+
+    @property
+    def num_steps(self) -> int:
+        """Local steps in all these rounds."""
+        first = self.batches(self.rounds[0], np.array([_PILOT]))
+        return len(self.rounds) * len(first.included)
+
+    @property
+    def rounds(self) -> list[int]:
+        """The rounds in which it takes part."""
+        return list(self.transforms)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether its clipping carries anything from one step to the next."""
+        return not all(isinstance(transform.clipping, Memoryless) for transform in self.transforms.values())
+
+    @property
+    def sample_rate(self) -> float:
+        """With which probability the canary is in a batch, for an adversary who does not know the batches."""
+        return self.training.batch_size / self.samples if self.secret_batches else 1.0
+
+    def uses_canary(self, round_index: int) -> bool:
+        """Whether the canary is in a batch of a round whose batches are known."""
+        return bool(self.batches(round_index, np.array([_PILOT])).included.any())
+
+    def batches(self, round_index: int, rows: NDArray[np.int64]) -> CanaryBatches:
+        """The batches of a round, for rows (k,) that each play this client."""
+        if self.secret_batches:
+            return draw_batches(self.training, self.streams, round_index, rows, self.samples, self.canary)
+        nodes = np.array([self.client])
+        known = draw_batches(self.training, self.public, round_index, nodes, self.samples, self.canary)
+        return known.repeated(len(rows))
+
+    def gradient(self, sign: int) -> Tensor:
+        """(d,) the canary's, far outside every clip; it points down, so that the update points up."""
+        return -REACH * (sign or 1) * canary_direction(self.dimension, self.haar_noise)
+
+    def train(
+        self,
+        round_index: int,
+        rows: NDArray[np.int64],
+        batches: CanaryBatches,
+        sign: int,
+        memory: TransformState,
+        transform: GradientTransform,
+        size: float = 1.0,
+    ) -> CohortBlock:
+        """One round of k rows; what their clipping remembers is read from ``memory`` and written back.
+
+        ``transform`` is that of the round, or listens to it. The canary's gradient is ``size`` times as long.
+        """
+        gradient = size * self.gradient(sign)
+        if sign == 0:
+            batches = replace(batches, included=np.zeros_like(batches.included))
+        training = replace(self.training, learning_rate=self.learning_rates[round_index])
+        block = train_on_canary(
+            training,
+            transform,
+            self._state(round_index, rows, memory),
+            StepContext(self.streams, round_index, 0, rows, gradient, training.learning_rate),
+            gradient,
+            self.parts,
+            batches,
+        )
+        memory.update({name: block.transform_state[name] for name in self.transforms[round_index].lasting})
+        return block
+
+    def signal(self) -> tuple[Tensor, float]:
+        """The direction (d,) of the canary in a noised sum, and its size there in units of the sensitivity.
+
+        Two sums under the same noise differ in the canary alone.
+        """
+        round_index, transform = next(iter(self.transforms.items()))
+        rows, canary = np.array([_PILOT]), self.gradient(1)
+        context = StepContext(self.streams, round_index, 0, rows, canary.new_full((1,), float(self.samples)), 1.0)
+        means = torch.zeros(2, 1, len(canary))
+        step, _ = (
+            transform(
+                CanaryGradients(canary, self.parts, torch.tensor([there])),
+                self._state(round_index, rows, {}),
+                context,
+                mean,
+                0.0,
+            )
+            for there, mean in zip((True, False), means, strict=True)
+        )
+        signal = (means[0, 0] - means[1, 0]) * self.samples
+        size = float(torch.linalg.vector_norm(signal))
+        direction = signal / size if size > 0 else signal
+        return direction, size / float(step.statistics["clip_norm"][0])
+
+    def _state(self, round_index: int, rows: NDArray[np.int64], memory: TransformState) -> TransformState:
+        state = resumed_state(self.transforms[round_index], rows, memory, torch.zeros(self.dimension))
+        return {name: values.clone(memory_format=torch.contiguous_format) for name, values in state.items()}
+
+
+@dataclass
+class TrainedUploads:
+    """Uploads (``Uploads``) that end the local training of a client with the canary among its samples.
+
+    Attributes:
+        client: the client.
+        random: whether its training is random, so that every trial needs one of its own.
+        memory: what clipping remembers from round to round, for each sign and first row.
+    """
+
+    client: CanaryClient
+    random: bool
+    memory: dict[tuple[int, int], TransformState] = field(default_factory=dict)
+
+    def of(self, round_index: int, sign: int, trials: int) -> CohortBlock:
+        """See ``Uploads.of``."""
+        blocks = []
+        for rows in chunks(trials if self.random else 1, self.client.dimension):
+            memory = self.memory.setdefault((sign, int(rows[0])), {})
+            batches = self.client.batches(round_index, rows)
+            transform = self.client.transforms[round_index]
+            blocks.append(self.client.train(round_index, rows, batches, sign, memory, transform))
+        return CohortBlock(
+            positions=np.arange(sum(len(block.positions) for block in blocks), dtype=np.int64),
+            updates=torch.cat([block.updates for block in blocks]),
+            norm_raw=np.concatenate([block.norm_raw for block in blocks]),
+            norm=np.concatenate([block.norm for block in blocks]),
+            train_loss=np.concatenate([block.train_loss for block in blocks]),
+        )
+
+
+@dataclass(frozen=True)
+class StepGame:
+    """The adversary sees every noised sum of clipped gradients, before the optimizer does.
+
+    Attributes:
+        client: whose sums.
+        exchange: whether the other world holds the opposite canary.
+        crowd: clients whose noise is in a sum together, where a secure sum hides them from each other.
+        unproven: the clipping norm is private data: the adversary looks at the size of the noise instead.
+    """
+
+    client: CanaryClient
+    exchange: bool
+    crowd: int
+    unproven: bool
+
+    def play(self, trials: int, advance: Advance) -> Observations:
+        """Both worlds, ``trials`` times."""
+        direction, size = self.client.signal()
+        worlds: list[list[_Heard]] = []
+        for sign in (1, -1 if self.exchange else 0):
+            worlds.append([])
+            for rows in chunks(trials, self.client.dimension * self.crowd):
+                worlds[-1].append(self._hear(rows, sign, direction))
+                advance(len(rows) / (2 * trials))
+        seen = np.stack([np.concatenate([heard.seen for heard in world]) for world in worlds])
+        included = np.concatenate([heard.included for heard in worlds[0]])
+        shift = size * worlds[0][0].clearness
+        if self.unproven:
+            seen, included = np.abs(seen - seen[:, :, :1]).max(axis=2, keepdims=True), included[:, :1]
+            words = "largest change in the size of the noise, as a logarithm"
+            return Observations(seen[0], seen[1], np.ones(1), self.exchange, 1.0, included, False, words)
+        if not self.client.secret_batches:
+            taken = included[0]
+            seen, shift, included = seen[:, :, taken], shift[taken], included[:, taken]
+        return Observations(
+            *(seen[0], seen[1], shift, self.exchange, self.client.sample_rate, included),
+            gaussian=True,
+            separable=not self.client.remembers,
+            recorded_std=None if self.client.haar_noise else np.ones_like(shift),
+            independent=self.client.secret_batches,
+        )
+
+    def _hear(self, trials: NDArray[np.int64], sign: int, direction: Tensor) -> _Heard:
+        """All steps of all rounds; the first row of each crowd holds the canary."""
+        rows = (trials[:, None] * self.crowd + np.arange(self.crowd)).ravel()
+        holds = np.arange(len(rows)) % self.crowd == 0
+        memory: TransformState = {}
+        seen, included, clearness = [], [], []
+        for round_index in self.client.rounds:
+            batches = self.client.batches(round_index, rows)
+            batches = replace(batches, included=batches.included & holds)
+            listener = Eavesdropper(self.client.transforms[round_index], direction)
+            self.client.train(round_index, rows, batches, sign, memory, listener)
+            included.append(batches.included[:, holds])
+            for step in listener.steps:
+                # Sensitivity and multiplier are public (or released with the sums), unless nothing is proven.
+                noise = np.where(step.noise_multiplier > 0, step.noise_multiplier, 1.0)[holds] * np.sqrt(self.crowd)
+                projection = step.projection.reshape(-1, self.crowd).sum(axis=1) / (step.clip_norm[holds] * noise)
+                seen.append(np.log(step.size[holds].clip(*_SIZES)) if self.unproven else projection)
+                clearness.append(1 / noise[0])
+        return _Heard(np.stack(seen, axis=1), np.concatenate(included).T, np.array(clearness))
+
+
+class _Heard(NamedTuple):
+    """Some trials of one world: what is seen (k, E), in which events the canary is (k, E), one over the noise (E,)."""
+
+    seen: Values
+    included: NDArray[np.bool_]
+    clearness: Values
+
+
+def chunks(count: int, dimension: int) -> Iterator[NDArray[np.int64]]:
+    """The numbers from 0 to count in pieces that train side by side."""
+    at_once = max(1, _ELEMENTS // dimension)
+    for first in range(0, count, at_once):
+        yield np.arange(first, min(first + at_once, count), dtype=np.int64)

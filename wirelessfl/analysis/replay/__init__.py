@@ -1,0 +1,1 @@
+"""Finished runs: opened, repeated, compared, changed, exported."""

@@ -1,0 +1,372 @@
+"""Two traces of one scenario: every object, every attribute and every number, bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.analysis.replay.compare_rules import OUTSIDE, TOTALS, Rules, is_finished
+from wirelessfl.analysis.replay.trace_tree import (
+    Axes,
+    Node,
+    attribute_value,
+    dtype_words,
+    nodes_of,
+    paths_by_address,
+    same_value,
+)
+from wirelessfl.trace.opening import opened_trace
+from wirelessfl.trace.storage import axes_of
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A recorded value that the repeated run does not give.
+
+    Attributes:
+        variable: its name, with its group where that is not the root.
+        place: round, client or event that it belongs to, in words.
+        found: what the trace holds.
+        expected: what the repeated run gives.
+    """
+
+    variable: str
+    place: str
+    found: Any
+    expected: Any
+
+    def __str__(self) -> str:
+        """In words, with every digit."""
+        return f"{self.variable}{self.place}: found {self.found!r} in the trace, expected {self.expected!r}"
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Something that was not compared.
+
+    Attributes:
+        name: a dataset or an attribute.
+        numbers: how many numbers of the dataset; 0 for an attribute.
+        reason: why it may differ.
+    """
+
+    name: str
+    numbers: int
+    reason: str
+
+
+@dataclass
+class Comparison:
+    """What came of a comparison.
+
+    Attributes:
+        numbers: how many numbers were compared, in datasets.
+        of_numbers: how many the recorded trace holds.
+        attributes: how many attributes were compared.
+        of_attributes: how many the recorded trace holds.
+        left_out: what was not compared, with the reason.
+        notes: what the user should know beside that.
+        difference: the first in the order of rounds, then of the file; None where all are equal.
+    """
+
+    numbers: int = 0
+    of_numbers: int = 0
+    attributes: int = 0
+    of_attributes: int = 0
+    left_out: list[LeftOut] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    difference: Difference | None = None
+
+    def as_mapping(self) -> dict[str, Any]:
+        """Counts, what was left out and the notes, for JSON."""
+        return {
+            "numbers": self.numbers,
+            "of_numbers": self.of_numbers,
+            "attributes": self.attributes,
+            "of_attributes": self.of_attributes,
+            "not_compared": [asdict(one) for one in self.left_out],
+            "notes": list(self.notes),
+        }
+
+    def leave_out(self, name: str, reason: str, numbers: int = 0) -> None:
+        """Note that something was not compared."""
+        self.left_out.append(LeftOut(name, numbers, reason))
+
+
+def compare_traces(found: Path, expected: Path, first: int, last: int) -> Comparison:
+    """Compare all that two traces hold, or what they hold of some rounds.
+
+    NaN equals NaN where its bits do. What may differ is listed in ``compare_rules``.
+
+    Args:
+        found: the recorded trace.
+        expected: the trace of the repeated run, which ends with round ``last`` or after it.
+        first: first round to compare.
+        last: last round to compare.
+
+    Raises:
+        TraceError: one of them cannot be read.
+    """
+    with opened_trace(found) as ours, opened_trace(expected) as theirs:
+        return _Comparing(ours, theirs, first, last).compare()
+
+
+class _Comparing:
+    """One comparison: two open files, and what has come of it so far."""
+
+    def __init__(self, ours: h5py.File, theirs: h5py.File, first: int, last: int) -> None:
+        self.ours, self.theirs = nodes_of(ours), nodes_of(theirs)
+        self.our_paths, self.their_paths = paths_by_address(self.ours), paths_by_address(self.theirs)
+        self.first, self.last = first, last
+        self.recorded = Axes.of(ours)
+        self.repeated = Axes.of(theirs)
+        self.partial = last < self.recorded.rounds
+        self.dims = axes_of(theirs)
+        self.rules = Rules.between(dict(ours.attrs), dict(theirs.attrs), partial=self.partial)
+        self.status = ours.attrs.get("status")
+        self.result = Comparison()
+
+    def compare(self) -> Comparison:
+        """The first difference in the order in which it says most: rounds, then totals and layout, then attributes."""
+        self.result.of_numbers = sum(self._size(path) for path in self.ours)
+        self.result.of_attributes = sum(len(node.attrs) for node in self.ours.values())
+        ended = is_finished(self.theirs["/"].attrs.get("status"))
+        found, expected = self.recorded.rounds, self.repeated.rounds
+        if expected < self.last or (found != expected and (ended or not self.partial)):
+            self.result.difference = Difference("number of rounds", "", found, expected)
+            return self.result
+        self._note_versions()
+        self.result.difference = self._earliest_round() or next(
+            chain(self._missing(), self._totals(), self._layout(), self._attributes()), None
+        )
+        return self.result
+
+    def _note_versions(self) -> None:
+        pair = [nodes["/"].attrs for nodes in (self.ours, self.theirs)]
+        for name in ("package_version", "torch_version"):
+            found, expected = (attributes.get(name) for attributes in pair)
+            if found != expected:
+                what = "wirelessfl" if name == "package_version" else "torch"
+                self.result.notes.append(f"recorded with {what} {found}, repeated with {expected}")
+
+    def _common(self) -> Iterator[tuple[str, h5py.Dataset, h5py.Dataset]]:
+        """Datasets of both files, in the order of the repeated one."""
+        for path, theirs in self.theirs.items():
+            ours = self.ours.get(path)
+            if isinstance(ours, h5py.Dataset) and isinstance(theirs, h5py.Dataset):
+                yield path, ours, theirs
+
+    def _size(self, path: str) -> int:
+        """How many numbers of a dataset belong to committed rounds; a dimension without labels holds none."""
+        node = self.ours[path]
+        if not isinstance(node, h5py.Dataset) or (self._dims(path) == (path.rpartition("/")[2],) and path in self.dims):
+            return 0
+        return self.recorded.size(node, self._dims(path))
+
+    def _dims(self, path: str) -> tuple[str, ...]:
+        """Names of a dataset's axes; labels of an axis are named like it."""
+        group, _, name = path.rpartition("/")
+        return self.dims.get(path, (name if not group or name == "stage" else "",))
+
+    def _missing(self) -> Iterator[Difference]:
+        """Objects that one of the traces has and the other has not, or of another kind."""
+        for path in dict.fromkeys([*self.theirs, *self.ours]):
+            kinds = [_kind(nodes.get(path)) for nodes in (self.ours, self.theirs)]
+            if kinds[0] == kinds[1]:
+                continue
+            reason = self.rules.of_object() if None in kinds else None
+            if reason is None:
+                yield Difference(_name(path), "", kinds[0] or "nothing", kinds[1] or "nothing")
+            elif path in self.ours:
+                self.result.leave_out(_name(path), reason, self._size(path))
+
+    def _earliest_round(self) -> Difference | None:
+        """Numbers of rounds; the earliest round wins, within a round the order of the file."""
+        earliest: tuple[int, Difference] | None = None
+        for path, ours, theirs in self._common():
+            dims = self._dims(path)
+            if dims[0] not in Axes.OF_ROUNDS or self._excused(path, ours):
+                continue
+            rows = self.repeated.rows(dims[0], self.first, self.last, self.recorded)
+            labels = self.repeated.labels(dims[0])[rows]
+            values = self._both(ours, theirs, rows, dims)
+            if values is None:
+                continue
+            self._count(path, values[0].size)
+            differing = _differing(*values)
+            if differing.any():
+                row = int(np.argmax(differing))
+                if earliest is None or labels[row] < earliest[0]:
+                    place = f" in round {int(labels[row])}"
+                    clients = theirs.parent["client_id"] if "slot" in dims and "client_id" in theirs.parent else None
+                    earliest = int(labels[row]), self._describe(path, place, values, row, rows, clients)
+        return None if earliest is None else earliest[1]
+
+    def _totals(self) -> Iterator[Difference]:
+        """Numbers that belong to no round."""
+        for path, ours, theirs in self._common():
+            dims = self._dims(path)
+            if dims[0] in Axes.OF_ROUNDS or self._excused(path, ours):
+                continue
+            if dims[0] == "client" and self.partial:
+                self.result.leave_out(_name(path), TOTALS, self._size(path))
+                continue
+            values = self._both(ours, theirs, slice(0, len(theirs) if theirs.shape else None), dims)
+            if values is None:
+                continue
+            self._count(path, values[0].size)
+            differing = _differing(*values)
+            if differing.any():
+                row = int(np.argmax(differing))
+                clients = self.theirs["/client"]
+                client = dims[0] == "client" and isinstance(clients, h5py.Dataset)
+                place = f" of client {int(clients[row])}" if client else f", number {row}"
+                yield self._describe(path, place, values, row, slice(0), None)
+
+    def _layout(self) -> Iterator[Difference]:
+        """Shapes and types."""
+        for path, ours, theirs in self._common():
+            kinds = [dtype_words(one.dtype) for one in (ours, theirs)]
+            if kinds[0] != kinds[1]:
+                yield Difference(f"type of {_name(path)}", "", *kinds)
+            wanted = self._wanted_shape(path, ours.shape, theirs.shape)
+            if wanted is not None:
+                yield Difference(f"shape of {_name(path)}", "", ours.shape, wanted)
+
+    def _wanted_shape(self, path: str, found: tuple[int, ...], expected: tuple[int, ...]) -> tuple[int, ...] | None:
+        """The shape that a dataset should have; None where it has it."""
+        dims = self._dims(path)
+        if len(found) != len(expected) or len(dims) != len(expected):
+            return expected if found != expected else None
+        wanted = tuple(self._wanted_size(*of_axis) for of_axis in zip(dims, found, expected, strict=True))
+        return wanted if wanted != found else None
+
+    def _wanted_size(self, dim: str, found: int, expected: int) -> int:
+        """The length that an axis should have.
+
+        Rows after the last committed round are no part of a trace that nobody closed; a slot more is there where a
+        round that was taken back had one client more.
+        """
+        if dim in Axes.OF_ROUNDS or dim == "client":
+            if self.partial:
+                return found
+            return max(found, expected) if self.status == "running" and dim != "client" else expected
+        if dim == "slot" and (self.partial or not is_finished(self.status)):
+            return max(found, expected)
+        return expected
+
+    def _attributes(self) -> Iterator[Difference]:
+        """Attributes of everything that both have."""
+        for path, theirs in self.theirs.items():
+            ours = self.ours.get(path)
+            if ours is None:
+                continue
+            for name in dict.fromkeys([*theirs.attrs, *ours.attrs]):
+                missing = name not in ours.attrs or name not in theirs.attrs
+                reason = self.rules.of_attribute(path, name, missing=missing)
+                words = _attribute_name(path, name)
+                found = attribute_value(ours, name, self.our_paths)
+                expected = attribute_value(theirs, name, self.their_paths)
+                same = not missing and same_value(found, expected)
+                if same and (reason is None or path != "/"):
+                    self.result.attributes += 1
+                elif reason is not None:
+                    self.result.leave_out(words, reason)
+                else:
+                    yield Difference(words, "", found.words, expected.words)
+
+    def _excused(self, path: str, ours: h5py.Dataset) -> bool:
+        reason = self.rules.of_dataset(path)
+        if reason is not None:
+            self.result.leave_out(_name(path), reason, self._size(path))
+        return reason is not None
+
+    def _count(self, path: str, compared: int) -> None:
+        size = self._size(path)
+        self.result.numbers += min(compared, size)
+        if compared < size:
+            reason = TOTALS if self._dims(path)[0] == "snapshot" else OUTSIDE
+            self.result.leave_out(_name(path), reason, size - compared)
+
+    def _both(
+        self, ours: h5py.Dataset, theirs: h5py.Dataset, rows: slice, dims: tuple[str, ...]
+    ) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """The same rows of both, slots filled up to one width; None where type or shape keep them apart."""
+        apart = len(ours.shape) != len(theirs.shape) or ours.dtype != theirs.dtype or len(dims) != len(theirs.shape)
+        if apart or (ours.shape and ours.shape[0] < (rows.stop or 0)):
+            return None
+        others = [
+            (found, expected)
+            for dim, found, expected in zip(dims[1:], ours.shape[1:], theirs.shape[1:], strict=True)
+            if dim != "slot"
+        ]
+        if any(found != expected for found, expected in others):
+            return None
+        if "slot" in dims[1:] and ours.shape[1] > 2 * theirs.shape[1] + Axes.FURTHER_SLOTS:
+            return None
+        pair = (ours[rows], theirs[rows]) if ours.shape else (ours[()][None], theirs[()][None])
+        if "slot" in dims[1:] and ours.shape[1] != theirs.shape[1]:
+            width = max(ours.shape[1], theirs.shape[1])
+            pair = _widened(pair[0], width, theirs.fillvalue), _widened(pair[1], width, theirs.fillvalue)
+        return pair
+
+    def _describe(
+        self,
+        path: str,
+        place: str,
+        values: tuple[NDArray[Any], NDArray[Any]],
+        row: int,
+        rows: slice,
+        clients: h5py.Dataset | None,
+    ) -> Difference:
+        """The first differing number of a row."""
+        found, expected = values[0][row], values[1][row]
+        while np.ndim(found):
+            at = int(np.argmax(_differing(found, expected)))
+            if clients is not None and at < clients.shape[1]:
+                place += f" of client {int(clients[rows][row, at])}"
+                clients = None
+            else:
+                place += f", number {at}"
+            found, expected = found[at], expected[at]
+        return Difference(_name(path), place, found.item(), expected.item())
+
+
+def _kind(node: Node | None) -> str | None:
+    if node is None:
+        return None
+    return "a dataset" if isinstance(node, h5py.Dataset) else "a group" if isinstance(node, h5py.Group) else "a type"
+
+
+def _name(path: str) -> str:
+    """A variable of the root goes by its name alone."""
+    return path.removeprefix("/") if path.count("/") == 1 else path
+
+
+def _attribute_name(path: str, name: str) -> str:
+    return f"attribute {name}" if path == "/" else f"attribute {name} of {path}"
+
+
+def _differing(found: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]:
+    """(rows,) whether any bit of a row differs."""
+    if not found.size:
+        return np.zeros(len(found), dtype=np.bool_)
+    both = [np.ascontiguousarray(values).reshape(len(values), -1) for values in (found, expected)]
+    size = found.dtype.itemsize
+    bits = np.dtype(f"u{size}") if size in (1, 2, 4, 8) else np.dtype("u1")
+    unequal = both[0].view(bits) != both[1].view(bits)
+    return np.asarray(unequal.any(axis=1))
+
+
+def _widened(values: NDArray[Any], width: int, fill: Any) -> NDArray[Any]:
+    """(rounds, width, ...) with empty slots at the end; the more rounds a trace holds, the more slots it may have."""
+    wide = np.full((len(values), width, *values.shape[2:]), fill, dtype=values.dtype)
+    wide[:, : values.shape[1]] = values
+    return wide

@@ -1,0 +1,287 @@
+"""A recorded run in the formats of other tools: tables, netCDF, and a timeline for trace viewers."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from wirelessfl.analysis.replay.recording import Recording
+from wirelessfl.errors import InputError, OutputError
+from wirelessfl.outputs import refuse_inputs, replacing
+from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status, has_group, read_group
+from wirelessfl.trace.failures import trace_errors
+from wirelessfl.trace.schema import BLOCK, EMPTY_CLIENT, GROUPS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+Format = Literal["parquet", "csv", "netcdf", "chrome"]
+
+_MICROSECONDS = 1e6
+_LANES = {SERVER_NODE: ("server", 0), JAMMER_NODE: ("jammer", 1)}
+_FIRST_CLIENT_LANE = 2
+_COUNTERS = ("test_accuracy", "participants", "epsilon_published", "epsilon_accounted")
+
+_BARS = {
+    EventKind.BROADCAST: "broadcast",
+    EventKind.COMPUTE_START: "compute",
+    EventKind.TRANSMIT: "transmit",
+    EventKind.JAM: "jam",
+}
+"""Events that begin something, with its name; the others are instants."""
+
+
+class _Moment(NamedTuple):
+    """When an event was: simulated seconds and round; and the size of its message."""
+
+    time: float
+    round_index: int
+    bits: float
+
+
+_Begun = dict[tuple[EventKind, int], _Moment]
+"""What goes on: the kind of event that began it, and its node."""
+
+
+def tables(recording: Recording) -> dict[str, pd.DataFrame]:
+    """The recording as flat tables.
+
+    Returns:
+        ``rounds`` (one row a round), ``slots`` (a row for each client selected in a round), ``clients`` (totals of the
+        whole run) and ``events`` (in order of simulated time; kinds and statuses by name). Where slots have several
+        pieces also ``blocks`` (a row for each client and piece).
+    """
+    dataset = recording.dataset
+    rounds, slots, clients = (
+        dataset[[name for name, variable in dataset.data_vars.items() if variable.dims == dims]]
+        .to_dataframe()
+        .reset_index()
+        for dims in (("round",), ("round", "slot"), ("client",))
+    )
+    slots = slots[slots["client_id"] != EMPTY_CLIENT].drop(columns="slot").reset_index(drop=True)
+    slots = slots[["round", "client_id", *(name for name in slots if name not in ("round", "client_id"))]]
+    slots["status"] = _names(slots["status"], Status)
+    events = _events(recording).to_dataframe().reset_index(drop=True)[["time", "round", "node", "kind", "bits"]]
+    events["kind"] = _names(events["kind"], EventKind)
+    found = {"rounds": rounds, "slots": slots, "clients": clients, "events": events}
+    return {**found, "blocks": _blocks(dataset)} if BLOCK in dataset.dims else found
+
+
+def _blocks(dataset: xr.Dataset) -> pd.DataFrame:
+    """The channels over the pieces of slots, a row for each client selected in a round and piece."""
+    names = [name for name, variable in dataset.data_vars.items() if BLOCK in variable.dims]
+    table = dataset[["client_id", *names]].to_dataframe().reset_index()
+    table = table[table["client_id"] != EMPTY_CLIENT].sort_values(["round", "client_id", BLOCK])
+    return table[["round", "client_id", BLOCK, *names]].reset_index(drop=True)
+
+
+def _names(codes: pd.Series[int], kinds: type[Status] | type[EventKind]) -> pd.Series[str]:
+    return codes.map({int(kind): kind.name.lower() for kind in kinds})
+
+
+def _events(recording: Recording) -> xr.Dataset:
+    events = read_group(recording.path, "events")
+    inside = (events["round"].values >= recording.first) & (events["round"].values <= recording.last)
+    return events.isel(event=inside)
+
+
+def timeline(recording: Recording) -> dict[str, Any]:
+    """The events as trace-event JSON, for Perfetto or chrome://tracing: one lane a node, times in microseconds.
+
+    Broadcast, local training, transmission and jamming are bars; the rest are instants. Accuracy, participants and
+    both ε are counters at the end of each round.
+
+    Raises:
+        InputError: the run kept no events.
+    """
+    events = _events(recording)
+    if not events.sizes["event"]:
+        raise InputError(
+            f"--export chrome: {recording.path} holds no events of these rounds; allowed: a run with trace.events: true"
+        )
+    nodes = np.unique(events["node"].values).tolist()
+    lanes = [_lane_name(node) for node in nodes]
+    rows = [*lanes, *_bars_and_instants(events), *_counters(recording)]
+    name = f"{recording.dataset.attrs['name']}, seed {recording.dataset.attrs['seed']}"
+    head = {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": name}}
+    return {"displayTimeUnit": "ms", "traceEvents": [head, *rows]}
+
+
+def _lane(node: int) -> int:
+    return _LANES[node][1] if node in _LANES else node + _FIRST_CLIENT_LANE
+
+
+def _lane_name(node: int) -> dict[str, Any]:
+    name = _LANES[node][0] if node in _LANES else f"client {node}"
+    return {"ph": "M", "name": "thread_name", "pid": 1, "tid": _lane(node), "args": {"name": name}}
+
+
+def _bars_and_instants(events: xr.Dataset) -> Iterator[dict[str, Any]]:
+    """Bars where an event begins something that ends, instants for all others."""
+    columns = [events[name].values.tolist() for name in ("time", "node", "kind", "round", "bits")]
+    going_on: _Begun = {}
+    for time, node, code, round_index, bits in zip(*columns, strict=True):
+        kind = EventKind(code)
+        for begun in _ended_by(kind, node, going_on):
+            row = _row(_BARS[begun[0]], begun[1], going_on.pop(begun))
+            yield {**row, "ph": "X", "dur": time * _MICROSECONDS - row["ts"]}
+        moment = _Moment(time, round_index, bits)
+        if kind in _BARS:
+            if (kind, node) in going_on:
+                yield _instant(kind, node, going_on.pop((kind, node)))
+            going_on[kind, node] = moment
+        elif kind is not EventKind.COMPUTE_END:
+            yield _instant(kind, node, moment)
+    yield from (_instant(kind, node, moment) for (kind, node), moment in going_on.items())
+
+
+def _ended_by(kind: EventKind, node: int, going_on: _Begun) -> list[tuple[EventKind, int]]:
+    """What an event brings to its end: a client's own training or upload, the broadcast for all, everybody's slot."""
+    match kind:
+        case EventKind.COMPUTE_END | EventKind.CRASH:
+            ended = [(EventKind.COMPUTE_START, node)]
+        case EventKind.ARRIVE | EventKind.DEEP_FADE | EventKind.OUTAGE:
+            ended = [(EventKind.TRANSMIT, node)]
+        case EventKind.LATE:
+            ended = [(EventKind.COMPUTE_START, node), (EventKind.TRANSMIT, node)]
+        case EventKind.COMPUTE_START:
+            ended = [(EventKind.BROADCAST, SERVER_NODE)]
+        case EventKind.SUPERPOSE:
+            ended = [begun for begun in going_on if begun[0] in (EventKind.TRANSMIT, EventKind.JAM)]
+        case _:
+            ended = []
+    return [begun for begun in ended if begun in going_on]
+
+
+def _row(name: str, node: int, moment: _Moment) -> dict[str, Any]:
+    arguments = {"round": moment.round_index} | ({} if math.isnan(moment.bits) else {"bits": moment.bits})
+    place = {"ts": moment.time * _MICROSECONDS, "pid": 1, "tid": _lane(node)}
+    return {"name": name, "cat": "node", **place, "args": arguments}
+
+
+def _instant(kind: EventKind, node: int, moment: _Moment) -> dict[str, Any]:
+    return {**_row(kind.name.lower().replace("_", " "), node, moment), "ph": "i", "s": "t"}
+
+
+def _counters(recording: Recording) -> Iterator[dict[str, Any]]:
+    """JSON has neither NaN nor infinity: where there is no number there is no point."""
+    clock = recording.dataset["sim_time"].values.tolist()
+    for name in _COUNTERS:
+        for time, value in zip(clock, recording.dataset[name].values.tolist(), strict=True):
+            if math.isfinite(value):
+                yield {"ph": "C", "name": name, "pid": 1, "ts": time * _MICROSECONDS, "args": {name: value}}
+
+
+def export(recording: Recording, form: Format, folder: Path) -> list[Path]:
+    """Write a recording in another format.
+
+    Args:
+        recording: what to write.
+        form: ``parquet`` and ``csv`` write four tables, ``netcdf`` one file with the groups of the trace, ``chrome``
+            one timeline.
+        folder: where to; it is made where it is missing.
+
+    Returns:
+        The files.
+
+    Raises:
+        OutputError: the folder cannot be written.
+        InputError: a timeline is asked for and the run kept no events, or CSV and a variable has a name that a
+            spreadsheet could take for a formula.
+    """
+    writers: Mapping[Format, Callable[[Recording, Path], list[Path]]] = {
+        "parquet": _write_parquet,
+        "csv": _write_csv,
+        "netcdf": _write_netcdf,
+        "chrome": _write_chrome,
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder} cannot be written: {error.strerror}") from error
+    with trace_errors(recording.path):
+        return writers[form](recording, folder)
+
+
+@contextmanager
+def _placing(recording: Recording, path: Path) -> Iterator[Path]:
+    """A new file that takes its place when it is whole, unless the recording itself lies there.
+
+    Raises:
+        OutputError: it does, or the place cannot be written.
+    """
+    refuse_inputs([path], [recording.path])
+    with replacing(path) as new:
+        yield new
+
+
+def _write_parquet(recording: Recording, folder: Path) -> list[Path]:
+    paths = []
+    for name, table in tables(recording).items():
+        paths.append(folder / f"{name}.parquet")
+        with _placing(recording, paths[-1]) as new:
+            table.to_parquet(new, index=False)
+    return paths
+
+
+def _write_csv(recording: Recording, folder: Path) -> list[Path]:
+    """Every digit, so that the numbers read back are the same."""
+    paths = []
+    for name, table in tables(recording).items():
+        _refuse_formulas(recording, table)
+        paths.append(folder / f"{name}.csv")
+        with _placing(recording, paths[-1]) as new:
+            table.to_csv(new, index=False)
+    return paths
+
+
+def _refuse_formulas(recording: Recording, table: pd.DataFrame) -> None:
+    """Checks the names of variables, the only free text of a table: a spreadsheet would compute one with = in front.
+
+    Raises:
+        InputError: one is not of letters, digits and underscores.
+    """
+    strange = [name for name in table.columns if not str(name).isidentifier()]
+    if strange:
+        raise InputError(
+            f"--export csv: {recording.path}: found a variable with the name {strange[0]!a:.80}; allowed: letters, "
+            "digits and _"
+        )
+
+
+def _write_netcdf(recording: Recording, folder: Path) -> list[Path]:
+    path = folder / f"{recording.path.stem}.nc"
+    with _placing(recording, path) as new:
+        new.write_bytes(_netcdf(recording).getbuffer())
+    return [path]
+
+
+def _netcdf(recording: Recording) -> io.BytesIO:
+    """Every group of the trace as one netCDF file, made in memory: on a full disk the HDF5 library crashes."""
+    made = io.BytesIO()
+    recording.dataset.to_netcdf(made, engine="h5netcdf")
+    for group in GROUPS:
+        if group.path == "/" or not has_group(recording.path, group.path):
+            continue
+        dataset = read_group(recording.path, group.path)
+        for axis in dict.fromkeys(dataset["round"].dims if "round" in dataset.variables else ()):
+            inside = (dataset["round"].values >= recording.first) & (dataset["round"].values <= recording.last)
+            dataset = dataset.isel({axis: inside})
+        dataset.to_netcdf(made, engine="h5netcdf", group=group.path, mode="a")
+    return made
+
+
+def _write_chrome(recording: Recording, folder: Path) -> list[Path]:
+    path = folder / "timeline.json"
+    text = json.dumps(timeline(recording), allow_nan=False)
+    with _placing(recording, path) as new:
+        new.write_text(text, encoding="utf-8")
+    return [path]

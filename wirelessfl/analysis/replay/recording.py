@@ -1,0 +1,292 @@
+"""A recorded run, opened to be looked at again, repeated, or asked for another ε."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wirelessfl.analysis.replay.compare import Comparison, compare_traces
+from wirelessfl.analysis.replay.consistency import check_consistent
+from wirelessfl.analysis.replay.ledger import recorded_ledger
+from wirelessfl.api import record_run
+from wirelessfl.errors import CheckFailed, InputError, OutputError, RunInterrupted, TraceError
+from wirelessfl.folder import RunFolder
+from wirelessfl.interrupts import Interrupts, catch_interrupts
+from wirelessfl.scenario import Scenario, parse_scenario
+from wirelessfl.scenario.outside import refuse_outside_code
+from wirelessfl.summary import summarise
+from wirelessfl.trace import FINISHED, TraceWriter, open_trace, read_attributes, round_labels
+from wirelessfl.trace.failures import trace_errors
+from wirelessfl.trace.reader import in_memory
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from wirelessfl.simulation import Round, Simulation
+
+OnRound = Callable[["Round"], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """The rounds ``first`` to ``last`` of a trace.
+
+    Attributes:
+        path: the trace file.
+        first: first round that is looked at.
+        last: last round that is looked at.
+        recorded: how many rounds the trace holds.
+    """
+
+    path: Path
+    first: int
+    last: int
+    recorded: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether no round is left out."""
+        return (self.first, self.last) == (1, self.recorded)
+
+    @cached_property
+    def attributes(self) -> dict[str, Any]:
+        """What the trace says of the run as a whole."""
+        return read_attributes(self.path)
+
+    @cached_property
+    def dataset(self) -> xr.Dataset:
+        """These rounds, in memory.
+
+        Raises:
+            TraceError: they cannot be read.
+        """
+        with open_trace(self.path) as trace, trace_errors(self.path):
+            return in_memory(trace.sel(round=slice(self.first, self.last)), self.path)
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The scenario that ran.
+
+        Raises:
+            ScenarioError: this version does not know it.
+        """
+        return parse_scenario(self.attributes["scenario"], str(self.path))
+
+    @property
+    def why_different(self) -> list[str]:
+        """The ledger's words; none where the run did not end in order."""
+        words: list[str] = json.loads(self.dataset.attrs.get("why_different") or "[]")
+        return words
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers of ``summary.json`` over these rounds; sums and means count them alone."""
+        with trace_errors(self.path):
+            return summarise(self.dataset, self.why_different)
+
+
+def open_recording(path: Path, first: int | None = None, last: int | None = None) -> Recording:
+    """Look at a trace, or at some of its rounds.
+
+    Args:
+        path: the trace file.
+        first: the first round wanted; by default the first there is.
+        last: the last round wanted; by default the last there is.
+
+    Raises:
+        TraceError: no readable trace of this version, or one without rounds.
+        InputError: the range is empty, or reaches beyond what was recorded.
+    """
+    rounds = [number for number in round_labels(path).tolist() if number >= 0]
+    if not rounds:
+        raise TraceError(f"{path}: holds no round yet; continue the run with --resume")
+    recorded = rounds[-1]
+    begin, end = 1 if first is None else first, recorded if last is None else last
+    if begin < 1 or end > recorded or begin > end:
+        raise InputError(
+            f"--from {begin} --to {end}: found "
+            + ("an empty range" if begin > end else "a range beyond the recording")
+            + f"; allowed: rounds from 1 to {recorded}, the first not after the last"
+        )
+    return Recording(path, begin, end, recorded)
+
+
+@contextmanager
+def working_in(folder: RunFolder, recording: Recording) -> Iterator[None]:
+    """Be alone in the folder of a repeated run, until its trace has been looked at.
+
+    Raises:
+        OutputError: something else than a run lies there, the recorded run does, or another process works on it.
+        RunInterrupted: by the user.
+    """
+    folder.refuse_foreign([recording.path])
+    with catch_interrupts() as interrupts, folder.held(), interrupts.at_once(_STOPPED):
+        yield
+
+
+def run_rounds(
+    build: Callable[[Interrupts], Simulation],
+    scenario: Scenario,
+    folder: RunFolder,
+    on_round: OnRound | None,
+    stop_after: int | None = None,
+) -> None:
+    """Run a scenario to its end, or stop it on the way, and leave its trace in a folder.
+
+    Args:
+        build: makes the simulation; handed what lets it be interrupted.
+        scenario: what the trace says that ran.
+        folder: held by `working_in`, and emptied before, of an earlier replay. What simulates again cannot be resumed,
+            and keeps no checkpoint.
+        on_round: called with each finished round.
+        stop_after: the round after which it is interrupted, unless it ends there by itself.
+
+    Raises:
+        OutputError: a run that is no replay lies in the folder.
+        RunInterrupted: by the user.
+    """
+    far_enough = False
+    with catch_interrupts() as interrupts:
+        _refuse_original(folder)
+        with interrupts.at_once(_STOPPED):
+            simulation = build(interrupts)
+        folder.clear()
+
+        def watch(this: Round) -> None:
+            nonlocal far_enough
+            if on_round is not None:
+                on_round(this)
+            if this.index == stop_after and not simulation.finished:
+                far_enough = True
+                raise RunInterrupted("far enough")
+
+        try:
+            record_run(simulation, folder, scenario, interrupts, watch)
+        except RunInterrupted as stopped:
+            if not far_enough:
+                raise RunInterrupted(_STOPPED) from stopped
+        finally:
+            with suppress(OSError):
+                folder.checkpoint.unlink(missing_ok=True)
+
+
+_STOPPED = "the replay was stopped; the recorded run is as it was"
+
+
+def _refuse_original(folder: RunFolder) -> None:
+    """A replay takes the place of another at most, never that of a run: that has a checkpoint or a summary."""
+    kept = [file.name for file in (folder.checkpoint, folder.summary) if file.exists()]
+    if folder.holds_trace() and kept:
+        raise OutputError(
+            f"{folder.path}: found a run that is no replay there ({', '.join(kept)}); choose another folder with --out"
+        )
+
+
+def verify(
+    recording: Recording, out: Path | None = None, on_round: OnRound | None = None, *, allow_plugins: bool = False
+) -> Comparison:
+    """Run the recorded scenario again under the recorded plan and compare all that the trace holds, bit for bit.
+
+    Args:
+        recording: what to verify; the run is repeated from its beginning, these rounds are compared.
+        out: where the repeated run is kept; by default it is thrown away.
+        on_round: called with each finished round.
+        allow_plugins: whether code from outside the package that the recorded scenario names may run.
+
+    Raises:
+        ScenarioError: it names such code, and that may not run.
+        InfeasibleError: this machine cannot follow the recorded plan.
+        CheckFailed: naming the first variable and round that differ.
+    """
+    from wirelessfl.assembly import build_simulation
+    from wirelessfl.simulation import recorded_plan
+
+    check_consistent(recording.path)
+    refuse_outside_code(recording.scenario, str(recording.path), allow_plugins)
+    plan = recorded_plan(recording.path)
+    status = recording.attributes.get("status")
+    to_the_end = recording.last == recording.recorded
+    # A run that has ended is repeated to its own end, yet not far beyond the recorded one.
+    stop_after = recording.recorded + 1 if status in FINISHED and to_the_end else recording.last
+    with _folder(out) as folder, working_in(folder, recording):
+        run_rounds(
+            lambda interrupts: build_simulation(recording.scenario, plan, None, interrupts.check),
+            recording.scenario,
+            folder,
+            on_round,
+            stop_after,
+        )
+        if status == "running" and to_the_end and read_attributes(folder.trace)["status"] not in FINISHED:
+            TraceWriter.resume(folder.trace, recording.last).close()  # as a killed process leaves it
+        comparison = compare_traces(recording.path, folder.trace, recording.first, recording.last)
+    if comparison.difference is not None:
+        because = "".join(f" ({words})" for words in (*comparison.notes, *_advice(status)))
+        raise CheckFailed(f"{recording.path}: {comparison.difference} by the repeated run{because}")
+    return comparison
+
+
+def _advice(status: object) -> list[str]:
+    """What to do about the trace of a run that has not ended by itself."""
+    return [] if status in FINISHED else [f"its status is {status}: a run that was stopped is ended by --resume"]
+
+
+@contextmanager
+def _folder(out: Path | None) -> Iterator[RunFolder]:
+    if out is not None:
+        yield RunFolder(out)
+        return
+    with tempfile.TemporaryDirectory(prefix="wirelessfl-verify-") as temporary:
+        yield RunFolder(Path(temporary))
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """Both ε of a recorded run under one statement.
+
+    Attributes:
+        delta: δ.
+        accountant: what composes subsampled releases.
+        epsilon_published: by the paper's theorem, worst client.
+        epsilon_accounted: of what really ran, worst client.
+        why_different: why they differ.
+    """
+
+    delta: float
+    accountant: str
+    epsilon_published: float
+    epsilon_accounted: float
+    why_different: list[str]
+
+
+def recompute_privacy(recording: Recording, deltas: tuple[float, ...], accountant: str | None) -> list[LedgerRow]:
+    """Both ε of the whole run at other δ or by another accountant, from the trace alone.
+
+    Args:
+        recording: all rounds of a trace.
+        deltas: the δ; none stands for the recorded one.
+        accountant: pld, rdp, gdp or zcdp; None for the default.
+
+    Raises:
+        InputError: a δ outside (0, 1), or not all rounds are looked at.
+        TraceError: the run did not end in order.
+    """
+    if not recording.whole:
+        raise InputError("--from/--to: the ledger is that of the whole run; allowed with --delta or --accountant: none")
+    rows = []
+    changes = {} if accountant is None else {"accountant": accountant}
+    for delta in deltas or (float(recording.dataset.attrs["delta"]),):
+        if not 0 < delta < 1:
+            raise InputError(f"--delta: found {delta:g}; allowed: a number between 0 and 1")
+        try:
+            ledger = recorded_ledger(recording.path, delta=delta, **changes)
+            published, accounted = ledger.epsilon_published(), ledger.epsilon_accounted()
+        except ValueError as error:
+            raise InputError(f"--accountant {accountant}: {error}") from error
+        statement = ledger.statement
+        rows.append(LedgerRow(delta, statement.accountant, published, accounted, ledger.why_different()))
+    return rows

@@ -1,0 +1,1 @@
+"""The report of a run or a study: one HTML page."""

@@ -1,0 +1,263 @@
+"""The figures of one run for its report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.analysis.replay.export import timeline
+from wirelessfl.analysis.replay.paired import series
+from wirelessfl.analysis.replay.recording import Recording
+from wirelessfl.analysis.report.channel import ChannelStatistics, PowerLaw
+from wirelessfl.analysis.report.svg import FAINT, INK, draw_svg, log_scale, whole_numbers
+from wirelessfl.errors import InputError
+from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION
+from wirelessfl.trace import Status, by_client
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from markupsafe import Markup
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_CLIENTS, MOST_LANES = 200, 24
+_BINS = 40
+_STATUS_COLOURS = {
+    Status.PARTICIPATED: "#2A86C4",
+    Status.UNAVAILABLE: "#8A8A8A",
+    Status.CRASHED: "#E0661A",
+    Status.LATE: "#EBAE2A",
+    Status.DEEP_FADE: "#CF82AC",
+    Status.JAMMING: "#1AA882",
+    Status.BATTERY_EMPTY: "#6ABBE8",
+    Status.ABORTED: "#8C6D31",
+    Status.LOST: "#8A5CB8",
+    Status.UNDERWAY: "#BFD9EA",
+    Status.OUTAGE: "#882255",
+}
+"""Of the heat map, an image: the same by day and by night, so none of the page's own."""
+_BAR_COLOURS = {"broadcast": GREEN, "compute": BLUE, "transmit": ORANGE, "jam": VERMILION}
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure on the page.
+
+    Attributes:
+        title: above it.
+        svg: the picture.
+        caption: below it, in words for everybody.
+    """
+
+    title: str
+    svg: Markup
+    caption: str
+
+
+def _line(axes: Axes, rounds: NDArray[np.int64], values: NDArray[np.float64], colour: str, label: str) -> None:
+    known = np.isfinite(values)
+    marker = "o" if known.sum() < 3 else ""
+    axes.plot(rounds[known], values[known], color=colour, label=label, marker=marker, markersize=3)
+    whole_numbers(axes.xaxis)
+
+
+def learning_figure(prefix: str, trace: xr.Dataset) -> Drawing:
+    """Accuracy, and test and training loss, over the rounds."""
+    rounds = trace["round"].values
+
+    def draw(figure: Figure) -> None:
+        above, below = figure.subplots(2, 1, sharex=True)
+        _line(above, rounds, 100 * trace["test_accuracy"].values, BLUE, "test accuracy")
+        above.set(ylabel="accuracy (%)", ylim=(0, 100))
+        _line(below, rounds, trace["test_loss"].values, ORANGE, "test")
+        _line(below, rounds, trace["train_loss"].values, GREY, "training")
+        below.set(ylabel="loss (nat)", xlabel="round")
+        below.set_ylim(bottom=0)
+        below.legend()
+
+    caption = (
+        "Accuracy and loss of the global model on the test set; training loss is the weighted mean of the clients."
+    )
+    return Drawing("Accuracy and loss", draw_svg(f"{prefix}-learning", caption, draw, (5.0, 3.6)), caption)
+
+
+def privacy_figure(prefix: str, trace: xr.Dataset) -> Drawing:
+    """Both ε over the rounds."""
+    rounds = trace["round"].values
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        finite = False
+        for name, colour, words in (
+            ("epsilon_published", GREEN, "published"),
+            ("epsilon_accounted", VERMILION, "accounted"),
+        ):
+            values = trace[name].values
+            unbounded = bool(len(values) and np.isinf(values[-1]))
+            _line(axes, rounds, np.where(values > 0, values, np.nan), colour, f"{words}: ∞" if unbounded else words)
+            finite = finite or bool(np.any(np.isfinite(values) & (values > 0)))
+        axes.set(ylabel=f"ε at δ = {trace.attrs['delta']:g}", xlabel="round")
+        if finite:
+            log_scale(axes.yaxis)
+        else:
+            _say(axes, "no finite ε")
+        axes.legend()
+
+    caption = "Privacy spent so far by the worst client: what the paper's theorem says, and what holds for what ran."
+    return Drawing("Privacy", draw_svg(f"{prefix}-privacy", caption, draw), caption)
+
+
+def channel_figure(prefix: str, statistics: ChannelStatistics, law: PowerLaw | None) -> Drawing:
+    """|h|²/β of all links and rounds, against its law."""
+    top = float(np.quantile(statistics.power, 0.995))
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        inside = statistics.power[statistics.power <= top]
+        share = len(inside) / len(statistics.power)
+        counts, edges = np.histogram(
+            inside, bins=min(_BINS, 3 + len(inside) // 20), range=(0.0, max(top, 1e-12)), density=True
+        )
+        axes.stairs(counts * share, edges, fill=True, color=BLUE, alpha=0.45, label="recorded")
+        if law is not None:
+            power = np.linspace(edges[1] / 20, edges[-1], 400)
+            axes.plot(power, law.density(power), color=VERMILION, label=law.words)
+        axes.set(xlabel="|h|²/β", ylabel="density", xlim=(0, edges[-1]))
+        axes.legend()
+
+    caption = f"Power of {len(statistics.power):,} recorded links relative to their path gain"
+    caption += "." if law is None else ", and the density of the law they were drawn from."
+    return Drawing("Channels", draw_svg(f"{prefix}-channels", caption, draw), caption)
+
+
+def power_figure(prefix: str, trace: xr.Dataset) -> Drawing | None:
+    """Energy of clients and jammer over the rounds, and how much of its budget each transmission used."""
+    rounds, sent = trace["round"].values, series(trace, "tx_energy")
+    if not np.any(np.nan_to_num(sent) > 0):
+        return None
+    budget = float(trace["power_budget"].values[0]) if trace.sizes["client"] else np.nan
+    used = trace["tx_energy"].values[np.isfinite(trace["tx_energy"].values)] / budget
+
+    def draw(figure: Figure) -> None:
+        above, below = figure.subplots(2, 1)
+        _line(above, rounds, sent, BLUE, "all clients")
+        jammed = trace["jammer_energy"].values
+        if np.any(jammed > 0):
+            _line(above, rounds, np.where(jammed > 0, jammed, np.nan), VERMILION, "jammer")
+        log_scale(above.yaxis)
+        above.set(ylabel="energy\n(noise = 1)", xlabel="round")
+        figure.legend(handles=above.get_lines(), loc="outside upper right", ncols=2)
+        if np.any(used > 0):
+            low = min(float(used[used > 0].min()), 0.5)
+            below.hist(
+                used,
+                bins=np.geomspace(low, max(1.0, float(used.max())) * (1.0 + 1e-9), _BINS).tolist(),
+                color=BLUE,
+                alpha=0.6,
+            )
+            below.axvline(1.0, color=INK, linestyle="--", linewidth=1.0)
+            log_scale(below.xaxis)
+        below.set(xlabel="‖x_i‖² / P_i", ylabel="transmissions")
+
+    joules = series(trace, "energy")
+    spent = f" In all {joules.sum():.4g} J." if np.isfinite(joules).all() else ""
+    caption = f"Energy sent a round, and the share of the power budget (dashed) that each transmission used.{spent}"
+    return Drawing("Power and energy", draw_svg(f"{prefix}-power", caption, draw, (5.0, 3.8)), caption)
+
+
+def participation_figure(prefix: str, trace: xr.Dataset) -> Drawing:
+    """What became of each client in each round."""
+    pivoted = by_client(trace[["client_id", "status"]])
+    clients = pivoted["client"].values
+    shown = clients[np.unique(np.linspace(0, len(clients) - 1, min(len(clients), MOST_CLIENTS)).round().astype(int))]
+    status = pivoted["status"].sel(client=shown).values.T
+    present = [code for code in Status if np.any(status == code)]
+
+    def draw(figure: Figure) -> None:
+        from matplotlib.colors import ListedColormap
+        from matplotlib.patches import Patch
+
+        axes = figure.subplots()
+        palette = ListedColormap(["none", *(_STATUS_COLOURS[code] for code in Status if code)])
+        first, last = trace["round"].values[[0, -1]]
+        axes.imshow(
+            status,
+            cmap=palette,
+            vmin=-0.5,
+            vmax=len(Status) - 0.5,
+            aspect="auto",
+            interpolation="none",
+            extent=(first - 0.5, last + 0.5, len(shown) - 0.5, -0.5),
+        )
+        axes.grid(False)
+        whole_numbers(axes.xaxis)
+        whole_numbers(axes.yaxis)
+        axes.set(xlabel="round", ylabel="client" if len(shown) == len(clients) else f"{len(shown)} of {len(clients)}")
+        handles = [
+            Patch(color=_STATUS_COLOURS[code], label=code.name.lower().replace("_", " ")) for code in present if code
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=4)
+
+    heard = trace["participants"].values
+    caption = f"What became of each client in each round; {heard.mean():.1f} were heard on average."
+    return Drawing("Participation", draw_svg(f"{prefix}-participation", caption, draw, (5.0, 3.6)), caption)
+
+
+def timeline_figure(prefix: str, recording: Recording) -> Drawing | None:
+    """The events by node of the first round in which somebody was heard; None where the run kept none."""
+    row = int(np.argmax(recording.dataset["participants"].values > 0))
+    label = int(recording.dataset["round"].values[row])
+    first = replace(recording, first=label, last=label)
+    try:
+        rows = timeline(first)["traceEvents"]
+    except InputError:
+        return None
+    bars = [row for row in rows if row["ph"] == "X"]
+    names = {row["tid"]: row["args"]["name"] for row in rows if row["name"] == "thread_name"}
+    lanes = sorted(names)[:MOST_LANES]
+    start = min((row["ts"] for row in bars), default=0.0)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for name, colour in _BAR_COLOURS.items():
+            these = [row for row in bars if row["name"] == name and row["tid"] in lanes]
+            _bars(axes, these, lanes, start, colour, name)
+        axes.set_yticks(range(len(lanes)), [names[lane] for lane in lanes], fontsize=7)
+        axes.invert_yaxis()
+        axes.set_xlabel("simulated time in the round (ms)")
+        figure.legend(loc="outside lower center", ncols=4)
+
+    more = f" The first {len(lanes)} of {len(names)} nodes." if len(names) > len(lanes) else ""
+    caption = f"Round {label} by node.{more} `wirelessfl replay --export chrome` has all rounds."
+    height = 1.3 + 0.16 * len(lanes)
+    return Drawing("Timeline", draw_svg(f"{prefix}-timeline", caption, draw, (5.0, height)), caption)
+
+
+def _bars(axes: Axes, rows: list[dict[str, Any]], lanes: list[int], start: float, colour: str, name: str) -> None:
+    if not rows:
+        return
+    left = [(row["ts"] - start) / 1e3 for row in rows]
+    width = [row["dur"] / 1e3 for row in rows]
+    place = [lanes.index(row["tid"]) for row in rows]
+    # The edge keeps a slot visible that is a thousandth of the round.
+    axes.barh(place, width, left=left, height=0.7, color=colour, edgecolor=colour, linewidth=0.8, label=name)
+
+
+def _say(axes: Axes, words: str) -> None:
+    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color=FAINT)
+    axes.set_yticks([])
+
+
+def run_figures(
+    prefix: str, recording: Recording, statistics: ChannelStatistics | None, law: PowerLaw | None
+) -> list[Drawing]:
+    """All figures of a run that have something to show."""
+    trace = recording.dataset
+    figures: list[Drawing | None] = [learning_figure(prefix, trace), privacy_figure(prefix, trace)]
+    if statistics is not None:
+        figures.append(channel_figure(prefix, statistics, law))
+    figures += [power_figure(prefix, trace), participation_figure(prefix, trace), timeline_figure(prefix, recording)]
+    return [figure for figure in figures if figure is not None]

@@ -1,0 +1,222 @@
+"""One self-contained HTML page over runs and studies: nothing is loaded from anywhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wirelessfl.analysis.replay.recording import Recording, open_recording
+from wirelessfl.analysis.report.channel import ChannelStatistics, channel_statistics, power_law
+from wirelessfl.analysis.report.figures import Drawing, run_figures
+from wirelessfl.analysis.report.secagg import cost_facts, cost_table, secure_aggregation_costs
+from wirelessfl.analysis.report.study import StudyData, open_study_data, study_errors, study_figures, study_points
+from wirelessfl.analysis.report.tables import SortedTable, number_text, point_table, round_table, run_table
+from wirelessfl.errors import InputError, OutputError
+from wirelessfl.outputs import write_text
+from wirelessfl.trace import FINISHED
+from wirelessfl.trace.failures import trace_errors
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+
+@dataclass(frozen=True)
+class Section:
+    """One run or study on the page.
+
+    Attributes:
+        anchor: its id on the page.
+        title: its heading.
+        facts: what is to be known of it first, as pairs of words and value.
+        reasons: why the two ε differ.
+        warnings: what the reader must know of it.
+        figures: its figures.
+        tables: its tables.
+        scenario: its scenario as YAML; "" for a study.
+    """
+
+    anchor: str
+    title: str
+    facts: list[tuple[str, str]]
+    reasons: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    figures: list[Drawing] = field(default_factory=list)
+    tables: list[SortedTable] = field(default_factory=list)
+    scenario: str = ""
+
+
+def write_report(paths: Sequence[Path], out: Path | None = None) -> Path:
+    """Write a page over traces, folders of runs and folders of studies.
+
+    Args:
+        paths: one or more of them.
+        out: the HTML file; by default ``report.html`` in the folder of the one path, or here for several.
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: a path holds neither a trace nor a study, or one that cannot be read.
+        OutputError: the file cannot be written.
+    """
+    if out is None:
+        folder = Path() if len(paths) > 1 else paths[0] if paths[0].is_dir() else paths[0].parent
+        out = folder / "report.html"
+    _refuse_place(out)
+    page = report_html(paths)
+    write_text(out, page)
+    return out
+
+
+def _refuse_place(out: Path) -> None:
+    """A page takes the place of another page at most: never that of a trace, a study or any other file.
+
+    Raises:
+        OutputError: something else lies there, or there is no such folder.
+    """
+    try:
+        if not out.parent.is_dir():
+            raise OutputError(f"{out}: the folder {out.parent} does not exist; allowed: a file in an existing folder")
+        if out.is_dir():
+            raise OutputError(f"{out}: found a folder; allowed: a file")
+        if out.is_file():
+            with out.open("rb") as file:
+                begins = file.read(_LOOKED_AT).lstrip().lower()
+            if begins and not begins.startswith(_DOCTYPE):
+                raise OutputError(f"{out}: found a file that is no HTML page; allowed: a new file or a page to replace")
+    except OSError as error:
+        raise OutputError(f"{out} cannot be written: {error.strerror}") from error
+
+
+_DOCTYPE = b"<!doctype html"
+_LOOKED_AT = 256
+
+
+def report_html(paths: Sequence[Path]) -> str:
+    """The page as text.
+
+    Raises:
+        InputError: a path holds neither a trace nor a study, or one that cannot be read.
+    """
+    sections, runs = [], []
+    for number, path in enumerate(paths):
+        prefix = f"s{number}"
+        source = _open(path)
+        if isinstance(source, StudyData):
+            with study_errors(source.path):
+                sections.append(_study_section(prefix, source))
+        else:
+            runs.append(source)
+            with trace_errors(source.path):
+                sections.append(_run_section(prefix, source))
+    overview = [run_table(runs)] if len(runs) > 1 else []
+    title = sections[0].title if len(sections) == 1 else f"{len(sections)} runs and studies"
+    return _template().render(title=title, sections=sections, overview=overview)
+
+
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    loader = PackageLoader("wirelessfl.analysis.report", "templates")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("report.html.j2")
+
+
+def _open(path: Path) -> Recording | StudyData:
+    if not path.exists():
+        raise InputError(f"{path}: not found; allowed: a trace, the folder of a run, the folder of a study")
+    if path.is_dir():
+        if (path / "study.json").exists() or (path / "study.parquet").exists():
+            return open_study_data(path)
+        if not (path / "trace.h5").exists():
+            raise InputError(f"{path}: holds neither trace.h5 nor study.parquet; allowed: the folder of a run or study")
+        path = path / "trace.h5"
+    return open_recording(path)
+
+
+def _run_section(prefix: str, recording: Recording) -> Section:
+    trace, summary, scenario = recording.dataset, recording.summary(), recording.scenario
+    statistics, law = channel_statistics(trace, scenario), power_law(scenario)
+    costs = secure_aggregation_costs(recording)
+    secure_facts, secure_tables = ([], []) if costs is None else (cost_facts(costs), [cost_table(costs)])
+    finished = summary["status"] in FINISHED
+    incomplete = [] if finished else [f"The run is not complete but {summary['status']}."]
+    return Section(
+        anchor=prefix,
+        title=f"{summary['name']}, seed {summary['seed']}",
+        facts=[*_run_facts(summary, statistics), *secure_facts],
+        reasons=[*recording.why_different, summary["privacy_scope"]],
+        warnings=[*incomplete, *(f"{words}." for words in summary["warnings"])],
+        figures=run_figures(prefix, recording, statistics, law),
+        tables=[*secure_tables, round_table(recording)],
+        scenario=str(trace.attrs["scenario"]),
+    )
+
+
+def _noise_facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    received, on_weights = summary["effective_noise_std"], summary["aggregate_noise_std"]
+    facts = (
+        [] if math.isnan(received) else [("effective noise", f"σ_m = {received:.4g} a coordinate, before rescaling")]
+    )
+    if not math.isnan(on_weights):
+        facts.append(("noise on weights", f"{on_weights:.4g} a coordinate and round, rescaled (times τ)"))
+    return facts
+
+
+def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) -> list[tuple[str, str]]:
+    delta = f"at δ = {summary['delta']:g}".replace("-", "\N{NON-BREAKING HYPHEN}")
+    facts = [
+        ("test accuracy", f"{summary['test_accuracy']:.1%}"),
+        ("test loss", f"{summary['test_loss']:.4g} nat"),
+        ("ε published", f"{number_text(summary['epsilon_published'])} {delta}"),
+        ("ε accounted", f"{number_text(summary['epsilon_accounted'])} {delta}"),
+        ("rounds", f"{summary['rounds']}, {summary['participants_mean']:.1f} clients heard on average"),
+        ("model", f"{summary['d']:,} parameters, {summary['samples']:,} samples"),
+        *_noise_facts(summary),
+        ("simulated time", f"{summary['sim_time']:.4g} s, on the air {summary['airtime']:.3g} s"),
+    ]
+    if not math.isnan(summary["energy"]):
+        facts.append(("energy", f"{summary['energy']:.4g} J"))
+    if statistics is not None:
+        facts += _channel_facts(statistics)
+    return facts
+
+
+def _channel_facts(statistics: ChannelStatistics) -> list[tuple[str, str]]:
+    below = f"{statistics.below_tenth:.2%}"
+    if statistics.below_tenth_expected is not None:
+        below += f", by the law {statistics.below_tenth_expected:.2%}"
+    facts = [
+        ("mean |h|²/β", f"{statistics.mean:.4g}, by the law 1"),
+        ("fades of 10 dB or more", below),
+    ]
+    if statistics.distance is not None:
+        words = f"{statistics.distance:.3g}"
+        if statistics.critical is not None:
+            words += f"; the law stays below {statistics.critical:.3g} in 99 of 100 runs"
+        facts.append(("distance from the law", f"{words} (Kolmogorov)"))
+    return facts
+
+
+def _study_section(prefix: str, study: StudyData) -> Section:
+    points = study_points(study) if len(study.rows) else []
+    warnings = [f"Failed: {failure}" for failure in study.failures]
+    warnings += [f"{study.unfinished} runs are not finished."] if study.unfinished else []
+    return Section(
+        anchor=prefix,
+        title=f"study {study.name}",
+        facts=[
+            ("points", str(len(points))),
+            ("runs", str(study.rows["run"].nunique())),
+            ("seeds", str(study.rows["seed"].nunique())),
+            ("varied", ", ".join(study.keys).replace(".", ".\N{ZERO WIDTH SPACE}")),  # where a long key may break
+        ],
+        warnings=warnings if points else [*warnings, "No run has ended well."],
+        figures=study_figures(prefix, points) if points else [],
+        tables=[point_table(points)],
+    )

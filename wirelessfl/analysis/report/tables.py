@@ -1,0 +1,137 @@
+"""The tables of the report, whose rows the reader may sort."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.analysis.replay.recording import Recording
+from wirelessfl.analysis.report.study import Point
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+MOST_ROWS = 1000
+"""A table of more rounds than these shows every second, every third, ... of them."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table: what is shown, and by what it is sorted."""
+
+    text: str
+    value: float | str
+
+
+@dataclass(frozen=True)
+class SortedTable:
+    """A table whose rows the reader may sort.
+
+    Attributes:
+        caption: what its rows are.
+        head: names of the columns.
+        rows: of cells.
+    """
+
+    caption: str
+    head: tuple[str, ...]
+    rows: list[list[Cell]]
+
+
+def number_text(value: float) -> str:
+    """A number for people; ∞ and – where there is none."""
+    if math.isnan(value):
+        return "–"
+    return "∞" if math.isinf(value) else f"{value:.4g}"
+
+
+def _percent(share: float) -> str:
+    return "–" if math.isnan(share) else f"{share:.1%}"
+
+
+def number_cell(value: float) -> Cell:
+    """A number, sorted as such."""
+    return Cell(number_text(value), value)
+
+
+_ROUND_COLUMNS = (
+    ("accuracy", "test_accuracy"),
+    ("loss", "test_loss"),
+    ("heard", "participants"),
+    ("ε published", "epsilon_published"),
+    ("ε accounted", "epsilon_accounted"),
+    ("α_u", "server_gain"),
+    ("α_CJ", "jammer_gain"),
+    ("σ_m", "effective_noise_std"),
+    ("on weights", "aggregate_noise_std"),
+    ("time (s)", "sim_time"),
+)
+
+
+def _column(trace: xr.Dataset, name: str) -> NDArray[Any]:
+    """A variable of every round; NaN where an earlier version did not record it."""
+    return np.asarray(trace[name].values) if name in trace else np.full(trace.sizes["round"], np.nan)
+
+
+def round_table(recording: Recording) -> SortedTable:
+    """The rounds of a run, or as many of them as a table can show."""
+    trace = recording.dataset
+    step = -(-trace.sizes["round"] // MOST_ROWS)
+    columns = [trace["round"].values, *(_column(trace, name) for _, name in _ROUND_COLUMNS)]
+    rows = [
+        [Cell(_percent(value), value) if at == 1 else number_cell(value) for at, value in enumerate(map(float, row))]
+        for row in zip(*(column[::step] for column in columns), strict=True)
+    ]
+    caption = "Rounds" if step == 1 else f"Every {step}th round"
+    return SortedTable(caption, ("round", *(words for words, _ in _ROUND_COLUMNS)), rows)
+
+
+_RUN_COLUMNS = (
+    ("ε published", "epsilon_published"),
+    ("ε accounted", "epsilon_accounted"),
+    ("rounds", "rounds"),
+    ("heard", "participants_mean"),
+    ("time (s)", "sim_time"),
+    ("airtime (s)", "airtime"),
+    ("energy (J)", "energy"),
+)
+
+
+def run_table(recordings: Sequence[Recording]) -> SortedTable:
+    """Several runs after their last rounds."""
+    rows = []
+    for recording in recordings:
+        summary = recording.summary()
+        name = f"{summary['name']}, seed {summary['seed']}"
+        accuracy = Cell(_percent(summary["test_accuracy"]), summary["test_accuracy"])
+        rows.append([Cell(name, name), accuracy, *(number_cell(float(summary[key])) for _, key in _RUN_COLUMNS)])
+    return SortedTable("Runs", ("run", "accuracy", *(words for words, _ in _RUN_COLUMNS)), rows)
+
+
+_POINT_COLUMNS = (
+    ("ε published", "epsilon_published"),
+    ("ε accounted", "epsilon_accounted"),
+    ("time (s)", "sim_time"),
+    ("airtime (s)", "airtime"),
+    ("energy (J)", "energy"),
+)
+
+
+def point_table(points: Sequence[Point]) -> SortedTable:
+    """The points of a study after the last round."""
+    rows = []
+    for point in points:
+        accuracy, width = point.last["test_accuracy"], point.half_width[-1]
+        words = f"{accuracy:.1%}" + ("" if math.isnan(width) else f" ± {100 * width:.1f}")
+        columns = (number_cell(point.last[name]) for _, name in _POINT_COLUMNS)
+        rows.append([Cell(point.label, point.label), number_cell(point.runs), Cell(words, accuracy), *columns])
+    return SortedTable(
+        "Points: means over the seeds after the last round, ± 95 % confidence",
+        ("point", "runs", "accuracy", *(words for words, _ in _POINT_COLUMNS)),
+        rows,
+    )

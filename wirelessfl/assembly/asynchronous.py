@@ -1,0 +1,24 @@
+"""Asynchronous aggregation of a scenario."""
+
+from __future__ import annotations
+
+from wirelessfl.assembly.objects import make_object
+from wirelessfl.learning.staleness import Mixing, StalenessDiscount
+from wirelessfl.scenario import config
+from wirelessfl.simulation.errands import Errands
+from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, IdealUplink, Uplink
+
+
+def build_asynchronous(aggregation: config.Asynchronous, uplink: Uplink, errands: Errands) -> Asynchronous:
+    """The uplink of clients at their own pace, over the uplink of each."""
+    assert isinstance(uplink, DigitalUplink | IdealUplink), "the scenario was checked"
+    staleness = aggregation.staleness
+    discount: StalenessDiscount = make_object("aggregation.staleness.name", staleness, StalenessDiscount)
+    return Asynchronous(
+        uploads=uplink,
+        dimension=uplink.dimension,
+        buffer=aggregation.buffer,
+        mixing=Mixing(aggregation.mixing, discount),
+        mixes=aggregation.mixes,
+        errands=errands,
+    )

@@ -1,0 +1,59 @@
+"""Digital links and uplinks of a scenario."""
+
+from __future__ import annotations
+
+import math
+from typing import assert_never
+
+from wirelessfl.assembly.path_loss import largest_doppler_hz
+from wirelessfl.radio import AdaptiveRate, FixedRate, Ofdma, ShortPackets, StochasticQuantiser, Tdma
+from wirelessfl.radio.units import db_to_linear, dbm_to_watts, thermal_noise_density
+from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.network import Network
+from wirelessfl.simulation.uplinks import DigitalLinks, DigitalUplink, MessageDivision
+
+
+def build_digital_uplink(scenario: Scenario, uplink: config.Digital, network: Network, dimension: int) -> DigitalUplink:
+    """Uploads that arrive one by one."""
+    quantiser = None if uplink.bits is None else StochasticQuantiser(uplink.bits)
+    links = build_digital_links(scenario, uplink, network)
+    return DigitalUplink(links, dimension, quantiser, Tdma() if uplink.access == "tdma" else Ofdma())
+
+
+def build_digital_links(scenario: Scenario, uplink: config.DigitalLink, network: Network) -> DigitalLinks:
+    """What the clients' channels carry."""
+    watts, snr, channel = math.nan, 0.0, scenario.channel
+    bandwidth = scenario.timing.bandwidth_hz
+    if uplink.tx_power_dbm is None:
+        assert uplink.snr_db is not None, "the scenario names exactly one of the two"
+        snr = db_to_linear(uplink.snr_db)
+    else:
+        watts = dbm_to_watts(uplink.tx_power_dbm)
+        snr = 2.0 * watts / (thermal_noise_density(channel.noise_figure_db) * bandwidth)
+    return DigitalLinks(
+        network=network,
+        rate=build_rate(uplink.rate),
+        bandwidth_hz=bandwidth,
+        snr=snr,
+        transmit_watts=watts,
+        fade_threshold=scenario.faults.fade_threshold,
+        packets=_packets(uplink.rate),
+        division=MessageDivision(largest_doppler_hz(channel), channel.max_pieces, channel.csi.refresh),
+    )
+
+
+def _packets(rate: config.Rate) -> ShortPackets | None:
+    if not isinstance(rate, config.AdaptiveRate) or rate.packets is None:
+        return None
+    return ShortPackets(rate.packets.blocklength, rate.packets.error_probability)
+
+
+def build_rate(rate: config.Rate) -> AdaptiveRate | FixedRate:
+    """At what rate clients send."""
+    match rate:
+        case config.AdaptiveRate():
+            return AdaptiveRate(rate.min_rate_bps, rate.outage)
+        case config.FixedRate():
+            return FixedRate(rate.rate_bps)
+        case _:
+            assert_never(rate)

@@ -1,0 +1,256 @@
+"""Data, model, local training and aggregation rule of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, assert_never
+
+import numpy as np
+from torch import nn
+
+from wirelessfl import plugins
+from wirelessfl.assembly.memory import check_clients
+from wirelessfl.errors import DataError, ScenarioError
+from wirelessfl.learning import (
+    SGD,
+    AdaGrad,
+    Adam,
+    AggregationRule,
+    ExecutionPlan,
+    FedAvg,
+    FedProx,
+    FlatModel,
+    LocalTraining,
+    Optimizer,
+    PartitionedData,
+    Population,
+    SyntheticPopulation,
+    Upcycled,
+)
+from wirelessfl.learning import models as architectures
+from wirelessfl.learning.data import (
+    Dataset,
+    Examples,
+    LogNormalSizes,
+    SharedSource,
+    SkewedSources,
+    load_adult_stand_in,
+    load_dataset,
+    load_synthetic,
+)
+from wirelessfl.learning.partition import (
+    Partition,
+    classes_partition,
+    dirichlet_partition,
+    iid_partition,
+    power_law_partition,
+)
+from wirelessfl.scenario import Scenario, Steps, config
+from wirelessfl.streams import Streams
+
+
+def build_population(scenario: Scenario, streams: Streams) -> Population:
+    """The clients' data.
+
+    Raises:
+        DataError: files are missing or damaged, or there are more clients than samples.
+        InfeasibleError: registered clients take more memory than there is.
+    """
+    data, count = scenario.data, scenario.clients.count
+    check_clients(count)
+    if isinstance(data.dataset, config.Synthetic) and isinstance(data.partition, config.NaturalPartition):
+        return SyntheticPopulation(streams, count, _synthetic_law(data.dataset), _sizes(data.dataset))
+    dataset = load_data(scenario)[0]
+    if len(dataset.train) < count:
+        raise DataError(
+            f"clients.count: found {count} clients for {len(dataset.train)} training samples; "
+            "allowed is at most one client a sample (the synthetic set with partition natural makes data on demand)"
+        )
+    return PartitionedData(dataset, _partition(data.partition, dataset, count, streams)).side_by_side()
+
+
+def load_data(scenario: Scenario) -> tuple[Dataset, Examples | None]:
+    """The dataset that the clients share, and the public samples that were taken out of it, if any.
+
+    Raises:
+        DataError: files are missing or damaged, or the public samples leave nothing.
+    """
+    whole = _load(scenario.data)
+    wanted = public_samples(scenario.training.privacy)
+    if wanted == 0:
+        return whole, None
+    kept = len(whole.train) - wanted
+    if kept < 1:
+        raise DataError(
+            f"training.privacy.clipping.proxy_samples: found {wanted} of {len(whole.train)} training samples; "
+            "allowed is fewer, the rest is for the clients"
+        )
+    return whole.head(kept), whole.train.take(np.arange(kept, len(whole.train)))
+
+
+def public_samples(mechanism: config.Mechanism) -> int:
+    """How many training samples are public and belong to no client."""
+    if isinstance(mechanism, config.GradientNoise) and isinstance(mechanism.clipping, config.MedianClip):
+        return mechanism.clipping.proxy_samples
+    return 0
+
+
+def _load(data: config.Data) -> Dataset:
+    dataset = data.dataset
+    if isinstance(dataset, config.Synthetic):
+        whole = load_synthetic(_synthetic_law(dataset), _sizes(dataset), data.split_seed)
+        return whole if data.limit is None else whole.head(data.limit)
+    if isinstance(dataset, config.ExternalDataset):
+        own = _external(dataset)
+        return own if data.limit is None else own.head(data.limit)
+    if isinstance(dataset, config.Adult) and dataset.source == "synthetic":
+        rows = load_adult_stand_in(data.split_seed)
+        rows = rows if dataset.classes is None else rows.only(dataset.classes)
+        return rows if data.limit is None else rows.head(data.limit)
+    root = dataset.root if isinstance(dataset, config.FileSet) else None
+    return load_dataset(dataset.name, root=root, classes=dataset.classes, limit=data.limit, split_seed=data.split_seed)
+
+
+def _external(dataset: config.ExternalDataset) -> Dataset:
+    load = plugins.load_function("data.dataset.name", dataset.name, Dataset, (), dataset.options)
+    made = plugins.make("data.dataset.name", dataset.name, load, **dataset.options)
+    if not isinstance(made, Dataset):
+        found = type(made).__name__
+        raise ScenarioError(f"data.dataset.name: {dataset.name} returned a {found}; allowed is a learning.Dataset")
+    return made
+
+
+def _synthetic_law(dataset: config.Synthetic) -> SharedSource | SkewedSources:
+    return SharedSource() if dataset.iid else SkewedSources(dataset.alpha, dataset.beta)
+
+
+def _sizes(dataset: config.Synthetic) -> LogNormalSizes:
+    return LogNormalSizes(minimum=dataset.min_samples, maximum=dataset.max_samples)
+
+
+def _partition(choice: config.Partition, dataset: Dataset, count: int, streams: Streams) -> Partition:
+    generator = streams.generator("partition")
+    targets = dataset.train.targets.numpy()
+    match choice:
+        case config.IidPartition():
+            return iid_partition(len(targets), count, generator)
+        case config.ClassesPartition():
+            return classes_partition(targets, count, choice.classes_per_client, generator)
+        case config.DirichletPartition():
+            return dirichlet_partition(targets, count, choice.alpha, generator)
+        case config.SizesPartition():
+            return power_law_partition(len(targets), count, choice.exponent, generator)
+        case config.NaturalPartition():
+            raise ScenarioError("data.partition.scheme: natural is for the synthetic set")
+        case _:
+            assert_never(choice)
+
+
+def build_model(scenario: Scenario, population: Population) -> FlatModel:
+    """The model as a function of one flat vector.
+
+    Raises:
+        ScenarioError: the model does not fit the data, or the user's own cannot be trained sample by sample.
+    """
+    shape, classes = population.feature_shape, population.num_classes
+    try:
+        return FlatModel(_architecture(scenario.model, shape, classes), shape, classes)
+    except (ValueError, RuntimeError) as error:
+        place = plugins.place_of(error)
+        where = f" ({place})" if place else ""
+        raise ScenarioError(
+            f"model: {scenario.model.name} does not fit inputs of shape {shape}: {error}{where}"
+        ) from error
+
+
+def _architecture(model: config.Model, shape: tuple[int, ...], classes: int) -> Callable[[], nn.Module]:
+    match model:
+        case config.Mlp():
+            return partial(architectures.mlp, shape, classes, model.hidden, _activation(model.activation))
+        case config.Logistic():
+            return partial(architectures.logistic, shape, classes)
+        case config.CnnMnist():
+            return partial(architectures.cnn_mnist, shape, classes, _activation(model.activation))
+        case config.CnnCifar10():
+            return partial(architectures.cnn_cifar10, shape, classes, _activation(model.activation))
+        case config.ResNet18():
+            return partial(architectures.resnet18_gn, shape, classes)
+        case config.ExternalModel():
+            inputs = (shape, classes)
+            build = plugins.load_function("model.name", model.name, nn.Module, inputs, model.options)
+            return partial(_external_model, model, build, inputs)
+        case _:
+            assert_never(model)
+
+
+def _external_model(model: config.ExternalModel, build: Callable[..., Any], inputs: tuple[Any, ...]) -> nn.Module:
+    made = plugins.make("model.name", model.name, build, *inputs, **model.options)
+    if not isinstance(made, nn.Module):
+        raise ScenarioError(f"model.name: {model.name} returned a {type(made).__name__}; allowed is a torch.nn.Module")
+    return made
+
+
+def _activation(activation: config.Activation) -> Callable[[], nn.Module]:
+    match activation:
+        case config.Relu():
+            return nn.ReLU
+        case config.Tanh():
+            return nn.Tanh
+        case config.TemperedSigmoid():
+            return partial(architectures.TemperedSigmoid, activation.s, activation.T, activation.o)
+        case _:
+            assert_never(activation)
+
+
+def build_rule(algorithm: config.Algorithm) -> AggregationRule:
+    """The aggregation rule with its proximal weight."""
+    match algorithm:
+        case config.FedAvg():
+            return FedAvg()
+        case config.FedProx():
+            return FedProx(algorithm.mu)
+        case config.Upcycled():
+            return Upcycled(algorithm.mu, as_schedule(algorithm.lam))
+        case _:
+            assert_never(algorithm)
+
+
+def as_schedule(value: float | Steps) -> dict[int, float]:
+    """First round of each value; a single number holds from round 1 on."""
+    return value.mapping() if isinstance(value, Steps) else {1: value}
+
+
+def build_training(scenario: Scenario, rule: AggregationRule) -> LocalTraining:
+    """What every client does in a round."""
+    training = scenario.training
+    return LocalTraining(
+        optimizer=_optimizer(training.optimizer),
+        learning_rate=training.optimizer.lr,
+        batch_size=training.batch_size,
+        epochs=training.epochs,
+        steps=training.steps,
+        sampling=getattr(training.privacy, "sampling", "shuffle"),
+        prox_mu=rule.prox_mu,
+        clip=scenario.uplink.clip,
+    )
+
+
+def _optimizer(optimizer: config.Optimizer) -> Optimizer:
+    match optimizer:
+        case config.Sgd():
+            return SGD(optimizer.momentum)
+        case config.Adam():
+            return Adam(optimizer.beta1, optimizer.beta2, optimizer.eps)
+        case config.AdaGrad():
+            return AdaGrad(optimizer.eps)
+        case _:
+            assert_never(optimizer)
+
+
+def on_device(population: Population, plan: ExecutionPlan) -> Population:
+    """The population with its samples where training happens, copied there once."""
+    if isinstance(population, PartitionedData) and plan.device != "cpu":
+        return replace(population, dataset=population.dataset.to(plan.device))
+    return population

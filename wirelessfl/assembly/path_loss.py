@@ -1,0 +1,32 @@
+"""The large-scale law of a scenario, and the Doppler shift that its links have at most."""
+
+from __future__ import annotations
+
+from wirelessfl.assembly.objects import make_object
+from wirelessfl.radio import PathLossModel
+from wirelessfl.scenario import config
+from wirelessfl.scenario.channel import DOPPLER_WITHOUT_CARRIER_HZ
+
+
+def build_path_loss(
+    pathloss: config.FreeSpacePathLoss | config.LogDistancePathLoss | config.Tr38901PathLoss,
+) -> PathLossModel:
+    """The large-scale law."""
+    model: PathLossModel = make_object("channel.pathloss.model", pathloss, PathLossModel)
+    return model
+
+
+def largest_doppler_hz(channel: config.Channel) -> float:
+    """The largest Doppler shift of any link, by which slots are divided; 0 where fading is independent.
+
+    Where it is not given it is that of the fastest client, or a default where no carrier is known.
+    """
+    correlation, pathloss, placement = channel.correlation, channel.pathloss, channel.placement
+    if isinstance(correlation, config.IndependentFading):
+        return 0.0
+    if correlation.doppler_hz is not None:
+        return correlation.doppler_hz
+    if isinstance(pathloss, config.NoPathLoss):
+        return DOPPLER_WITHOUT_CARRIER_HZ
+    fastest = placement.max_speed if isinstance(placement, config.RandomWaypointPlacement) else 0.0
+    return fastest / build_path_loss(pathloss).wavelength

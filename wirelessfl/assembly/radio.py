@@ -1,0 +1,143 @@
+"""Channel, power control, jammer and uplink of a scenario. dB become linear here and nowhere else."""
+
+from __future__ import annotations
+
+import math
+from typing import assert_never
+
+from wirelessfl.assembly.cells import build_multi_cell
+from wirelessfl.assembly.digital import build_digital_uplink
+from wirelessfl.assembly.power_control import (
+    CHANNEL_NOISE_STD,
+    build_calibration,
+    build_power_control,
+    gradient_step,
+    own_threshold,
+)
+from wirelessfl.assembly.secure_aggregation import build_secure_uplink
+from wirelessfl.assembly.slot import build_schedule, data_airtime, slot_airtime, useful_share
+from wirelessfl.errors import InfeasibleError
+from wirelessfl.privacy import Statement
+from wirelessfl.radio import (
+    AirInterface,
+    Calibration,
+    Jamming,
+    PowerControl,
+    is_non_expansive,
+    jammer_gain_limit,
+)
+from wirelessfl.radio.units import (
+    db_to_linear,
+    dbm_to_watts,
+    num_symbols,
+    power_budget_from_snr,
+    power_budget_from_watts,
+    thermal_noise_density,
+)
+from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.cellular import CellularNetwork
+from wirelessfl.simulation.network import Network, Registry
+from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
+
+
+def power_budget(scenario: Scenario, dimension: int) -> float:
+    """P_i, the energy a client may spend on a round, in units of the normalised noise; infinite without a radio."""
+    uplink = scenario.uplink
+    if not isinstance(uplink, config.OverTheAir):
+        return math.inf
+    if uplink.tx_power_dbm is None:
+        assert uplink.snr_db is not None, "the scenario names exactly one of the two"
+        return power_budget_from_snr(db_to_linear(uplink.snr_db), dimension, CHANNEL_NOISE_STD)
+    density = thermal_noise_density(scenario.channel.noise_figure_db)
+    useful = data_airtime(scenario, dimension) * useful_share(scenario.timing)
+    return power_budget_from_watts(dbm_to_watts(uplink.tx_power_dbm), useful, density)
+
+
+def symbol_energy(scenario: Scenario, dimension: int) -> float:
+    """The largest energy of a symbol, as a multiple of its share P_i/num_symbols; infinite without a limit."""
+    uplink = scenario.uplink
+    if not isinstance(uplink, config.OverTheAir) or uplink.peak_power_db is None:
+        return math.inf
+    mean = power_budget(scenario, dimension) / num_symbols(dimension, uplink.iq_packing)
+    return db_to_linear(uplink.peak_power_db) * mean
+
+
+def joules_per_unit(scenario: Scenario) -> float:
+    """Joules of one unit of normalised energy, N0/2 and its cyclic prefix; NaN where the scenario knows no watts."""
+    uplink = scenario.uplink
+    if not isinstance(uplink, config.OverTheAir) or uplink.tx_power_dbm is None:
+        return math.nan
+    return thermal_noise_density(scenario.channel.noise_figure_db) / 2 / useful_share(scenario.timing)
+
+
+def build_uplink(scenario: Scenario, network: Network, dimension: int, statement: Statement) -> Uplink:
+    """The uplink."""
+    uplink = scenario.uplink
+    match uplink:
+        case config.Ideal():
+            return IdealUplink(network.registry, dimension)
+        case config.OverTheAir():
+            air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension, symbol_energy(scenario, dimension))
+            policy = build_power_control(scenario, uplink.power_control, network, statement)
+            one_cell = OverTheAir(
+                network=network,
+                policy=policy,
+                air=air,
+                jamming=build_jamming(scenario, uplink, policy, network.registry, dimension, statement),
+                rotating_jammer=uplink.jammer is not None and uplink.jammer.role == "rotating",
+                iq_packing=uplink.iq_packing,
+                fade_threshold=own_threshold(uplink.power_control, scenario.faults.fade_threshold),
+                schedule=build_schedule(scenario, uplink, dimension),
+                airtime=slot_airtime(scenario, dimension),
+                num_symbols=num_symbols(dimension, uplink.iq_packing),
+                joules_per_unit=joules_per_unit(scenario),
+                jammer_failure=scenario.faults.jammer_failure,
+                gradient_step=gradient_step(scenario, uplink.clip, is_non_expansive(policy)),
+                theorem=uplink.power_control.theorem,
+            )
+            if isinstance(scenario.topology, config.SingleCell):
+                return one_cell
+            assert isinstance(network, CellularNetwork), "built for the same topology"
+            return build_multi_cell(scenario, scenario.topology, one_cell, network, statement)
+        case config.Digital():
+            return build_digital_uplink(scenario, uplink, network, dimension)
+        case config.SecureAggregation():
+            return build_secure_uplink(scenario, uplink, network, dimension)
+        case _:
+            assert_never(uplink)
+
+
+def build_jamming(
+    scenario: Scenario,
+    uplink: config.OverTheAir,
+    policy: PowerControl,
+    registry: Registry,
+    dimension: int,
+    statement: Statement,
+) -> Jamming | None:
+    """The cooperative jammer beside a power control, or None."""
+    jammer = uplink.jammer
+    if jammer is None:
+        return None
+    limit = math.inf
+    if jammer.power_db is not None:
+        budget = power_budget_from_snr(db_to_linear(jammer.power_db), dimension, CHANNEL_NOISE_STD)
+        limit = jammer_gain_limit(budget, num_symbols(dimension, uplink.iq_packing), jammer.noise)
+    return Jamming(
+        calibration=_calibration(scenario, jammer, registry, statement, is_non_expansive(policy)),
+        margin=jammer.margin,
+        gain_limit=limit,
+        noise=jammer.noise,
+        on_shortfall=jammer.on_shortfall,
+    )
+
+
+def _calibration(
+    scenario: Scenario, jammer: config.Jammer, registry: Registry, statement: Statement, non_expansive: bool
+) -> Calibration:
+    if jammer.calibration == "exact" and statement.colluding and jammer.role == "rotating":
+        raise InfeasibleError(
+            "uplink.jammer.calibration: exact, but a colluding client may be the one that jams, "
+            "and then its noise hides nothing; no jammer power meets the target"
+        )
+    return build_calibration(jammer.calibration, jammer.epsilon, scenario, registry, statement, non_expansive)

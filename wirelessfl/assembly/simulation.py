@@ -1,0 +1,209 @@
+"""The whole simulation of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import assert_never
+
+from wirelessfl.assembly.asynchronous import build_asynchronous
+from wirelessfl.assembly.deadline import check_deadline
+from wirelessfl.assembly.faults import build_faults
+from wirelessfl.assembly.learning import (
+    as_schedule,
+    build_model,
+    build_population,
+    build_rule,
+    build_training,
+    on_device,
+)
+from wirelessfl.assembly.mechanism import build_central_noise, build_local_privacy
+from wirelessfl.assembly.memory import check_batches
+from wirelessfl.assembly.network import build_network
+from wirelessfl.assembly.radio import build_uplink, power_budget
+from wirelessfl.assembly.shortfall import check_jammer_power
+from wirelessfl.assembly.upload_span import check_uploads
+from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, Population
+from wirelessfl.learning.private import without_noise
+from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
+from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.calibration import calibrate
+from wirelessfl.simulation.errands import Errands
+from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.local_privacy import LocalPrivacy
+from wirelessfl.simulation.network import Registry
+from wirelessfl.simulation.plan import Resources
+from wirelessfl.simulation.propagation import memories_among, restore_memories
+from wirelessfl.simulation.run import Simulation, StopRules
+from wirelessfl.simulation.selection import KeepAtWork, SelectAll, Selection, SelectPoisson, SelectUniform
+from wirelessfl.simulation.server import Deployment
+from wirelessfl.simulation.state import SimulationState, check_continues, restoring
+from wirelessfl.simulation.timing import Timing, WaitFor
+from wirelessfl.simulation.uplinks import OverTheAir, TrustedServer, Uplink
+from wirelessfl.streams import Streams
+
+
+def build_simulation(
+    scenario: Scenario,
+    plan: ExecutionPlan | Resources,
+    state: SimulationState | None = None,
+    pause: Callable[[], None] = lambda: None,
+) -> Simulation:
+    """Make a scenario ready to run.
+
+    Args:
+        scenario: what to simulate.
+        plan: device, threads, chunk and precision; or what may be used, for a chunk that fits model and cohort, which
+            may take a second to find out.
+        state: the state to continue from; None begins at the beginning.
+        pause: called between blocks of training; may raise to give up the round in flight.
+
+    Raises:
+        DataError: the data cannot be had, or do not suffice for the clients.
+        ScenarioError: an extension of the user's cannot be used.
+        InfeasibleError: a privacy target that no allowed setting meets.
+        TraceError: the state is not one of this scenario.
+    """
+    streams = Streams(scenario.seed)
+    population = build_population(scenario, streams)
+    model = build_model(scenario, population)
+    samples = population.sizes
+    registry = Registry(samples, int(samples.sum()), power_budget(scenario, model.dimension))
+    statement = build_statement(scenario)
+    facts = PrivacyFacts(samples, samples / registry.total_samples, registry.total_samples)
+    training = build_training(scenario, build_rule(scenario.training.algorithm))
+    check_batches(training, samples)
+    selection = build_selection(scenario.clients.selection)
+    cohort = clients_of_a_round(selection, registry.count)
+    private = build_local_privacy(scenario, model, population, training, facts, statement)
+    undrawn = None if private is None else without_noise(private.gradients)
+    untimed = plan.plan(model, training, population, cohort, undrawn) if isinstance(plan, Resources) else plan
+    learner = _learner(scenario, population, model, training, untimed, streams, pause, private)
+    if isinstance(plan, Resources) and plan.calibrates:
+        learner = replace(learner, plan=calibrate(learner, cohort))
+    network = build_network(scenario, registry, streams, model.dimension)
+    start = learner.initial_state(registry.count if scenario.faults.battery_j is not None else 0)
+    if state is None:
+        state = start
+    else:
+        check_continues(state, start)
+    ledger = Ledger(facts, statement)
+    if state.ledger:
+        with restoring("the ledger"):
+            ledger.restore(state.ledger)
+    wait_for = build_wait_for(scenario.timing)
+    central = build_central_noise(scenario, model, facts, statement, wait_for)
+    if central is not None:
+        uplink: Uplink = TrustedServer(registry, model.dimension, central, streams)
+    else:
+        uplink = build_uplink(scenario, network, model.dimension, statement)
+    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
+    if jammer is not None and isinstance(uplink, OverTheAir):
+        check_jammer_power(jammer, uplink, selection)
+    wait_for = build_wait_for(scenario.timing)
+    check_deadline(wait_for, uplink)
+    check_uploads(scenario, uplink)
+    faults, errands = build_faults(scenario), Errands()
+    if isinstance(scenario.aggregation, config.Asynchronous):
+        uplink = build_asynchronous(scenario.aggregation, uplink, errands)
+        assert isinstance(selection, SelectAll | SelectUniform), "the scenario was checked"
+        selection = KeepAtWork(selection, errands)
+    deployment = Deployment(
+        network=network,
+        selection=selection,
+        timing=build_timing(scenario.timing),
+        wait_for=wait_for,
+        faults=faults,
+        learner=learner,
+        uplink=uplink,
+        errands=errands,
+        memories={
+            **network.memories(),
+            **memories_among(availability=faults.availability, power_control=uplink, errands=errands),
+        },
+    )
+    if state.round_index > 0:
+        with restoring("the memory of channels and faults"):
+            restore_memories(deployment.memories, state.memories)
+    return Simulation(deployment, ledger, state, _stop_rules(scenario), log_events=scenario.trace.events)
+
+
+def _stop_rules(scenario: Scenario) -> StopRules:
+    stop = scenario.stop
+    return StopRules(scenario.rounds, stop.accuracy, stop.epsilon, stop.sim_time_s, stop.energy_j, stop.diverged)
+
+
+def _learner(
+    scenario: Scenario,
+    population: Population,
+    model: FlatModel,
+    training: LocalTraining,
+    plan: ExecutionPlan,
+    streams: Streams,
+    pause: Callable[[], None],
+    private: LocalPrivacy | None,
+) -> Learner:
+    schedule = scenario.training.lr_schedule
+    return Learner(
+        model=model,
+        population=on_device(population, plan),
+        training=training,
+        lr_schedule=as_schedule(1.0 if schedule is None else schedule),
+        rule=build_rule(scenario.training.algorithm),
+        private=private,
+        plan=plan,
+        streams=streams,
+        evaluate_every=scenario.evaluate.every,
+        rounds=scenario.rounds,
+        pause=pause,
+    )
+
+
+def build_statement(scenario: Scenario) -> Statement:
+    """For whom, against whom and at which δ the run's ε is stated."""
+    privacy = scenario.privacy
+    return Statement(privacy.delta, privacy.unit, privacy.adjacency, privacy.adversary, privacy.colluding)
+
+
+def build_selection(selection: config.Selection) -> Selection:
+    """Who is asked in a round."""
+    match selection:
+        case config.SelectAll():
+            return SelectAll()
+        case config.SelectUniform():
+            return SelectUniform(selection.count)
+        case config.SelectPoisson():
+            return SelectPoisson(selection.rate)
+        case _:
+            assert_never(selection)
+
+
+def clients_of_a_round(selection: Selection, registered: int) -> int:
+    """How many clients a round trains, on average where that is drawn by lot: no matter of the seed."""
+    match selection:
+        case SelectUniform():
+            return selection.count
+        case SelectPoisson():
+            return max(1, round(selection.rate * registered))
+        case _:
+            return registered
+
+
+def build_timing(timing: config.Timing) -> Timing:
+    """The clock constants."""
+    return Timing(
+        timing.bandwidth_hz,
+        timing.downlink_bps,
+        timing.cycles_per_sample,
+        timing.cpu_hz,
+        timing.straggler_scale,
+        timing.switched_capacitance,
+    )
+
+
+def build_wait_for(timing: config.Timing) -> WaitFor:
+    """When the server stops waiting."""
+    if not isinstance(timing.wait_for, config.Quorum):
+        return WaitFor(deadline_s=timing.deadline_s)
+    fraction, count = timing.wait_for.fraction, timing.wait_for.count
+    return WaitFor(1.0 if fraction is None else fraction, count, timing.deadline_s)

@@ -1,0 +1,126 @@
+"""The slot of a scenario over the air: how long it lasts, into how many pieces it falls, and what its pilots are."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from wirelessfl.assembly.path_loss import largest_doppler_hz
+from wirelessfl.errors import ScenarioError
+from wirelessfl.radio import OfdmNumerology, carrier_offsets, coherence_time, pieces_needed
+from wirelessfl.radio.units import (
+    db_to_linear,
+    dbm_to_watts,
+    num_symbols,
+    slot_duration,
+    thermal_noise_density,
+)
+from wirelessfl.scenario import Scenario, config
+from wirelessfl.simulation.slot_schedule import Pilots, SlotSchedule
+from wirelessfl.simulation.uplinks import MultiCell, OverTheAir, Uplink
+from wirelessfl.streams import Streams
+
+
+def data_airtime(scenario: Scenario, dimension: int) -> float:
+    """Seconds of the data of an over-the-air slot; 0 for uplinks without one."""
+    uplink, timing = scenario.uplink, scenario.timing
+    if not isinstance(uplink, config.OverTheAir):
+        return 0.0
+    grid = build_numerology(timing)
+    if grid is not None:
+        return grid.slot_duration(num_symbols(dimension, uplink.iq_packing))
+    return slot_duration(dimension, timing.bandwidth_hz, uplink.iq_packing)
+
+
+def slot_airtime(scenario: Scenario, dimension: int) -> float:
+    """Seconds of a slot with the pilots of as many clients as a round can have; 0 for uplinks without one."""
+    uplink, selection = scenario.uplink, scenario.clients.selection
+    if not isinstance(uplink, config.OverTheAir):
+        return 0.0
+    clients = selection.count if isinstance(selection, config.SelectUniform) else scenario.clients.count
+    external = uplink.jammer is not None and uplink.jammer.role == "external"
+    return build_schedule(scenario, uplink, dimension).airtime(clients + int(external))
+
+
+def build_schedule(scenario: Scenario, uplink: config.OverTheAir, dimension: int) -> SlotSchedule:
+    """How a slot is divided.
+
+    Raises:
+        ScenarioError: the channel changes so fast that the slot needs more pieces than are allowed, or than there are
+            symbols (with OFDM, full symbols of all subcarriers).
+    """
+    channel, data_s = scenario.channel, data_airtime(scenario, dimension)
+    pieces = pieces_needed(data_s, largest_doppler_hz(channel), largest_carrier_offset(scenario, uplink))
+    timing, symbols, of_what = scenario.timing, num_symbols(dimension, uplink.iq_packing), "symbols"
+    grid = build_numerology(timing)
+    if grid is not None:  # all subcarriers of an OFDM symbol have one channel: T·F symbols at least
+        symbols, of_what = max(1, symbols // grid.subcarriers), "full OFDM symbols"
+    allowed = min(channel.max_pieces, symbols)
+    if pieces > allowed:
+        limit = "channel.max_pieces" if allowed == channel.max_pieces else f"its {symbols} {of_what}"
+        raise ScenarioError(
+            f"channel.max_pieces: found {channel.max_pieces}, but a slot of {data_s:.3g} s needs {pieces} pieces, so "
+            "that the channel changes by no more than −25 dB within one (Doppler shift up to "
+            f"{largest_doppler_hz(channel):.3g} Hz, carrier offset up to "
+            f"{largest_carrier_offset(scenario, uplink):.3g} Hz); allowed are at most {allowed} pieces ({limit}). A "
+            "wider timing.bandwidth_hz or uplink.iq_packing shortens the slot"
+        )
+
+    def duration(symbols: int) -> float:
+        return grid.slot_duration(symbols) if grid is not None else symbols / timing.bandwidth_hz
+
+    return SlotSchedule(data_s, duration, pieces, channel.csi.refresh, build_pilots(scenario, uplink, dimension))
+
+
+def slot_pieces(uplink: Uplink) -> int:
+    """T, the pieces of a slot; 1 with uplinks that are not over the air."""
+    return uplink.schedule.pieces if isinstance(uplink, OverTheAir | MultiCell) else 1
+
+
+def coherence_s(scenario: Scenario) -> float:
+    """Seconds in which the fastest channel keeps half of its correlation; infinite where none fades in time."""
+    return coherence_time(largest_doppler_hz(scenario.channel))
+
+
+def build_pilots(scenario: Scenario, uplink: config.OverTheAir, dimension: int) -> Pilots | None:
+    """The pilots of a node, or None where estimates cost nothing."""
+    csi, timing = scenario.channel.csi, scenario.timing
+    if csi.pilot_symbols is None:
+        return None
+    if uplink.tx_power_dbm is None:
+        assert uplink.snr_db is not None, "the scenario names exactly one of the two"
+        # P_i/(d σ_c²) over d symbols, or d/2: per symbol against N0, twice the noise of a real dimension.
+        per_symbol = dimension / num_symbols(dimension, uplink.iq_packing)
+        return Pilots(csi.pilot_symbols, db_to_linear(uplink.snr_db) * per_symbol / 2.0, math.nan)
+    grid = build_numerology(timing)
+    watts = dbm_to_watts(uplink.tx_power_dbm if csi.pilot_power_dbm is None else csi.pilot_power_dbm)
+    energy = watts / (timing.bandwidth_hz if grid is None else grid.bandwidth_hz)
+    density = thermal_noise_density(scenario.channel.noise_figure_db)
+    return Pilots(csi.pilot_symbols, energy / density, csi.pilot_symbols * energy / useful_share(timing))
+
+
+def largest_carrier_offset(scenario: Scenario, uplink: config.OverTheAir) -> float:
+    """The largest carrier frequency offset in hertz of all clients, and of an external jammer."""
+    cfo_hz, streams = scenario.channel.sync.cfo_hz, Streams(scenario.seed)
+    if cfo_hz == 0.0:
+        return 0.0
+    nodes = {"cfo": scenario.clients.count, "jammer_cfo": int(uplink.jammer is not None)}
+    drawn = [carrier_offsets(cfo_hz, streams.nodes(name, 0, np.arange(count))) for name, count in nodes.items()]
+    return float(np.abs(np.concatenate(drawn)).max())
+
+
+def build_numerology(timing: config.Timing) -> OfdmNumerology | None:
+    """The OFDM grid, or None for symbols one after the other."""
+    if timing.ofdm is None:
+        return None
+    spacing = timing.ofdm.subcarrier_spacing_hz
+    return OfdmNumerology(
+        timing.ofdm.subcarriers or int(timing.bandwidth_hz / spacing), spacing, timing.ofdm.cyclic_prefix_s
+    )
+
+
+def useful_share(timing: config.Timing) -> float:
+    """The part of a slot's time and energy that is no cyclic prefix."""
+    grid = build_numerology(timing)
+    return 1.0 if grid is None else 1.0 / (grid.subcarrier_spacing_hz * grid.symbol_duration)
