@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -17,6 +17,8 @@ from tests.fuzz.subjects import Subjects, make_subjects, warm_up
 
 CORPUS = Path(__file__).parent / "corpus.jsonl"
 """What was found and mended, one case a line, with as few steps as showed it."""
+SHORT = {"traces": 9, "scenarios": 24, "checkpoints": 7}
+"""Cases of a short campaign, one of each stratum or more; studies and signals take longer."""
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,6 +32,7 @@ CORPUS = Path(__file__).parent / "corpus.jsonl"
 @click.option("--real", "as_process", is_flag=True, help="Each case as a process of its own, not as a forked child.")
 @click.option("--case", "recipe", help="Play one case written as JSON, and print what the process printed.")
 @click.option("--corpus", is_flag=True, help="Play what was found before, each case of corpus.jsonl.")
+@click.option("--short", is_flag=True, help="Play that and a few cases of the kinds that take little time.")
 @click.option("--subjects", "place", type=click.Path(path_type=Path), help="Folder of the healthy files.")
 @click.option("--fresh", is_flag=True, help="Make the healthy files afresh.")
 def main(
@@ -43,6 +46,7 @@ def main(
     as_process: bool,
     recipe: str | None,
     corpus: bool,
+    short: bool,
     place: Path | None,
     fresh: bool,
 ) -> None:
@@ -52,7 +56,6 @@ def main(
         clear(folder)
     preload()
     subjects = make_subjects(folder.resolve())
-    warm_up(subjects)
     if recipe is not None:
         wrong, ending = play(Case.from_json(recipe), subjects, as_process=as_process)
         print(ending.out)
@@ -60,9 +63,12 @@ def main(
         sys.exit(bool(wrong))
     if corpus:
         sys.exit(_play_corpus(subjects, as_process=as_process))
-    found = False
-    for one in kind or KINDS:
-        indices = _indices(start, stride, count if count or seconds else 1000, seconds)
+    found = short and _play_corpus(subjects, as_process=as_process)
+    if not short:
+        warm_up(subjects)  # which takes as long as a score of cases
+    counts: Mapping[str, int | None] = dict.fromkeys(kind or KINDS, count if count or seconds else 1000)
+    for one, cases in (SHORT if short else counts).items():
+        indices = _indices(start, stride, cases, seconds)
         tally = campaign(
             one, seed, indices, subjects, stratum=stratum, as_process=as_process, on_finding=_print_finding
         )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
+import signal
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from io import StringIO
@@ -106,7 +109,8 @@ class Subjects:
 
     @property
     def study(self) -> Path:
-        """The folder of a finished study."""
+        """The folder of a finished study, made when it is first asked for: few kinds of cases need it."""
+        _make_once(self, ".study-made", _make_study)
         return self.path / "study"
 
 
@@ -118,49 +122,60 @@ def make_subjects(path: Path) -> Subjects:
     """
     path.mkdir(parents=True, exist_ok=True)
     subjects = Subjects(path)
-    with (path / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (path / ".made").exists():
-            _make(subjects)
-            (path / ".made").touch()
+    _make_once(subjects, ".made", _make_runs)
     return subjects
 
 
-def _make(subjects: Subjects) -> None:
+def _make_once(subjects: Subjects, mark: str, make: Callable[[Subjects], None]) -> None:
+    with (subjects.path / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (subjects.path / mark).exists():
+            make(subjects)
+            (subjects.path / mark).touch()
+
+
+def _make_runs(subjects: Subjects) -> None:
     for name, keys in SCENARIOS.items():
-        written = subjects.scenario(name)
-        written.write_text(yaml.safe_dump({"name": name, **_SMALL, **keys}, sort_keys=False))
-        _run(subjects, ["simulate", str(written), "--out", str(subjects.run(name)), "--quiet"])
+        subjects.scenario(name).write_text(yaml.safe_dump({"name": name, **_SMALL, **keys}, sort_keys=False))
+        _succeed(simulation(subjects, name, subjects.run(name)), subjects)
     for name in ("air", "secagg", "asynchronous"):
         stop_after(subjects, name)
     (subjects.path / "base.yaml").write_text(subjects.scenario("air").read_text())
-    study = subjects.path / "study.yaml"
-    study.write_text(yaml.safe_dump({"name": "study", **STUDY}, sort_keys=False))
-    _run(subjects, ["study", str(study), "--out", str(subjects.study), "--workers", "1", "--quiet"])
+    (subjects.path / "study.yaml").write_text(yaml.safe_dump({"name": "study", **STUDY}, sort_keys=False))
 
 
-def stop_after(subjects: Subjects, name: str) -> None:
-    """Run longer twice: once whole, once as a process that ends without a word after `STOPPED_ROUNDS`."""
-    more = ["--set", f"rounds={WHOLE_ROUNDS}", "--quiet"]
-    scenario = str(subjects.scenario(name))
-    _run(subjects, ["simulate", scenario, "--out", str(subjects.whole(name)), *more])
-    folder = subjects.stopped(name)
+def _make_study(subjects: Subjects) -> None:
+    study = subjects.path / "study"
+    shutil.rmtree(study, ignore_errors=True)
+    _succeed(command(["study", f"{study}.yaml", "--out", str(study), "--workers", "1", "--quiet"]), subjects)
 
-    def killed() -> None:
-        import os
-        import signal
 
+def simulation(
+    subjects: Subjects, name: str, folder: Path, *changes: str, killed_after: int | None = None
+) -> Callable[[], None]:
+    """A run without pictures, as work for a child, which kills itself where that is asked for."""
+
+    def work() -> None:
         from wirelessfl.api import simulate
         from wirelessfl.scenario import resolve_scenario
         from wirelessfl.simulation import Round
 
         def on_round(finished: Round) -> None:
-            if finished.index == STOPPED_ROUNDS:
+            if finished.index == killed_after:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        simulate(resolve_scenario(scenario, (f"rounds={WHOLE_ROUNDS}",)).scenario, folder, on_round=on_round)
+        scenario = resolve_scenario(str(subjects.scenario(name)), changes).scenario
+        simulate(scenario, folder, pictures=False, on_round=on_round)
 
-    ending = forked(killed, subjects.path)
+    return work
+
+
+def stop_after(subjects: Subjects, name: str) -> None:
+    """Run longer twice: once whole, once as a process that ends without a word after `STOPPED_ROUNDS`."""
+    longer = f"rounds={WHOLE_ROUNDS}"
+    _succeed(simulation(subjects, name, subjects.whole(name), longer), subjects)
+    folder = subjects.stopped(name)
+    ending = forked(simulation(subjects, name, folder, longer, killed_after=STOPPED_ROUNDS), subjects.path)
     unsettled = folder / ".checkpoint.bin.partial"
     if unsettled.exists():  # written, and the kill came before it took its place
         unsettled.replace(folder / "checkpoint.bin")
@@ -168,10 +183,10 @@ def stop_after(subjects: Subjects, name: str) -> None:
         raise RuntimeError(f"the run {name} did not stop with a checkpoint: {ending}")
 
 
-def _run(subjects: Subjects, args: list[str]) -> None:
-    ending = forked(command(args), subjects.path, limit_s=120)
+def _succeed(work: Callable[[], object], subjects: Subjects) -> None:
+    ending = forked(work, subjects.path, limit_s=120)
     if ending.code != 0:
-        raise RuntimeError(f"wirelessfl {' '.join(args)} failed with {ending.code}:\n{ending.out}")
+        raise RuntimeError(f"a healthy run ended with {ending.code}:\n{ending.out}")
 
 
 def copy_tree(source: Path, target: Path) -> None:
