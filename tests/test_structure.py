@@ -1,10 +1,11 @@
-"""The house keeps its order: floors import downwards only, and ``__all__`` tells the truth."""
+"""The house keeps its order: floors import downwards only, nothing imports in a circle, ``__all__`` tells the truth."""
 
 from __future__ import annotations
 
 import ast
 import importlib
 import pkgutil
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,53 @@ def test_imports_point_downwards(path: Path) -> None:
 
 def test_every_room_has_a_floor() -> None:
     assert {room_of(path) for path in SOURCES} - {"__init__"} <= set().union(*FLOORS)
+
+
+def files_of(package: Path) -> dict[str, Path]:
+    """The modules of a package by name; a package's own name is that of its ``__init__``."""
+    names = {path: path.relative_to(package.parent).with_suffix("").parts for path in package.rglob("*.py")}
+    return {".".join(parts[:-1] if parts[-1] == "__init__" else parts): path for path, parts in names.items()}
+
+
+def circle_in(package: Path) -> list[str]:
+    """Modules of a package that import each other in a circle, type-only and function-level imports included."""
+    files = files_of(package)
+    graph: dict[str, set[str]] = {}
+    for name, path in files.items():
+        used = graph[name] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                used |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                whole = f"{node.module}."
+                used |= {whole + alias.name if whole + alias.name in files else whole[:-1] for alias in node.names}
+        used &= files.keys() - {name}
+    graph = {name: used for name, used in graph.items() if not name.startswith("wirelessfl.papers")}  # on their way out
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_nothing_imports_in_a_circle() -> None:
+    assert circle_in(PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    "back",
+    ["from toy.a import A", "if TYPE_CHECKING:\n    from toy.a import A", "def late():\n    from toy import a"],
+    ids=["module", "type", "function"],
+)
+def test_a_circle_is_found(tmp_path: Path, back: str) -> None:
+    toy = tmp_path / "toy"
+    toy.mkdir()
+    (toy / "__init__.py").write_text("from toy.a import A\n")
+    (toy / "a.py").write_text("import toy.b\n\nA = toy.b.B\n")
+    (toy / "b.py").write_text("B = 1\n")
+    assert circle_in(toy) == []
+    (toy / "b.py").write_text(f"from typing import TYPE_CHECKING\n\n{back}\nB = 1\n")
+    assert set(circle_in(toy)) == {"toy.a", "toy.b"}
 
 
 MODULES = [module.name for module in pkgutil.walk_packages([str(PACKAGE)], "wirelessfl.")]

@@ -22,7 +22,7 @@ from wirelessfl.simulation import Round
 from wirelessfl.simulation.errands import Errand, Errands
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.selection import KeepAtWork, SelectUniform
-from wirelessfl.simulation.uplinks.digital_links import Link
+from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.streams import Streams
 from wirelessfl.summary.activity import activities
 from wirelessfl.trace import EventKind, Status, read_group

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from wirelessfl.scenario.aggregation import Asynchronous
 from wirelessfl.scenario.clients import SelectPoisson, SelectUniform
 from wirelessfl.scenario.mechanism import DynamicClip, GradientNoise
+from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.timing import Quorum
 from wirelessfl.scenario.training import Upcycled
 from wirelessfl.scenario.uplink import Digital, Ideal, OverTheAir
-
-if TYPE_CHECKING:
-    from wirelessfl.scenario.scenario import Scenario
 
 Contradiction = tuple[str, str, str]
 """Key path, what was found, what is allowed."""
 
 
-def find_asynchronous_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
+def find_asynchronous_contradictions(scenario: Sections) -> Iterator[Contradiction]:
     """What needs rounds, or a number that asynchronous aggregation does not have."""
     aggregation, timing, uplink = scenario.aggregation, scenario.timing, scenario.uplink
     if not isinstance(aggregation, Asynchronous):
@@ -40,7 +37,7 @@ def find_asynchronous_contradictions(scenario: Scenario) -> Iterator[Contradicti
     yield from _asynchronous_privacy(scenario, mode)
 
 
-def _asynchronous_clients(scenario: Scenario, buffer: int, mode: str) -> Iterator[Contradiction]:
+def _asynchronous_clients(scenario: Sections, buffer: int, mode: str) -> Iterator[Contradiction]:
     selection = scenario.clients.selection
     if isinstance(selection, SelectPoisson):
         yield "clients.selection.scheme", f"poisson {mode}", "all | uniform, whose count says how many are at work"
@@ -50,7 +47,7 @@ def _asynchronous_clients(scenario: Scenario, buffer: int, mode: str) -> Iterato
         yield "aggregation.buffer", str(buffer), f"at most {active}, the clients at work at a time"
 
 
-def _asynchronous_privacy(scenario: Scenario, mode: str) -> Iterator[Contradiction]:
+def _asynchronous_privacy(scenario: Sections, mode: str) -> Iterator[Contradiction]:
     mechanism = scenario.training.privacy
     if not isinstance(mechanism, GradientNoise):
         return

@@ -6,7 +6,6 @@ Only what the scenario alone can tell; what needs the data (more clients than sa
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from wirelessfl.scenario.clients import SelectPoisson, SelectUniform
 from wirelessfl.scenario.data import (
@@ -23,17 +22,15 @@ from wirelessfl.scenario.data import (
 from wirelessfl.scenario.mechanism import GradientNoise, MedianClip
 from wirelessfl.scenario.model import CnnCifar10, CnnMnist, ResNet18
 from wirelessfl.scenario.radio_consistency import find_radio_contradictions
+from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.timing import Quorum
 from wirelessfl.scenario.uplink import DigitalLink, Ideal, OverTheAir, SecureAggregation, StageDropout
-
-if TYPE_CHECKING:
-    from wirelessfl.scenario.scenario import Scenario
 
 Contradiction = tuple[str, str, str]
 """Key path, what was found, what is allowed."""
 
 
-def find_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
+def find_contradictions(scenario: Sections) -> Iterator[Contradiction]:
     """Everything in the scenario that does not go together."""
     yield from _data(scenario)
     yield from _model(scenario)
@@ -47,7 +44,7 @@ def find_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
         yield "channel.profile", scenario.channel.profile, "null here; load_scenario replaces a profile by its keys"
 
 
-def _data(scenario: Scenario) -> Iterator[Contradiction]:
+def _data(scenario: Sections) -> Iterator[Contradiction]:
     data, clients = scenario.data, scenario.clients.count
     if isinstance(data.dataset, Adult) and data.dataset.source == "auto":
         yield "data.dataset.source", "auto", "files or synthetic here; load_scenario decides which"
@@ -71,7 +68,7 @@ def _data(scenario: Scenario) -> Iterator[Contradiction]:
         )
 
 
-def _model(scenario: Scenario) -> Iterator[Contradiction]:
+def _model(scenario: Sections) -> Iterator[Contradiction]:
     model, dataset = scenario.model, scenario.data.dataset
     grey = isinstance(dataset, Mnist | FashionMnist | EmnistLetters | EmnistByClass)
     needs = ""
@@ -85,7 +82,7 @@ def _model(scenario: Scenario) -> Iterator[Contradiction]:
         yield "model.name", f"{model.name} with the dataset {dataset.name}", f"with it the datasets {needs}"
 
 
-def _clients(scenario: Scenario) -> Iterator[Contradiction]:
+def _clients(scenario: Sections) -> Iterator[Contradiction]:
     clients, selection = scenario.clients.count, scenario.clients.selection
     active = clients
     if isinstance(selection, SelectUniform):
@@ -107,7 +104,7 @@ def _clients(scenario: Scenario) -> Iterator[Contradiction]:
         yield "uplink.jammer.role", f"rotating with {active} client in a round", "external, or at least 2 clients"
 
 
-def _energy(scenario: Scenario) -> Iterator[Contradiction]:
+def _energy(scenario: Sections) -> Iterator[Contradiction]:
     uplink = scenario.uplink
     if isinstance(uplink, OverTheAir | DigitalLink) and uplink.tx_power_dbm is not None:
         return
@@ -118,7 +115,7 @@ def _energy(scenario: Scenario) -> Iterator[Contradiction]:
         yield "stop.energy_j", f"{scenario.stop.energy_j} without a transmit power", f"null; a value {why}"
 
 
-def _jammer(scenario: Scenario) -> Iterator[Contradiction]:
+def _jammer(scenario: Sections) -> Iterator[Contradiction]:
     uplink = scenario.uplink
     if not isinstance(uplink, OverTheAir) or uplink.jammer is None:
         return
@@ -130,7 +127,7 @@ def _jammer(scenario: Scenario) -> Iterator[Contradiction]:
         )
 
 
-def _secure_aggregation(scenario: Scenario) -> Iterator[Contradiction]:
+def _secure_aggregation(scenario: Sections) -> Iterator[Contradiction]:
     uplink = scenario.uplink
     if not isinstance(uplink, SecureAggregation):
         return
@@ -153,7 +150,7 @@ def _secure_aggregation(scenario: Scenario) -> Iterator[Contradiction]:
         yield from _share_holders(scenario, uplink, clients)
 
 
-def _largest_cohort(scenario: Scenario) -> int:
+def _largest_cohort(scenario: Sections) -> int:
     """The most clients that a round can have."""
     selection = scenario.clients.selection
     return selection.count if isinstance(selection, SelectUniform) else scenario.clients.count
@@ -169,7 +166,7 @@ def _pairwise_prf(uplink: SecureAggregation) -> Iterator[Contradiction]:
         yield "uplink.dropout", "stages that pairwise_prf does not have", "masked_input alone"
 
 
-def _share_holders(scenario: Scenario, uplink: SecureAggregation, clients: int) -> Iterator[Contradiction]:
+def _share_holders(scenario: Sections, uplink: SecureAggregation, clients: int) -> Iterator[Contradiction]:
     """Thresholds that are too low to be safe, or too high to be met."""
     holders = clients
     if uplink.protocol == "secagg" and uplink.neighbours is not None:
@@ -191,7 +188,7 @@ def _share_holders(scenario: Scenario, uplink: SecureAggregation, clients: int) 
         )
 
 
-def _mechanism(scenario: Scenario) -> Iterator[Contradiction]:
+def _mechanism(scenario: Sections) -> Iterator[Contradiction]:
     mechanism = scenario.training.privacy
     if not isinstance(mechanism, GradientNoise):
         return

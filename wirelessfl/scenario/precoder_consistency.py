@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from wirelessfl.scenario.channel import ExternalFading, NakagamiFading, RayleighFading, RecordedFading
 from wirelessfl.scenario.geography import NoPathLoss, Tr38901PathLoss
 from wirelessfl.scenario.power_control import MEASURED, Cotaf, FullPower, Gbma, TruncatedInversion
+from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.topology import SingleCell
 from wirelessfl.scenario.uplink import OverTheAir
-
-if TYPE_CHECKING:
-    from wirelessfl.scenario.scenario import Scenario
 
 Contradiction = tuple[str, str, str]
 """Key path, what was found, what is allowed."""
 _NORMS, _H_MIN = "uplink.power_control.expected_norms", "uplink.power_control.h_min"
 
 
-def find_precoder_contradictions(scenario: Scenario, uplink: OverTheAir) -> Iterator[Contradiction]:
+def find_precoder_contradictions(scenario: Sections, uplink: OverTheAir) -> Iterator[Contradiction]:
     """What does not go together with cotaf, gbma, or truncated inversion of limited average power."""
     control = uplink.power_control
     average = isinstance(control, TruncatedInversion) and control.power_limit == "average"
@@ -42,14 +39,14 @@ def find_precoder_contradictions(scenario: Scenario, uplink: OverTheAir) -> Iter
         )
 
 
-def _threshold(scenario: Scenario, control: Cotaf) -> Iterator[Contradiction]:
+def _threshold(scenario: Sections, control: Cotaf) -> Iterator[Contradiction]:
     threshold = scenario.faults.fade_threshold
     if (control.h_min is None) == (threshold == 0):
         h_min = "null" if control.h_min is None else f"{control.h_min:g}"
         yield _H_MIN, f"{h_min} with faults.fade_threshold {threshold:g}", "exactly one of the two, above 0"
 
 
-def _expected_norms(scenario: Scenario, uplink: OverTheAir, control: Cotaf | Gbma) -> Iterator[Contradiction]:
+def _expected_norms(scenario: Sections, uplink: OverTheAir, control: Cotaf | Gbma) -> Iterator[Contradiction]:
     norms = control.expected_norms
     if norms is None and isinstance(control, Cotaf):
         yield (
@@ -74,7 +71,7 @@ def _expected_norms(scenario: Scenario, uplink: OverTheAir, control: Cotaf | Gbm
         yield _NORMS, "measured beside a jammer", "norms that are given: no noise restores a guarantee"
 
 
-def _known_law(scenario: Scenario) -> Iterator[Contradiction]:
+def _known_law(scenario: Sections) -> Iterator[Contradiction]:
     """Where E[1/X; X >= g] of the estimate is known."""
     fading, csi, pathloss = scenario.channel.fading, scenario.channel.csi, scenario.channel.pathloss
     key = "uplink.power_control.power_limit"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from wirelessfl.scenario.asynchronous_consistency import find_asynchronous_contradictions
 from wirelessfl.scenario.channel import IndependentFading, RayleighFading, RecordedFading, RicianFading, StaticFading
@@ -11,18 +10,16 @@ from wirelessfl.scenario.faults import RecordedAvailability
 from wirelessfl.scenario.geography import GivenPlacement, NoPathLoss
 from wirelessfl.scenario.power_control import LowerGain, PrivacyForFree, TruncatedInversion
 from wirelessfl.scenario.precoder_consistency import find_precoder_contradictions
+from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.topology import Hierarchical, SingleCell
 from wirelessfl.scenario.training import Upcycled
 from wirelessfl.scenario.uplink import AdaptiveRate, DigitalLink, OverTheAir
-
-if TYPE_CHECKING:
-    from wirelessfl.scenario.scenario import Scenario
 
 Contradiction = tuple[str, str, str]
 """Key path, what was found, what is allowed."""
 
 
-def find_radio_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
+def find_radio_contradictions(scenario: Sections) -> Iterator[Contradiction]:
     """Everything in the channel and around it that does not go together."""
     yield from _fading(scenario)
     yield from _rate(scenario)
@@ -35,7 +32,7 @@ def find_radio_contradictions(scenario: Scenario) -> Iterator[Contradiction]:
     yield from find_asynchronous_contradictions(scenario)
 
 
-def _fading(scenario: Scenario) -> Iterator[Contradiction]:
+def _fading(scenario: Sections) -> Iterator[Contradiction]:
     fading, correlation = scenario.channel.fading, scenario.channel.correlation
     if isinstance(fading, RecordedFading) and fading.file is None:
         yield "channel.fading.file", "null with the model recorded", "the file that holds the gains"
@@ -47,7 +44,7 @@ def _fading(scenario: Scenario) -> Iterator[Contradiction]:
         )
 
 
-def _rate(scenario: Scenario) -> Iterator[Contradiction]:
+def _rate(scenario: Sections) -> Iterator[Contradiction]:
     """The margin of an adaptive rate follows from the law of h given ĥ."""
     uplink, fading, error_std = scenario.uplink, scenario.channel.fading, scenario.channel.csi.error_std
     if not isinstance(uplink, DigitalLink) or not isinstance(uplink.rate, AdaptiveRate):
@@ -61,7 +58,7 @@ def _rate(scenario: Scenario) -> Iterator[Contradiction]:
         )
 
 
-def _waveform(scenario: Scenario) -> Iterator[Contradiction]:
+def _waveform(scenario: Sections) -> Iterator[Contradiction]:
     sync, ofdm, uplink = scenario.channel.sync, scenario.timing.ofdm, scenario.uplink
     if sync.waveform != "ofdm":
         return
@@ -78,7 +75,7 @@ def _waveform(scenario: Scenario) -> Iterator[Contradiction]:
         )
 
 
-def _estimates(scenario: Scenario) -> Iterator[Contradiction]:
+def _estimates(scenario: Sections) -> Iterator[Contradiction]:
     csi, sync, uplink = scenario.channel.csi, scenario.channel.sync, scenario.uplink
     over_the_air = isinstance(uplink, OverTheAir)
     if csi.pilot_symbols is not None and csi.error_std > 0:
@@ -111,7 +108,7 @@ def _estimates(scenario: Scenario) -> Iterator[Contradiction]:
             yield f"channel.sync.{name}", f"{value} with uplink.kind: {uplink.kind}", "0, or uplink.kind: over_the_air"
 
 
-def _placement(scenario: Scenario) -> Iterator[Contradiction]:
+def _placement(scenario: Sections) -> Iterator[Contradiction]:
     placement, count = scenario.channel.placement, scenario.clients.count
     if not isinstance(placement, GivenPlacement):
         return
@@ -130,7 +127,7 @@ def _placement(scenario: Scenario) -> Iterator[Contradiction]:
         yield "uplink.jammer.position_m", "null with channel.placement.scheme: positions", "the jammer's own [x, y]"
 
 
-def _power_control(scenario: Scenario) -> Iterator[Contradiction]:
+def _power_control(scenario: Sections) -> Iterator[Contradiction]:
     uplink = scenario.uplink
     if not isinstance(uplink, OverTheAir):
         return
@@ -156,7 +153,7 @@ def _power_control(scenario: Scenario) -> Iterator[Contradiction]:
         )
 
 
-def _faults(scenario: Scenario) -> Iterator[Contradiction]:
+def _faults(scenario: Sections) -> Iterator[Contradiction]:
     faults, uplink = scenario.faults, scenario.uplink
     if isinstance(faults.availability, RecordedAvailability) and faults.availability.file is None:
         yield "faults.availability.file", "null with the model recorded", "the file that says who is there"
@@ -164,7 +161,7 @@ def _faults(scenario: Scenario) -> Iterator[Contradiction]:
         yield "faults.jammer_failure", f"{faults.jammer_failure} without a jammer", "0, or uplink.jammer beside it"
 
 
-def _topology(scenario: Scenario) -> Iterator[Contradiction]:
+def _topology(scenario: Sections) -> Iterator[Contradiction]:
     topology, uplink, channel = scenario.topology, scenario.uplink, scenario.channel
     if isinstance(topology, SingleCell):
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +12,8 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
 from wirelessfl.radio import Links, SlotLinks
 from wirelessfl.simulation.propagation import Moment
+from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.trace import Status
-
-if TYPE_CHECKING:
-    from wirelessfl.simulation.uplinks.slot import SlotPlan
 
 LOCAL_STATISTICS = ("clip_norm", "clipped_share", "noise_multiplier")
 """What private training says of each step that the trace keeps, as means over the steps."""

@@ -8,7 +8,8 @@ from pydantic import AfterValidator, WithJsonSchema, model_validator
 
 from wirelessfl.scenario import all_keys, scenario_schema
 from wirelessfl.scenario.base import Says, Section, contradictions, key
-from wirelessfl.scenario.scenario import Name, Scenario
+from wirelessfl.scenario.scenario import Scenario
+from wirelessfl.scenario.sections import Name
 from wirelessfl.scenario.yamltree import inline_yaml
 from wirelessfl.trace.schema import ROOT
 

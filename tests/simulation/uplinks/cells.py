@@ -22,7 +22,7 @@ from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.timing import Timing
 from wirelessfl.simulation.uplinks import Asynchronous, OverTheAir
-from wirelessfl.simulation.uplinks.digital_links import DigitalLinks, Link
+from wirelessfl.simulation.uplinks.digital.links import DigitalLinks, Link
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
 from wirelessfl.streams import Streams
 from wirelessfl.trace import EventBatch, EventKind

@@ -12,7 +12,7 @@ from tests.simulation.scenarios import run, small
 from wirelessfl.simulation import Round
 from wirelessfl.simulation.clock import TICKS_PER_SECOND
 from wirelessfl.simulation.network import ChannelSource
-from wirelessfl.simulation.uplinks.digital import DigitalUplink
+from wirelessfl.simulation.uplinks.digital.uplink import DigitalUplink
 from wirelessfl.trace import EventBatch, EventKind, Status
 
 FIXED = {"model": "fixed", "rate_bps": 2e6}

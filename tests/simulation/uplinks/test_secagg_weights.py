@@ -15,7 +15,7 @@ from wirelessfl.assembly.secure_aggregation import build_encoding
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import Scenario
 from wirelessfl.secagg import MaskedInput, SecAggServer
-from wirelessfl.simulation.uplinks.digital_links import Link
+from wirelessfl.simulation.uplinks.digital.links import Link
 
 
 def hidden(**keys: Any) -> Scenario:

@@ -19,7 +19,7 @@ from wirelessfl.scenario import Scenario
 from wirelessfl.secagg import RoundAborted, RoundParameters, RoundResult, Stage, complete_neighbourhood, rehearse
 from wirelessfl.simulation.round import Round, SecAggRecord
 from wirelessfl.simulation.state import SimulationState
-from wirelessfl.simulation.uplinks.digital_links import Link
+from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.simulation.uplinks.secure_aggregation import PairwisePrf, SecureUplink
 from wirelessfl.streams import Streams
 from wirelessfl.trace import EventKind, SecAggStage, Status, load_checkpoint, save_checkpoint

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirelessfl.simulation.uplinks.asynchronous import Asynchronous
+from wirelessfl.simulation.slot_plan import SlotPlan
+from wirelessfl.simulation.uplinks.asynchronous.uplink import Asynchronous
 from wirelessfl.simulation.uplinks.audit_view import (
     AuditView,
     ChannelNoise,
@@ -12,14 +13,14 @@ from wirelessfl.simulation.uplinks.audit_view import (
     ServerNoise,
 )
 from wirelessfl.simulation.uplinks.base import Collected, Uplink
-from wirelessfl.simulation.uplinks.digital import DigitalUplink
-from wirelessfl.simulation.uplinks.digital_links import DigitalLinks
+from wirelessfl.simulation.uplinks.digital.links import DigitalLinks
+from wirelessfl.simulation.uplinks.digital.message_division import MessageDivision
+from wirelessfl.simulation.uplinks.digital.uplink import DigitalUplink
 from wirelessfl.simulation.uplinks.edges import EdgeModels
 from wirelessfl.simulation.uplinks.ideal import IdealUplink
-from wirelessfl.simulation.uplinks.message_division import MessageDivision
 from wirelessfl.simulation.uplinks.multi_cell import MultiCell
 from wirelessfl.simulation.uplinks.over_the_air import OverTheAir
-from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
+from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 from wirelessfl.simulation.uplinks.trusted import TrustedServer
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.private import CentralNoise
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.streams import Streams
-
-if TYPE_CHECKING:
-    from wirelessfl.simulation.uplinks.slot import SlotPlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +33,7 @@ class Reading:
     noise_std: NDArray[np.float64]
 
 
-Listen: TypeAlias = Callable[[Streams, Round, "SlotPlan", Iterable[CohortBlock]], Reading]
+Listen: TypeAlias = Callable[[Streams, Round, SlotPlan, Iterable[CohortBlock]], Reading]
 """Hears a slot that was planned, with the noise of the streams given and everything else as it was."""
 
 

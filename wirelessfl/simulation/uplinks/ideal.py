@@ -17,10 +17,11 @@ from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.network import Registry
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.timing import BITS_PER_PARAMETER
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
-from wirelessfl.simulation.uplinks.digital_links import Link
-from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
+from wirelessfl.simulation.uplinks.digital.links import Link
+from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,14 @@ from wirelessfl.radio import (
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.cellular import CellLinks, CellularNetwork
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.slot_schedule import SlotSchedule
 from wirelessfl.simulation.uplinks.air_policy import announced, caveat, credited, transmission_over_pieces
 from wirelessfl.simulation.uplinks.air_records import Ranges, air_rule, amplified, note_transmission, renormalised
 from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.edges import EdgeModels
-from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
+from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 from wirelessfl.streams import Streams
 from wirelessfl.trace import SERVER_NODE, EventKind
 

@@ -29,6 +29,7 @@ from wirelessfl.radio import (
 )
 from wirelessfl.simulation.network import JammerLink, Network
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.slot_schedule import Instants, SlotSchedule
 from wirelessfl.simulation.uplinks.air_noise import AirPlan, SlotNoise
 from wirelessfl.simulation.uplinks.air_policy import announced, caveat, credited, transmission_over_pieces
@@ -42,7 +43,7 @@ from wirelessfl.simulation.uplinks.air_records import (
     scale_transmission,
 )
 from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
-from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
+from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 from wirelessfl.streams import Streams
 
 

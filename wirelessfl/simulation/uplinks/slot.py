@@ -14,38 +14,17 @@ from numpy.typing import NDArray
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.client import slot_training, slot_transmission
 from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.jammer import jammer
 from wirelessfl.simulation.messages import SlotGrant
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.slot_schedule import PilotCharge
+from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.uplinks.air_records import note_pilots
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NotAuditable
 from wirelessfl.simulation.uplinks.base import Collected
+from wirelessfl.simulation.uplinks.slot_client import slot_training, slot_transmission
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status
-
-
-@dataclass(frozen=True)
-class SlotPlan:
-    """What happens in the uplink slot, settled before anyone's training is computed.
-
-    Attributes:
-        senders: (k,) positions of the clients that will be heard, ascending.
-        silent: (s,) positions of those who reported and stay silent in a deep fade.
-        airtime: seconds of the slot.
-        jammer_gain: α_CJ, 0 without jamming.
-        jammer_failed: whether jamming was agreed on and does not come.
-        pilots: what pilots take; None where they cost nothing.
-    """
-
-    senders: NDArray[np.int64]
-    silent: NDArray[np.int64]
-    airtime: float
-    jammer_gain: float = 0.0
-    jammer_failed: bool = False
-    pilots: PilotCharge | None = None
 
 
 @dataclass(frozen=True)

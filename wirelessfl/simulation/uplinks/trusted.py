@@ -15,8 +15,9 @@ from wirelessfl.privacy.mechanisms import server_weights
 from wirelessfl.radio import Superposition
 from wirelessfl.simulation.network import Registry
 from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.uplinks.audit_view import AuditView, Reading, ServerNoise
-from wirelessfl.simulation.uplinks.slot import Reception, SlotPlan, SlotUplink
+from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 from wirelessfl.streams import Streams
 
 

@@ -30,7 +30,7 @@ from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.messages import Letter
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.digital_links import Link
+from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
 from wirelessfl.simulation.uplinks.secure_aggregation.run import Outcome, ProtocolRun
 from wirelessfl.simulation.uplinks.secure_aggregation.uplink import SecureUplink

@@ -15,7 +15,7 @@ from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.messages import Crashed, Faded, Letter, Outage
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.round_links import RoundLinks
+from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
 from wirelessfl.trace import EventKind, SecAggStage, Status
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import simpy
@@ -14,24 +14,22 @@ from numpy.typing import NDArray
 from wirelessfl.secagg import Message, RingVector, RoundAborted, RoundResult, Stage
 from wirelessfl.simulation import messages
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.client import protocol_client
 from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.messages import Crashed, Letter
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.timing import WaitFor
-from wirelessfl.simulation.uplinks.round_links import RoundLinks
+from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
+from wirelessfl.simulation.uplinks.secure_aggregation.client import ClientSide, protocol_client
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
 from wirelessfl.simulation.uplinks.secure_aggregation.post import Post, column_of
+from wirelessfl.simulation.uplinks.secure_aggregation.uploads import SecureUploads
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import SERVER_NODE, EventKind, Status
-
-if TYPE_CHECKING:
-    from wirelessfl.simulation.uplinks.secure_aggregation.uplink import SecureUplink
 
 Outcome = RoundResult | RoundAborted
 
 
-class ProtocolRun(ABC):
+class ProtocolRun(ClientSide):
     """One round: a process for each client, stages that the server opens and closes, and a sum or none.
 
     Clients train first and aggregate afterwards. A masked input is sent in simulated time only; its numbers are
@@ -46,7 +44,7 @@ class ProtocolRun(ABC):
         window: of the stage under way; its ``ready`` are those heard in it.
     """
 
-    def __init__(self, uplink: SecureUplink, cell: Cell, this: Round, costs: StageCosts) -> None:
+    def __init__(self, uplink: SecureUploads, cell: Cell, this: Round, costs: StageCosts) -> None:
         """A round that has not begun."""
         self.uplink = uplink
         self.cell = cell
@@ -60,14 +58,6 @@ class ProtocolRun(ABC):
         self.attempts = 0
         self._deadline: int | None = None
         self._processes: list[simpy.Process] = []
-
-    @abstractmethod
-    def opening(self, position: int) -> Letter | None:
-        """What a client says once it has trained; None for a report that takes no time."""
-
-    @abstractmethod
-    def answer(self, position: int, request: Message) -> Letter:
-        """A client's answer to a message of the server."""
 
     @abstractmethod
     def accepts(self, letter: Letter) -> bool:

@@ -14,36 +14,21 @@ from numpy.typing import NDArray
 from wirelessfl.privacy import BareRelease
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.secagg import RoundAborted
-from wirelessfl.secagg.messages import HEADER_BITS
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.round import Round, SecAggRecord
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
-from wirelessfl.simulation.uplinks.digital_links import DigitalLinks
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
-from wirelessfl.simulation.uplinks.secure_aggregation.encoding import SumEncoding
 from wirelessfl.simulation.uplinks.secure_aggregation.post import Post
 from wirelessfl.simulation.uplinks.secure_aggregation.run import Outcome, ProtocolRun
-from wirelessfl.streams import Streams
+from wirelessfl.simulation.uplinks.secure_aggregation.uploads import SecureUploads
 from wirelessfl.trace import SERVER_NODE, EventKind, SecAggStage, Status
 
 
 @dataclass(frozen=True, kw_only=True)
-class SecureUplink(ABC):
-    """The server learns the weighted mean of the updates and no single one.
-
-    Attributes:
-        links: what the clients' channels carry.
-        encoding: how updates become elements of the ring.
-        stage_timeout_s: how long the server waits for answers; None where it notices who is lost.
-        vanish_probability: that a client vanishes while it sends its first, second, ... letter of a round.
-    """
-
-    links: DigitalLinks
-    encoding: SumEncoding
-    stage_timeout_s: float | None
-    vanish_probability: tuple[float, ...]
+class SecureUplink(SecureUploads, ABC):
+    """The server learns the weighted mean of the updates and no single one."""
 
     @abstractmethod
     def begin(self, cell: Cell, this: Round, costs: StageCosts) -> ProtocolRun:
@@ -52,11 +37,6 @@ class SecureUplink(ABC):
         Raises:
             ValueError: the protocol cannot be run with the clients selected.
         """
-
-    @property
-    def payload_bits(self) -> int:
-        """Size of a masked input."""
-        return HEADER_BITS + self.encoding.ring.bits * self.encoding.length
 
     @abstractmethod
     def opened_by(self, selected: int) -> int:
@@ -95,13 +75,6 @@ class SecureUplink(ABC):
     def audit_view(self) -> AuditView:
         """No noise: masks cancel in the sum. What the sum hides of noise at the clients is the record's matter."""
         return NoNoise()
-
-    def vanishing(self, this: Round, streams: Streams) -> NDArray[np.float64]:
-        """(n, letters) share of each letter of a round that a client sends before it vanishes; NaN where it stays."""
-        probability = np.array(self.vanish_probability)
-        drawn = streams.nodes("vanish", this.index, this.clients).uniform(2 * len(probability))
-        decides, moment = np.split(drawn, 2, axis=1)
-        return np.where(decides < probability, moment, np.nan)
 
     def _give_up(self, cell: Cell, this: Round, costs: StageCosts, airtime: float) -> Collected:
         """No protocol can be run with the clients selected: nobody trains, nothing is sent."""

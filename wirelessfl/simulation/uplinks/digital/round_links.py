@@ -11,7 +11,7 @@ from wirelessfl.simulation.client import Shift
 from wirelessfl.simulation.clock import LATEST_TICK, all_seconds, seconds
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.digital_links import DigitalLinks, Link
+from wirelessfl.simulation.uplinks.digital.links import DigitalLinks, Link
 
 
 @dataclass(frozen=True, eq=False)

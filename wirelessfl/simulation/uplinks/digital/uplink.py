@@ -15,15 +15,16 @@ from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import MultipleAccess, Ofdma, StochasticQuantiser, Superposition
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.client import Shift, digital_client
+from wirelessfl.simulation.client import Shift
 from wirelessfl.simulation.clock import seconds, ticks
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.timing import BITS_PER_PARAMETER
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
-from wirelessfl.simulation.uplinks.digital_links import DigitalLinks, Link
-from wirelessfl.simulation.uplinks.round_links import RoundLinks, Uploads
+from wirelessfl.simulation.uplinks.digital.client import digital_client
+from wirelessfl.simulation.uplinks.digital.links import DigitalLinks, Link
+from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks, Uploads
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import EventKind, Status
 

@@ -21,16 +21,17 @@ from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import Superposition
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.client import Job, asynchronous_client
+from wirelessfl.simulation.client import Job
 from wirelessfl.simulation.clock import all_seconds, seconds, ticks
 from wirelessfl.simulation.errands import Errand, Errands
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.timing import WaitFor
+from wirelessfl.simulation.uplinks.asynchronous.client import asynchronous_client
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
-from wirelessfl.simulation.uplinks.digital_links import Link
+from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import Status
 

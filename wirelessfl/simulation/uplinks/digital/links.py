@@ -24,7 +24,7 @@ from wirelessfl.simulation.network import Channels, Network
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_schedule import AT_ONCE, Instants
-from wirelessfl.simulation.uplinks.message_division import MessageDivision, PieceRates
+from wirelessfl.simulation.uplinks.digital.message_division import MessageDivision, PieceRates
 from wirelessfl.trace import Status
 
 

@@ -1,0 +1,1 @@
+"""Asynchronous aggregation: clients train and upload at their own pace."""

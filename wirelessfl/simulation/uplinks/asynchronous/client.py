@@ -1,0 +1,29 @@
+"""A client of asynchronous aggregation: its training and upload go on across rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import simpy
+
+from wirelessfl.simulation.errands import Errand
+from wirelessfl.simulation.medium import Medium
+
+
+def asynchronous_client(medium: Medium, errand: Errand, since: int) -> Generator[simpy.Event, Any, None]:
+    """Train and upload at the client's own pace; it signs with its number, for rounds come and go meanwhile.
+
+    Args:
+        medium: carries what the client says.
+        errand: what it is about.
+        since: ticks up to which everything has happened already.
+    """
+    # All timers are set at once, so that who sets out first comes first at one instant, also in a resumed run.
+    ahead = [
+        (medium.env.timeout(time - medium.now), kind, bits) for time, kind, bits in errand.agenda() if time > since
+    ]
+    for timer, kind, bits in ahead:
+        yield timer
+        medium.note(kind, errand.client, bits)
+    medium.send(errand.news)

@@ -1,0 +1,1 @@
+"""Digital uplink: every client uploads its update by itself."""
