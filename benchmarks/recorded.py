@@ -74,7 +74,9 @@ class IdleLearner(Learner):
     def _zeros(self) -> torch.Tensor:
         return torch.zeros(self.plan.chunk, self.dimension)
 
-    def train(self, state: SimulationState, clients: NDArray[np.int64], round_index: int) -> Iterator[CohortBlock]:
+    def train(
+        self, start: NDArray[np.float32], state: SimulationState, clients: NDArray[np.int64], round_index: int
+    ) -> Iterator[CohortBlock]:
         """Blocks of zeros, as large as those of a real cohort."""
         updates = self._zeros
         for first in range(0, len(clients), len(updates)):

@@ -57,7 +57,7 @@ def train_once(simulation: Simulation, setting: Setting, round_index: int) -> fl
     clients = np.arange(len(learner.population.sizes))
     setting.synchronise()
     started = time.perf_counter()
-    for _ in learner.train(simulation.state, clients, round_index):
+    for _ in learner.train(simulation.state.parameters, simulation.state, clients, round_index):
         pass
     setting.synchronise()
     return time.perf_counter() - started

@@ -335,7 +335,8 @@ def test_fresh_and_late_updates_are_trained_from_their_own_models() -> None:
     fresh, _, _ = run(scenario.model_copy(update={"rounds": 1}))
     learner = fresh.deployment.learner
     assert isinstance(learner, Learner)
-    (block,) = learner.train(learner.initial_state(0), late, 1)
+    state = learner.initial_state(0)
+    (block,) = learner.train(state.parameters, state, late, 1)
     step = torch.as_tensor(0.6 / math.sqrt(2) * block.updates.double()[0])
     expected = fresh.state.parameters + step.numpy().astype(np.float32)
     # Rounding to single precision, of numbers below 1.

@@ -60,7 +60,7 @@ def updates_of(simulation: Simulation, start: np.ndarray, clients: np.ndarray, r
     assert isinstance(learner, Learner)
     state = learner.initial_state(0)
     state.parameters = start
-    blocks = list(learner.train(state, clients, round_index))
+    blocks = list(learner.train(start, state, clients, round_index))
     order = np.argsort(np.concatenate([block.positions for block in blocks]))
     return np.concatenate([block.updates.numpy() for block in blocks])[order].astype(np.float64)
 

@@ -105,7 +105,7 @@ def test_the_received_sum_piece_by_piece(packing: bool, refresh: str) -> None:
     assert np.abs(step - mean).max() > 1e-3
     learner = simulation.deployment.learner
     state = build_simulation(small(**loud), PLAN).state
-    blocks = list(learner.train(state, this.clients, 1))
+    blocks = list(learner.train(state.parameters, state, this.clients, 1))
     updates = np.concatenate([np.asarray(block.updates, dtype=np.float64) for block in blocks])
     weight = simulation.deployment.network.registry.weight(this.clients)
     ratio = weight[:, None] * h / known

@@ -82,7 +82,8 @@ def test_a_block_that_a_gpu_does_not_hold_is_refused_with_advice(
     monkeypatch.setattr("wirelessfl.simulation.learner.train_cohort", out_of_memory)
     learner = build_simulation(small(), replace(PLAN, chunk=chunk)).deployment.learner
     assert isinstance(learner, Learner)
-    blocks = learner.train(learner.initial_state(0), np.arange(6), 1)
+    state = learner.initial_state(0)
+    blocks = learner.train(state.parameters, state, np.arange(6), 1)
     with pytest.raises(InfeasibleError, match=f"does not hold {chunk} clients at a time; {advice}"):
         next(blocks)
 

@@ -55,7 +55,7 @@ def test_what_is_received_is_the_formula() -> None:
     rounds: list[Round] = []
     simulation.run(lambda this, _: rounds.append(this))
     this, parts = rounds[0], simulation.deployment
-    blocks = list(parts.learner.train(at_first, this.clients, 1))
+    blocks = list(parts.learner.train(before, at_first, this.clients, 1))
     updates = np.concatenate([block.updates.numpy() for block in blocks])
     order = np.argsort(np.concatenate([block.positions for block in blocks]))
     noise = parts.network.streams.generator("receiver_noise", 1).standard_normal(updates.shape[1])
@@ -81,7 +81,7 @@ def test_weights_are_renormalised_over_those_who_sent() -> None:
     there = rounds[0].with_status(Status.PARTICIPATED)
     assert 0 < len(there) < 6
     parts = simulation.deployment
-    (block,) = parts.learner.train(at_first, rounds[0].clients[there], 1)
+    (block,) = parts.learner.train(before, at_first, rounds[0].clients[there], 1)
     weight = parts.network.registry.weight(rounds[0].clients[there][block.positions])
     mean = weight @ block.updates.numpy() / weight.sum()
     np.testing.assert_allclose(simulation.state.parameters - before, mean, rtol=0, atol=1e-6)

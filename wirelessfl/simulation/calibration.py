@@ -78,7 +78,7 @@ def seconds_of_blocks(
     training = replace(learner.training, epochs=None, steps=steps)
     measured = replace(learner, training=training, plan=replace(learner.plan, chunk=chunk))
     begun = time.perf_counter()
-    for _ in measured.train(state, there, learner.rounds):
+    for _ in measured.train(state.parameters, state, there, learner.rounds):
         pass
     return time.perf_counter() - begun
 

@@ -70,9 +70,18 @@ class Cell:
         """The same, client by client in their order."""
         return self.shift(this, active).jobs(model_arrives)
 
-    def train(self, this: Round, positions: NDArray[np.int64]) -> Iterator[CohortBlock]:
-        """The local training of the clients at ``positions``, computed now, in fixed blocks."""
-        return self.learner.train(self.state, this.clients[positions], this.index)
+    def train(
+        self, this: Round, positions: NDArray[np.int64], start: NDArray[np.float32] | None = None
+    ) -> Iterator[CohortBlock]:
+        """The local training of the clients at ``positions``, computed now, in fixed blocks.
+
+        Args:
+            this: the round.
+            positions: (n,) among the clients selected.
+            start: (d,) the model that they start from; None for the global model.
+        """
+        begin = self.state.parameters if start is None else start
+        return self.learner.train(begin, self.state, this.clients[positions], this.index)
 
     def charge_for_computing(self, this: Round) -> None:
         """Write what training cost in joules, also that of clients which did not make it, and drain their batteries.

@@ -45,8 +45,10 @@ class Training(Protocol):
         """(n,) samples that clients with (n,) samples pass through the model in a round, a public number."""
         ...
 
-    def train(self, state: SimulationState, clients: NDArray[np.int64], round_index: int) -> Iterator[CohortBlock]:
-        """Local training of ``clients`` from the global model, in fixed blocks."""
+    def train(
+        self, start: NDArray[np.float32], state: SimulationState, clients: NDArray[np.int64], round_index: int
+    ) -> Iterator[CohortBlock]:
+        """Local training of ``clients`` from the model ``start`` (d,), in fixed blocks."""
         ...
 
     def releases(
@@ -116,19 +118,21 @@ class Learner:
         steps = self.training.steps or 0
         return np.minimum(samples, self.training.batch_size) * steps
 
-    def train(self, state: SimulationState, clients: NDArray[np.int64], round_index: int) -> Iterator[CohortBlock]:
-        """Local training of ``clients`` from the global model, in fixed blocks; on a CPU it begins at once.
+    def train(
+        self, start: NDArray[np.float32], state: SimulationState, clients: NDArray[np.int64], round_index: int
+    ) -> Iterator[CohortBlock]:
+        """Local training of ``clients`` from the model ``start`` (d,), in fixed blocks; on a CPU it begins at once.
 
         What a clipping rule remembers of each client from round to round is read from the state and written back.
         """
-        start = torch.from_numpy(state.parameters)
+        model = torch.from_numpy(start)
         training = replace(self.training, learning_rate=self._learning_rate(round_index))
         transform = rows = None
         if self.private is not None:
-            transform = self.private.transform(self.model, start, state, round_index, self.plan)
+            transform = self.private.transform(self.model, model, state, round_index, self.plan)
             rows = self.private.rows(transform, state, clients)
         blocks = train_cohort(
-            self.model, start, self.population, clients, training, self.streams, round_index, self.plan, transform, rows
+            self.model, model, self.population, clients, training, self.streams, round_index, self.plan, transform, rows
         )
         return self._taken(blocks, state, clients, () if transform is None else transform.lasting)
 

@@ -53,7 +53,9 @@ class Rehearser:
         """As in the run."""
         return self.learner.releases(round_index, clients, secure_sum)
 
-    def train(self, state: SimulationState, clients: NDArray[np.int64], round_index: int) -> Iterator[CohortBlock]:
+    def train(
+        self, start: NDArray[np.float32], state: SimulationState, clients: NDArray[np.int64], round_index: int
+    ) -> Iterator[CohortBlock]:
         """One block of zero updates, reported at the norm τ that bounds them (NaN without clipping)."""
         clip = self.learner.training.clip
         norm = np.full(len(clients), math.nan if clip is None else clip)

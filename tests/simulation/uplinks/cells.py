@@ -69,10 +69,12 @@ class Recorder:
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
         return samples
 
-    def train(self, state: SimulationState, clients: NDArray[np.int64], round_index: int) -> Iterator[CohortBlock]:
+    def train(
+        self, start: NDArray[np.float32], state: SimulationState, clients: NDArray[np.int64], round_index: int
+    ) -> Iterator[CohortBlock]:
         self.trained.append((round_index, clients.tolist()))
-        for start in range(0, len(clients), 2):
-            chosen = np.arange(start, min(start + 2, len(clients)))
+        for first in range(0, len(clients), 2):
+            chosen = np.arange(first, min(first + 2, len(clients)))
             updates = np.stack([self.update_of(client) for client in clients[chosen].tolist()])
             nothing = np.full(len(chosen), math.nan)
             yield CohortBlock(chosen, torch.from_numpy(updates), nothing, nothing, nothing)

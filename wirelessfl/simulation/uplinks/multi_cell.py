@@ -148,16 +148,11 @@ class MultiCell(SlotUplink):
             yield from cell.train(this, plan.senders)
             return
         assert isinstance(plan, CellsPlan)
-        state, models = cell.state, self.edges.begin(cell.state.parameters)
-        global_model = state.parameters
-        try:
-            for station in plan.transmit:
-                mine = np.flatnonzero(plan.links.serving == station)
-                state.parameters = models[station]
-                for block in cell.train(this, plan.senders[mine]):
-                    yield replace(block, positions=mine[block.positions])
-        finally:
-            state.parameters = global_model
+        models = self.edges.begin(cell.state.parameters)
+        for station in plan.transmit:
+            mine = np.flatnonzero(plan.links.serving == station)
+            for block in cell.train(this, plan.senders[mine], models[station]):
+                yield replace(block, positions=mine[block.positions])
 
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
         """Superpose at every base station, add its noise, undo its scale, and put the cells together."""

@@ -6,8 +6,7 @@ who is back by then waits for the new model and sets out again with it.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -26,7 +25,6 @@ from wirelessfl.simulation.clock import all_seconds, seconds, ticks
 from wirelessfl.simulation.errands import Errand, Errands
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.timing import WaitFor
 from wirelessfl.simulation.uplinks.asynchronous.client import asynchronous_client
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
@@ -189,25 +187,13 @@ class Asynchronous:
             group = np.flatnonzero(set_out_in == round_index)
             model = self.errands.model(errands[group[0]].version)
             way_back += share[group].sum() * (model.astype(np.float64) - state.parameters)
-            with _restarted_from(state, model):
-                for block in cell.learner.train(state, this.clients[heard[group]], round_index):
-                    trained = group[block.positions]
-                    this.note_training(heard[trained], block)
-                    decoded = self.uploads.decoded(cell, this, heard[trained], block)
-                    total.add(decoded, share[trained].astype(np.complex128))
+            for block in cell.learner.train(model, state, this.clients[heard[group]], round_index):
+                trained = group[block.positions]
+                this.note_training(heard[trained], block)
+                decoded = self.uploads.decoded(cell, this, heard[trained], block)
+                total.add(decoded, share[trained].astype(np.complex128))
         received = np.asarray(total.received(), dtype=np.float64)
         return np.asarray((received + way_back if self.mixes == "models" else received) / weight.sum())
-
-
-@contextmanager
-def _restarted_from(state: SimulationState, model: NDArray[np.float32]) -> Iterator[None]:
-    """Inside, the global model is an older one."""
-    newest = state.parameters
-    state.parameters = model
-    try:
-        yield
-    finally:
-        state.parameters = newest
 
 
 def _part(begin: int, end: int, first: int, last: int) -> tuple[int, int]:
