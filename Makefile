@@ -41,11 +41,11 @@ test: lint docs
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m 'not slow'
 
 test-all: lint docs papers-smoke
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --ignore tests/papers/test_smoke.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --ignore tests/publications/test_smoke.py
 
 # Two rounds of every study of every paper in its small size, with all that is made of them.
 papers-smoke: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto tests/papers/test_smoke.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto tests/publications/test_smoke.py
 
 bench: setup
 	$(BIN)/python -m benchmarks

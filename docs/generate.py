@@ -19,9 +19,9 @@ from mkdocs.structure.files import File, Files
 from pydantic import BaseModel
 
 import wirelessfl as wfl
+from publications import PAPERS
+from publications.page import documentation_pictures, fill
 from wirelessfl.cli import main
-from wirelessfl.papers import PAPERS
-from wirelessfl.papers.page import documentation_pictures, fill
 from wirelessfl.scenario import Scenario, all_keys, list_shipped
 from wirelessfl.scenario.base import Section
 from wirelessfl.scenario.yamltree import inline_yaml

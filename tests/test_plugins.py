@@ -273,7 +273,7 @@ def test_outside_code_lists_every_key() -> None:
         "faults.availability.model": "e:I",
     }
     assert outside_code(load_scenario("quickstart")) == {}
-    assert outside_code(parse_scenario("name: x\nmodel: {name: 'wirelessfl.papers.clouds:zero_logistic'}")) == {}
+    assert outside_code(parse_scenario("name: x\nmodel: {name: 'wirelessfl.learning.models:mlp'}")) == {}
     assert outside_code(parse_scenario("name: x\nmodel: {name: 'wirelessfl_x:f'}")) == {"model.name": "wirelessfl_x:f"}
 
 

@@ -17,7 +17,6 @@ PACKAGE = Path(wirelessfl.__file__).parent
 FLOORS = (
     {"__main__"},
     {"cli"},
-    {"papers"},
     {"analysis", "study"},
     {"api"},
     {"planning", "result"},
@@ -27,14 +26,14 @@ FLOORS = (
     {"simulation"},
     {"learning"},
     {"privacy"},
-    {"radio", "secagg", "convergence"},
+    {"radio", "secagg"},
     {"scenario", "trace"},
     {"locks", "outputs", "plugins"},
     {"streams", "errors", "version"},
 )
 """From the roof down; rooms of one floor do not know each other."""
 
-CORE = {"learning", "privacy", "radio", "secagg", "convergence"}
+CORE = {"learning", "privacy", "radio", "secagg"}
 NOT_IN_THE_CORE = {"simpy", "click", "h5py", "yaml", "rich", "pydantic", "matplotlib"}
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))

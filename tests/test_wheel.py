@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -43,6 +44,39 @@ def test_everything_shipped_is_inside(installed: Path) -> None:
         inside = installed / "wirelessfl" / "shipped" / shelf
         assert {path.relative_to(inside) for path in inside.rglob("*.yaml")} == shipped
     assert (installed / "wirelessfl" / "py.typed").exists()
+
+
+def test_the_papers_are_outside(installed: Path, tmp_path: Path) -> None:
+    """``publications`` is no part of the wheel; the command says so and runs where the current folder has it."""
+    assert {path.name for path in installed.iterdir() if path.suffix != ".dist-info"} == {"wirelessfl"}
+
+    def papers(folder: Path) -> subprocess.CompletedProcess[str]:
+        code = "from wirelessfl.cli import main; main(['papers', 'list'])"
+        return subprocess.run(
+            [sys.executable, "-P", "-c", code],
+            cwd=folder,
+            env={"PYTHONPATH": str(installed), "PATH": "", "COLUMNS": "200"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    missing = papers(tmp_path)
+    assert (missing.returncode, missing.stdout) == (3, "")
+    assert "Get the source" in missing.stderr and "Traceback" not in missing.stderr
+    shutil.copytree(ROOT / "publications", tmp_path / "publications")
+    found = papers(tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert "ota-cross-layer-dp" in found.stdout
+
+
+def test_the_source_has_the_papers(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (source,) = tmp_path.glob("wirelessfl-*.tar.gz")
+    with tarfile.open(source) as archive:
+        inside = {Path(*Path(name).parts[1:]) for name in archive.getnames()}
+    assert {path.relative_to(ROOT) for path in (ROOT / "publications").rglob("*.py")} <= inside
 
 
 def test_the_kernel_of_the_noise_is_inside_where_there_is_a_compiler(installed: Path) -> None:

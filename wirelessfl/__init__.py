@@ -12,40 +12,54 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wirelessfl.api import Result, load_scenario, open_trace, simulate
+    from wirelessfl.analysis.audit.audit import Audit, audit_scenario
+    from wirelessfl.api import Result, load_population, load_scenario, open_trace, simulate
+    from wirelessfl.cli.study_table import study_progress
     from wirelessfl.study import Study, load_study, open_study, run_study
-    from wirelessfl.trace import by_client
+    from wirelessfl.summary import to_json
+    from wirelessfl.trace import by_client, read_group
+
+    __version__: str
 
 __all__ = [
+    "Audit",
     "Result",
     "Study",
+    "__version__",
+    "audit_scenario",
     "by_client",
+    "load_population",
     "load_scenario",
     "load_study",
     "open_study",
     "open_trace",
+    "read_group",
     "run_study",
     "simulate",
+    "study_progress",
+    "to_json",
 ]
 
 _HOMES = {
-    "Result": "wirelessfl.api",
-    "Study": "wirelessfl.study",
-    "by_client": "wirelessfl.trace",
-    "load_scenario": "wirelessfl.api",
-    "load_study": "wirelessfl.study",
-    "open_study": "wirelessfl.study",
-    "open_trace": "wirelessfl.api",
-    "run_study": "wirelessfl.study",
-    "simulate": "wirelessfl.api",
+    "wirelessfl.analysis.audit.audit": ("Audit", "audit_scenario"),
+    "wirelessfl.api": ("Result", "load_population", "load_scenario", "open_trace", "simulate"),
+    "wirelessfl.cli.study_table": ("study_progress",),
+    "wirelessfl.study": ("Study", "load_study", "open_study", "run_study"),
+    "wirelessfl.summary": ("to_json",),
+    "wirelessfl.trace": ("by_client", "read_group"),
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import on first use, so that ``import wirelessfl`` and the command line start quickly."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'wirelessfl' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    if name == "__version__":
+        from wirelessfl.version import package_version
+
+        return package_version()
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(home), name)
+    raise AttributeError(f"module 'wirelessfl' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -15,17 +15,28 @@ from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs
 from wirelessfl.planning import Plan, make_plan, plot_topology
 from wirelessfl.result import Result, result_of
 from wirelessfl.scenario import Scenario, load_scenario
+from wirelessfl.streams import Streams
 from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from wirelessfl.learning import ExecutionPlan
+    from wirelessfl.learning import ExecutionPlan, Population
     from wirelessfl.simulation import Round, Simulation
     from wirelessfl.trace import EventBatch, RunStatus
 
-__all__ = ["Plan", "Result", "load_scenario", "make_plan", "open_trace", "plot_topology", "record_run", "simulate"]
+__all__ = [
+    "Plan",
+    "Result",
+    "load_population",
+    "load_scenario",
+    "make_plan",
+    "open_trace",
+    "plot_topology",
+    "record_run",
+    "simulate",
+]
 
 
 def default_folder(scenario: Scenario) -> Path:
@@ -82,6 +93,18 @@ def simulate(
             record_run(simulation, folder, scenario, interrupts, on_round)
         with interrupts.at_once("stopped when the run was complete; --resume gives its summary and pictures"):
             return result_of(folder, pictures)
+
+
+def load_population(scenario: Scenario) -> Population:
+    """The clients' training data of a scenario, as its runs hand them out: the dataset, partitioned by the seed.
+
+    Raises:
+        DataError: files are missing or damaged, or there are more clients than samples.
+        InfeasibleError: registered clients take more memory than there is.
+    """
+    from wirelessfl.assembly.learning import build_population
+
+    return build_population(scenario, Streams(scenario.seed))
 
 
 @contextmanager

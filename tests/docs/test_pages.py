@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from publications import PAPERS
 from tests.docs.pages import Block, PageRun, blocks, commands, differs
-from wirelessfl.papers import PAPERS
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))

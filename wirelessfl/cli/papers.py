@@ -1,153 +1,59 @@
-"""``wirelessfl papers``: four papers, reproduced and put to the test."""
+"""``wirelessfl papers``: the commands of the package ``publications``, which does not ship in the wheel."""
 
 from __future__ import annotations
 
-import shlex
+import importlib
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.cli.options import OutputPath
-from wirelessfl.cli.terminal import open_console, say
-
-if TYPE_CHECKING:
-    from wirelessfl.papers import Paper, Size, Tables
-
-size_option = click.option(
-    "--size",
-    type=click.Choice(["small", "full"]),
-    default="small",
-    show_default=True,
-    help="full is the paper's own size, for a GPU; small the same structure for two cores.",
-)
-out_option = click.option(
-    "--out",
-    type=OutputPath(),
-    default=Path("results"),
-    show_default=True,
-    help="Folder below which papers/NAME lies.",
-)
+from wirelessfl.errors import InfeasibleError
 
 
-@click.group(invoke_without_command=True)
+def find_publications() -> click.Group:
+    """The commands of ``publications``: beside this package, installed, or in the current folder.
+
+    Raises:
+        InfeasibleError: it is in none of these places.
+    """
+    places = [Path(__file__).resolve().parents[2], Path.cwd()]
+    for folder in places:
+        if (folder / "publications" / "commands.py").is_file() and str(folder) not in sys.path:
+            sys.path.append(str(folder))
+    try:
+        commands: click.Group = importlib.import_module("publications.commands").command
+    except ModuleNotFoundError as error:
+        if error.name not in ("publications", "publications.commands"):
+            raise
+        raise InfeasibleError(
+            "the papers are in the package publications, which is part of the source of wirelessfl and not of its "
+            f"wheel: not found in {', '.join(map(str, places))}, nor installed. Get the source (a checkout of the "
+            "repository, or the sdist of this version) and run this command in its top folder"
+        ) from None
+    return commands
+
+
+class Papers(click.Group):
+    """The group of commands of ``publications``, looked for when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands."""
+        return find_publications().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by name, or None."""
+        return find_publications().get_command(ctx, cmd_name)
+
+
+@click.command(cls=Papers, invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Re-run the experiments of published papers, and see which of their claims hold."""
-    if context.invoked_subcommand is None:
-        context.invoke(list_papers)
+    """Re-run the experiments of published papers, and see which of their claims hold.
 
-
-@command.command("list")
-def list_papers() -> None:
-    """List the papers with their studies."""
-    from rich.table import Table
-
-    from wirelessfl.papers import PAPERS
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("name", no_wrap=True)
-    table.add_column("paper")
-    table.add_column("studies")
-    table.add_column("claims", justify="right")
-    for paper in PAPERS.values():
-        studies = ", ".join(study.name for study in paper.studies)
-        table.add_row(paper.name, f"{paper.title} ({paper.reference})", studies, str(len(paper.claims)))
-    open_console().print(table)
-
-
-@command.command()
-@click.argument("name")
-@size_option
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change every study: base.rounds=2, seeds=1. The result then is no longer the paper's.",
-)
-@click.option("--workers", type=click.IntRange(min=1), help="Processes [one a core].")
-@click.option("--resume", is_flag=True, help="Keep finished runs, compute what is new or missing.")
-@click.option("--no-audit", is_flag=True, help="Leave the audits out.")
-@out_option
-@click.option("--quiet", is_flag=True, help="No progress and no tables.")
-def run(
-    name: str,
-    size: Size,
-    overrides: tuple[str, ...],
-    workers: int | None,
-    resume: bool,
-    no_audit: bool,
-    out: Path,
-    quiet: bool,
-) -> None:
-    """Run every study of the paper NAME, judge its claims and write its page to results/papers/NAME.
-
-    Traces go to results/papers-runs/NAME/SIZE. A claim that is not confirmed is a result, not an error.
+    From the source of wirelessfl only: the wheel does not have them.
     """
-    from wirelessfl.cli.study_table import study_progress
-    from wirelessfl.papers import find_paper
-    from wirelessfl.papers.page import paper_folder, write_page
-    from wirelessfl.papers.runner import Request, run_paper
-
-    paper = find_paper(name)
-    words = ["wirelessfl", "papers", "run", name, "--size", size]
-    words += [word for override in overrides for word in ("--set", override)]
-    work = out / "papers-runs" / paper.name / size
-    request = Request(paper, size, work, overrides, workers, resume, audits=not no_audit, command=shlex.join(words))
-    tables = run_paper(request, lambda design: study_progress(design, quiet=quiet))
-    folder = paper_folder(out, paper, size)
-    write_page(tables, folder)
-    if not quiet:
-        _print(tables)
-        say(f"page  {folder}")
-
-
-@command.command()
-@click.argument("name")
-@size_option
-@out_option
-def table(name: str, size: Size, out: Path) -> None:
-    """Print the tables and verdicts of the paper NAME from its results, and write them anew."""
-    from wirelessfl.papers import find_paper
-    from wirelessfl.papers.page import paper_folder, read_tables, remake_page
-
-    paper = find_paper(name)
-    folder = paper_folder(out, paper, size)
-    tables = read_tables(paper, folder)
-    remake_page(tables, folder)
-    _print(tables)
-
-
-def _print(tables: Tables) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from wirelessfl.papers.page import claim_rows, table_for_people
-
-    console = open_console()
-    paper: Paper = tables.paper
-    console.print(Text(f"{paper.title} ({paper.reference})", style="bold"))
-    for name in tables.studies:
-        study = paper.study(name)
-        rows = table_for_people(tables, study)
-        console.print(Text(f"\n{name}: {study.title}", style="italic"))
-        shown = Table(box=None, pad_edge=False, header_style="bold")
-        for head in rows[0]:
-            # A heading breaks between words, a number never: on a narrow terminal the lines run over instead.
-            longest = max(len(text) for text in (*head.split(), *(row[head] for row in rows)))
-            shown.add_column(head, min_width=longest)
-        for row in rows:
-            shown.add_row(*(Text(text) for text in row.values()))
-        console.print(shown, crop=False)
-    console.print()
-    verdicts = Table(box=None, header_style="bold", pad_edge=False)
-    for head in ("claim", "verdict", "numbers"):
-        verdicts.add_column(head, overflow="fold")
-    for row in claim_rows(tables):
-        told = ". ".join(part for part in (row["numbers"], row["reason"]) if part)
-        verdicts.add_row(Text(row["claim"]), Text(row["verdict"], style=_STYLES[row["verdict"]]), Text(told))
-    console.print(verdicts)
-
-
-_STYLES = {"confirmed": "green", "not confirmed": "red", "not tested": "yellow"}
+    if context.invoked_subcommand is None:
+        listing = find_publications().get_command(context, "list")
+        assert listing is not None
+        context.invoke(listing)

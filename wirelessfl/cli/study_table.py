@@ -115,7 +115,7 @@ class LiveTable:
 
 
 @contextmanager
-def study_progress(design: StudyDesign, *, quiet: bool) -> Iterator[Callable[[Message], None]]:
+def study_progress(design: StudyDesign, *, quiet: bool = False) -> Iterator[Callable[[Message], None]]:
     """Progress on stderr, a live table or, where that is no terminal, a line for each run; yields what to call."""
     console = open_console(stderr=True)
     table = LiveTable(design)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from wirelessfl.study.bands import Band, band
+from wirelessfl.study.content import content_id
 from wirelessfl.study.design import Run, StudyDesign, load_study
-from wirelessfl.study.factors import Factor
+from wirelessfl.study.factors import Factor, value_text
 from wirelessfl.study.file import study_schema
 from wirelessfl.study.result import RunRecord, Study, open_study
 from wirelessfl.study.runner import run_study
 from wirelessfl.study.task import Message, Outcome, Progress
 
 __all__ = [
+    "Band",
     "Factor",
     "Message",
     "Outcome",
@@ -18,8 +21,11 @@ __all__ = [
     "RunRecord",
     "Study",
     "StudyDesign",
+    "band",
+    "content_id",
     "load_study",
     "open_study",
     "run_study",
     "study_schema",
+    "value_text",
 ]

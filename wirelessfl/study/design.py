@@ -66,6 +66,10 @@ class StudyDesign:
     notes: tuple[str, ...] = ()
     sources: tuple[Path, ...] = ()
 
+    def values(self, levels: Sequence[int]) -> dict[str, Any]:
+        """The values of the varied keys at a point, given by the level of each factor."""
+        return values_at(self.factors, levels)
+
     def describe(self, run: Run) -> str:
         """A run in words."""
         return f"{point_text(self.factors, run.levels)}, seed {run.scenario.seed}"

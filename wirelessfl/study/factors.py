@@ -60,9 +60,9 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def value_text(value: Any) -> str:
-    """A value as it would be written in YAML, on one short line."""
-    return value if isinstance(value, str) else inline_yaml(value, limit=_LABEL_LENGTH)
+def value_text(value: Any, limit: int = _LABEL_LENGTH) -> str:
+    """A value as it would be written in YAML, on one line of at most ``limit`` characters; text as it is."""
+    return value if isinstance(value, str) else inline_yaml(value, limit)
 
 
 def values_at(factors: Sequence[Factor], levels: Sequence[int]) -> dict[str, Any]:

@@ -1,0 +1,130 @@
+"""Comparisons of two methods at every level (data set and noise) that a study has, for claims, tables and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from publications.claims import Verdict, weigh
+from publications.figures import COLOURS, MARKERS
+from publications.studies import Point
+from publications.tables import Difference, MissingRuns, Tables, matches
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DATASET = "data.dataset.name"
+DATASETS = {"mnist": "MNIST", "fashion_mnist": "Fashion-MNIST", "cifar10": "CIFAR-10"}
+SHORT = {"mnist": "MNIST", "fashion_mnist": "Fashion", "cifar10": "CIFAR"}
+
+Level = dict[str, str]
+"""Data set and noise, by key, as text."""
+
+
+class Method(NamedTuple):
+    """A method: a study, and what tells its points from those of other methods there."""
+
+    study: str
+    where: Point = {}  # noqa: RUF012 - never changed
+
+    def at(self, level: Point) -> tuple[str, Point]:
+        """The method's point at a level, as `Comparison` takes it."""
+        return self.study, {**self.where, **level}
+
+
+def levels_of(tables: Tables, method: Method, keys: Sequence[str]) -> list[Level]:
+    """The levels at which a method has run, in the order of its study."""
+    points = tables.study(method.study).points(method.where)
+    return [{key: point[key] for key in keys if key in point} for point in points]
+
+
+def common_levels(tables: Tables, first: Method, second: Method, keys: Sequence[str]) -> list[Level]:
+    """The levels at which both have run.
+
+    Raises:
+        MissingRuns: there is none.
+    """
+    other = levels_of(tables, second, keys)
+    both = [level for level in levels_of(tables, first, keys) if any(matches(one, level) for one in other)]
+    if not both:
+        raise MissingRuns(f"{first.study} and {second.study} have no level in common")
+    return both
+
+
+def level_words(level: Level, symbol: str) -> str:
+    """A level for people: ``MNIST σ = 1``."""
+    rest = [f"{symbol} = {value}" for key, value in level.items() if key != DATASET]
+    return " ".join([DATASETS[level[DATASET]], *rest])
+
+
+def better(
+    first: Method, second: Method, keys: Sequence[str], symbol: str, least: float = 0.0
+) -> Callable[[Tables], Verdict]:
+    """A check that the first is more accurate by more than ``least`` at every level that both have."""
+    return all_better(((first, second),), keys, symbol, least)
+
+
+def all_better(
+    pairs: Sequence[tuple[Method, Method]],
+    keys: Sequence[str],
+    symbol: str,
+    least: float = 0.0,
+    names: Sequence[str] = (),
+) -> Callable[[Tables], Verdict]:
+    """The same for several pairs of methods, with a name for each pair."""
+
+    def check(tables: Tables) -> Verdict:
+        words: list[str] = []
+        differences: list[Difference] = []
+        for at, (first, second) in enumerate(pairs):
+            for level in common_levels(tables, first, second, keys):
+                words.append(" ".join([*names[at : at + 1], level_words(level, symbol)]))
+                differences.append(tables.difference(first.at(level), second.at(level)))
+        return weigh(words, differences, least)
+
+    return check
+
+
+def draw_levels(axes: Axes, tables: Tables, lines: Sequence[tuple[str, Method]], levels: Sequence[Level]) -> None:
+    """Accuracy after the last round with its 95 % interval, methods side by side at each level.
+
+    A method that has not run at a level is left out there; one without any run is not in the legend.
+    """
+    spread = 0.14 * (len(lines) - 1)
+    for at, (label, method) in enumerate(lines):
+        places, means, halves = [], [], []
+        for place, level in enumerate(levels):
+            try:
+                one = tables.band(*method.at(level))
+            except (MissingRuns, ValueError):
+                continue
+            places.append(place + spread * (at / max(1, len(lines) - 1) - 0.5))
+            means.append(100 * float(one.mean[0]))
+            halves.append(100 * float(np.nan_to_num(one.half_width[0])))
+        if places:
+            axes.errorbar(
+                places,
+                means,
+                yerr=halves,
+                label=label,
+                color=COLOURS[at % len(COLOURS)],
+                marker=MARKERS[at % len(MARKERS)],
+                markersize=4,
+                linestyle="none",
+                capsize=2,
+                linewidth=1.0,
+            )
+    labels = [f"{_noise(level)}\n{SHORT[level[DATASET]]}" for level in levels]
+    axes.set_xticks(np.arange(len(levels)), labels)
+    axes.set_xlim(-0.6, len(levels) - 0.4)
+
+
+def _noise(level: Level) -> str:
+    return next((value for key, value in level.items() if key != DATASET), "")
+
+
+def epsilon_text(value: float) -> str:
+    """An ε for people."""
+    return "∞" if value == float("inf") else f"{value:,.3g}"

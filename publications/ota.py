@@ -1,0 +1,207 @@
+"""Mao, Yin, Yener, Liu: differential privacy for federated learning over the air, by power control and a jammer."""
+
+from __future__ import annotations
+
+from publications.bound_pages import OTA_BOUND_CLAIMS, OTA_BOUND_FIGURE, OTA_BOUND_STUDY
+from publications.claims import Claim
+from publications.ota_checks import (
+    accounting_of_steps,
+    accounting_of_updates,
+    accuracy_of_exact,
+    falls_with_epsilon,
+    iid_beats_baseline,
+    impeded,
+    ordered,
+    over_baseline,
+    power_of_exact,
+    step_beats_update,
+    stuck,
+    survives,
+    with_jammer,
+)
+from publications.ota_page import (
+    calibration_rows,
+    cost_rows,
+    draw_cost,
+    draw_drift,
+    draw_iid,
+    draw_with_jammer,
+    draw_without_jammer,
+)
+from publications.ota_points import (
+    ALGORITHM,
+    ALONE,
+    CALIBRATION,
+    DELTA,
+    DRIFT,
+    EPSILON,
+    EQUAL,
+    IID,
+    JAMMED,
+    JAMMER,
+    JAMMER_EPSILON,
+    POLICY,
+    STEP,
+    UNIT,
+)
+from publications.paper import Paper, PaperFigure, PaperTable
+from publications.studies import AtEqualEpsilon, AuditOf, PaperStudy, Point
+
+WORDS = {
+    ALGORITHM: "algorithm",
+    POLICY: "power control",
+    EPSILON: "target ε",
+    DELTA: "δ",
+    JAMMER_EPSILON: "target ε",
+    CALIBRATION: "calibration",
+    UNIT: "unit",
+    JAMMER: "jammer",
+    "upcycled": "Upcycled-FL",
+    "fedprox": "FedProx",
+    "fedavg": "FedAvg",
+    "cross_layer": "cross-layer",
+    "privacy_for_free": "baseline [13]",
+    "1e-05": "1e-5",
+    "null": "none",
+    "{epsilon: 0.15, calibration: exact, noise: real}": "exact, whole updates",
+}
+
+
+def _alone_to_equal(point: Point) -> Point | None:
+    """Where the noise of a run without a jammer is set for the true sensitivity; not for the baseline, nor for 4.4."""
+    if point[POLICY] != "cross_layer" or point[EPSILON] != "6.52":
+        return None
+    return {ALGORITHM: point[ALGORITHM], JAMMER_EPSILON: 6.52, UNIT: "sample"}
+
+
+def _jammed_to_equal(point: Point) -> Point | None:
+    return {ALGORITHM: point[ALGORITHM], JAMMER_EPSILON: float(point[JAMMER_EPSILON]), UNIT: "sample"}
+
+
+def _iid_to_equal(point: Point) -> Point | None:
+    cross_layer = point[POLICY] == "cross_layer" and point[JAMMER] == "null"
+    return {JAMMER: {"epsilon": 0.15, "calibration": "exact", "noise": "real"}} if cross_layer else None
+
+
+STUDIES = (
+    PaperStudy(
+        ALONE,
+        "Four algorithms on receiver noise alone (Fig. 2-5)",
+        equal=AtEqualEpsilon(EQUAL, _alone_to_equal),
+        audits=(AuditOf({ALGORITHM: "fedavg", POLICY: "cross_layer", EPSILON: 6.52}, trials=40),),
+        words=WORDS,
+    ),
+    PaperStudy(
+        DRIFT, "The same with the paper's 20 local epochs, on fewer samples and rounds", sizes=("small",), words=WORDS
+    ),
+    PaperStudy(
+        JAMMED,
+        "Three algorithms with the jammer, seven times the theorem's gain (Fig. 6-8)",
+        equal=AtEqualEpsilon(EQUAL, _jammed_to_equal),
+        audits=(AuditOf({ALGORITHM: "fedavg", JAMMER_EPSILON: 1}, trials=40),),
+        words=WORDS,
+    ),
+    PaperStudy(
+        IID,
+        "FedAvg on iid data at (0.15, 0.01) (Fig. 9-10)",
+        equal=AtEqualEpsilon(IID, _iid_to_equal),
+        words=WORDS,
+    ),
+    PaperStudy(
+        EQUAL,
+        "Jamming for the sensitivity of whole updates: the stated ε is the accounted one",
+        audits=(
+            AuditOf({ALGORITHM: "fedavg", JAMMER_EPSILON: 1, UNIT: "sample"}, trials=200),
+            AuditOf({ALGORITHM: "fedavg", JAMMER_EPSILON: 1, UNIT: "client"}, trials=200),
+        ),
+        words=WORDS,
+    ),
+    PaperStudy(
+        STEP,
+        "One step of per-sample-clipped gradients a round, where the theorem's sensitivity holds",
+        audits=(
+            AuditOf({JAMMER_EPSILON: 6.52, CALIBRATION: "theorem"}, trials=200),
+            AuditOf({JAMMER_EPSILON: 1, CALIBRATION: "exact"}, trials=200),
+        ),
+        words=WORDS,
+    ),
+)
+
+CLAIMS = (
+    Claim("Upcycled-FL is more accurate than FedProx.", "V-A, Fig. 2, 4", ordered("upcycled", "fedprox")),
+    Claim("FedProx is more accurate than FedAvg.", "V-A, Fig. 2, 4", ordered("fedprox", "fedavg")),
+    Claim(
+        "Each of the three, with the proposed power control, is more accurate than the baseline [13] at the same ε.",
+        "V-A, Fig. 2, 4",
+        over_baseline,
+    ),
+    Claim("With the jammer, Upcycled-FL surpasses FedProx and FedAvg at every ε.", "V-A, Fig. 6-8", with_jammer),
+    Claim("As ε decreases, accuracy falls.", "V-A, Fig. 6-8", falls_with_epsilon),
+    Claim(
+        "At ε = 0.1 the noise significantly impedes convergence (more than 10 points below ε = 1).",
+        "V-A, Fig. 6-8",
+        impeded,
+    ),
+    Claim(
+        "At ε = 0.1 the algorithms do not converge (they end less than 5 points above their first round).",
+        "V-A, Fig. 6-8",
+        stuck,
+    ),
+    Claim("On iid data at (0.15, 0.01), FedAvg is more accurate than the baseline.", "V-B, Fig. 9", iid_beats_baseline),
+    Claim("A run of the scheme is (ε, δ)-DP for one sample at the ε stated.", "Theorems 1-4", accounting_of_updates),
+    Claim(
+        "It is where an update is one step of per-sample-clipped gradients on all of a client's data.",
+        "Theorems 1-4, this page",
+        accounting_of_steps,
+    ),
+    Claim(
+        "At equal accounted ε for one sample, Upcycled-FL is still more accurate than FedProx and FedAvg.",
+        "this page",
+        survives,
+    ),
+    Claim(
+        "At equal accounted ε for one sample, one clipped step a round is more accurate than a whole update.",
+        "this page",
+        step_beats_update,
+    ),
+    Claim("Exact calibration of the jammer saves power against Theorem 2.", "this page", power_of_exact),
+    Claim("Exact calibration of the jammer gains accuracy against Theorem 2.", "this page", accuracy_of_exact),
+    *OTA_BOUND_CLAIMS,
+)
+
+OTA = Paper(
+    name="ota-cross-layer-dp",
+    title="Providing Differential Privacy for Federated Learning Over Wireless: A Cross-layer Framework",
+    reference="Mao, Yin, Yener, Liu, 2024",
+    studies=(*STUDIES, OTA_BOUND_STUDY),
+    claims=CLAIMS,
+    figures=(
+        PaperFigure(
+            "without-jammer",
+            "Receiver noise alone, after Fig. 2 and 4: test accuracy over the rounds, mean and 95 % band over seeds. "
+            "Both pairs of ε and δ belong to one and the same noise.",
+            draw_without_jammer,
+        ),
+        PaperFigure(
+            "twenty-epochs",
+            "The same with the paper's 20 local epochs, on fewer samples and rounds.",
+            draw_drift,
+        ),
+        PaperFigure(
+            "with-jammer",
+            "With the jammer at seven times the gain of Theorems 2 and 4, after Fig. 6, 7 and 8.",
+            draw_with_jammer,
+        ),
+        PaperFigure("iid-synthetic", "iid synthetic data at ε = 0.15, δ = 0.01, after Fig. 9.", draw_iid),
+        PaperFigure(
+            "cost",
+            "What an ε costs FedAvg: as published (not a guarantee), and where the accounted ε is the one stated.",
+            draw_cost,
+        ),
+        OTA_BOUND_FIGURE,
+    ),
+    tables=(
+        PaperTable("cost", "What an ε costs FedAvg in accuracy", cost_rows),
+        PaperTable("calibration", "The jammer by Theorem 2 and exactly calibrated", calibration_rows),
+    ),
+)

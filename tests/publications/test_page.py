@@ -1,0 +1,123 @@
+"""What a paper leaves behind, and how its page takes that in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from publications import PAPERS
+from publications.files import read_rows
+from publications.page import (
+    claim_rows,
+    epsilon,
+    fill,
+    paper_folder,
+    percent,
+    read_tables,
+    remake_page,
+    write_page,
+)
+from tests.publications.example import EXAMPLE, TABLES
+from wirelessfl.errors import OutputError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    folder = paper_folder(tmp_path, EXAMPLE, "small")
+    write_page(EXAMPLE, TABLES, folder)
+    return folder
+
+
+def test_what_lies_there(written: Path) -> None:
+    names = {path.name for path in written.iterdir()}
+    assert names == {
+        *(f"first{end}" for end in (".csv", ".runs.csv", ".rounds.csv", ".audits.csv")),
+        *(f"second{end}" for end in (".csv", ".runs.csv", ".rounds.csv", ".audits.csv")),
+        *("about.json", "claims.csv", "claims.md", "curves.svg", "curves.png", "more.csv"),
+    }
+    assert json.loads((written / "about.json").read_text(encoding="utf-8"))["seeds"] == {"first": [1, 2, 3]}
+
+
+def test_all_can_be_made_again_from_it_to_the_byte(written: Path) -> None:
+    before = {path.name: path.read_bytes() for path in written.iterdir()}
+    for name in ("first.csv", "claims.csv", "claims.md", "curves.svg", "curves.png"):
+        (written / name).unlink()
+    remake_page(EXAMPLE, read_tables(EXAMPLE, written), written)
+    assert {path.name: path.read_bytes() for path in written.iterdir()} == before
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="found no results of example; `wirelessfl papers run example"):
+        read_tables(EXAMPLE, tmp_path)
+    assert fill("a\n\n{{ claims }}\n", tmp_path, EXAMPLE) == "a\n\n*Not run yet.*\n"
+
+
+def test_a_page_is_filled(written: Path) -> None:
+    markers = (
+        "claims",
+        "table first",
+        "table more",
+        "table absent",
+        "figure curves",
+        "figure nothing",
+        "audits",
+        "about",
+    )
+    text = fill("".join(f"{{{{ {marker} }}}}\n\n" for marker in markers), written.parents[1], EXAMPLE)
+    assert "| Good is better than bad. | Fig. 1 | **confirmed** |" in text
+    assert "| rule | accuracy | paper |" in text
+    assert "| GOOD | 70.0 ± 24.8 % | 75.0 % (Table I) | 1 | 10 | 40.0 ± 24.8 % | 10 | 4 |" in text
+    assert "| 0.5 | x\\|y |" in text
+    assert "![Curves.](example/curves.svg)" in text
+    assert text.count("*Not run yet.*") == 2
+    assert "| first | rule GOOD | sample | 1 | 4 | 10 |" in text
+    assert "$ wirelessfl papers run example --size small" in text
+
+
+@pytest.mark.parametrize("marker", ["{{ nonsense }}", "{{ table nonsense }}", "{{ figure nonsense }}"])
+def test_a_wrong_marker_is_an_error(written: Path, marker: str) -> None:
+    with pytest.raises(ValueError, match="nonsense"):
+        fill(marker, written.parents[1], EXAMPLE)
+
+
+def test_text_that_only_looks_like_a_marker_stays(written: Path) -> None:
+    assert fill("see {{ claims }} there", written.parents[1], EXAMPLE) == "see {{ claims }} there"
+
+
+def test_the_index_counts_verdicts(tmp_path: Path) -> None:
+    lines = fill("{{ overview }}", tmp_path, None).splitlines()
+    assert len(lines) == 2 + len(PAPERS)
+    assert all("not run yet" in line for line in lines[2:])
+
+
+def test_numbers_for_people() -> None:
+    assert [epsilon(value) for value in (0.5, 123.4, 98765.4, float("inf"), float("nan"))] == [
+        "0.5",
+        "123",
+        "98,765",
+        "∞",
+        "–",
+    ]
+    assert [percent(0.123), percent(0.123, 0.01), percent(float("nan"))] == ["12.3 %", "12.3 ± 1.0 %", "–"]
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_committed_verdicts_are_those_of_the_committed_numbers(name: str) -> None:
+    folder = paper_folder(ROOT / "results", PAPERS[name], "small")
+    if not (folder / "about.json").exists():
+        pytest.skip("no results in this checkout")
+    tables = read_tables(PAPERS[name], folder)
+    assert read_rows(folder / "claims.csv") == claim_rows(PAPERS[name], tables)
+    assert len(read_rows(folder / "claims.csv")) == len(PAPERS[name].claims)
+    assert all(len(seeds) >= 5 for seeds in tables.about["seeds"].values())
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_page_takes_its_numbers_from_results(name: str) -> None:
+    page = ROOT / "docs" / "papers" / f"{name}.md"
+    text = fill(page.read_text(encoding="utf-8"), ROOT / "results", PAPERS[name])
+    assert "{{" not in text

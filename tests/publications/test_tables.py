@@ -1,0 +1,90 @@
+"""Numbers of a paper's runs: points, intervals, paired differences, and files that say the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from publications.files import cell, number, read_rows, read_study, write_rows, write_study
+from publications.tables import Difference, MissingRuns, long_table, matches, value_of
+from tests.publications.example import EXAMPLE, RULE, SNR, TABLES, at
+
+
+def test_a_paired_difference_is_a_paired_t_interval() -> None:
+    found = TABLES.difference(at("good"), at("bad"))
+    differences = np.array([0.80 - 0.60, 0.70 - 0.51, 0.60 - 0.39])
+    low, high = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
+    assert [found.low, found.high] == pytest.approx([low, high])
+    assert found.seeds == 3
+    assert found.text() == f"+20 ± {100 * found.half_width:.2g} points"
+
+
+def test_only_seeds_that_both_have_count() -> None:
+    found = TABLES.difference(at("good"), ("second", {SNR: 5}))
+    assert found.mean == pytest.approx(np.mean([0.5, 0.3, 0.1]))
+    with pytest.raises(MissingRuns, match="an interval needs two"):
+        Difference.of([0.1])
+
+
+def test_a_point_has_to_be_one() -> None:
+    table = TABLES.study("first")
+    with pytest.raises(ValueError, match="3 points agree"):
+        table.by_seed("test_accuracy", {})
+    with pytest.raises(ValueError, match=r"first varies training\.algorithm\.name, not nothing"):
+        table.by_seed("test_accuracy", {"nothing": 1})
+    with pytest.raises(MissingRuns, match="no run at"):
+        table.by_seed("test_accuracy", {RULE: "else"})
+    with pytest.raises(MissingRuns, match="the study absent has not run"):
+        TABLES.study("absent")
+    assert table.levels(RULE) == ["good", "bad", "same"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1, "1"), (1.0, "1"), (0.5, "0.5"), (1e-5, "1e-05"), (True, "true"), (None, "null"), ("sgd", "sgd"), ([1], "[1]")],
+)
+def test_equal_values_have_equal_texts(value: object, text: str) -> None:
+    assert value_of(value) == text
+    assert matches({"a": text, "b": "1"}, {"a": value})
+    assert not matches({"a": text + "0"}, {"a": value})
+
+
+def test_the_files_say_what_the_runs_said(tmp_path: Path) -> None:
+    table = TABLES.study("first")
+    write_study(tmp_path, table)
+    read = read_study(tmp_path, EXAMPLE.study("first"))
+    assert read is not None
+    assert read.keys == table.keys
+    assert [run.point for run in read.runs] == [run.point for run in table.runs]
+    assert read.by_seed("test_accuracy", {RULE: "bad"}) == table.by_seed("test_accuracy", {RULE: "bad"})
+    assert np.isnan(read.runs[0].numbers["energy"])
+    assert (read.curves, read.audits) == (table.curves, table.audits)
+    assert read_study(tmp_path, EXAMPLE.study("absent")) is None
+
+
+def test_cells() -> None:
+    assert [cell(value) for value in (None, float("nan"), float("inf"), 1 / 3, 2)] == ["", "", "inf", "0.333333", "2"]
+    assert np.isnan(number("")) and number("inf") == np.inf
+
+
+def test_no_rows_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    write_rows(path, [{"a": 1, "b": "x, y"}])
+    assert read_rows(path) == [{"a": "1", "b": "x, y"}]
+    write_rows(path, [])
+    assert read_rows(path) == []
+    assert not path.exists()
+
+
+def test_the_long_table_has_everything_side_by_side() -> None:
+    good, bad, _ = long_table(TABLES, EXAMPLE.study("first"))
+    assert good["accuracy"] == pytest.approx(0.7)
+    assert (good["paper_accuracy"], good["paper_source"]) == (0.75, "Table I")
+    assert good["accuracy_equal_epsilon"] == pytest.approx(0.4)
+    assert (good["epsilon_published"], good["epsilon_accounted"], good["epsilon_empirical"]) == (1.0, 10.0, 4.0)
+    assert bad["paper_accuracy"] is None and bad["accuracy_equal_epsilon"] is None
+    (only,) = long_table(TABLES, EXAMPLE.study("second"))
+    assert "paper_accuracy" not in only and "accuracy_equal_epsilon" not in only

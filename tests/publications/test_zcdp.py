@@ -1,0 +1,76 @@
+"""The zCDP paper's studies: their noise is that of Theorem 1, and the case against it stands."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from publications import PAPERS
+from publications.runner import load_designs
+from publications.tables import matches, value_of
+from publications.zcdp_points import (
+    EPSILONS,
+    KINDS,
+    LEVELS,
+    METHODS,
+    convergence_point,
+    method_point,
+    trade_off_point,
+)
+from publications.zcdp_sum import NOISE_STD, SAMPLES, epsilon_of_sum, published_epsilon, uploads
+from wirelessfl.privacy import zcdp_epsilon
+from wirelessfl.study.factors import values_at
+
+
+@pytest.mark.parametrize("size", ["small", "full"])
+def test_the_studies_hold_the_points_that_claims_ask_for(size: str) -> None:
+    """Also: the noise in the files is that of Theorem 1, which `method_point` and `trade_off_point` compute."""
+    designs = load_designs(PAPERS["zcdp-secure-aggregation"], "small" if size == "small" else "full")
+    points = {
+        name: [
+            {key: value_of(value) for key, value in values_at(design.factors, run.levels).items()}
+            for run in design.runs
+        ]
+        for name, design in designs.items()
+    }
+    wanted = [
+        (f"against-dp-sgd-{kind}", method_point(size, kind, method)) for kind in KINDS for method in range(len(METHODS))
+    ]
+    wanted += [
+        (f"trade-off-{kind}", trade_off_point(size, kind, epsilon, uplink))
+        for kind in KINDS
+        for epsilon in EPSILONS
+        for uplink in ("secure_aggregation", "ideal")
+    ]
+    wanted += [
+        convergence_point(kind, noise, steps)
+        for kind, (noises, many) in LEVELS.items()
+        for noise in noises
+        for steps in many
+    ]
+    for study, point in wanted:
+        assert any(matches(found, point) for found in points[study]), (study, point)
+
+
+def test_theorem_1_gives_back_the_epsilon() -> None:
+    """By hand: C = 20 · 10/16 = 12.5, τ = 10, r = 10, n_i = 500, γ = 50."""
+    sigma = method_point("small", "logistic", 0)["training.privacy"]["noise_std"]
+    assert zcdp_epsilon(2 * 12.5 * 10 / (10 * 500 * 50 * sigma**2), 1e-4) == pytest.approx(10, rel=1e-4)
+
+
+def test_the_canary_moves_the_upload_for_all_steps_after_it() -> None:
+    """Met at step t (from 0) it decides the τ − t steps from then on, unless noise alone has left the flat part first.
+
+    Noise alone leaves it with probability 4 Φ(−0.5/(σ √τ)) = 2.5 % at most, by reflection.
+    """
+    up, down = uploads(1, 4_000), uploads(-1, 4_000)
+    mean = (SAMPLES + 1) / 2
+    assert NOISE_STD * np.sqrt(SAMPLES) == pytest.approx(0.2)
+    assert np.mean(up) == pytest.approx(mean, rel=0.08)
+    assert np.mean(down) == pytest.approx(-mean, rel=0.08)
+
+
+def test_the_sum_alone_refutes_theorem_1() -> None:
+    """PRIVACY: at r = 62,500 the theorem publishes 1.80."""
+    assert published_epsilon(62_500) == pytest.approx(1.797, abs=1e-3)
+    assert epsilon_of_sum(62_500, trials=400) > 5
