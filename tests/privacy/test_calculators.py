@@ -40,7 +40,7 @@ def local_steps(
     batch_size: int,
     steps: int,
     selected: int = 1,
-    sampling: Literal["reshuffle", "poisson"] = "reshuffle",
+    sampling: Literal["shuffle", "poisson"] = "shuffle",
 ) -> LocalSteps:
     """The record of one client's steps in a round, as the shell fills it in."""
     return LocalSteps(
@@ -49,7 +49,6 @@ def local_steps(
         samples=np.array([samples]),
         batch_size=batch_size,
         steps=np.array([steps]),
-        steps_before=np.zeros(1, dtype=np.int64),
         sampling=sampling,
         dimension=3,
         secure_sum=SecureSum(selected, selected, arithmetic="integer"),

@@ -40,7 +40,7 @@ EXAMPLES: list[Release] = [
     air_release(FACTS, [1], theorem="privacy_for_free", backoff_is_public=False, caveat=Caveat.REALISED_NORMS),
     air_release(FACTS, EVERYONE, accounted_noise_std=np.array([0.01, 0.02])),
     BareRelease(2, EVERYONE),
-    DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, "shuffle", STEPS, HaarNoise(64, "weighted"), QuantileClip(2.0)),
+    DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, "shuffle", HaarNoise(64, "weighted"), QuantileClip(2.0)),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=PerLayerClip((0.5, 0.25))),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=DynamicClip()),
@@ -48,7 +48,7 @@ EXAMPLES: list[Release] = [
     ServerNoiseRelease(5, EVERYONE, 1.0, 0.5, None, 0.2, "uniform"),
     ServerNoiseRelease(5, EVERYONE, 1.0, 0.5, 1.5, 0.2, "poisson"),
     ServerNoiseRelease(5, EVERYONE[:0], 1.0, 0.5, 1.5, 0.2, "poisson", unamplified=NoAmplification.QUORUM),
-    ZcdpRelease(1, EVERYONE, 1.0, 0.2, BATCH, STEPS, STEPS, secure_sum=SecureSum(9, 7, 4, "integer")),
+    ZcdpRelease(1, EVERYONE, 1.0, 0.2, BATCH, STEPS, secure_sum=SecureSum(9, 7, 4, "integer")),
 ]
 
 
@@ -101,10 +101,17 @@ def test_foreign_settings_are_refused(text: str) -> None:
         release_from_values(text, 0, EVERYONE, {}, {})
 
 
-def test_a_dynamic_clip_of_version_0_1_comes_back() -> None:
+def test_records_of_earlier_traces_come_back() -> None:
+    """With fields that had one value in all of them, and where a shuffled order was told from one that goes on."""
     text = settings(DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=DynamicClip()))
     old = text.replace('{"kind": "DynamicClip"', '{"nominal_multiplier": 1.5, "kind": "DynamicClip"')
     assert old != text
+    old = old.replace('"sampling": "poisson"', '"sampling": "reshuffle", "caveat": null')
     columns = {"batch_size": BATCH, "steps": STEPS}
     release = release_from_values(old, 0, EVERYONE, {"noise_multiplier": 1.1, "steps_before": 0.0}, columns)
     assert isinstance(release, DpSgdRelease) and release.clipping == DynamicClip()
+    assert release.sampling == "shuffle"
+    text = settings(EXAMPLES[-1]).replace('"survivors"', '"masks_reused": false, "survivors"')
+    text = text.replace('"linear_upload"', '"reshuffled": true, "linear_upload"')
+    upload = release_from_values(text, 1, EVERYONE, round_values(EXAMPLES[-1]), client_values(EXAMPLES[-1]))
+    assert settings(upload) == settings(EXAMPLES[-1])

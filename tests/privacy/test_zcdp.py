@@ -34,7 +34,6 @@ def upload(round_index: int = 0, *, steps: int = 1, **overrides: Any) -> ZcdpRel
         "noise_std": NOISE_STD,
         "batch_size": np.full(10, BATCH),
         "steps": np.full(10, steps),
-        "steps_before": np.full(10, round_index * steps),
         "secure_sum": SecureSum(10, 10),
     }
     return ZcdpRelease(**{**values, **overrides})
@@ -44,8 +43,7 @@ def mu_squared(release: ZcdpRelease, statement: Statement = REPLACE) -> float:
     ledger = recompute([release], FACTS, statement)
     spending = release.accounted(FACTS, statement)
     assert spending.unproven is None
-    passes = spending.passes
-    cost = spending.mu_squared if passes is None else (passes.last - passes.first + 1) * passes.mu_squared
+    cost = spending.mu_squared
     assert ledger.epsilon_accounted() == pytest.approx(float(gaussian_epsilon(math.sqrt(cost[0]), DELTA)), rel=1e-12)
     return float(cost[0])
 
@@ -105,7 +103,6 @@ def test_noise_of_others_does_not_hide_diverging_steps() -> None:
         (SecureSum(10, 10), Statement(DELTA, adjacency="replace", adversary="individual"), "sees every upload"),
         (SecureSum(10, 10, threshold=4), Statement(DELTA, adjacency="replace", colluding=4), "collude"),
         (SecureSum(10, 10, arithmetic="integer"), REPLACE, "integer arithmetic"),
-        (SecureSum(10, 10, masks_reused=True), REPLACE, "masks were used twice"),
     ],
 )
 def test_an_opened_sum_leaves_the_local_rho(secure_sum: Any, statement: Statement, reason: str | None) -> None:
@@ -125,13 +122,10 @@ def test_clipping_that_follows_local_gradients_forfeits_the_credit_of_the_sum() 
     assert mu_squared(upload(linear_upload=False)) == pytest.approx(LOCAL)
 
 
-def test_single_steps_share_a_pass_with_the_smallest_crowd() -> None:
-    """Five rounds are one pass of n/γ = 5 batches; a sample is in one of them, in the worst case the thinnest."""
+def test_single_steps_of_each_round_are_hidden_by_its_own_crowd() -> None:
+    """Every round shuffles afresh: a sample may be in the batch of each."""
     crowds = (10, 4, 8, 10, 10)
-    releases = [upload(m, secure_sum=SecureSum(10, survivors)) for m, survivors in enumerate(crowds)]
-    expected = float(gaussian_epsilon(math.sqrt(LOCAL / 4), DELTA))
-    assert recompute(releases, FACTS, REPLACE).epsilon_accounted() == pytest.approx(expected, rel=1e-12)
-    afresh = [upload(m, reshuffled=True, secure_sum=SecureSum(10, s)) for m, s in enumerate(crowds)]
+    afresh = [upload(m, secure_sum=SecureSum(10, s)) for m, s in enumerate(crowds)]
     expected = float(gaussian_epsilon(math.sqrt(sum(LOCAL / s for s in crowds)), DELTA))
     assert recompute(afresh, FACTS, REPLACE).epsilon_accounted() == pytest.approx(expected, rel=1e-12)
 
@@ -139,7 +133,7 @@ def test_single_steps_share_a_pass_with_the_smallest_crowd() -> None:
 @pytest.mark.parametrize("steps", [1, 5, 7])
 def test_calculator_equals_the_ledger(steps: int) -> None:
     rounds, integers = 4, SecureSum(10, 10, arithmetic="integer")
-    releases = [upload(m, steps=steps, reshuffled=True, secure_sum=integers) for m in range(rounds)]
+    releases = [upload(m, steps=steps, secure_sum=integers) for m in range(rounds)]
     ledger = recompute(releases, FACTS, REPLACE)
     result = zcdp_calculator(
         clip=CLIP,
@@ -178,7 +172,7 @@ def test_no_noise_is_no_guarantee() -> None:
         ({"clip": 0.0}, "clip"),
         ({"noise_std": -1.0}, "noise_std"),
         ({"batch_size": np.zeros(10, int)}, "batch_size"),
-        ({"steps_before": np.zeros(9, int)}, "steps_before"),
+        ({"batch_size": np.ones(9, int)}, "batch_size"),
     ],
 )
 def test_impossible_records_are_refused(wrong: dict[str, Any], message: str) -> None:
@@ -200,8 +194,6 @@ def test_a_smaller_last_batch_hides_its_members_less(samples: int, batch: int, s
     steps_of_pass = [min(len(sizes), steps - done) for done in range(0, steps, len(sizes))]
     dearest = sum(max((CLIP / (size * NOISE_STD)) ** 2 for size in sizes[:count]) for count in steps_of_pass)
     facts = facts_of([samples])
-    release = ZcdpRelease(
-        1, np.array([0]), CLIP, NOISE_STD, np.array([batch]), np.array([steps]), reshuffled=True, linear_upload=False
-    )
+    release = ZcdpRelease(1, np.array([0]), CLIP, NOISE_STD, np.array([batch]), np.array([steps]), linear_upload=False)
     (cost,) = release.accounted(facts, Statement(DELTA)).mu_squared
     assert cost == pytest.approx(dearest, rel=1e-12)

@@ -38,7 +38,7 @@ from wirelessfl.privacy.releases import (
     round_values,
     settings,
 )
-from wirelessfl.privacy.spending import Caveat, Passes, SampledGaussian, SampledSteps, Spending
+from wirelessfl.privacy.spending import Caveat, SampledGaussian, SampledSteps, Spending
 from wirelessfl.privacy.statement import PrivacyFacts, Statement
 from wirelessfl.privacy.wavelet import (
     element_noise_variance,
@@ -64,7 +64,6 @@ __all__ = [
     "Ledger",
     "MooClip",
     "NoiseLaw",
-    "Passes",
     "PerLayerClip",
     "PrivacyFacts",
     "QuantileClip",

@@ -13,7 +13,7 @@ from wirelessfl.privacy.cheap_bounds import cheap_upper_bounds
 from wirelessfl.privacy.concentrated import tail_bound_epsilon, zcdp_epsilon
 from wirelessfl.privacy.event_counts import EventCounts
 from wirelessfl.privacy.gaussian import gaussian_epsilon
-from wirelessfl.privacy.spending import Conversion, Passes, SampledGaussian, SampledSteps, Spending
+from wirelessfl.privacy.spending import Conversion, SampledGaussian, SampledSteps, Spending
 from wirelessfl.privacy.statement import Statement
 
 
@@ -30,20 +30,15 @@ class Account:
     Attributes:
         reasons: Why nothing is proven about some of the clients, in words.
         conversion: How a total becomes an epsilon; None before the first release.
-        budget: A-priori bound on ``mu_squared``, charged in full, for mechanisms whose ratio of sensitivity to
-            noise follows past outputs; None where the realised sum counts.
     """
 
     def __init__(self) -> None:
         self._mu_squared: NDArray[np.float64] = np.zeros(64)
         self._unproven: NDArray[np.int16] = np.full(64, -1, dtype=np.int16)
-        self._pass: NDArray[np.int64] = np.full(64, -1, dtype=np.int64)
-        self._pass_cost: NDArray[np.float64] = np.zeros(64)
         self._counts = EventCounts()
         self._common = Profile(0.0, ())
         self.reasons: list[str] = []
         self.conversion: Conversion | None = None
-        self.budget: float | None = None
 
     @property
     def charges_everyone(self) -> bool:
@@ -82,7 +77,6 @@ class Account:
         else:
             self._mu_squared[slots] += spending.mu_squared
             self._add_sampled(slots, spending.sampled)
-            self._add_passes(slots, spending.passes)
 
     def _reserve(self, size: int) -> None:
         missing = size - len(self._mu_squared)
@@ -90,8 +84,6 @@ class Account:
             missing = max(missing, len(self._mu_squared))
             self._mu_squared = np.concatenate([self._mu_squared, np.zeros(missing)])
             self._unproven = np.concatenate([self._unproven, np.full(missing, -1, dtype=np.int16)])
-            self._pass = np.concatenate([self._pass, np.full(missing, -1, dtype=np.int64)])
-            self._pass_cost = np.concatenate([self._pass_cost, np.zeros(missing)])
 
     def _add_common(self, spending: Spending) -> None:
         uses = dict(self._common.uses)
@@ -102,18 +94,6 @@ class Account:
             )
             uses[event] = uses.get(event, 0) + int(steps.count[0])
         self._common = Profile(self._common.mu_squared + float(spending.mu_squared[0]), tuple(uses.items()))
-
-    def _add_passes(self, slots: NDArray[np.int64], passes: Passes | None) -> None:
-        """The largest cost within a pass, the sum over passes; a pass may go on from an earlier release."""
-        if passes is None:
-            return
-        goes_on = passes.first == self._pass[slots]
-        already = np.where(goes_on, self._pass_cost[slots], 0.0)
-        self._mu_squared[slots] += np.maximum(passes.mu_squared - already, 0.0)
-        self._mu_squared[slots] += (passes.last - passes.first) * passes.mu_squared
-        still_first = passes.last == passes.first
-        self._pass_cost[slots] = np.where(still_first, np.maximum(passes.mu_squared, already), passes.mu_squared)
-        self._pass[slots] = passes.last
 
     def _add_sampled(self, slots: NDArray[np.int64], steps: SampledSteps | None) -> None:
         if steps is None:
@@ -132,12 +112,6 @@ class Account:
         A slot that was never touched has the common cost alone.
         """
         costs = self._common.mu_squared + _entries(self._mu_squared, slots, absent=0.0)
-        if self.budget is not None:
-            sampled = np.array(
-                [bool(self._common.uses or uses) for uses in self._counts.uses_of(slots)], dtype=np.bool_
-            )
-            charged = np.where((costs <= self.budget) & ~sampled, self.budget, np.inf)
-            costs = np.where((costs > 0) | sampled, charged, costs)
         return np.where(self._is_unproven(slots), np.inf, costs)
 
     def profiles_of(self, slots: NDArray[np.int64]) -> list[Profile]:
@@ -205,8 +179,6 @@ class Account:
         return {
             "mu_squared": self._mu_squared.copy(),
             "unproven": self._unproven.copy(),
-            "pass": self._pass.copy(),
-            "pass_cost": self._pass_cost.copy(),
             "entry_slot": slots,
             "entry_event": events,
             "entry_count": counts.copy(),
@@ -216,7 +188,6 @@ class Account:
             "common_mu_squared": np.array([self._common.mu_squared]),
             "reasons": np.array([reason.encode() for reason in self.reasons], dtype=np.bytes_),
             "conversion": np.array([(self.conversion or "").encode()], dtype=np.bytes_),
-            "budget": np.array([np.nan if self.budget is None else self.budget]),
         }
 
     @classmethod
@@ -229,11 +200,9 @@ class Account:
         account = cls()
         account._mu_squared = np.array(state["mu_squared"], dtype=np.float64)
         account._unproven = np.array(state["unproven"], dtype=np.int16)
-        account._pass = np.array(state["pass"], dtype=np.int64)
-        account._pass_cost = np.array(state["pass_cost"], dtype=np.float64)
-        columns = (account._mu_squared, account._unproven, account._pass, account._pass_cost)
-        if any(column.shape != (account._mu_squared.size,) for column in columns):
-            raise ValueError(f"an entry a client is needed, found shapes {[column.shape for column in columns]}")
+        if account._unproven.shape != account._mu_squared.shape or account._mu_squared.ndim != 1:
+            shapes = account._mu_squared.shape, account._unproven.shape
+            raise ValueError(f"an entry a client is needed, found the shapes {shapes}")
         for event in _events_from(state["events"]):
             account._counts.event_id(event)
         account._counts.add(*(np.array(state[f"entry_{name}"], dtype=np.int64) for name in ("slot", "event", "count")))
@@ -241,8 +210,6 @@ class Account:
         account._common = Profile(state["common_mu_squared"].tolist()[0], tuple(common))
         account.reasons = [reason.decode() for reason in state["reasons"].tolist()]
         account.conversion = state["conversion"].tolist()[0].decode() or None
-        budget = state["budget"].tolist()[0]
-        account.budget = None if np.isnan(budget) else budget
         return account
 
 

@@ -240,7 +240,6 @@ def zcdp_calculator(
         noise_std=noise_std,
         batch_size=np.minimum(batch_size, everything),
         steps=np.array([local_steps], dtype=np.int64),
-        reshuffled=True,
         secure_sum=SecureSum(clients_per_round, clients_per_round, arithmetic="integer"),
     )
     facts = PrivacyFacts(everything, np.ones(1), samples)

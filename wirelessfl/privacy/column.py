@@ -26,19 +26,16 @@ class Column:
 
     Args:
         statement: For whom, against whom and at which delta.
-        budget: See ``Account.budget``.
     """
 
-    def __init__(self, statement: Statement, budget: float | None = None) -> None:
+    def __init__(self, statement: Statement) -> None:
         self.statement = statement
         self.accounts: dict[str, Account] = {}
-        self._budget = budget
 
     def add(self, route: str, slots: NDArray[np.int64], spending: Spending) -> None:
         """Add the spending of one release along a route."""
         if route not in self.accounts:
             self.accounts[route] = Account()
-            self.accounts[route].budget = self._budget
         self.accounts[route].add(slots, spending)
 
     @property

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from wirelessfl.privacy.column import Column
 from wirelessfl.privacy.gaussian import EPSILON_CAP
 from wirelessfl.privacy.releases.base import Release
-from wirelessfl.privacy.spending import Spending, no_guarantee
 from wirelessfl.privacy.statement import PrivacyFacts, Statement
 
 SCOPE = (
@@ -38,25 +37,15 @@ class Ledger:
     Args:
         facts: Public constants of the population.
         statement: For whom, against whom and at which delta.
-        filter_mu: A-priori budget of ``gdp_mu`` that the run enforces. Give it where the ratio of sensitivity to
-            noise of plain Gaussian releases follows past outputs: the budget is then reported, not the realised
-            sum, and a run that exceeded it has no guarantee.
-
-    Raises:
-        ValueError: If ``filter_mu`` is not positive and finite.
     """
 
-    def __init__(self, facts: PrivacyFacts, statement: Statement, filter_mu: float | None = None) -> None:
-        if filter_mu is not None and not 0 < filter_mu < np.inf:
-            raise ValueError(f"filter_mu must be positive and finite, found {filter_mu}")
+    def __init__(self, facts: PrivacyFacts, statement: Statement) -> None:
         self.facts = facts
         self.statement = statement
-        self._filter_mu = filter_mu
         self._clear()
 
     def _clear(self) -> None:
-        budget = None if self._filter_mu is None else self._filter_mu**2
-        self._published, self._accounted = Column(self.statement), Column(self.statement, budget)
+        self._published, self._accounted = Column(self.statement), Column(self.statement)
         self._worst_published = self._worst_accounted = 0.0
         self._rounds: dict[str, NDArray[np.int64]] = {}  # route -> participations per slot
         self._last_round: dict[str, NDArray[np.int64]] = {}  # route -> 1 + round of the last one per slot
@@ -65,7 +54,6 @@ class Ledger:
         self._num_touched = 0
         self._changed: list[NDArray[np.int64]] = []
         self._remarks: dict[str, None] = {}
-        self._relations: dict[str, None] = {}
 
     # ------------------------------------------------------------------------------------------ adding
 
@@ -84,20 +72,14 @@ class Ledger:
             raise ValueError("a release names a client without samples")
         slots = self._slots(clients)
         self._published.add(release.route, slots, release.published(self.facts))
-        self._accounted.add(release.route, slots, self._spending(release))
+        self._accounted.add(release.route, slots, release.accounted(self.facts, self.statement))
         self._count_participation(release, slots)
         self._changed.append(slots)
         self._remarks.update(dict.fromkeys(release.remarks(self.facts, self.statement)))
-        self._relations[release.relation] = None
 
     def remark(self, sentence: str) -> None:
         """Add a sentence on how the figures are to be read."""
         self._remarks[sentence] = None
-
-    def _spending(self, release: Release) -> Spending:
-        if release.caveat is not None:
-            return no_guarantee(len(release.clients), release.caveat.value)
-        return release.accounted(self.facts, self.statement)
 
     def _slots(self, clients: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n,) numbers of the clients in the order in which they were first touched."""
@@ -162,16 +144,7 @@ class Ledger:
             sentences.append(self._decisive_route())
         if self.statement.accountant == "gdp":
             sentences.append("The gdp accountant is the limit of many steps: an approximation, not a bound.")
-        if self._filter_mu is not None:
-            sentences.append(
-                "The noise follows past outputs: the accounted figure is that of the budget fixed before the run, "
-                "not of what was spent."
-            )
         return sentences
-
-    def published_relations(self) -> list[str]:
-        """Which runs the published figures compare, in words; one for each kind of claim."""
-        return list(self._relations)
 
     def _decisive_route(self) -> str:
         column, slots = self._accounted, np.arange(self._num_touched)
@@ -218,7 +191,6 @@ class Ledger:
             "clients": self._touched[: self._num_touched].copy(),
             "worst": np.array([self._worst_published, self._worst_accounted]),
             "remarks": _encoded(self._remarks),
-            "relations": _encoded(self._relations),
             "routes": _encoded(routes),
         }
         for row, name in enumerate([*routes, _ANY_ROUTE] if routes else []):
@@ -229,12 +201,11 @@ class Ledger:
         return state
 
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Continue from ``state``, taken from a ledger with the same facts, statement and filter."""
+        """Continue from ``state``, taken from a ledger with the same facts and statement."""
         self._clear()
         self._slots(np.array(state["clients"], dtype=np.int64))
         self._worst_published, self._worst_accounted = state["worst"].tolist()
         self._remarks = dict.fromkeys(_decoded(state["remarks"]))
-        self._relations = dict.fromkeys(_decoded(state["relations"]))
         routes = _decoded(state["routes"])
         for row, name in enumerate([*routes, _ANY_ROUTE] if routes else []):
             self._rounds[name] = np.array(state[f"rounds/{row}"], dtype=np.int64)
@@ -245,11 +216,9 @@ class Ledger:
             column.restore(routes, own)
 
 
-def recompute(
-    releases: Iterable[Release], facts: PrivacyFacts, statement: Statement, filter_mu: float | None = None
-) -> Ledger:
+def recompute(releases: Iterable[Release], facts: PrivacyFacts, statement: Statement) -> Ledger:
     """The ledger of a recorded run, for any delta, unit, adjacency, adversary or accountant."""
-    ledger = Ledger(facts, statement, filter_mu)
+    ledger = Ledger(facts, statement)
     for release in releases:
         ledger.add(release)
     return ledger

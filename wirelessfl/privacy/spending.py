@@ -72,31 +72,12 @@ class SampledSteps:
 
 
 @dataclass(frozen=True, eq=False)
-class Passes:
-    """Plain Gaussian mechanisms on disjoint batches: within a pass over the data a sample is in one of them.
-
-    Its cost is the largest within a pass and the sum over passes (parallel composition), whatever the order.
-    Passes are numbered per client over the whole run.
-
-    Attributes:
-        first: (n,) int64 pass of the first batch of the release.
-        last: (n,) int64 pass of its last batch, not below ``first``.
-        mu_squared: (n,) cost of one batch.
-    """
-
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    mu_squared: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
 class Spending:
     """What one release costs each of its clients.
 
     Attributes:
         mu_squared: (n,) sum of (sensitivity / noise std)² of the plain Gaussian mechanisms.
         sampled: Sampled Gaussian mechanisms used on top, if any.
-        passes: Mechanisms on disjoint batches used on top, if any.
         conversion: How the total over a run becomes an epsilon.
         unproven: Why no guarantee holds, in words; None if one does.
         everyone: The arrays have length one and hold for every registered client, selected or not.
@@ -104,7 +85,6 @@ class Spending:
 
     mu_squared: NDArray[np.float64]
     sampled: SampledSteps | None = None
-    passes: Passes | None = None
     conversion: Conversion = "accountant"
     unproven: str | None = None
     everyone: bool = False

@@ -93,9 +93,7 @@ class LocalPrivacy:
             samples=samples,
             batch_size=training.batch_size,
             steps=steps,
-            steps_before=np.zeros(len(clients), dtype=np.int64),
-            # The engine draws a fresh order in every round.
-            sampling="poisson" if training.sampling == "poisson" else "reshuffle",
+            sampling=training.sampling,
             dimension=self.dimension,
             secure_sum=secure_sum,
             linear_upload=isinstance(training.optimizer, SGD) and training.clip is None,

@@ -404,7 +404,6 @@ PRIVACY = Group(
         _per_slot("air_batch_size", "1", "samples in the batch of a single gradient step; NaN for all"),
         _per_slot("local_batch_size", "1", "samples in a mini-batch"),
         _per_slot("local_steps", "1", "local steps"),
-        _per_slot("local_steps_before", "1", "local steps in earlier rounds"),
     ),
     attributes=(
         Attribute("delta", "δ of the statement", kind="positive number"),

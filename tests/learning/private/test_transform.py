@@ -144,7 +144,7 @@ def test_single_precision_runs(optimizer: Optimizer) -> None:
 def test_the_record_is_that_of_rule_and_mechanism() -> None:
     transform = PrivateGradients(QuantileClipping(0.5, count_noise_std=2.0), HaarMechanism(Constant(0.4), "weighted"))
     samples = SIZES[CLIENTS]
-    steps = LocalSteps(3, CLIENTS, samples, 8, samples, samples, "poisson", 30)
+    steps = LocalSteps(3, CLIENTS, samples, 8, samples, "poisson", 30)
     release = transform.release(steps)
     assert isinstance(release, DpSgdRelease)
     assert release.clipping == transform.clipping.law()

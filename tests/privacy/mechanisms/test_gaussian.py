@@ -116,9 +116,9 @@ def test_the_multiplier_follows_the_round() -> None:
 
 def local_steps(sampling: Sampling = "poisson", round_index: int = 2) -> LocalSteps:
     clients, samples = np.array([4, 7]), np.array([25, 8])
-    steps, before = np.array([3, 1]), np.array([6, 0])
+    steps = np.array([3, 1])
     secure_sum = SecureSum(selected=2, survivors=2)
-    return LocalSteps(round_index, clients, samples, 10, steps, before, sampling, 100, secure_sum, linear_upload=True)
+    return LocalSteps(round_index, clients, samples, 10, steps, sampling, 100, secure_sum, linear_upload=True)
 
 
 def test_the_record_of_gaussian_noise() -> None:
@@ -131,31 +131,30 @@ def test_the_record_of_gaussian_noise() -> None:
     assert release.clients.tolist() == [4, 7]
     assert release.batch_size.tolist() == [10, 8]
     assert release.steps.tolist() == [3, 1]
-    assert np.asarray(release.steps_before).tolist() == [6, 0]
     assert release.noise == WhiteNoise()
     assert release.clipping == QuantileClip(3.0)
 
 
 def test_the_record_of_haar_noise() -> None:
-    release = HaarMechanism(Constant(0.7), "weighted", "lemma_2").release(local_steps("reshuffle"), FlatClipping(1.0))
+    release = HaarMechanism(Constant(0.7), "weighted", "lemma_2").release(local_steps("shuffle"), FlatClipping(1.0))
     assert isinstance(release, DpSgdRelease)
     assert release.noise == HaarNoise(128, "weighted", "lemma_2")
     assert release.clipping == FixedClip()
-    assert release.sampling == "reshuffle"
+    assert release.sampling == "shuffle"
     assert release.noise_multiplier == 0.7
 
 
 def test_the_record_of_noise_on_the_mean() -> None:
-    release = MeanGaussianMechanism(0.2).release(local_steps("reshuffle"), FlatClipping(1.5))
+    release = MeanGaussianMechanism(0.2).release(local_steps("shuffle"), FlatClipping(1.5))
     assert isinstance(release, ZcdpRelease)
-    assert (release.clip, release.noise_std, release.reshuffled, release.linear_upload) == (1.5, 0.2, True, True)
+    assert (release.clip, release.noise_std, release.linear_upload) == (1.5, 0.2, True)
     assert release.secure_sum == SecureSum(selected=2, survivors=2)
     assert release.steps.tolist() == [3, 1]
 
 
 def test_the_last_batch_of_a_pass_is_the_smallest() -> None:
     samples = np.array([25, 8, 20, 10, 11])
-    steps = LocalSteps(1, np.arange(5), samples, 10, samples, samples, "shuffle", 3)
+    steps = LocalSteps(1, np.arange(5), samples, 10, samples, "shuffle", 3)
     assert steps.batch_sizes().tolist() == [10, 8, 10, 10, 10]
 
 

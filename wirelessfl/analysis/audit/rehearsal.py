@@ -66,7 +66,7 @@ class Rehearsal:
     def accounted_mu(self) -> float:
         """The μ from which the client's accounted ε follows, where all its noise is plain Gaussian; else NaN."""
         truths = [release.accounted(self.ledger.facts, self.ledger.statement) for release in self.releases]
-        plain = all(truth.sampled is None and truth.passes is None for truth in truths)
+        plain = all(truth.sampled is None for truth in truths)
         one_route = len({release.route for release in self.releases}) == 1
         return math.sqrt(self._total(truths)) if plain and one_route else math.nan
 

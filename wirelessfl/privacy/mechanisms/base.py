@@ -14,7 +14,6 @@ from wirelessfl.privacy.clipping import ClippingRule, Step
 from wirelessfl.privacy.mechanisms.normals import add_normal
 from wirelessfl.privacy.releases import Release, SecureSum
 from wirelessfl.privacy.releases.dp_sgd import Sampling
-from wirelessfl.privacy.spending import Caveat
 
 
 class PerSampleGradients(Protocol):
@@ -49,12 +48,10 @@ class LocalSteps:
         samples: (n,) n_i.
         batch_size: Samples in a full batch, the same for all; their expected number under Poisson sampling.
         steps: (n,) local steps in this round.
-        steps_before: (n,) local steps in earlier rounds.
         sampling: How batches were drawn, see ``DpSgdRelease``.
         dimension: d.
         secure_sum: The secure aggregation that hid the uploads; None for none.
         linear_upload: Whether an upload of one step is a constant times the noised mean, see ``ZcdpRelease``.
-        caveat: A circumstance that voids the accounted guarantee.
     """
 
     round_index: int
@@ -62,12 +59,10 @@ class LocalSteps:
     samples: NDArray[np.int64]
     batch_size: int
     steps: NDArray[np.int64]
-    steps_before: NDArray[np.int64]
     sampling: Sampling
     dimension: int
     secure_sum: SecureSum | None = None
     linear_upload: bool = False
-    caveat: Caveat | None = None
 
     def batch_sizes(self) -> NDArray[np.int64]:
         """(n,) samples in a full batch of each client, at most n_i."""

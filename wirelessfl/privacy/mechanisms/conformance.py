@@ -167,8 +167,8 @@ def _check_norms(mechanism: NoiseMechanism, seed: int) -> None:
 
 def _check_release(mechanism: NoiseMechanism, dimension: int) -> None:
     count = len(_CLIENTS)
-    samples, steps, before = (np.full(count, value) for value in (20, 2, 4))
-    record = LocalSteps(3, _CLIENTS, samples, 10, steps, before, "reshuffle", dimension)
+    samples, steps = (np.full(count, value) for value in (20, 2))
+    record = LocalSteps(3, _CLIENTS, samples, 10, steps, "shuffle", dimension)
     release = mechanism.release(record, FlatClipping(1.0))
     _require(release.round_index == 3, f"the release is of round {release.round_index}, not 3")
     _require(np.array_equal(release.clients, _CLIENTS), "the release names other clients")

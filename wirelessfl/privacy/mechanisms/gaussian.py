@@ -52,9 +52,7 @@ class GaussianMechanism:
             steps.batch_sizes(),
             steps.steps,
             steps.sampling,
-            steps.steps_before,
             clipping=clipping.law(),
-            caveat=steps.caveat,
         )
 
 
@@ -103,9 +101,6 @@ class MeanGaussianMechanism:
             self.noise_std,
             steps.batch_sizes(),
             steps.steps,
-            steps.steps_before,
-            reshuffled=steps.sampling == "reshuffle",
             secure_sum=steps.secure_sum,
             linear_upload=steps.linear_upload,
-            caveat=steps.caveat,
         )

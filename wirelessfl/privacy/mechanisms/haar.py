@@ -127,8 +127,6 @@ class HaarMechanism:
             steps.batch_sizes(),
             steps.steps,
             steps.sampling,
-            steps.steps_before,
             noise=HaarNoise(padded_length(steps.dimension), self.clip_domain, self.reading),
             clipping=clipping.law(),
-            caveat=steps.caveat,
         )

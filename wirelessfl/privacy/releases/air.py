@@ -89,6 +89,8 @@ class AirRelease:
 
     def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
         """Gaussian mechanism of sensitivity X and the noise that the adversary cannot remove."""
+        if self.caveat is not None:
+            return no_guarantee(len(self.clients), self.caveat.value)
         if statement.adversary == "individual":
             return no_guarantee(len(self.clients), "what a client transmits over the air carries no noise of its own")
         noise_std = self.unjammed_noise_std if statement.colluding else self.accounted_noise_std

@@ -20,14 +20,12 @@ class BareRelease:
     Attributes:
         round_index: Communication round.
         clients: (n,) who uploaded.
-        caveat: Ignored; there is no guarantee to void.
     """
 
     route: ClassVar[str] = "an upload without noise"
 
     round_index: int
     clients: NDArray[np.int64]
-    caveat: Caveat | None = None
 
     @property
     def relation(self) -> str:

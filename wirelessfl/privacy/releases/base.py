@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wirelessfl.privacy.spending import Caveat, Spending
+from wirelessfl.privacy.spending import Spending
 from wirelessfl.privacy.statement import PrivacyFacts, Statement
 
 
@@ -42,11 +42,6 @@ class Release(Protocol):
         """Which runs the paper's published figure compares, such as "one sample more or fewer"."""
         ...
 
-    @property
-    def caveat(self) -> Caveat | None:
-        """A circumstance that voids the accounted guarantee, None if there is none."""
-        ...
-
     def published(self, facts: PrivacyFacts) -> Spending:
         """What the paper's theorem says, fed with this round's numbers."""
         ...
@@ -78,22 +73,3 @@ def non_negative(name: str, value: float) -> None:
     """Raise ValueError unless ``value`` is a finite number that is not negative."""
     if not 0 <= value < np.inf:
         raise ValueError(f"{name} must be finite and not negative, found {value}")
-
-
-def local_passes(
-    samples: NDArray[np.int64], batch_size: ArrayLike, steps: ArrayLike, steps_before: ArrayLike
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(first, last), each (n,): the passes over their data that clients' local steps fall into.
-
-    A pass is a shuffled order cut into ⌈n_i/batch⌉ batches, the last of which may be smaller; a batch never
-    spans two passes. Where the batch size divides n_i, S steps from the start touch ⌈S batch/n_i⌉ passes.
-
-    Args:
-        samples: (n,) n_i.
-        batch_size: (n,) samples in a full batch.
-        steps: (n,) steps taken; none leaves ``last`` one below ``first``.
-        steps_before: (n,) steps taken earlier.
-    """
-    per_pass = -(-samples // np.asarray(batch_size, dtype=np.int64))
-    before = np.asarray(steps_before, dtype=np.int64)
-    return before // per_pass, (before + np.asarray(steps, dtype=np.int64) - 1) // per_pass

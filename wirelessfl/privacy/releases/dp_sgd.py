@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.privacy.clipping_laws import ClippingLaw, DynamicClip, FixedClip
 from wirelessfl.privacy.noise_laws import NoiseLaw, WhiteNoise
-from wirelessfl.privacy.releases.base import local_passes, non_negative, per_client
-from wirelessfl.privacy.spending import Caveat, Passes, Spending, no_guarantee, sampled_spending
+from wirelessfl.privacy.releases.base import non_negative, per_client
+from wirelessfl.privacy.spending import Caveat, Spending, no_guarantee, sampled_spending
 from wirelessfl.privacy.statement import PrivacyFacts, Statement
 
-Sampling = Literal["poisson", "shuffle", "reshuffle"]
+Sampling = Literal["poisson", "shuffle"]
 
 ONE_SAMPLE_ONLY = "noise on the gradients of samples protects a sample; nothing is proven for a whole client"
 
@@ -32,12 +32,10 @@ class DpSgdRelease:
         noise_multiplier: sigma, noise standard deviation on the sum of a batch over the clipping norm.
         batch_size: (n,) samples in a batch; expected samples under Poisson sampling. At most n_i.
         steps: (n,) local steps.
-        sampling: ``poisson``; ``shuffle`` for batches of a fixed size from a shuffled order that goes on across
-            rounds; ``reshuffle`` for one that starts afresh in every round. A pass has ⌈n_i/batch⌉ batches.
-        steps_before: (n,) local steps of the client in earlier rounds, used by ``shuffle``.
+        sampling: ``poisson``; ``shuffle`` for batches of a fixed size from an order that is shuffled afresh in every
+            round and for every pass over the data, of ⌈n_i/batch⌉ batches.
         noise: How the noise is shaped.
         clipping: How the clipping norm is set.
-        caveat: A circumstance that voids the accounted guarantee.
 
     Raises:
         ValueError: If a shape or a value is out of range.
@@ -51,10 +49,8 @@ class DpSgdRelease:
     batch_size: NDArray[np.int64]
     steps: NDArray[np.int64]
     sampling: Sampling = "poisson"
-    steps_before: NDArray[np.int64] | int = 0
     noise: NoiseLaw = WhiteNoise()  # noqa: RUF009 - frozen
     clipping: ClippingLaw = FixedClip()  # noqa: RUF009 - frozen
-    caveat: Caveat | None = None
 
     def __post_init__(self) -> None:
         count = len(self.clients)
@@ -62,9 +58,8 @@ class DpSgdRelease:
         if np.any(per_client("batch_size", self.batch_size, count) < 1):
             raise ValueError("batch_size must be at least one sample")
         per_client("steps", self.steps, count)
-        per_client("steps_before", self.steps_before, count)
-        if self.sampling not in ("poisson", "shuffle", "reshuffle"):
-            raise ValueError(f"sampling must be poisson, shuffle or reshuffle, found {self.sampling!r}")
+        if self.sampling not in get_args(Sampling):
+            raise ValueError(f"sampling must be poisson or shuffle, found {self.sampling!r}")
 
     @property
     def relation(self) -> str:
@@ -95,11 +90,8 @@ class DpSgdRelease:
             return sampled_spending(multiplier, self._sample_rate(facts), self.steps, exchange=exchange)
         with np.errstate(over="ignore", under="ignore"):
             cost = np.full(len(self.clients), np.float64((2.0 if exchange else 1.0) / multiplier) ** 2)
-        first, last = local_passes(facts.samples[self.clients], self.batch_size, self.steps, self.steps_before)
-        if self.sampling == "reshuffle":
-            first, last = local_passes(facts.samples[self.clients], self.batch_size, self.steps, 0)
-            return Spending((last - first + 1) * cost)
-        return Spending(np.zeros(len(self.clients)), passes=Passes(first, last, cost))
+        per_pass = -(-facts.samples[self.clients] // self.batch_size)
+        return Spending(-(-self.steps // per_pass) * cost)
 
     def _central_limit(self, multiplier: float, facts: PrivacyFacts) -> Spending:
         """μ² = q² Σ_t (e^{μ_t²} − 1), μ_t = 1/σ_t (Du et al., arXiv:2111.00173); a limit is no bound."""

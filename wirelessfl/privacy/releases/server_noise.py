@@ -58,7 +58,6 @@ class ServerNoiseRelease:
         sample_rate: q, the public probability to be selected; it divides the sum.
         selection: ``all``, ``poisson`` (independently) or ``uniform`` (a fixed number).
         noise: How the noise is shaped.
-        caveat: A circumstance that voids the accounted guarantee.
         unamplified: Why sampling amplifies nothing; None where an observer cannot tell who takes part, nobody's part
             depends on that of another, and every round is noised.
 
@@ -76,7 +75,6 @@ class ServerNoiseRelease:
     sample_rate: float = 1.0
     selection: Literal["all", "poisson", "uniform"] = "all"
     noise: NoiseLaw = WhiteNoise()  # noqa: RUF009 - frozen
-    caveat: Caveat | None = None
     unamplified: NoAmplification | None = None
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ A release falls into numbers per round, numbers per client, and settings: everyt
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass
@@ -34,7 +35,10 @@ PARTS: tuple[type, ...] = (
 """Every kind of record that is a field of a release."""
 
 _PLACE = ("round_index", "clients")
-_INTEGERS = ("batch_size", "steps", "steps_before")
+_INTEGERS = ("batch_size", "steps")
+_RETIRED = {"caveat", "masks_reused", "nominal_multiplier", "reshuffled", "steps_before"}
+"""Fields of records in earlier traces that had one value in all of them."""
+
 _REASONS: Mapping[str, type[Caveat] | type[NoAmplification]] = {"caveat": Caveat, "unamplified": NoAmplification}
 
 
@@ -79,8 +83,16 @@ def release_from_values(
         arguments.setdefault("unamplified", NoAmplification.UNSTATED)
     for name, value in {**round_values, **client_values}.items():
         arguments[name] = np.asarray(value).astype(np.int64) if name in _INTEGERS else value
-    release: Release = build(round_index=round_index, clients=np.asarray(clients, dtype=np.int64), **arguments)
+    if arguments.get("sampling") == "reshuffle":
+        arguments["sampling"] = "shuffle"
+    place = {"round_index": round_index, "clients": np.asarray(clients, dtype=np.int64)}
+    release: Release = build(**place, **_still_known(build, arguments))
     return release
+
+
+def _still_known(kind: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    known = inspect.signature(kind).parameters
+    return {name: value for name, value in arguments.items() if name in known or name not in _RETIRED}
 
 
 def _numbers(release: Release) -> list[tuple[str, Any]]:
@@ -108,9 +120,7 @@ def _rich(name: str, value: Any) -> Any:
         return value
     arguments = {key: tuple(item) if isinstance(item, list) else item for key, item in value.items() if key != "kind"}
     part = _named(PARTS, value.get("kind"))
-    if part is DynamicClip:  # traces of version 0.1 name one multiplier for all rounds
-        arguments.pop("nominal_multiplier", None)
-    return part(**arguments)
+    return part(**_still_known(part, arguments))
 
 
 def _named(kinds: tuple[type, ...], name: Any) -> Callable[..., Any]:

@@ -9,9 +9,9 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.privacy.releases.base import local_passes, non_negative, per_client
+from wirelessfl.privacy.releases.base import non_negative, per_client
 from wirelessfl.privacy.releases.dp_sgd import ONE_SAMPLE_ONLY
-from wirelessfl.privacy.spending import Caveat, Passes, Spending, no_guarantee
+from wirelessfl.privacy.spending import Caveat, Spending, no_guarantee
 from wirelessfl.privacy.statement import PrivacyFacts, Statement
 
 
@@ -25,14 +25,12 @@ class SecureSum:
         threshold: Colluding clients from which on individual inputs can be unmasked; None for no such number.
         arithmetic: ``real`` is the idealisation in which sums of Gaussians are Gaussian. ``integer`` is Gaussian noise
             rounded into a ring: nothing is proven about the sum, only about each input.
-        masks_reused: Whether a retry used the same masks with another set of clients, which reveals inputs.
     """
 
     selected: int
     survivors: int
     threshold: int | None = None
     arithmetic: Literal["real", "integer"] = "real"
-    masks_reused: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.survivors <= self.selected:
@@ -49,8 +47,6 @@ class SecureSum:
                 f"{statement.colluding} clients may collude, and {self.threshold} of a round are enough to open single "
                 "inputs"
             )
-        if self.masks_reused:
-            yield "masks were used twice with different clients, which opens single inputs"
         if self.arithmetic == "integer":
             yield "rounded Gaussian noise in integer arithmetic is proven for single inputs only, not for their sum"
 
@@ -66,12 +62,9 @@ class ZcdpRelease:
         noise_std: Standard deviation σ of the noise on a mini-batch mean.
         batch_size: (n,) γ, samples in a full batch, at most n_i; the last batch of a pass may be smaller.
         steps: (n,) τ local steps.
-        steps_before: (n,) local steps in earlier rounds; used unless ``reshuffled``.
-        reshuffled: Whether the shuffled order starts afresh in every round.
         secure_sum: The aggregation; None for plain uploads.
         linear_upload: Whether an upload of one step is a constant times the noised mean: plain SGD, no clipping of
             the update, no optimizer that rescales, no clipping norm that follows the local gradients.
-        caveat: A circumstance that voids the accounted guarantee.
 
     Raises:
         ValueError: If a shape or a value is out of range.
@@ -85,11 +78,8 @@ class ZcdpRelease:
     noise_std: float
     batch_size: NDArray[np.int64]
     steps: NDArray[np.int64]
-    steps_before: NDArray[np.int64] | int = 0
-    reshuffled: bool = False
     secure_sum: SecureSum | None = None
     linear_upload: bool = True
-    caveat: Caveat | None = None
 
     def __post_init__(self) -> None:
         count = len(self.clients)
@@ -99,7 +89,6 @@ class ZcdpRelease:
         if np.any(per_client("batch_size", self.batch_size, count) < 1):
             raise ValueError("batch_size must be at least one sample")
         per_client("steps", self.steps, count)
-        per_client("steps_before", self.steps_before, count)
 
     @property
     def relation(self) -> str:
@@ -120,8 +109,8 @@ class ZcdpRelease:
     def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
         """The local Gaussians, divided by the surviving honest clients where the sum hides one local step.
 
-        The noise on a mean hides the members of the smallest batch of a pass least, and that is its last; passes that
-        begin afresh in every round have reached it only if they are whole.
+        The noise on a mean hides the members of the smallest batch of a pass least, and that is its last; passes begin
+        afresh in every round and have reached it only if they are whole.
         """
         count = len(self.clients)
         if statement.unit == "client":
@@ -138,11 +127,8 @@ class ZcdpRelease:
             in_full, in_last = (
                 np.square(reach * clip / (size * noise_std)) / hiding for size in (self.batch_size, last_batch)
             )
-            if self.reshuffled:
-                whole, rest = np.divmod(self.steps, per_pass)
-                return Spending(whole * np.where(whole > 0, in_last, 0.0) + np.where(rest > 0, in_full, 0.0))
-        first, last = local_passes(samples, self.batch_size, self.steps, self.steps_before)
-        return Spending(np.zeros(count), passes=Passes(first, last, in_last))
+            whole, rest = np.divmod(self.steps, per_pass)
+            return Spending(whole * np.where(whole > 0, in_last, 0.0) + np.where(rest > 0, in_full, 0.0))
 
     def hiding_clients(self, statement: Statement) -> NDArray[np.float64]:
         """(n,) how many independent equal noises hide one upload: the surviving honest clients, or its own alone.
