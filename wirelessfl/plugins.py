@@ -14,7 +14,7 @@ import inspect
 import sys
 import sysconfig
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -78,16 +78,14 @@ def load_class(key: str, reference: str, protocol: type) -> type:
     return found
 
 
-def load_function(
-    key: str, reference: str, result: type, arguments: tuple[Any, ...], options: Mapping[str, Any]
-) -> Callable[..., Any]:
-    """The function that ``reference`` names, or the class of its result, which takes the arguments; it is not called.
+def load_function(key: str, reference: str, result: type) -> Callable[..., Any]:
+    """The function that ``reference`` names, or the class of its result; it is not called.
 
     A function says what it returns by an annotation; one without is only taken from modules that are not installed as
     libraries, where any function could be named.
 
     Raises:
-        ScenarioError: It cannot be imported, is no such function, or takes other arguments.
+        ScenarioError: It cannot be imported, or is no such function.
     """
     found = _load(key, reference)
     wanted = f"a function that returns a {result.__name__}"
@@ -99,12 +97,6 @@ def load_function(
         raise ScenarioError(f"{key}: {reference} is a {type(plain).__name__}; allowed: {wanted}")
     else:
         _check_result(key, reference, plain, result)
-    try:
-        inspect.signature(found).bind(*arguments, **options)
-    except TypeError as error:
-        raise ScenarioError(f"{key}: {reference} refuses its options {dict(options)}: {error}{_at(plain)}") from None
-    except ValueError:  # a class of compiled code has no signature
-        pass
     _remember(reference)
     return typing.cast("Callable[..., Any]", found)
 

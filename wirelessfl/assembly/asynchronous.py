@@ -13,7 +13,7 @@ def build_asynchronous(aggregation: config.Asynchronous, uplink: Uplink, errands
     """The uplink of clients at their own pace, over the uplink of each."""
     assert isinstance(uplink, DigitalUplink | IdealUplink), "the scenario was checked"
     staleness = aggregation.staleness
-    discount: StalenessDiscount = make_object("aggregation.staleness.name", staleness, StalenessDiscount)
+    discount: StalenessDiscount = make_object("aggregation.staleness.name", staleness)
     return Asynchronous(
         uploads=uplink,
         dimension=uplink.dimension,

@@ -45,7 +45,7 @@ def build_availability(scenario: Scenario) -> AvailabilityModel:
             assert availability.file is not None, "the scenario was checked"
             return RecordedAvailability(load_presence(availability.file, scenario.rounds, scenario.clients.count))
         case config.ExternalAvailability():
-            model: AvailabilityModel = make_object("faults.availability.model", availability, AvailabilityModel)
+            model: AvailabilityModel = make_object("faults.availability.model", availability)
             return model
         case _:
             assert_never(availability)

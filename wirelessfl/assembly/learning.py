@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, assert_never
+from typing import assert_never
 
 import numpy as np
 from torch import nn
 
 from wirelessfl import plugins
 from wirelessfl.assembly.memory import check_clients
+from wirelessfl.assembly.objects import make_object
 from wirelessfl.errors import DataError, ScenarioError
 from wirelessfl.learning import (
     SGD,
@@ -103,7 +104,7 @@ def _load(data: config.Data) -> Dataset:
         whole = load_synthetic(_synthetic_law(dataset), _sizes(dataset), data.split_seed)
         return whole if data.limit is None else whole.head(data.limit)
     if isinstance(dataset, config.ExternalDataset):
-        own = _external(dataset)
+        own: Dataset = make_object("data.dataset.name", dataset)
         return own if data.limit is None else own.head(data.limit)
     if isinstance(dataset, config.Adult) and dataset.source == "synthetic":
         rows = load_adult_stand_in(data.split_seed)
@@ -111,15 +112,6 @@ def _load(data: config.Data) -> Dataset:
         return rows if data.limit is None else rows.head(data.limit)
     root = dataset.root if isinstance(dataset, config.FileSet) else None
     return load_dataset(dataset.name, root=root, classes=dataset.classes, limit=data.limit, split_seed=data.split_seed)
-
-
-def _external(dataset: config.ExternalDataset) -> Dataset:
-    load = plugins.load_function("data.dataset.name", dataset.name, Dataset, (), dataset.options)
-    made = plugins.make("data.dataset.name", dataset.name, load, **dataset.options)
-    if not isinstance(made, Dataset):
-        found = type(made).__name__
-        raise ScenarioError(f"data.dataset.name: {dataset.name} returned a {found}; allowed is a learning.Dataset")
-    return made
 
 
 def _synthetic_law(dataset: config.Synthetic) -> SharedSource | SkewedSources:
@@ -178,18 +170,9 @@ def _architecture(model: config.Model, shape: tuple[int, ...], classes: int) -> 
         case config.ResNet18():
             return partial(architectures.resnet18_gn, shape, classes)
         case config.ExternalModel():
-            inputs = (shape, classes)
-            build = plugins.load_function("model.name", model.name, nn.Module, inputs, model.options)
-            return partial(_external_model, model, build, inputs)
+            return partial(make_object, "model.name", model, shape, classes)
         case _:
             assert_never(model)
-
-
-def _external_model(model: config.ExternalModel, build: Callable[..., Any], inputs: tuple[Any, ...]) -> nn.Module:
-    made = plugins.make("model.name", model.name, build, *inputs, **model.options)
-    if not isinstance(made, nn.Module):
-        raise ScenarioError(f"model.name: {model.name} returned a {type(made).__name__}; allowed is a torch.nn.Module")
-    return made
 
 
 def _activation(activation: config.Activation) -> Callable[[], nn.Module]:

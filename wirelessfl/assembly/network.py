@@ -104,7 +104,7 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
 
 def build_fading(fading: CoreVariant | config.ExternalFading) -> FadingModel:
     """A law of small-scale fading, shipped or the user's own."""
-    law: FadingModel = make_object("channel.fading.model", fading, FadingModel)
+    law: FadingModel = make_object("channel.fading.model", fading)
     return law
 
 
@@ -132,10 +132,10 @@ def build_placement(scenario: Scenario, draws: Draws) -> Placement:
     placement = scenario.channel.placement
     match placement:
         case config.RandomWaypointPlacement():
-            walk: RandomWaypoint = make_object("channel.placement.scheme", placement, RandomWaypoint)
+            walk: RandomWaypoint = make_object("channel.placement.scheme", placement)
             return Walking(walk, draws)
         case config.UniformDiscPlacement() | config.HexagonalPlacement():
-            law: PlacementLaw = make_object("channel.placement.scheme", placement, PlacementLaw)
+            law: PlacementLaw = make_object("channel.placement.scheme", placement)
             return Standing(law, draws)
         case config.GivenPlacement():
             points = placement.points_m

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
+from pkgutil import resolve_name
 from typing import Any
 
 from wirelessfl import plugins
@@ -11,31 +12,50 @@ from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario.base import CoreVariant, External
 
 
-def make_object(key: str, variant: CoreVariant | External, protocol: type) -> Any:
-    """An instance of the class that a variant stands for, of which the family's protocol is known to hold.
+def make_object(key: str, variant: CoreVariant | External, *arguments: Any, context: object = None) -> Any:
+    """The object that a variant stands for, of which the family's protocol is known to hold.
+
+    Code of the user's own is held against the protocol before it is called, and what it makes again.
 
     Args:
         key: the scenario key, for messages.
         variant: one of the package's own, or the user's.
-        protocol: what the object must be.
+        arguments: what the family's members are called with, before their own keys.
+        context: what fills parameters without a default that the keys leave out, by the names of its attributes.
 
     Raises:
-        ScenarioError: the class cannot be imported or made, or lacks a part of the protocol.
+        ScenarioError: the object cannot be imported or made, or lacks a part of the protocol.
     """
-    if isinstance(variant, External):
-        factory = plugins.load_class(key, variant.reference, protocol)
-        made = plugins.make(key, variant.reference, factory, **variant.arguments())
+    if not isinstance(variant, External):
+        factory = resolve_name(variant.core)
+        given = _filled(factory, arguments, variant.arguments(), context)
+        try:
+            return factory(*arguments, **given)
+        except (TypeError, ValueError) as error:
+            raise ScenarioError(f"{key}: {variant.core} refuses {variant.arguments()}: {error}") from error
+    protocol = resolve_name(variant.protocol)
+    load = plugins.load_function if variant.returned else plugins.load_class
+    factory = load(key, variant.reference, protocol)
+    given = _filled(factory, arguments, variant.arguments(), context)
+    made = plugins.make(key, variant.reference, factory, *arguments, **given)
+    if isinstance(made, protocol):
+        return made
+    if variant.returned:
+        found, allowed = f"returned a {type(made).__name__}", f"allowed is a {protocol.__name__}"
     else:
-        made = _of_the_core(key, variant.reference, variant.arguments())
-    if not isinstance(made, protocol):
-        needed = ", ".join(sorted(name for name in dir(protocol) if not name.startswith("_")))
-        raise ScenarioError(f"{key}: {variant.reference} is no {protocol.__name__}; it needs {needed}")
-    return made
+        names = ", ".join(sorted(name for name in dir(protocol) if not name.startswith("_")))
+        found, allowed = f"is no {protocol.__name__}", f"it needs {names}"
+    raise ScenarioError(f"{key}: {variant.reference} {found}; {allowed}")
 
 
-def _of_the_core(key: str, reference: str, arguments: Mapping[str, Any]) -> Any:
-    module_name, _, name = reference.partition(":")
+def _filled(
+    factory: Callable[..., Any], arguments: tuple[Any, ...], given: Mapping[str, Any], context: object
+) -> dict[str, Any]:
+    """The keyword arguments given, and from the context those that the factory cannot be called without."""
     try:
-        return getattr(importlib.import_module(module_name), name)(**arguments)
-    except (TypeError, ValueError) as error:
-        raise ScenarioError(f"{key}: {reference} refuses {dict(arguments)}: {error}") from error
+        parameters = list(inspect.signature(factory).parameters.values())[len(arguments) :]
+    except ValueError:  # a class of compiled code has no signature
+        parameters = []
+    known = {name for name in dir(context) if not name.startswith("_")}
+    asked = [one.name for one in parameters if one.default is one.empty and one.name in known and one.name not in given]
+    return {**given, **{name: getattr(context, name) for name in asked}}

@@ -12,7 +12,7 @@ def build_path_loss(
     pathloss: config.FreeSpacePathLoss | config.LogDistancePathLoss | config.Tr38901PathLoss,
 ) -> PathLossModel:
     """The large-scale law."""
-    model: PathLossModel = make_object("channel.pathloss.model", pathloss, PathLossModel)
+    model: PathLossModel = make_object("channel.pathloss.model", pathloss)
     return model
 
 

@@ -89,7 +89,7 @@ def build_power_control(
 
 def _external(control: config.ExternalPowerControl) -> PowerControl:
     """A policy of the user's own; what it promises beyond the protocol, the ledger counts on, is tried out."""
-    policy: PowerControl = make_object("uplink.power_control.policy", control, PowerControl)
+    policy: PowerControl = make_object("uplink.power_control.policy", control)
     if policy.needs_norms and is_non_expansive(policy):
         try:
             check_power_control(policy)

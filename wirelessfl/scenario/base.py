@@ -9,9 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    JsonValue,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
 
@@ -71,22 +80,16 @@ class Section(BaseModel):
 Options = dict[str, JsonValue]
 """Keyword arguments for an object outside this package, whatever it takes."""
 
-OPTIONS = "Keyword arguments for the object named, passed on as they are."
-
 
 class CoreVariant(Section):
     """A variant that stands for one class of the core, just as ``package.module:Class`` stands for one of the user's.
 
-    Both are imported and made in the same way, by the build room: a variant of this kind needs nothing but itself.
+    Both are made by `wirelessfl.assembly.objects.make_object`; a parameter without a default that is no key of the
+    variant is filled from the family's context.
     """
 
     core: ClassVar[str]
-    """The class, as ``wirelessfl.room.module:Class``."""
-
-    @property
-    def reference(self) -> str:
-        """The class to be made."""
-        return self.core
+    """The class, or the function that makes the object, as ``wirelessfl.room.module:Name``."""
 
     def arguments(self) -> dict[str, Any]:
         """What it is made with: every key but the tag, which is the first; dB become linear here."""
@@ -94,15 +97,29 @@ class CoreVariant(Section):
 
 
 class External(Section):
-    """A variant that stands for code outside this package, which its first key names; the second is ``options``."""
+    """A variant that stands for code outside this package: of each family one, whose only further key is the tag."""
 
-    if TYPE_CHECKING:
-        options: Options  # a field of every subclass, behind its tag
+    family: ClassVar[str]
+    """The name of the family."""
+
+    protocol: ClassVar[str]
+    """What the object must be, a protocol or a class, as ``package.module:Name``; checked before it is called."""
+
+    check: ClassVar[str]
+    """The family's conformance check, as ``wirelessfl.room.conformance:check_family``."""
+
+    context: ClassVar[str | None] = None
+    """What fills parameters without a default that ``options`` leave out, as ``package.module:Name`` of its class."""
+
+    returned: ClassVar[bool] = False
+    """Whether the tag names a function that returns the object; otherwise a class whose instance it is."""
+
+    options: Options = key({}, "Keyword arguments for the object named, passed on as they are.")
 
     @property
     def tag(self) -> str:
         """The key that names it."""
-        return next(iter(type(self).model_fields))
+        return next(name for name in type(self).model_fields if name != "options")
 
     @property
     def reference(self) -> str:
@@ -111,7 +128,12 @@ class External(Section):
 
     def arguments(self) -> dict[str, Any]:
         """What it is made with."""
-        return dict(self.options)
+        return self.options
+
+    @model_serializer(mode="wrap")
+    def _tag_first(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written = write(self)
+        return {self.tag: written.pop(self.tag), **written}
 
 
 def contradiction(path: str, found: str, allowed: str) -> PydanticCustomError:

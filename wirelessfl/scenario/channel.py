@@ -7,13 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from wirelessfl.scenario.base import (
-    OPTIONS,
     CoreVariant,
     Decibel,
     Doppler,
     External,
     Family,
-    Options,
     Reference,
     Section,
     key,
@@ -75,8 +73,11 @@ class RecordedFading(Section):
 class ExternalFading(External):
     """A fading model of the user's own."""
 
+    family: ClassVar[str] = "fading"
+    protocol: ClassVar[str] = "wirelessfl.radio:FadingModel"
+    check: ClassVar[str] = "wirelessfl.radio.conformance:check_fading_model"
+
     model: Reference = key(..., "Importable fading model, as package.module:Class.")
-    options: Options = key({}, OPTIONS)
 
 
 Fading = Annotated[

@@ -7,13 +7,11 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
-    OPTIONS,
     ByShape,
     Count,
     External,
     Family,
     NonNegative,
-    Options,
     Positive,
     Reference,
     Section,
@@ -148,8 +146,12 @@ class Adult(FileSet):
 class ExternalDataset(External):
     """A data set of the user's own, made by a function that returns a ``wirelessfl.learning.Dataset``."""
 
+    family: ClassVar[str] = "dataset"
+    protocol: ClassVar[str] = "wirelessfl.learning:Dataset"
+    check: ClassVar[str] = "wirelessfl.learning.conformance:check_dataset"
+    returned: ClassVar[bool] = True
+
     name: Reference = key(..., "Importable function that makes the data set, as package.module:function.")
-    options: Options = key({}, OPTIONS)
 
     @property
     def num_classes(self) -> int:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from wirelessfl.scenario.base import (
-    OPTIONS,
     External,
     Family,
-    Options,
     Positive,
     Probability,
     Reference,
@@ -46,12 +44,15 @@ class RecordedAvailability(Section):
 class ExternalAvailability(External):
     """A model of the user's own."""
 
+    family: ClassVar[str] = "availability"
+    protocol: ClassVar[str] = "wirelessfl.simulation.availability:AvailabilityModel"
+    check: ClassVar[str] = "wirelessfl.simulation.conformance:check_availability"
+
     model: Reference = key(
         ...,
         "Importable availability model, as package.module:Class; noise of a trusted server is then not amplified by "
         "the selection of clients.",
     )
-    options: Options = key({}, OPTIONS)
 
 
 Availability = Annotated[

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from wirelessfl.scenario.base import OPTIONS, Count, External, Family, Options, Positive, Reference, Section, key
+from wirelessfl.scenario.base import Count, External, Family, Positive, Reference, Section, key
 
 
 class Relu(Section):
@@ -72,8 +72,12 @@ class ResNet18(Section):
 class ExternalModel(External):
     """A function of the user's that builds a torch module."""
 
+    family: ClassVar[str] = "model"
+    protocol: ClassVar[str] = "torch.nn:Module"
+    check: ClassVar[str] = "wirelessfl.learning:check_module"
+    returned: ClassVar[bool] = True
+
     name: Reference = key(..., "Importable function that builds the module, as package.module:function.")
-    options: Options = key({}, OPTIONS)
 
 
 Model = Annotated[

@@ -7,12 +7,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from wirelessfl.scenario.base import (
-    OPTIONS,
     ByShape,
     Epsilon,
     External,
     Family,
-    Options,
     Positive,
     Reference,
     Says,
@@ -156,10 +154,13 @@ class MinimumMse(Section):
 class ExternalPowerControl(External):
     """A policy of the user's own."""
 
+    family: ClassVar[str] = "power_control"
+    protocol: ClassVar[str] = "wirelessfl.radio:PowerControl"
+    check: ClassVar[str] = "wirelessfl.radio.conformance:check_power_control"
+
     theorem: ClassVar[Theorem] = "none"
 
     policy: Reference = key(..., "Importable power-control policy, as package.module:Class.")
-    options: Options = key({}, OPTIONS)
 
 
 PowerControl = Annotated[

@@ -22,8 +22,9 @@ def key_of(name: str, field: FieldInfo) -> str:
 
 
 def keys_of(section: type[Section]) -> dict[str, FieldInfo]:
-    """The fields of a section by their key in the file, the one that names the variant first."""
-    return {key_of(name, field): field for name, field in section.model_fields.items()}
+    """The fields of a section by their key in the file, the one that names the variant first and free options last."""
+    fields = sorted(section.model_fields.items(), key=lambda item: item[0] == "options")
+    return {key_of(name, field): field for name, field in fields}
 
 
 def type_of(field: FieldInfo) -> Any:

@@ -1,0 +1,1 @@
+"""Tests of the assembly: from a scenario to objects."""
