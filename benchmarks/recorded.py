@@ -20,7 +20,7 @@ from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import catch_interrupts
 from wirelessfl.learning import CohortBlock
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round, Simulation, SimulationState, choose_plan
+from wirelessfl.simulation import FinishedRound, Simulation, SimulationState, choose_plan
 from wirelessfl.simulation.learner import Learner
 
 
@@ -123,9 +123,9 @@ def time_simulation(
         after_round: called after each round.
     """
     clock = Clock()
-    rounds: list[Round] = []
+    rounds: list[FinishedRound] = []
 
-    def note(this: Round) -> None:
+    def note(this: FinishedRound) -> None:
         clock.lap()
         rounds[:] = [this]
         after_round()

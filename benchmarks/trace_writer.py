@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.measurement import Case, Sample
 from benchmarks.recorded import prepare, with_idle_learner
 from benchmarks.shell import on_demand
-from wirelessfl.simulation import Round, SimulationState, round_record, trace_header
+from wirelessfl.simulation import FinishedRound, SimulationState, round_record, trace_header
 from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.trace import (
     EventBatch,
@@ -38,7 +38,7 @@ def real_record(clients: int) -> tuple[TraceHeader, RoundRecord]:
     simulation = with_idle_learner(prepare(scenario, 1))
     records = []
 
-    def keep(this: Round, events: EventBatch) -> None:
+    def keep(this: FinishedRound, events: EventBatch) -> None:
         records.append(round_record(this, events, None, {}))
 
     simulation.run(keep)

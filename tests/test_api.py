@@ -23,7 +23,7 @@ from tests.simulation.scenarios import small
 from wirelessfl.errors import InfeasibleError, OutputError, PlanWarning, RunInterrupted, ScenarioError, TraceError
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import dump_scenario
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.summary import to_json
 
 JAMMED = small(uplink__jammer={"epsilon": 1.0}, rounds=4, trace__models="every 2")
@@ -119,7 +119,7 @@ class StopAfter:
     def __init__(self, round_index: int) -> None:
         self.round_index = round_index
 
-    def __call__(self, this: Round) -> None:
+    def __call__(self, this: FinishedRound) -> None:
         if this.index == self.round_index:
             signal.raise_signal(signal.SIGINT)
 
@@ -239,10 +239,10 @@ def test_a_gpu_that_is_not_there() -> None:
 KILLED = """
 import signal, sys
 import wirelessfl as wfl
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.summary import to_json
 
-def on_round(this: Round) -> None:
+def on_round(this: FinishedRound) -> None:
     print(this.index, flush=True)
     if this.index == 3:
         signal.pause()  # killed here, after the commit; a signal that is handled ends the pause

@@ -19,7 +19,7 @@ from wirelessfl import cli
 from wirelessfl.analysis.replay.compare import compare_traces
 from wirelessfl.errors import RunInterrupted, TraceError, VersionWarning
 from wirelessfl.scenario import Scenario, dump_scenario
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.trace import RunIdentity, load_checkpoint, read_attributes, save_checkpoint
 
@@ -41,7 +41,7 @@ def run(folder: Path, seed: int = 11, *, resume: bool = False) -> None:
 def stopped(folder: Path, seed: int = 11) -> Path:
     """A run that was stopped after two of its rounds."""
 
-    def stop(this: Round) -> None:
+    def stop(this: FinishedRound) -> None:
         if this.index == STOP:
             raise RunInterrupted
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from wirelessfl.learning import ExecutionPlan, Population
-    from wirelessfl.simulation import Round, Simulation
+    from wirelessfl.simulation import FinishedRound, Simulation
     from wirelessfl.trace import EventBatch, RunStatus
 
 __all__ = [
@@ -55,7 +55,7 @@ def simulate(
     pictures: bool = True,
     wait: bool = False,
     inputs: Iterable[str | Path] = (),
-    on_round: Callable[[Round], None] | None = None,
+    on_round: Callable[[FinishedRound], None] | None = None,
 ) -> Result:
     """Run a scenario and write its trace, resolved scenario, summary and pictures.
 
@@ -155,7 +155,7 @@ def record_run(
     folder: RunFolder,
     scenario: Scenario,
     interrupts: Interrupts,
-    on_round: Callable[[Round], None] | None = None,
+    on_round: Callable[[FinishedRound], None] | None = None,
 ) -> None:
     """Run a simulation that is ready from where its state stands to its end, and write its trace and scenario.
 
@@ -201,14 +201,14 @@ def _run(
     checkpoint: CheckpointWriter,
     scenario: Scenario,
     interrupts: Interrupts,
-    on_round: Callable[[Round], None] | None,
+    on_round: Callable[[FinishedRound], None] | None,
 ) -> None:
     """Run to the end with everything on disk; whatever happens, the trace is closed with its status."""
     from wirelessfl.simulation import client_values, closing_attributes, round_record
 
     interval = scenario.trace.model_interval
 
-    def keep(this: Round, events: EventBatch) -> None:
+    def keep(this: FinishedRound, events: EventBatch) -> None:
         wanted = interval is not None and this.index % interval == 0
         weights = simulation.state.parameters if wanted else None
         writer.append(

@@ -51,7 +51,7 @@ def test_those_are_heard_whom_the_server_of_a_run_hears(overrides: dict[str, Any
     parts = simulation.deployment
     assert isinstance(parts.learner, Learner)
     attendance, rounds = Attendance.of(parts, parts.learner), list[Round]()
-    simulation.run(lambda this, _: rounds.append(this))
+    simulation.run(lambda this, _: rounds.append(this.round))
     missing = 0
     for this in rounds:
         heard = attendance.heard(this.clients, this.index, parts.network.streams)

@@ -27,7 +27,8 @@ from wirelessfl.analysis.replay.consistency import check_consistent
 from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.errors import CheckFailed, RunInterrupted, TraceError
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound, Round
+from wirelessfl.simulation.uplinks import Collected
 from wirelessfl.trace import TraceWriter, read_attributes
 
 CELLS = {"rings": 1, "inter_site_distance_m": 150.0}
@@ -86,7 +87,7 @@ class Pair:
 
 
 def record(scenario: Scenario, folder: Path, stop_after: int | None = None) -> Path:
-    def stop(this: Round) -> None:
+    def stop(this: FinishedRound) -> None:
         if this.index == stop_after:
             raise RunInterrupted
 
@@ -432,15 +433,15 @@ def test_a_run_that_was_stopped_in_a_round_says_what_its_last_round_left(tmp_pat
     class Stopped(Exception):
         """The end of a run in the middle of a round."""
 
-    def stop(self: ParameterServer, this: Round) -> None:
+    def stop(self: ParameterServer, this: Round, collected: Collected) -> None:
         if this.index == 2:
             raise Stopped
-        close(self, this)
+        finish(self, this, collected)
 
-    close = ParameterServer._close_the_books
+    finish = ParameterServer._finish_round
     folder = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr(ParameterServer, "_close_the_books", stop)
+        patch.setattr(ParameterServer, "_finish_round", stop)
         wfl.simulate(small(rounds=ROUNDS, uplink__jammer={"epsilon": 1.0}, **MOVING), folder, device="cpu", threads=1)
     assert read_attributes(folder / "trace.h5")["status"] == "failed"
     assert verify(open_recording(folder / "trace.h5")).difference is None

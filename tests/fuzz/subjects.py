@@ -158,9 +158,9 @@ def simulation(
     def work() -> None:
         from wirelessfl.api import simulate
         from wirelessfl.scenario import resolve_scenario
-        from wirelessfl.simulation import Round
+        from wirelessfl.simulation import FinishedRound
 
-        def on_round(finished: Round) -> None:
+        def on_round(finished: FinishedRound) -> None:
             if finished.index == killed_after:
                 os.kill(os.getpid(), signal.SIGKILL)
 

@@ -7,7 +7,7 @@ from typing import Any
 from wirelessfl.assembly import build_simulation
 from wirelessfl.learning import ExecutionPlan
 from wirelessfl.scenario import Scenario, parse_scenario
-from wirelessfl.simulation import Round, Simulation
+from wirelessfl.simulation import FinishedRound, Simulation
 from wirelessfl.trace import EventBatch
 
 SMALL = """
@@ -28,13 +28,13 @@ def small(**overrides: Any) -> Scenario:
     return parse_scenario(SMALL, "small", {key.replace("__", "."): value for key, value in overrides.items()})
 
 
-def run(scenario: Scenario, plan: ExecutionPlan = PLAN) -> tuple[Simulation, list[Round], list[EventBatch]]:
+def run(scenario: Scenario, plan: ExecutionPlan = PLAN) -> tuple[Simulation, list[FinishedRound], list[EventBatch]]:
     """Run a scenario in memory."""
     simulation = build_simulation(scenario, plan)
-    rounds: list[Round] = []
+    rounds: list[FinishedRound] = []
     events: list[EventBatch] = []
 
-    def keep(this: Round, batch: EventBatch) -> None:
+    def keep(this: FinishedRound, batch: EventBatch) -> None:
         rounds.append(this)
         events.append(batch)
 

@@ -18,7 +18,7 @@ from wirelessfl import api
 from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.cli import main
 from wirelessfl.privacy.calibration import dp_sgd_epsilon
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.errands import Errand, Errands
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.selection import KeepAtWork, SelectUniform
@@ -163,11 +163,11 @@ def test_every_upload_is_released_once_when_it_begins() -> None:
     )
     _, rounds, events = run(scenario)
     for this, batch in zip(rounds, events, strict=True):
-        (release,) = this.releases or (None,)
+        (release,) = this.round.releases or (None,)
         began = np.asarray(batch.node)[np.asarray(batch.kind) == EventKind.TRANSMIT]
         released = [] if release is None else release.clients.tolist()
         assert released == sorted(began.tolist())
-    sending = [rounds[-1].status[np.searchsorted(rounds[-1].clients, c)] for c in rounds[-1].releases[0].clients]
+    sending = [rounds[-1].status[np.searchsorted(rounds[-1].clients, c)] for c in rounds[-1].round.releases[0].clients]
     assert Status.UNDERWAY in sending, "the last round has somebody who still sends"
 
 
@@ -185,7 +185,7 @@ def test_local_noise_is_accounted_for_every_upload() -> None:
     simulation, rounds, _ = run(scenario)
     uploads = np.zeros(3, dtype=int)
     for this in rounds:
-        uploads[this.releases[0].clients] += 1
+        uploads[this.round.releases[0].clients] += 1
     assert uploads.sum() >= 9 and len(set(uploads.tolist())) > 1
     _, accounted = simulation.ledger.client_epsilons()
     samples = simulation.deployment.network.registry.samples
@@ -256,7 +256,7 @@ def test_a_killed_run_resumes_to_the_same_bits_and_is_verified(tmp_path: Path) -
     scenario = small(**FAULTY)
     api.simulate(scenario, tmp_path / "whole")
 
-    def kill(this: Round) -> None:
+    def kill(this: FinishedRound) -> None:
         if this.index == 5:
             raise Killed
 

@@ -76,7 +76,7 @@ def test_recorded_presence_is_what_the_file_says() -> None:
 
 def test_who_is_gone_has_its_status_and_its_event() -> None:
     _, rounds, events = run(small(rounds=6, faults__availability={"model": "gilbert_elliott", "p_leave": 0.5}))
-    gone = [this.clients[this.with_status(Status.UNAVAILABLE)] for this in rounds]
+    gone = [this.clients[this.round.with_status(Status.UNAVAILABLE)] for this in rounds]
     assert any(len(clients) for clients in gone)
     for clients, batch in zip(gone, events, strict=True):
         noted = np.asarray(batch.node)[np.asarray(batch.kind) == EventKind.UNAVAILABLE]

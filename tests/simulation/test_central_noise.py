@@ -20,7 +20,7 @@ from wirelessfl.assembly import build_simulation
 from wirelessfl.privacy import ServerNoiseRelease, gaussian_epsilon
 from wirelessfl.privacy.releases import NoAmplification
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.rehearsal import rehearse
 from wirelessfl.streams import Streams
 from wirelessfl.trace import EventKind, Status
@@ -85,14 +85,14 @@ def test_an_empty_round_releases_its_noise(change: dict[str, Any]) -> None:
         assert this.values["effective_noise_std"] == pytest.approx(std)
         assert this.values["model_version"] == this.index
         assert EventKind.AGGREGATE in np.asarray(batch.kind)
-        assert [len(release.clients) for release in this.releases] == [0]
+        assert [len(release.clients) for release in this.round.releases] == [0]
 
 
 def test_what_is_charged_does_not_depend_on_who_came() -> None:
     ledgers = []
     for change in ({}, {"seed": 5}, EMPTY["all unavailable"], EMPTY["all crashed"], EMPTY["all late"]):
         simulation, rounds, _ = run(central(**change))
-        assert all(isinstance(this.releases[0], ServerNoiseRelease) for this in rounds)
+        assert all(isinstance(this.round.releases[0], ServerNoiseRelease) for this in rounds)
         ledgers.append((simulation.ledger.epsilon_accounted(), *simulation.ledger.client_epsilons()[1]))
     assert len(set(ledgers)) == 1 and len(set(ledgers[0])) == 1
 
@@ -175,9 +175,9 @@ def heard(scenario: Scenario, *clients: int) -> list[set[int]]:
     """Who is in the sum of each round, where these are selected."""
     simulation = build_simulation(scenario, PLAN)
     simulation.deployment = replace(simulation.deployment, selection=Chosen(clients))
-    rounds: list[Round] = []
+    rounds: list[FinishedRound] = []
     simulation.run(lambda this, _: rounds.append(this))
-    return [set(this.clients[this.with_status(Status.PARTICIPATED)].tolist()) for this in rounds]
+    return [set(this.clients[this.round.with_status(Status.PARTICIPATED)].tolist()) for this in rounds]
 
 
 @pytest.mark.parametrize("change", AMPLIFIED.values(), ids=AMPLIFIED.keys())

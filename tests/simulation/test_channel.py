@@ -93,8 +93,8 @@ def test_clarke_runs_on_the_slots_simulated_time() -> None:
     source = simulation.deployment.network
     for this in rounds:
         opened = this.values["sim_time"] - this.values["airtime"]
-        assert this.slot_opens == pytest.approx(opened, abs=2e-12)
-        again = source.links(CLIENTS, Moment(1, this.slot_opens)).channel
+        assert this.round.slot_opens == pytest.approx(opened, abs=2e-12)
+        again = source.links(CLIENTS, Moment(1, this.round.slot_opens)).channel
         np.testing.assert_array_equal(this.slots["channel_re"], again.real)
 
 

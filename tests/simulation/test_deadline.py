@@ -39,12 +39,12 @@ EDGES: dict[str, Any] = {**CELLS, "topology": {**CELLS["topology"], "kind": "hie
 def test_a_slot_starts_when_the_last_client_in_time_is_ready(deadline: float, round_s: float, late: list[int]) -> None:
     played = play(small(rounds=3, timing__deadline_s=deadline, **ALL_CLOSE), COMPUTE, dimension=610)
     for number, this in enumerate(played.rounds, start=1):
-        assert this.with_status(Status.LATE).tolist() == late
+        assert this.round.with_status(Status.LATE).tolist() == late
         assert this.values["sim_time"] == pytest.approx(number * round_s, abs=1e-9)
         (sent, _), *_ = played.times(EventKind.TRANSMIT, number)
         assert this.values["sim_time"] - sent == pytest.approx(1.0, abs=1e-9)
         assert [node for _, node in played.times(EventKind.LATE, number)] == late
-        assert this.worked[late].tolist() == [ticks(round_s - 1.0)] * len(late), "they work until the slot opens"
+        assert this.round.worked[late].tolist() == [ticks(round_s - 1.0)] * len(late), "they work until the slot opens"
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_a_quorum_beside_a_deadline(count: int, deadline: float, round_s: float,
     timing = {"deadline_s": deadline, "wait_for": {"count": count}, "bandwidth_hz": 610.0}
     played = play(small(clients__count=4, rounds=1, timing=timing), COMPUTE, dimension=610)
     (this,) = played.rounds
-    assert this.with_status(Status.LATE).tolist() == late
+    assert this.round.with_status(Status.LATE).tolist() == late
     assert this.values["sim_time"] == pytest.approx(round_s, abs=1e-9)
 
 
 def test_where_all_are_late_a_round_is_over_at_once() -> None:
     played = play(small(rounds=2, timing__deadline_s=1.5, **ALL_CLOSE), COMPUTE, dimension=610)
     for this in played.rounds:
-        assert len(this.with_status(Status.LATE)) == 4 and not this.worked.any()
+        assert len(this.round.with_status(Status.LATE)) == 4 and not this.round.worked.any()
         assert this.values["sim_time"] == 0.0
 
 
@@ -82,7 +82,7 @@ def test_crashes_are_noticed_when_they_happen_and_end_the_waiting() -> None:
         crashed_at["late"] += [at for node, at in crashes.items() if node == 3]
         opens = max(crashes.get(node, COMPUTE[node]) for node in range(3))
         assert max(crashes.values(), default=0.0) <= opens + 1e-9
-        airtime = 1.0 if len(this.with_status(Status.PARTICIPATED)) else 0.0
+        airtime = 1.0 if len(this.round.with_status(Status.PARTICIPATED)) else 0.0
         assert this.values["sim_time"] - begin == pytest.approx(opens + airtime, abs=1e-9)
         begin = this.values["sim_time"]
     assert crashed_at["in time"] and crashed_at["late"]
@@ -92,7 +92,7 @@ def test_a_round_without_noise_of_the_air_waits_for_those_in_time_alone() -> Non
     central = {"mechanism": "gaussian", "unit": "client", "clip": 1.0, "noise_multiplier": 1.0}
     for keys in ({"uplink": {"kind": "ideal"}}, {"uplink": {"kind": "ideal"}, "training__privacy": central}):
         played = play(small(clients__count=4, rounds=1, timing__deadline_s=7.0, **keys), COMPUTE)
-        assert played.rounds[0].with_status(Status.LATE).tolist() == [3]
+        assert played.rounds[0].round.with_status(Status.LATE).tolist() == [3]
         assert played.rounds[0].values["sim_time"] == 3.0
 
 
@@ -104,7 +104,7 @@ def test_over_the_air_and_digital_rounds_end_by_the_same_instant(keys: dict[str,
     backhaul = 0.0 if not keys else 2 * 32 * 610 / 1e9
     downlink = 32 * 610 / 1e7
     ends = [0.0] + [this.values["sim_time"] for this in rounds]
-    assert any(len(this.with_status(Status.LATE)) for this in rounds)
+    assert any(len(this.round.with_status(Status.LATE)) for this in rounds)
     assert np.all(np.diff(ends) <= downlink + 0.018 + backhaul + 1e-9)
 
 
@@ -132,7 +132,7 @@ def test_secure_aggregation_that_is_not_over_by_the_deadline_is_given_up(
         assert this.values["participants"] == heard
         assert second_round(cut) == pytest.approx(min(free, deadline), abs=1e-9)
         assert np.all(np.asarray(cut.events[1].time) <= this.values["sim_time"])
-        assert bool(this.secagg and this.secagg.abort_reason) == (heard == 0)
+        assert bool(this.round.secagg and this.round.secagg.abort_reason) == (heard == 0)
 
 
 def second_round(played: Play) -> float:

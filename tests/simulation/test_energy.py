@@ -13,7 +13,7 @@ from tests.simulation.scenarios import PLAN
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import DataError
 from wirelessfl.scenario import Scenario, list_shipped, load_scenario
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.rehearsal import Rehearser
 from wirelessfl.trace import SecAggStage
@@ -22,7 +22,7 @@ IN_WATTS = {"uplink.snr_db": None, "uplink.tx_power_dbm": 20.0}
 ROUNDS = {"rounds": 3, "timing.switched_capacitance": 1e-28}
 
 
-def rehearsed(scenario: Scenario) -> tuple[Any, list[Round]]:
+def rehearsed(scenario: Scenario) -> tuple[Any, list[FinishedRound]]:
     """A run without training: every update has the norm that bounds it."""
     try:
         simulation = build_simulation(scenario, PLAN)
@@ -31,7 +31,7 @@ def rehearsed(scenario: Scenario) -> tuple[Any, list[Round]]:
     learner = simulation.deployment.learner
     assert isinstance(learner, Learner)
     simulation.deployment = replace(simulation.deployment, learner=Rehearser(learner))
-    rounds: list[Round] = []
+    rounds: list[FinishedRound] = []
     simulation.run(lambda this, _: rounds.append(this))
     return simulation, rounds
 
@@ -47,7 +47,9 @@ def test_the_energy_of_every_shipped_scenario_adds_up(name: str) -> None:
         sent, computed = (np.nansum(this.slots.get(part, 0.0)) for part in ("tx_energy_j", "compute_energy_j"))
         jammed = this.values.get("jammer_energy", 0.0) * joules_per_unit
         # Keys are exchanged once by all who are registered, also by those that the first round does not select.
-        set_up = 0.0 if this.secagg is None else np.nan_to_num(this.secagg.costs["energy"][SecAggStage.SET_UP])
+        set_up = (
+            0.0 if this.round.secagg is None else np.nan_to_num(this.round.secagg.costs["energy"][SecAggStage.SET_UP])
+        )
         assert computed > 0
         if kind == "ideal":
             assert math.isnan(this.values["energy"]), "nobody knows what an ideal uplink costs"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.simulation.scenarios import run, small
 from wirelessfl.errors import ScenarioError
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventBatch, EventKind, Status
 
 WATTS = {"kind": "over_the_air", "tx_power_dbm": 10.0}
@@ -49,7 +49,7 @@ def test_a_rotating_jammer_that_fails_is_named() -> None:
     jammer = {**JAMMED, "role": "rotating"}
     _, rounds, events = run(small(uplink__jammer=jammer, faults__jammer_failure=1.0))
     for this, batch in zip(rounds, events, strict=True):
-        assert nodes(batch, EventKind.JAMMER_FAILURE) == this.clients[this.with_status(Status.JAMMING)].tolist()
+        assert nodes(batch, EventKind.JAMMER_FAILURE) == this.clients[this.round.with_status(Status.JAMMING)].tolist()
 
 
 def test_a_failing_jammer_needs_a_jammer() -> None:
@@ -66,8 +66,8 @@ def test_a_server_that_restarts_loses_the_round_but_not_the_privacy(uplink: dict
     np.testing.assert_array_equal(simulation.state.parameters, initial_parameters(start))
     for index, (this, other, batch) in enumerate(zip(rounds, free, events, strict=True), start=1):
         assert this.values["participants"] == 0
-        lost = this.with_status(Status.LOST)
-        np.testing.assert_array_equal(lost, other.with_status(Status.PARTICIPATED))
+        lost = this.round.with_status(Status.LOST)
+        np.testing.assert_array_equal(lost, other.round.with_status(Status.PARTICIPATED))
         assert len(lost) > 0
         assert nodes(batch, EventKind.SERVER_RESTART) == [SERVER_NODE]
         assert nodes(batch, EventKind.AGGREGATE) == []
@@ -94,7 +94,7 @@ def test_restarts_are_as_frequent_as_stated() -> None:
     assert_probability(hits, 5000, 0.2)
 
 
-def parts(this: Round, joules_per_unit: float) -> float:
+def parts(this: FinishedRound, joules_per_unit: float) -> float:
     """What the parts of a round cost together, from the columns of the trace."""
     transmitted = np.nansum(this.slots.get("tx_energy_j", 0.0))
     computed = np.nansum(this.slots.get("compute_energy_j", 0.0))
@@ -141,12 +141,12 @@ def test_computing_costs_kappa_f_squared_a_cycle_as_far_as_it_came() -> None:
     seen = set()
     for this in rounds:
         energy, time = this.slots["compute_energy_j"], this.slots["compute_time"]
-        done = this.with_status(Status.PARTICIPATED)
+        done = this.round.with_status(Status.PARTICIPATED)
         np.testing.assert_allclose(energy[done], whole, rtol=1e-9)
-        late = this.with_status(Status.LATE)
+        late = this.round.with_status(Status.LATE)
         ended = np.where(time <= latest, energy / whole * time, 0.0)  # by itself or by a crash, of those in time
         np.testing.assert_allclose(energy[late], whole * ended.max() / time[late], rtol=1e-9)
-        crashed = this.with_status(Status.CRASHED)
+        crashed = this.round.with_status(Status.CRASHED)
         assert np.all((energy[crashed] > 0) & (energy[crashed] < whole))
         seen |= {int(status) for status in this.status}
     assert {Status.PARTICIPATED, Status.LATE, Status.CRASHED} <= seen
@@ -162,7 +162,7 @@ def test_computing_drains_batteries() -> None:
         faults__battery_j=2.5 * whole,
     )
     _, rounds, _ = run(scenario)
-    assert [len(this.with_status(Status.BATTERY_EMPTY)) for this in rounds] == [0, 0, 0, 6]
+    assert [len(this.round.with_status(Status.BATTERY_EMPTY)) for this in rounds] == [0, 0, 0, 6]
 
 
 def test_nothing_is_counted_by_default() -> None:

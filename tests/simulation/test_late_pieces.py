@@ -12,7 +12,7 @@ from tests.simulation.scenarios import PLAN, small
 from tests.simulation.test_pieces import channels_of
 from wirelessfl.assembly import build_simulation
 from wirelessfl.privacy import Statement
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.uplinks import OverTheAir
 
 CLARKE = {"model": "clarke", "doppler_hz": 300.0}
@@ -23,7 +23,7 @@ def by_symbols(values: NDArray[Any]) -> NDArray[Any]:
     return np.repeat(values, 2)
 
 
-def mu_by_hand(this: Round, client: int, offset: float, real_jammer: bool) -> float:
+def mu_by_hand(this: FinishedRound, client: int, offset: float, real_jammer: bool) -> float:
     """The largest singular value of the whitened map from a real update in the unit ball to both quadratures."""
     h = channels_of(this)[0][client]
     gain = by_symbols(np.abs(h) * this.slots["tx_gain_abs"][client] * np.exp(1j * mismatch(this)[client]))
@@ -40,7 +40,7 @@ def mu_by_hand(this: Round, client: int, offset: float, real_jammer: bool) -> fl
     return float(np.linalg.norm(whitened, 2))
 
 
-def mismatch(this: Round) -> NDArray[np.float64]:
+def mismatch(this: FinishedRound) -> NDArray[np.float64]:
     """(k, T) angles of h/ĥ: gains turn the phase of the estimate back."""
     h, known = channels_of(this)
     return np.asarray(np.angle(h / known))
@@ -59,11 +59,11 @@ def test_no_update_tells_more_than_is_charged(noise: str) -> None:
     simulation = build_simulation(scenario, PLAN)
     uplink, network = simulation.deployment.uplink, simulation.deployment.network
     assert isinstance(uplink, OverTheAir) and uplink.schedule.pieces > 1
-    rounds: list[Round] = []
+    rounds: list[FinishedRound] = []
     simulation.run(lambda this, _: rounds.append(this))
     statement, shares = Statement(1e-5, unit="client"), []
     for this in rounds:
-        (release,) = this.releases
+        (release,) = this.round.releases
         late = network.late_arrival(this.clients, this.index)
         assert late is not None
         charged = np.sqrt(release.accounted(simulation.ledger.facts, statement).mu_squared)

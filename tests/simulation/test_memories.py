@@ -14,7 +14,7 @@ from tests.trace.traces import IDENTITY
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import RunInterrupted
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round, SimulationState
+from wirelessfl.simulation import FinishedRound, SimulationState
 from wirelessfl.trace import EventBatch, load_checkpoint, save_checkpoint
 
 MOVING = {"scheme": "random_waypoint", "radius_m": 200.0, "min_speed": 4e3, "max_speed": 9e3}
@@ -87,13 +87,13 @@ SCENARIOS = {
 
 def play(
     scenario: Scenario, stop_after: int | None = None, state: SimulationState | None = None
-) -> tuple[SimulationState, list[Round], list[EventBatch]]:
+) -> tuple[SimulationState, list[FinishedRound], list[EventBatch]]:
     """Run from a state, to the end or up to a round."""
     simulation = build_simulation(scenario, PLAN, state)
-    rounds: list[Round] = []
+    rounds: list[FinishedRound] = []
     events: list[EventBatch] = []
 
-    def keep(this: Round, batch: EventBatch) -> None:
+    def keep(this: FinishedRound, batch: EventBatch) -> None:
         rounds.append(this)
         events.append(batch)
         if this.index == stop_after:

@@ -12,7 +12,7 @@ from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import gaussian_epsilon, zcdp_epsilon
 from wirelessfl.scenario import Scenario, load_scenario
-from wirelessfl.simulation import Round, Simulation
+from wirelessfl.simulation import FinishedRound, Simulation
 from wirelessfl.simulation.cellular import CellularNetwork
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.uplinks import MultiCell
@@ -39,11 +39,11 @@ def cellular(**overrides: Any) -> Scenario:
     return small(**{**defaults, **overrides})
 
 
-def played(scenario: Scenario) -> tuple[Simulation, list[Round], np.ndarray]:
+def played(scenario: Scenario) -> tuple[Simulation, list[FinishedRound], np.ndarray]:
     """A run of one round, and what it changed of the model."""
     simulation = build_simulation(scenario, PLAN)
     before = simulation.state.parameters
-    rounds: list[Round] = []
+    rounds: list[FinishedRound] = []
     simulation.run(lambda this, _: rounds.append(this))
     return simulation, rounds, simulation.state.parameters.astype(np.float64) - before
 
@@ -65,7 +65,7 @@ def updates_of(simulation: Simulation, start: np.ndarray, clients: np.ndarray, r
     return np.concatenate([block.updates.numpy() for block in blocks])[order].astype(np.float64)
 
 
-def tx_gains(this: Round) -> np.ndarray:
+def tx_gains(this: FinishedRound) -> np.ndarray:
     """α_i from the trace: its magnitude, and the phase of ĥ turned back."""
     estimate = this.slots["csi_re"] + 1j * this.slots["csi_im"]
     return np.asarray(this.slots["tx_gain_abs"] * np.exp(-1j * np.angle(estimate)))
@@ -105,7 +105,7 @@ def test_what_is_received_is_the_formula(policy: str) -> None:
     network, uplink = network_of(simulation), simulation.deployment.uplink
     assert isinstance(uplink, MultiCell)
     clients = np.arange(14)
-    links = network.cell_links(clients, this.moment)
+    links = network.cell_links(clients, this.round.moment)
     updates = updates_of(simulation, build_simulation(scenario, PLAN).state.parameters, clients, 1)
     alpha, weight = tx_gains(this), network.registry.weight(clients)
     total, interference = np.zeros(610), np.zeros(610)
@@ -127,7 +127,9 @@ def test_clients_are_served_by_the_base_station_they_hear_best() -> None:
     simulation, rounds, _ = run(cellular())
     network = network_of(simulation)
     for this in rounds:
-        found = [source.channels(this.clients, this.moment).path_gain for source in (network.clients, *network.others)]
+        found = [
+            source.channels(this.clients, this.round.moment).path_gain for source in (network.clients, *network.others)
+        ]
         np.testing.assert_array_equal(this.slots["cell"], np.argmax(found, axis=0))
         np.testing.assert_array_equal(this.slots["path_gain"], np.max(found, axis=0))
     assert len(np.unique(rounds[0].slots["cell"])) > 3
@@ -163,7 +165,7 @@ def test_every_base_station_adds_to_what_is_known_of_a_client(policy: str) -> No
     simulation, rounds, _ = run(scenario)
     mu_squared = np.zeros(14)
     for this in rounds:
-        links = network_of(simulation).cell_links(this.clients, this.moment)
+        links = network_of(simulation).cell_links(this.clients, this.round.moment)
         mu_squared += np.sum((2 * np.abs(links.channel[:, :, 0]) * this.slots["tx_gain_abs"][:, None]) ** 2, axis=1)
     expected = gaussian_epsilon(np.sqrt(mu_squared), scenario.privacy.delta)
     np.testing.assert_allclose(simulation.ledger.client_epsilons()[1], expected, rtol=1e-9)
@@ -213,9 +215,9 @@ def test_edges_go_on_from_their_own_models() -> None:
     model = build_simulation(scenario, PLAN).state.parameters.astype(np.float64)
     edges, heard = np.repeat(model[None], 7, axis=0), np.zeros(7)
     for this in rounds:
-        senders = this.with_status(Status.PARTICIPATED)
+        senders = this.round.with_status(Status.PARTICIPATED)
         clients = this.clients[senders]
-        links = network.cell_links(clients, this.moment)
+        links = network.cell_links(clients, this.round.moment)
         updates = np.stack(
             [
                 updates_of(simulation, edges[station].astype(np.float32), clients[[row]], this.index)[0]

@@ -15,7 +15,7 @@ from tests.simulation.test_mechanisms import GRADIENT_STEP
 from wirelessfl.errors import CheckFailed, ScenarioError
 from wirelessfl.privacy import Caveat, gaussian_epsilon
 from wirelessfl.radio import AirInterface, CrossLayer, Links, Transmission, TransmitPlan, check_power_control
-from wirelessfl.simulation import Round, Simulation
+from wirelessfl.simulation import FinishedRound, Simulation
 
 GAIN = 60.0
 
@@ -143,7 +143,7 @@ class Remembering(Normalising):
         return self
 
 
-def played(policy: type, **overrides: Any) -> tuple[Simulation, list[Round]]:
+def played(policy: type, **overrides: Any) -> tuple[Simulation, list[FinishedRound]]:
     """A run of clipped gradient steps under a policy of this file."""
     control = {"policy": f"{__name__}:{policy.__name__}"}
     keys = {**GRADIENT_STEP, "uplink__power_control": control, **overrides}
@@ -157,7 +157,7 @@ def cross_layer(**control: Any) -> float:
     return rounds[-1].values["epsilon_accounted"]
 
 
-def worst_case(rounds: list[Round], normalised: bool) -> float:
+def worst_case(rounds: list[FinishedRound], normalised: bool) -> float:
     """Exact ε at which a sample turns an update of client i, of any norm r, into its opposite; the worst i and r.
 
     x_i = ±α_i(r) r v, seen under noise σ_c per coordinate in all rounds: μ² = Σ (2 |h_i| α_i(r) r/σ_c)².

@@ -12,7 +12,7 @@ from tests.simulation.test_multi_cell import cellular, network_of, played, tx_ga
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
 
 ROUNDING = 2e-6
@@ -44,7 +44,7 @@ def passed(sent: np.ndarray, largest: float) -> np.ndarray:
 
 
 def clipped_updates(
-    scenario: Scenario, this: Round, budget: float, num_symbols: int, peak_db: float, iq_packing: bool
+    scenario: Scenario, this: FinishedRound, budget: float, num_symbols: int, peak_db: float, iq_packing: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """(n, num_symbols) what is sent, x_i, and its energy, from the updates and the gains of the trace."""
     simulation = build_simulation(scenario, PLAN)
@@ -116,7 +116,7 @@ def test_every_cell_hears_the_clipped_signal() -> None:
     simulation, (this,), change = played(scenario)
     network, uplink = network_of(simulation), simulation.deployment.uplink
     assert isinstance(uplink, MultiCell)
-    links = network.cell_links(this.clients, this.moment)
+    links = network.cell_links(this.clients, this.round.moment)
     sent, energy = clipped_updates(scenario, this, network.registry.power_budget, 610, 2.0, iq_packing=False)
     total = np.zeros(610)
     for station in np.unique(links.serving).tolist():

@@ -17,7 +17,7 @@ from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import gaussian_epsilon
 from wirelessfl.radio import jammer_energy, pieces_needed
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.slot_schedule import Instants
 from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
@@ -32,7 +32,7 @@ def moving(**overrides: Any) -> Scenario:
     return small(**{"channel__correlation": CLARKE, **overrides})
 
 
-def channels_of(this: Round) -> tuple[np.ndarray, np.ndarray]:
+def channels_of(this: FinishedRound) -> tuple[np.ndarray, np.ndarray]:
     h = this.slots["channel_re"] + 1j * this.slots["channel_im"]
     return h, this.slots["csi_re"] + 1j * this.slots["csi_im"]
 
@@ -74,7 +74,7 @@ def test_a_slot_is_divided_as_the_self_distortion_asks() -> None:
         h, known = channels_of(this)
         assert h.shape == known.shape == (6, 6)
         np.testing.assert_array_equal(known, np.repeat(h[:, :1], 6, axis=1))
-        last = source.channels(this.clients, Moment(this.index, this.slot_opens + 5 * 610e-6 / 6)).channel[:, 0]
+        last = source.channels(this.clients, Moment(this.index, this.round.slot_opens + 5 * 610e-6 / 6)).channel[:, 0]
         np.testing.assert_allclose(h[:, 5], last, rtol=0, atol=1e-9)
         np.testing.assert_array_equal(this.slots["truncated_share"], np.zeros(6))
 

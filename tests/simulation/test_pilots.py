@@ -61,7 +61,7 @@ def test_pilots_of_all_clients_and_the_jammer_take_airtime_and_energy() -> None:
             np.testing.assert_allclose(this.slots["tx_energy_j"], data + 0.1 * 25e-6, rtol=1e-12)
             jammed = this.values["jammer_energy"] * uplink.joules_per_unit + (nodes - 6) * 0.1 * 25e-6
             assert this.values["energy"] == pytest.approx(this.slots["tx_energy_j"].sum() + jammed)
-            assert this.values["sim_time"] - this.slot_opens == pytest.approx(this.values["airtime"], abs=1e-9)
+            assert this.values["sim_time"] - this.round.slot_opens == pytest.approx(this.values["airtime"], abs=1e-9)
     assert plain[1][0].values["airtime"] == pytest.approx(610e-6)
 
 
@@ -115,7 +115,7 @@ def test_the_channel_ages_while_pilots_are_sent() -> None:
         small(channel__csi=csi, channel__correlation={"model": "clarke", "doppler_hz": 35.0})
     )
     network = simulation.deployment.network
-    begun = network.clients.channels(this.clients, Moment(1, this.slot_opens + 6 * 25e-6)).channel[:, 0]
+    begun = network.clients.channels(this.clients, Moment(1, this.round.slot_opens + 6 * 25e-6)).channel[:, 0]
     np.testing.assert_allclose(this.slots["channel_re"], begun.real, rtol=0, atol=1e-12)
 
 

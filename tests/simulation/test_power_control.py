@@ -61,7 +61,7 @@ def test_energy_stays_inside_the_budget(policy: str, snr_db: float) -> None:
     simulation, rounds, _ = run(over_the_air(policy, snr_db, channel__csi={"error_std": 0.3}))
     budget = simulation.deployment.network.registry.power_budget
     for this in rounds:
-        sent = this.slots["tx_energy"][this.with_status(Status.PARTICIPATED)]
+        sent = this.slots["tx_energy"][this.round.with_status(Status.PARTICIPATED)]
         assert np.all(sent <= budget * (1 + 1e-6))
 
 

@@ -18,7 +18,7 @@ from wirelessfl.errors import DataError, InfeasibleError, ScenarioError
 from wirelessfl.privacy import Caveat, gaussian_epsilon
 from wirelessfl.radio import Links
 from wirelessfl.scenario import Scenario, parse_scenario
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.uplinks import OverTheAir
 
@@ -30,7 +30,7 @@ def precoded(power_control: dict[str, Any], **overrides: Any) -> Scenario:
     return small(uplink=uplink, **overrides)
 
 
-def columns(this: Round, budget: float) -> tuple[np.ndarray, ...]:
+def columns(this: FinishedRound, budget: float) -> tuple[np.ndarray, ...]:
     """|ĥ|, ‖Δ‖, ‖x‖²/P and who sent in a round, from the columns of the trace."""
     slots = this.slots
     estimate = np.hypot(slots["csi_re"], slots["csi_im"])

@@ -12,8 +12,8 @@ from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import DataError, InfeasibleError, ScenarioError
 from wirelessfl.radio import superpose
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.clock import TICKS_PER_SECOND, ticks
-from wirelessfl.simulation.round import Round
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventBatch, EventKind, Status
 
 
@@ -52,7 +52,7 @@ def test_what_is_received_is_the_formula() -> None:
     scenario = small(rounds=1, channel__csi={"error_std": 0.3}, uplink__power_control={"server_gain": 300.0})
     simulation = build_simulation(scenario, PLAN)
     before, at_first = simulation.state.parameters, replace(simulation.state)
-    rounds: list[Round] = []
+    rounds: list[FinishedRound] = []
     simulation.run(lambda this, _: rounds.append(this))
     this, parts = rounds[0], simulation.deployment
     blocks = list(parts.learner.train(before, at_first, this.clients, 1))
@@ -76,9 +76,9 @@ def test_weights_are_renormalised_over_those_who_sent() -> None:
     )
     simulation = build_simulation(scenario, PLAN)
     before, at_first = simulation.state.parameters, replace(simulation.state)
-    rounds: list[Round] = []
+    rounds: list[FinishedRound] = []
     simulation.run(lambda this, _: rounds.append(this))
-    there = rounds[0].with_status(Status.PARTICIPATED)
+    there = rounds[0].round.with_status(Status.PARTICIPATED)
     assert 0 < len(there) < 6
     parts = simulation.deployment
     (block,) = parts.learner.train(before, at_first, rounds[0].clients[there], 1)
@@ -101,10 +101,10 @@ def test_late_clients_are_left_behind_and_the_slot_starts_with_the_last_one_in_t
     times = free[0].slots["compute_time"]
     deadline = float(np.sort(times)[3]) + 1e-6 + 610 / 1e6
     _, rounds, events = run(small(rounds=1, timing__deadline_s=deadline))
-    assert list(rounds[0].with_status(Status.LATE)) == sorted(np.argsort(times)[4:])
+    assert list(rounds[0].round.with_status(Status.LATE)) == sorted(np.argsort(times)[4:])
     assert rounds[0].values["participants"] == 4
     assert kinds(events[0]).count(EventKind.LATE) == 2
-    assert np.isnan(rounds[0].slots["channel_re"][rounds[0].with_status(Status.LATE)]).all()
+    assert np.isnan(rounds[0].slots["channel_re"][rounds[0].round.with_status(Status.LATE)]).all()
     assert rounds[0].values["sim_time"] == pytest.approx(32 * 610 / 1e7 + deadline - 1e-6, abs=2e-12)
 
 
@@ -115,10 +115,10 @@ def test_a_client_that_ends_at_the_deadline_is_in_time(wait_for: dict[str, float
     third = int(np.argsort(times)[2])
     deadline = (ticks(times[third]) + ticks(610 / 1e6)) / TICKS_PER_SECOND
     _, rounds, events = run(small(rounds=1, timing__deadline_s=deadline, timing__wait_for=wait_for))
-    assert rounds[0].with_status(Status.PARTICIPATED).tolist() == sorted(np.argsort(times)[:3])
-    assert rounds[0].with_status(Status.LATE).tolist() == sorted(np.argsort(times)[3:])
+    assert rounds[0].round.with_status(Status.PARTICIPATED).tolist() == sorted(np.argsort(times)[:3])
+    assert rounds[0].round.with_status(Status.LATE).tolist() == sorted(np.argsort(times)[3:])
     assert [kinds(events[0]).count(kind) for kind in (EventKind.COMPUTE_END, EventKind.LATE)] == [3, 3]
-    assert rounds[0].worked[third] == ticks(times[third])
+    assert rounds[0].round.worked[third] == ticks(times[third])
 
 
 def test_clients_that_end_at_one_instant_are_all_in_time_in_the_order_of_their_numbers() -> None:
@@ -140,10 +140,12 @@ def test_clients_are_logged_by_themselves_whatever_becomes_of_them() -> None:
         assert sorted(nodes[seen == EventKind.COMPUTE_START]) == list(range(6))
         started = times[seen == EventKind.COMPUTE_START][0]
         for kind, status in ends.items():
-            assert sorted(nodes[seen == kind]) == this.with_status(status).tolist()
+            assert sorted(nodes[seen == kind]) == this.round.with_status(status).tolist()
             found |= {kind} if kind in seen else set()
             worked = times[seen == kind] - started
-            np.testing.assert_allclose(this.worked[nodes[seen == kind]] / TICKS_PER_SECOND, worked, rtol=0, atol=2e-12)
+            np.testing.assert_allclose(
+                this.round.worked[nodes[seen == kind]] / TICKS_PER_SECOND, worked, rtol=0, atol=2e-12
+            )
         assert nodes[seen == EventKind.TRANSMIT].tolist() == nodes[seen == EventKind.COMPUTE_END].tolist()
     assert found == set(ends)
 
@@ -155,7 +157,7 @@ def test_the_first_few_are_enough() -> None:
 
 def test_crashed_clients_are_not_waited_for() -> None:
     _, rounds, events = run(small(rounds=6, faults__crash_rate_per_s=40.0))
-    crashed = sum(len(this.with_status(Status.CRASHED)) for this in rounds)
+    crashed = sum(len(this.round.with_status(Status.CRASHED)) for this in rounds)
     assert 0 < crashed < 36
     assert crashed == sum(kinds(batch).count(EventKind.CRASH) for batch in events)
 
@@ -175,12 +177,12 @@ def test_deep_fades_stay_silent() -> None:
     for this in rounds:
         power = np.hypot(this.slots["channel_re"], this.slots["channel_im"]) ** 2
         np.testing.assert_array_equal(this.status == Status.DEEP_FADE, power < 0.5)
-    assert any(len(this.with_status(Status.DEEP_FADE)) for this in rounds)
+    assert any(len(this.round.with_status(Status.DEEP_FADE)) for this in rounds)
 
 
 def test_a_rotating_jammer_takes_turns_and_does_not_train() -> None:
     _, rounds, events = run(small(rounds=6, uplink__jammer={"epsilon": 1.0, "role": "rotating"}))
-    turns = [int(this.with_status(Status.JAMMING)[0]) for this in rounds]
+    turns = [int(this.round.with_status(Status.JAMMING)[0]) for this in rounds]
     assert sorted(turns) == list(range(6))
     for this, batch, position in zip(rounds, events, turns, strict=True):
         assert this.values["participants"] == 5
@@ -194,8 +196,8 @@ def test_batteries_run_empty() -> None:
     _, rounds, _ = run(small(rounds=1, uplink=watts))
     nominal = rounds[0].slots["tx_energy_j"].max()
     _, rounds, _ = run(small(rounds=8, uplink=watts, faults__battery_j=2.5 * nominal))
-    assert any(len(this.with_status(Status.BATTERY_EMPTY)) for this in rounds)
-    assert not len(rounds[0].with_status(Status.BATTERY_EMPTY))
+    assert any(len(this.round.with_status(Status.BATTERY_EMPTY)) for this in rounds)
+    assert not len(rounds[0].round.with_status(Status.BATTERY_EMPTY))
 
 
 def test_energy_adds_up() -> None:

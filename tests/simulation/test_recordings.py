@@ -14,7 +14,7 @@ import wirelessfl as wfl
 from tests.simulation.scenarios import run, small
 from wirelessfl.assembly.recordings import load_gains, load_norms, load_positions, load_presence
 from wirelessfl.errors import DataError
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.streams import Streams
 
 STREAM = Streams(1).nodes("fading", 2, np.array([1, 0]))
@@ -52,7 +52,7 @@ def test_the_channels_of_a_trace_come_back(tmp_path: Path) -> None:
         np.testing.assert_allclose(small_scale(one), small_scale(other), rtol=1e-12)
 
 
-def small_scale(this: Round) -> np.ndarray:
+def small_scale(this: FinishedRound) -> np.ndarray:
     """h/√β of a round."""
     channel = this.slots["channel_re"] + 1j * this.slots["channel_im"]
     return np.asarray(channel / np.sqrt(this.slots["path_gain"]))

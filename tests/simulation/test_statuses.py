@@ -60,7 +60,10 @@ def test_every_status_has_its_event_in_the_round_of_the_status(name: str) -> Non
         kinds, nodes = np.asarray(batch.kind), np.asarray(batch.node)
         for status, kind in EVENT_OF.items():
             happened = nodes[(kinds == kind) & (nodes != JAMMER_NODE)]
-            assert sorted(happened.tolist()) == this.clients[this.with_status(status)].tolist(), (this.index, status)
+            assert sorted(happened.tolist()) == this.clients[this.round.with_status(status)].tolist(), (
+                this.index,
+                status,
+            )
         seen |= {Status(code) for code in this.status.tolist()}
         assert np.all(np.diff(np.asarray(batch.time)) >= 0)
     assert seen & set(EVENT_OF), "nothing went wrong"
@@ -76,5 +79,5 @@ def test_every_fault_was_seen_in_one_of_them() -> None:
 def test_the_jammers_estimate_is_recorded() -> None:
     simulation, rounds, _ = run(small(uplink__jammer={"epsilon": 1.0}, channel__csi={"error_std": 0.3}))
     for this in rounds:
-        link = simulation.deployment.network.jammer_link(this.moment)
+        link = simulation.deployment.network.jammer_link(this.round.moment)
         assert complex(this.values["jammer_csi_re"], this.values["jammer_csi_im"]) == link.estimate != link.channel

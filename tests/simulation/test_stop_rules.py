@@ -18,7 +18,7 @@ from wirelessfl.analysis.replay.ledger import recorded_ledger
 from wirelessfl.assembly import build_simulation
 from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, gaussian_epsilon
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round, Simulation
+from wirelessfl.simulation import FinishedRound, Simulation
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.rehearsal import Rehearser
 
@@ -28,13 +28,13 @@ AVERAGE = {"faults__fade_threshold": 0.1}
 ACTUAL = {"uplink__power_control": {"server_gain": 900.0, "backoff": "actual"}}
 
 
-def loudest(scenario: Scenario) -> tuple[Simulation, list[Round]]:
+def loudest(scenario: Scenario) -> tuple[Simulation, list[FinishedRound]]:
     """The run with other data, in which every update has the norm that bounds it."""
     simulation = build_simulation(scenario, PLAN)
     learner = simulation.deployment.learner
     assert isinstance(learner, Learner)
     simulation.deployment = replace(simulation.deployment, learner=Rehearser(learner))
-    rounds: list[Round] = []
+    rounds: list[FinishedRound] = []
     simulation.run(lambda this, _: rounds.append(this))
     return simulation, rounds
 

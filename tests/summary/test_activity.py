@@ -70,7 +70,7 @@ def test_training_lasts_as_long_as_the_trace_says(uplink: str) -> None:
     for this, batch in zip(rounds, events, strict=True):
         stretches, _ = activities(of(batch))
         trained = {s.node: s.end - s.begin for s in stretches if s.doing == "trains"}
-        done = this.with_status(Status.PARTICIPATED)
+        done = this.round.with_status(Status.PARTICIPATED)
         for position in done.tolist():
             assert trained[position] == pytest.approx(this.slots["compute_time"][position], abs=2e-12)
 

@@ -16,13 +16,14 @@ import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl.cli import main
 from wirelessfl.errors import InputError, OutputError
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound, Round
 from wirelessfl.summary import TensorBoardLog
 
 
-def finished(index: int, **values: float) -> Round:
-    this = Round(index, np.arange(2))
-    this.values = values
+def finished(index: int, **values: float) -> FinishedRound:
+    """A round of which nothing is known but some values."""
+    this = FinishedRound(Round(index, np.arange(2)))
+    this.__dict__["values"] = values
     return this
 
 
@@ -103,7 +104,7 @@ def test_what_tensorboard_reads_is_the_trace_also_after_a_resumed_run(tmp_path: 
     reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     scenario = small(rounds=4)
 
-    def stop_after_two(this: Round) -> None:
+    def stop_after_two(this: FinishedRound) -> None:
         log(this)
         if this.index == 3:  # as if killed after the log was written and before the round was on disk
             raise KeyboardInterrupt

@@ -16,7 +16,7 @@ from wirelessfl.api import Result
 from wirelessfl.cli.terminal import open_console
 
 if TYPE_CHECKING:
-    from wirelessfl.simulation import Round
+    from wirelessfl.simulation import FinishedRound
 
 __all__ = ["print_result", "print_summary", "progress_line"]
 
@@ -49,7 +49,7 @@ class _RateColumn(ProgressColumn):
 
 
 @contextmanager
-def progress_line(rounds: int, *, quiet: bool) -> Iterator[Callable[[Round], None]]:
+def progress_line(rounds: int, *, quiet: bool) -> Iterator[Callable[[FinishedRound], None]]:
     """A live line on stderr; yields the function to call after each round."""
     columns = (
         TextColumn("round"),
@@ -64,7 +64,7 @@ def progress_line(rounds: int, *, quiet: bool) -> Iterator[Callable[[Round], Non
         task = progress.add_task("", total=rounds, state="")
         accuracy = math.nan
 
-        def on_round(finished: Round) -> None:
+        def on_round(finished: FinishedRound) -> None:
             nonlocal accuracy
             values = finished.values
             if not math.isnan(values["test_accuracy"]):

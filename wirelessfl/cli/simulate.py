@@ -13,7 +13,7 @@ from wirelessfl.cli.options import OutputPath, json_option, override_option, plu
 from wirelessfl.cli.terminal import remark, say
 
 if TYPE_CHECKING:
-    from wirelessfl.simulation import Round
+    from wirelessfl.simulation import FinishedRound
 
 _BESIDE_THE_TRACE = ""
 
@@ -67,12 +67,12 @@ def command(
         remark(f"note: {note}")
     folder = default_folder(resolved.scenario) if out is None else out
     with ExitStack() as watchers:
-        watching: list[Callable[[Round], None]] = []
+        watching: list[Callable[[FinishedRound], None]] = []
         if tensorboard is not None:
             watching.append(watchers.enter_context(TensorBoardLog(tensorboard or folder / "tensorboard")))
         watching.append(watchers.enter_context(progress_line(resolved.scenario.rounds, quiet=quiet)))
 
-        def on_round(finished: Round) -> None:
+        def on_round(finished: FinishedRound) -> None:
             for watch in watching:
                 watch(finished)
 

@@ -56,7 +56,7 @@ class Cell:
         samples = self.learner.samples_processed(self.network.registry.samples[clients])
         compute_time = self.timing.compute_time(samples, clients, this.index, streams)
         crash_after = self.faults.crash_after(clients, this.index, streams)
-        this.put("compute_time", active, compute_time)
+        this.compute_time[active] = compute_time
         return Shift(
             positions=active,
             nodes=clients,
@@ -93,11 +93,11 @@ class Cell:
         worked = np.flatnonzero(this.worked)
         clients = this.clients[worked]
         samples = self.learner.samples_processed(self.network.registry.samples[clients])
-        share = this.worked[worked] / TICKS_PER_SECOND / this.slots["compute_time"][worked]
+        share = this.worked[worked] / TICKS_PER_SECOND / this.compute_time[worked]
         joules = self.timing.compute_energy(samples, clients, self.network.streams) * np.minimum(share, 1.0)
-        this.put("compute_energy_j", worked, joules)
-        computing = float(joules.sum())
-        this.put_energy(this.values.get("energy", 0.0) + computing, this.nominal_energy_j + computing)
+        this.compute_joules = np.full(len(this.clients), np.nan)
+        this.compute_joules[worked] = joules
+        this.energy = this.energy.plus(float(joules.sum()))
         self.drain(clients, joules)
 
     def drain(self, clients: NDArray[np.int64], joules: NDArray[np.float64]) -> None:

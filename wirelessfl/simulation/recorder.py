@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -12,6 +16,10 @@ from wirelessfl.simulation.round import Round
 from wirelessfl.trace import PRIVACY, EventBatch, RoundRecord, SecAggOutcome
 from wirelessfl.trace.schema import REASON_LENGTH
 
+LOCAL_STATISTICS = ("clip_norm", "clipped_share", "noise_multiplier")
+"""What private training says of each step that the trace keeps, as means over the steps."""
+_SERVER = {"airtime_s": "airtime", "sim_time_s": "sim_time"}
+"""Fields of ``ServerRecord`` that the trace names otherwise."""
 _PER_SLOT = {variable.name for variable in PRIVACY.of("round", "slot")}
 
 
@@ -22,17 +30,130 @@ def route_of(release: Release) -> str:
     return "server" if isinstance(release, ServerNoiseRelease) else "local"
 
 
+@dataclass(frozen=True, eq=False)
+class FinishedRound:
+    """A finished round under the trace's names.
+
+    Attributes:
+        round: its records.
+    """
+
+    round: Round
+
+    @property
+    def index(self) -> int:
+        """The round, from 1."""
+        return self.round.index
+
+    @property
+    def clients(self) -> NDArray[np.int64]:
+        """(n,) ascending numbers of the clients selected."""
+        return self.round.clients
+
+    @property
+    def status(self) -> NDArray[np.uint8]:
+        """(n,) what became of each client."""
+        return self.round.status
+
+    @cached_property
+    def values(self) -> dict[str, float]:
+        """Variables per round."""
+        return {**_round_columns(self.round), **_jammer_columns(self.round, several=False)}
+
+    @cached_property
+    def blocks(self) -> dict[str, NDArray[np.float64]]:
+        """Variables per round over the pieces of the slot, each (T,), where there are several."""
+        return _jammer_columns(self.round, several=True)
+
+    @cached_property
+    def slots(self) -> dict[str, NDArray[np.float64]]:
+        """Variables per round and client, each (n,) or (n, T), NaN where a client has no value."""
+        return _client_columns(self.round)
+
+
+def _round_columns(this: Round) -> dict[str, float]:
+    values = {
+        "energy": this.energy.joules,
+        "updates_not_finite": float(this.not_finite),
+        "wall_time": this.wall_time,
+        **{_SERVER.get(name, name): value for name, value in vars(this.server).items()},
+    }
+    if this.slot is not None:
+        values |= {name: value for name, value in vars(this.slot).items() if name != "jammer"}
+        if this.slot.jammer is not None:
+            values["jammer_path_gain"] = this.slot.jammer.path_gain
+    return values
+
+
+def _jammer_columns(this: Round, *, several: bool) -> dict[str, Any]:
+    """The jammer's channel and estimate: numbers, or over the pieces of the slot where there are ``several``."""
+    if this.slot is None or this.slot.jammer is None:
+        return {}
+    columns = _over_axes("jammer_", this.slot.jammer.channel, this.slot.jammer.estimate)
+    return {name: column if several else float(column) for name, column in columns.items() if column.ndim == several}
+
+
+def _over_axes(
+    prefix: str, channel: NDArray[np.complex128], estimate: NDArray[np.complex128], first: tuple[int, ...] = ()
+) -> dict[str, NDArray[np.float64]]:
+    """Real and imaginary parts of channel and estimate, over the axes after ``first`` that are longer than 1."""
+    shape = first + tuple(size for size in channel.shape[len(first) :] if size > 1)
+    found = {"channel": channel.reshape(shape), "csi": np.broadcast_to(estimate, channel.shape).reshape(shape)}
+    return {
+        f"{prefix}{name}_{part}": getattr(gains, attribute)
+        for name, gains in found.items()
+        for part, attribute in (("re", "real"), ("im", "imag"))
+    }
+
+
+def _client_columns(this: Round) -> dict[str, NDArray[np.float64]]:
+    columns = {name: column.copy() for name, column in this.slots.items()}
+
+    def put(record: Any, **values: Any) -> None:
+        for name, column in values.items():
+            if name not in columns:
+                columns[name] = np.full((len(this.clients), *np.shape(column)[1:]), np.nan)
+            columns[name][record.positions] = column
+
+    columns["compute_time"] = this.compute_time
+    for name, column in (("compute_energy_j", this.compute_joules), ("staleness", this.staleness)):
+        if column is not None:
+            columns[name] = column
+    for link in this.links:
+        gains = link.links
+        put(link, path_gain=gains.path_gain, **_over_axes("", gains.channel, gains.estimate, gains.channel.shape[:1]))
+        if link.station is not None:
+            put(link, cell=link.station)
+    for trained in this.training:
+        known = {name: mean for name, mean in trained.statistics.items() if name in LOCAL_STATISTICS}
+        put(trained, update_norm_raw=trained.norm_raw, update_norm=trained.norm, **known)
+    for sent in this.transmissions:
+        put(sent, backoff=sent.backoff, tx_gain_abs=sent.gain, truncated_share=sent.truncated_share)
+        put(sent, tx_energy=sent.energy, tx_energy_j=sent.joules)
+    if this.uploads is not None:
+        up = this.uploads
+        put(up, tx_time=up.airtime_s, tx_energy=up.energy, tx_energy_j=up.joules)
+    if this.pilots is not None:
+        before = columns.get("tx_energy_j", np.zeros(len(this.clients)))
+        put(this.pilots, tx_energy_j=np.nan_to_num(before)[this.pilots.positions] + this.pilots.joules)
+    return columns
+
+
 def round_record(
-    this: Round, events: EventBatch | None, weights: NDArray[np.float32] | None, known_settings: dict[str, int]
+    finished: FinishedRound,
+    events: EventBatch | None,
+    weights: NDArray[np.float32] | None,
+    known_settings: dict[str, int],
 ) -> RoundRecord:
     """The record of a round.
 
     Args:
-        this: the round.
+        finished: the round.
         events: what happened in it, or None when events are not kept.
         weights: (d,) the global model at its end, where it is to be kept.
         known_settings: the settings of releases so far, with their numbers; new ones are added.
     """
+    this = finished.round
     privacy: dict[str, float] = {}
     privacy_slots: dict[str, NDArray[np.float64]] = {}
 
@@ -55,8 +176,8 @@ def round_record(
     secagg, stages = _secure_aggregation(this)
     return RoundRecord(
         round_index=this.index,
-        values={**this.values, **this.blocks},
-        slots={"client_id": this.clients, "status": this.status, **this.slots},
+        values={**finished.values, **finished.blocks},
+        slots={"client_id": this.clients, "status": this.status, **finished.slots},
         privacy=privacy,
         privacy_slots=privacy_slots,
         secagg=secagg,

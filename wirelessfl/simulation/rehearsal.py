@@ -19,10 +19,10 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.records import SlotRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.state import SimulationState
-from wirelessfl.trace import EventBatch
 
 _LIBRARIES_BYTES = 350 * 2**20
 """Resident memory of Python with torch and the other libraries loaded, as measured on Linux."""
@@ -123,28 +123,22 @@ def rehearse(simulation: Simulation) -> Forecast:
             f"rounds: found {simulation.stop.rounds:,}, which a forecast rehearses one by one; allowed there: at most "
             f"{MOST_REHEARSED:,}; simulate takes more"
         )
-    rounds: list[dict[str, float]] = []
-
-    def keep(this: Round, _: EventBatch) -> None:
-        rounds.append(this.values)
-
-    simulation.run(keep)
-    names = ("participants", "airtime", "server_gain", "jammer_gain", "effective_noise_std", "aggregate_noise_std")
-    mean = {name: _mean([values.get(name, math.nan) for values in rounds]) for name in names}
-    last = rounds[-1]
+    rounds: list[Round] = []
+    simulation.run(lambda finished, _: rounds.append(finished.round))
+    end, slots = rounds[-1].server, [this.slot or SlotRecord() for this in rounds]
     return Forecast(
         rounds=len(rounds),
-        participants_mean=mean["participants"],
-        airtime=max(values["airtime"] for values in rounds),
-        round_time=last["sim_time"] / len(rounds),
-        sim_time=last["sim_time"],
-        server_gain=mean["server_gain"],
-        jammer_gain=mean["jammer_gain"],
-        effective_noise_std=mean["effective_noise_std"],
-        aggregate_noise_std=mean["aggregate_noise_std"],
+        participants_mean=_mean([float(this.server.participants) for this in rounds]),
+        airtime=max(this.server.airtime_s for this in rounds),
+        round_time=end.sim_time_s / len(rounds),
+        sim_time=end.sim_time_s,
+        server_gain=_mean([slot.server_gain for slot in slots]),
+        jammer_gain=_mean([slot.jammer_gain for slot in slots]),
+        effective_noise_std=_mean([slot.effective_noise_std for slot in slots]),
+        aggregate_noise_std=_mean([slot.aggregate_noise_std for slot in slots]),
         energy=simulation.state.energy_j,
-        epsilon_published=last["epsilon_published"],
-        epsilon_accounted=last["epsilon_accounted"],
+        epsilon_published=end.epsilon_published,
+        epsilon_accounted=end.epsilon_accounted,
         why_different=simulation.ledger.why_different(),
         memory_bytes=_memory(learner, simulation.deployment.network.registry.count),
     )

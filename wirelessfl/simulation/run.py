@@ -13,6 +13,7 @@ from wirelessfl.learning.cohort import one_torch_thread
 from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, Ledger
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.propagation import restore_memories
+from wirelessfl.simulation.recorder import FinishedRound
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.server import Deployment, ParameterServer
 from wirelessfl.simulation.state import SimulationState
@@ -47,15 +48,15 @@ class StopRules:
     def reached_publicly(self, this: Round, nominal_energy_j: float) -> bool:
         """Whether the run ends with this round, whatever it has learnt; a value that is NaN reaches nothing."""
         limits = (
-            (this.values["epsilon_accounted"], self.epsilon),
-            (this.values["sim_time"], self.sim_time_s),
+            (this.server.epsilon_accounted, self.epsilon),
+            (this.server.sim_time_s, self.sim_time_s),
             (nominal_energy_j, self.energy_j),
         )
         return this.index >= self.rounds or any(limit is not None and value >= limit for value, limit in limits)
 
     def reached_by_release(self, this: Round, state: SimulationState) -> bool:
         """Whether the run ends with this round because of what it has released."""
-        accurate = self.accuracy is not None and this.values["test_accuracy"] >= self.accuracy
+        accurate = self.accuracy is not None and this.server.test_accuracy >= self.accuracy
         return accurate or (self.diverged and state.diverged_in > 0)
 
 
@@ -64,17 +65,17 @@ def diverged_in(this: Round, state: SimulationState) -> int:
 
     A function of the released model and of test data that belong to no client: it reads nothing private.
     """
-    evaluated = not np.isnan(this.values["test_accuracy"])
-    finite = bool(np.isfinite(state.parameters).all()) and not (evaluated and not np.isfinite(this.values["test_loss"]))
+    evaluated = not np.isnan(this.server.test_accuracy)
+    finite = bool(np.isfinite(state.parameters).all()) and not (evaluated and not np.isfinite(this.server.test_loss))
     return 0 if finite else state.diverged_in or this.index
 
 
 def unlearnt_since(this: Round, state: SimulationState) -> int:
     """The round since which no update that was heard was finite; 0 where one was, as before where none was heard."""
-    heard = this.values["participants"]
+    heard = this.server.participants
     if heard == 0:
         return state.unlearnt_since
-    return (state.unlearnt_since or this.index) if this.values["updates_not_finite"] >= heard else 0
+    return (state.unlearnt_since or this.index) if this.not_finite >= heard else 0
 
 
 @dataclass
@@ -109,7 +110,7 @@ class Simulation:
             self.ledger.restore(self.state.ledger)
             restore_memories(self.deployment.memories, self.state.memories)
 
-    def run(self, on_round: Callable[[Round, EventBatch], None]) -> None:
+    def run(self, on_round: Callable[[FinishedRound, EventBatch], None]) -> None:
         """Run to the end; ``on_round`` hears of every finished round before the next begins."""
         if self.finished:
             return
@@ -118,7 +119,7 @@ class Simulation:
         started = time.perf_counter() - self.state.wall_time
 
         def announce(this: Round) -> bool:
-            self.state.wall_time = this.values["wall_time"] = time.perf_counter() - started
+            self.state.wall_time = this.wall_time = time.perf_counter() - started
             self.state.diverged_in = diverged_in(this, self.state)
             self.state.unlearnt_since = unlearnt_since(this, self.state)
             early = self.stop.reached_by_release(this, self.state)
@@ -127,7 +128,7 @@ class Simulation:
                 self.state.ended = True
                 self.ledger.remark(ENDED_BY_ITS_OUTPUTS)
                 self.state.ledger = self.ledger.state()
-            on_round(this, medium.log.drain())
+            on_round(FinishedRound(this), medium.log.drain())
             return not self.state.ended
 
         server = ParameterServer(medium, self.deployment, self.ledger, self.state, announce)

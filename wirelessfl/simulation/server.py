@@ -1,7 +1,8 @@
-"""The parameter server: call the roll, collect the updates, step the model, evaluate, announce."""
+"""The parameter server: check who is there, collect the updates, step the model, evaluate, announce."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +19,7 @@ from wirelessfl.simulation.learner import Training
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.network import Network
 from wirelessfl.simulation.propagation import Memory
+from wirelessfl.simulation.records import ServerRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.selection import Selection
 from wirelessfl.simulation.state import SimulationState
@@ -86,25 +88,17 @@ class ParameterServer:
 
     def _round(self, this: Round) -> Process:
         """One round of the protocol."""
-        self._call_the_roll(this)
+        self._check_availability(this)
         collected = yield from self._parts.uplink.collect(self._cell, this)
         self._charge(this, collected)
         self._cell.charge_for_computing(this)
         if self._parts.faults.server_restarts(this.index, self._parts.network.streams):
             collected = yield from self._restart(this, collected)
         if collected.aggregate is not None:
-            if len(collected.heard):
-                weight = self._parts.network.registry.weight(this.clients[collected.heard])
-                this.values["train_loss"] = float(np.average(this.train_loss[collected.heard], weights=weight))
             self._parts.learner.update(self._state, collected.aggregate, this.index)
             self._state.model_version += 1
             self._medium.note(EventKind.AGGREGATE, SERVER_NODE)
-        this.values["model_version"] = self._state.model_version
-        this.values["participants"] = len(collected.heard)
-        this.values["airtime"] = collected.airtime
-        this.values.setdefault("energy", 0.0)
-        this.values.setdefault("updates_not_finite", 0.0)
-        self._close_the_books(this)
+        self._finish_round(this, collected)
 
     def _restart(self, this: Round, collected: Collected) -> Generator[simpy.Event, Any, Collected]:
         """The server goes down with what it has received: the model stays, and privacy is spent all the same."""
@@ -114,7 +108,7 @@ class ParameterServer:
         yield after_all_else(self._medium.env, ticks(self._parts.faults.downtime_s))
         return replace(collected, heard=collected.heard[:0], aggregate=None)
 
-    def _call_the_roll(self, this: Round) -> None:
+    def _check_availability(self, this: Round) -> None:
         """Who of the selected can take part at all."""
         faults, streams, errands = self._parts.faults, self._parts.network.streams, self._parts.errands
         if len(errands):
@@ -146,17 +140,28 @@ class ParameterServer:
         for release in this.releases:
             self._ledger.add(release)
 
-    def _close_the_books(self, this: Round) -> None:
+    def _finish_round(self, this: Round, collected: Collected) -> None:
         """Test the global model, and bring the state to the end of the round."""
-        state, learner = self._state, self._parts.learner
-        this.values["test_accuracy"], this.values["test_loss"] = learner.evaluate(state.parameters, this.index)
+        state, heard, loss = self._state, collected.heard, math.nan
+        if collected.aggregate is not None and len(heard):
+            weight = self._parts.network.registry.weight(this.clients[heard])
+            loss = float(np.average(this.train_loss(heard), weights=weight))
+        accuracy, test_loss = self._parts.learner.evaluate(state.parameters, this.index)
         self._medium.note(EventKind.EVALUATE, SERVER_NODE)
-        this.values["sim_time"] = seconds(self._medium.now)
-        this.values["epsilon_published"] = self._ledger.epsilon_published()
-        this.values["epsilon_accounted"] = self._ledger.epsilon_accounted()
+        this.server = ServerRecord(
+            participants=len(heard),
+            airtime_s=collected.airtime,
+            model_version=state.model_version,
+            train_loss=loss,
+            test_accuracy=accuracy,
+            test_loss=test_loss,
+            sim_time_s=seconds(self._medium.now),
+            epsilon_published=self._ledger.epsilon_published(),
+            epsilon_accounted=self._ledger.epsilon_accounted(),
+        )
         state.round_index = this.index
         state.clock = self._medium.now
-        state.energy_j += this.values["energy"]
-        state.nominal_energy_j += this.nominal_energy_j
+        state.energy_j += this.energy.joules
+        state.nominal_energy_j += this.energy.nominal
         state.ledger = self._ledger.state()
         state.memories = {name: memory.state() for name, memory in self._parts.memories.items()}

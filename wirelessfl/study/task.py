@@ -16,7 +16,7 @@ from wirelessfl.errors import RunInterrupted, WirelessFLError
 from wirelessfl.study.claim import Claim
 
 if TYPE_CHECKING:
-    from wirelessfl.simulation import Round
+    from wirelessfl.simulation import FinishedRound
 
 RunEnd = Literal["complete", "failed", "interrupted"]
 
@@ -130,7 +130,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
     return Outcome(task.run, "complete", summary=json.loads(to_json(result.summary)))
 
 
-def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Callable[[Round], None]:
+def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Callable[[FinishedRound], None]:
     """What is to be done after every round: report, and stop when the study has stopped."""
     claim = Claim(Path(task.claim_file), task.claim_token)
     due = time.monotonic()
@@ -140,7 +140,7 @@ def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Cal
         if not claim.holds():
             raise RunInterrupted("the study has stopped")
 
-    def on_round(this: Round) -> None:
+    def on_round(this: FinishedRound) -> None:
         nonlocal due, accuracy
         if this.values["test_accuracy"] == this.values["test_accuracy"]:
             accuracy = this.values["test_accuracy"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from wirelessfl.errors import InputError, OutputError
 
 if TYPE_CHECKING:
-    from wirelessfl.simulation import Round
+    from wirelessfl.simulation import FinishedRound
 
 _CARDS = {
     "learning": ("test_accuracy", "test_loss", "train_loss", "participants"),
@@ -51,7 +51,7 @@ class TensorBoardLog:
         self._open = SummaryWriter
         self._writer: Any = None
 
-    def __call__(self, finished: Round) -> None:
+    def __call__(self, finished: FinishedRound) -> None:
         """Write the values of a round; one that has none (NaN) leaves a gap.
 
         Raises:

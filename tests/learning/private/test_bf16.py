@@ -11,7 +11,7 @@ import pytest
 
 from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.learning import ExecutionPlan
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 
 ROUGH = replace(PLAN, precision="bf16")
 PRIVATE = {"mechanism": "gaussian", "clip": 0.05, "noise_multiplier": 0.5}
@@ -19,7 +19,7 @@ ONE_STEP = {"training__steps": 1, "training__optimizer": {"name": "sgd", "lr": 0
 IDEAL = {"uplink": {"kind": "ideal"}}
 
 
-def first_round(plan: ExecutionPlan, **keys: Any) -> tuple[np.ndarray[Any, Any], Round]:
+def first_round(plan: ExecutionPlan, **keys: Any) -> tuple[np.ndarray[Any, Any], FinishedRound]:
     """The model after one round, and the round."""
     simulation, rounds, _ = run(small(rounds=1, **{**IDEAL, **keys}), plan)
     return simulation.state.parameters, rounds[0]

@@ -17,7 +17,7 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round, Simulation
+from wirelessfl.simulation import FinishedRound, Round, Simulation
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.timing import Timing
@@ -103,7 +103,7 @@ class Play:
 
     simulation: Simulation
     learner: Recorder
-    rounds: list[Round]
+    rounds: list[FinishedRound]
     events: list[EventBatch]
 
     @property
@@ -151,7 +151,7 @@ def play(
         simulation.state.parameters = np.zeros(dimension, dtype=np.float32)
     result = Play(simulation, learner, [], [])
 
-    def keep(this: Round, batch: EventBatch) -> None:
+    def keep(this: FinishedRound, batch: EventBatch) -> None:
         result.rounds.append(this)
         result.events.append(batch)
 

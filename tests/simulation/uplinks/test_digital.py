@@ -55,7 +55,7 @@ def test_a_late_upload_counts_as_transmitted_and_one_that_never_began_does_not()
     # Client 0 was in the middle of its upload, client 3 still training.
     assert [(number, clients) for number, clients, _ in deadline.learner.charged] == [(m, [0, 1, 2]) for m in (1, 2, 3)]
     np.testing.assert_array_equal(deadline.rounds[0].slots["tx_time"], [6.0, 4.0, 2.0, math.nan])
-    assert deadline.rounds[0].releases[0].clients.tolist() == [0, 1, 2]
+    assert deadline.rounds[0].round.releases[0].clients.tolist() == [0, 1, 2]
     # Client 3 begins to send at the instant at which the window closes: not a bit of it is sent.
     first = play(digital(clients__count=4, timing__wait_for={"count": 3}), TIMING_COMPUTE, TIMING_LINKS, 250_000)
     assert first.learner.charged[0][1] == [0, 1, 2]
@@ -79,9 +79,9 @@ def test_an_upload_of_less_than_a_tick_is_charged(keys: dict[str, Any]) -> None:
     scenario = small(uplink=uplink, model__hidden=[1], rounds=1, timing__bandwidth_hz=1e15, **keys)
     simulation, rounds, _ = run(scenario)
     this = rounds[0]
-    heard = this.clients[this.with_status(Status.PARTICIPATED)]
+    heard = this.clients[this.round.with_status(Status.PARTICIPATED)]
     assert len(heard) == 6
-    assert [release.clients.tolist() for release in this.releases] == [heard.tolist()]
+    assert [release.clients.tolist() for release in this.round.releases] == [heard.tolist()]
     assert simulation.ledger.epsilon_accounted() == math.inf
     np.testing.assert_array_equal(this.slots["tx_time"], 0.0)
 
@@ -154,10 +154,10 @@ def test_outage_follows_the_law_of_rayleigh_fading(rate: dict[str, Any]) -> None
         lost = this.status == missed
         if rate["model"] == "adaptive":  # those who know stay silent
             assert np.isnan(this.slots["tx_time"][lost]).all()
-            assert not np.intersect1d(this.releases[0].clients, this.clients[lost]).size
+            assert not np.intersect1d(this.round.releases[0].clients, this.clients[lost]).size
         else:  # those who do not send in vain, and have transmitted
             np.testing.assert_allclose(this.slots["tx_time"], 320 / 2e4, rtol=1e-9)
-            assert this.releases[0].clients.tolist() == this.clients.tolist()
+            assert this.round.releases[0].clients.tolist() == this.clients.tolist()
         assert this.values["participants"] == clients - lost.sum()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.simulation.scenarios import run, small
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.clock import TICKS_PER_SECOND
 from wirelessfl.simulation.network import ChannelSource
 from wirelessfl.simulation.uplinks.digital.uplink import DigitalUplink
@@ -64,7 +64,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     yield drawn
 
 
-def played(rate: dict[str, Any], **keys: Any) -> tuple[list[Round], list[EventBatch]]:
+def played(rate: dict[str, Any], **keys: Any) -> tuple[list[FinishedRound], list[EventBatch]]:
     uplink = {"kind": "digital", "access": "ofdma", "snr_db": 20.0, "rate": rate}
     scenario = small(rounds=3, clients__count=30, uplink=uplink, timing__bandwidth_hz=3e7, **keys)
     _, rounds, events = run(scenario)
@@ -113,5 +113,5 @@ def test_all_links_of_a_round_in_one_call_where_all_begin(calls: list[int]) -> N
         rounds, events = played({"model": "adaptive"}, channel__correlation=CLARKE, **keys)
         begun = [int(np.count_nonzero(np.asarray(batch.kind) == int(EventKind.TRANSMIT))) for batch in events]
         assert calls == begun
-        late = [len(this.with_status(Status.LATE)) for this in rounds]
+        late = [len(this.round.with_status(Status.LATE)) for this in rounds]
         assert bool(sum(late)) == bool(keys)

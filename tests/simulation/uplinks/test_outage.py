@@ -13,7 +13,7 @@ from tests.simulation.scenarios import run, small
 from tests.simulation.uplinks.cells import Play, play
 from tests.statistics import assert_probability
 from wirelessfl.errors import ScenarioError
-from wirelessfl.simulation import Round
+from wirelessfl.simulation import FinishedRound
 from wirelessfl.trace import EventKind, Status
 
 CLARKE = {"model": "clarke", "doppler_hz": 10.0}
@@ -31,10 +31,10 @@ def uploads(rate: dict[str, Any], error_std: float = 0.1, **keys: Any) -> Play:
 
 def lost(played: Play) -> int:
     assert all(set(this.status.tolist()) <= {Status.PARTICIPATED, Status.OUTAGE} for this in played.rounds)
-    return sum(len(this.with_status(Status.OUTAGE)) for this in played.rounds)
+    return sum(len(this.round.with_status(Status.OUTAGE)) for this in played.rounds)
 
 
-def column(rounds: list[Round], name: str) -> np.ndarray:
+def column(rounds: list[FinishedRound], name: str) -> np.ndarray:
     return np.concatenate([this.slots[name] for this in rounds])
 
 
@@ -104,10 +104,10 @@ def test_an_outage_is_an_event_of_its_own_and_no_deep_fade() -> None:
     played = uploads({"outage": 0.3})
     for number, this in enumerate(played.rounds, start=1):
         ended = [node for _, node in played.times(EventKind.OUTAGE, number)]
-        assert sorted(ended) == this.with_status(Status.OUTAGE).tolist()
+        assert sorted(ended) == this.round.with_status(Status.OUTAGE).tolist()
         assert not played.times(EventKind.DEEP_FADE, number)
-        assert np.all(this.slots["tx_time"][this.with_status(Status.OUTAGE)] > 0)
-        assert this.releases[0].clients.tolist() == this.clients.tolist(), "what was sent is released"
+        assert np.all(this.slots["tx_time"][this.round.with_status(Status.OUTAGE)] > 0)
+        assert this.round.releases[0].clients.tolist() == this.clients.tolist(), "what was sent is released"
 
 
 def test_asynchronous_uploads_keep_the_share_too() -> None:

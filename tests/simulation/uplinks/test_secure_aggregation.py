@@ -17,7 +17,9 @@ from wirelessfl.assembly import build_simulation
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.scenario import Scenario
 from wirelessfl.secagg import RoundAborted, RoundParameters, RoundResult, Stage, complete_neighbourhood, rehearse
-from wirelessfl.simulation.round import Round, SecAggRecord
+from wirelessfl.simulation import FinishedRound
+from wirelessfl.simulation.records import SecAggRecord
+from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.simulation.uplinks.secure_aggregation import PairwisePrf, SecureUplink
@@ -35,15 +37,15 @@ def secure(protocol: str = "secagg", **overrides: Any) -> Scenario:
     return small(uplink={"kind": "secure_aggregation", "protocol": protocol, **overrides}, **others)
 
 
-def record_of(this: Round) -> SecAggRecord:
+def record_of(this: FinishedRound) -> SecAggRecord:
     """What the round says of secure aggregation."""
-    assert this.secagg is not None
-    return this.secagg
+    assert this.round.secagg is not None
+    return this.round.secagg
 
 
-def clients_with(this: Round, status: Status) -> list[int]:
+def clients_with(this: FinishedRound, status: Status) -> list[int]:
     """The clients in a status."""
-    found: list[int] = this.clients[this.with_status(status)].tolist()
+    found: list[int] = this.clients[this.round.with_status(status)].tolist()
     return found
 
 
@@ -60,7 +62,7 @@ def vanish(monkeypatch: pytest.MonkeyPatch, stages: dict[int, int], letters: int
     monkeypatch.setattr(SecureUplink, "vanishing", vanishing)
 
 
-def exact_mean(played: Play, this: Round, clients: list[int]) -> NDArray[np.float64]:
+def exact_mean(played: Play, this: FinishedRound, clients: list[int]) -> NDArray[np.float64]:
     """The mean decoded from the sum of the encoded inputs of ``clients``, which no mask has touched."""
     uplink = played.simulation.deployment.uplink
     assert isinstance(uplink, SecureUplink)
@@ -313,7 +315,7 @@ def test_too_few_clients_for_any_sum_let_the_round_be() -> None:
         reason = record_of(this).abort_reason
         if len(this.clients) < 2:
             assert "at least two clients" in reason
-            assert not this.with_status(Status.PARTICIPATED).size
+            assert not this.round.with_status(Status.PARTICIPATED).size
         else:
             assert not reason and this.values["participants"] == len(this.clients)
     assert {len(this.clients) < 2 for this in played.rounds} == {True, False}
@@ -395,12 +397,12 @@ def test_a_run_that_is_resumed_ends_with_the_same_bits(protocol: str, tmp_path: 
     scenario = secure(protocol, rounds=4, dropout={"masked_input": 0.2})
     whole, rounds, _ = run(scenario)
     first = build_simulation(scenario, PLAN)
-    kept: list[Round] = []
+    kept: list[FinishedRound] = []
 
     class Stop(Exception):
         pass
 
-    def keep(this: Round, _: Any) -> None:
+    def keep(this: FinishedRound, _: Any) -> None:
         kept.append(this)
         save_checkpoint(tmp_path / "c", first.state.as_mapping(), IDENTITY)
         if this.index == 2:
@@ -447,7 +449,7 @@ def test_zcdp_noise_in_integers_is_accounted_for_each_upload_alone() -> None:
         rho[name] = (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2
     assert rho["masked"] == pytest.approx(rho["plain"] / 6, rel=1e-9)
     assert any("integer arithmetic" in reason for reason in masked.ledger.why_different())
-    assert rounds[0].releases[0].clients.tolist() == list(range(6))
+    assert rounds[0].round.releases[0].clients.tolist() == list(range(6))
 
 
 def test_without_noise_nothing_is_claimed() -> None:

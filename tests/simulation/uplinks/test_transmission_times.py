@@ -141,7 +141,7 @@ def test_every_message_of_secure_aggregation_has_a_channel_of_its_own(protocol: 
     sent = [
         (time, node, bits)
         for time, node, kind, bits in zip(*(np.asarray(c).tolist() for c in columns), strict=True)
-        if kind in kinds and time >= this.slot_opens
+        if kind in kinds and time >= this.round.slot_opens
     ]
     assert len({node for _, node, _ in sent}) == 6
     for client in range(6):

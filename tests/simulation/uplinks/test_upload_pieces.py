@@ -57,7 +57,7 @@ def begun(played: Play, number: int) -> dict[int, float]:
 
 
 def lost(played: Play) -> int:
-    return sum(len(this.with_status(Status.OUTAGE)) for this in played.rounds)
+    return sum(len(this.round.with_status(Status.OUTAGE)) for this in played.rounds)
 
 
 @ageing
@@ -175,10 +175,10 @@ def test_short_packets_repeat_at_the_rate_of_the_beginning() -> None:
 def test_what_is_not_through_after_the_allowed_pieces_is_given_up() -> None:
     played = play(uploads(band=2e3, channel__csi={"refresh": "piece"}, channel__max_pieces=20, rounds=1))
     (this,) = played.rounds
-    given_up = this.with_status(Status.OUTAGE)
+    given_up = this.round.with_status(Status.OUTAGE)
     assert 0 < len(given_up) < COUNT
     np.testing.assert_allclose(this.slots["tx_time"][given_up], 20 * PIECE, rtol=1e-3)
-    heard = this.with_status(Status.PARTICIPATED)
+    heard = this.round.with_status(Status.PARTICIPATED)
     assert this.slots["tx_time"][heard].max() <= 20 * PIECE * (1 + 1e-3)
 
 
@@ -197,7 +197,7 @@ def test_asynchronous_uploads_are_lost_by_the_piece_too() -> None:
     keys: dict[str, Any] = {"band": 2e3, "rounds": 1, "training__algorithm": {"name": "fedavg"}}
     together = play(uploads(**keys)).rounds[0]
     alone = play(uploads(aggregation={"mode": "asynchronous", "buffer": COUNT}, **keys)).rounds[0]
-    assert len(together.with_status(Status.OUTAGE)) > 50
+    assert len(together.round.with_status(Status.OUTAGE)) > 50
     np.testing.assert_array_equal(alone.status, together.status)
     np.testing.assert_allclose(alone.slots["tx_time"], together.slots["tx_time"], rtol=1e-9)
 

@@ -95,7 +95,7 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
         raise TypeError("an audit needs the simulation as it was built")
     rounds: list[Round] = []
     simulation.deployment = replace(parts, learner=Rehearser(learner))
-    simulation.run(lambda this, _: rounds.append(this))
+    simulation.run(lambda this, _: rounds.append(this.round))
     slots = [(this, this.heard) for this in rounds if this.heard is not None]
     client = _worst_client(ledger, parts.selection, slots)
     releases = [

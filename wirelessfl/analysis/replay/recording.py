@@ -28,9 +28,9 @@ from wirelessfl.trace.reader import in_memory
 if TYPE_CHECKING:
     import xarray as xr
 
-    from wirelessfl.simulation import Round, Simulation
+    from wirelessfl.simulation import FinishedRound, Simulation
 
-OnRound = Callable[["Round"], None]
+OnRound = Callable[["FinishedRound"], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ def run_rounds(
             simulation = build(interrupts)
         folder.clear()
 
-        def watch(this: Round) -> None:
+        def watch(this: FinishedRound) -> None:
             nonlocal far_enough
             if on_round is not None:
                 on_round(this)

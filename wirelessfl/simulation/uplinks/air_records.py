@@ -12,7 +12,6 @@ from torch import Tensor
 from wirelessfl.learning import CohortBlock
 from wirelessfl.radio import AirInterface, SlotTransmission, energy_shares, limit_amplitude
 from wirelessfl.radio.peak_power import row_norms
-from wirelessfl.simulation.network import JammerLink
 from wirelessfl.simulation.round import Round
 
 Ranges = tuple[tuple[int, int], ...]
@@ -66,12 +65,6 @@ def transmitted_amplitude(sent: SlotTransmission, updates: Any, ranges: Ranges) 
     return np.asarray(np.sqrt((gain**2 * energy_shares(updates, ranges)).sum(axis=1)))
 
 
-def note_pilots(this: Round, positions: NDArray[np.int64], joules: float) -> None:
-    """Add what pilots cost the clients at some positions, whether they send anything else or not."""
-    spent = np.nan_to_num(this.slots.get("tx_energy_j", np.zeros(len(this.clients))))[positions]
-    this.put("tx_energy_j", positions, spent + joules)
-
-
 def scale_transmission(this: Round, senders: NDArray[np.int64], factor: float) -> None:
     """Multiply the gains that were written by one factor, and the energies by its square."""
     for name, power in (("tx_gain_abs", 1), ("tx_energy", 2), ("tx_energy_j", 2)):
@@ -89,20 +82,6 @@ def air_rule(gradient_step: int | None, samples: NDArray[np.int64]) -> dict[str,
         return {"rule": "whole_update"}
     whole = bool(np.all(samples <= gradient_step))
     return {"rule": "gradient_step", "batch_size": None if whole else np.minimum(samples, gradient_step)}
-
-
-def note_jammer(this: Round, jammer: JammerLink | None, pieces: int) -> None:
-    """Write the jammer's channel, over the pieces of the slot where there are several; NaN without a jammer."""
-    unknown = np.full(1, complex(np.nan, np.nan))
-    link = JammerLink(unknown, unknown, np.nan) if jammer is None else jammer
-    for name, values in (("channel", link.channel), ("csi", link.estimate)):
-        over = np.broadcast_to(values, (pieces,))
-        for part, numbers in (("re", over.real), ("im", over.imag)):
-            if pieces == 1:
-                this.values[f"jammer_{name}_{part}"] = float(numbers[0])
-            else:
-                this.blocks[f"jammer_{name}_{part}"] = numbers
-    this.values["jammer_path_gain"] = link.path_gain
 
 
 def renormalised(received: NDArray[np.float64], ranges: Ranges, weight: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from wirelessfl.radio import Superposition
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.network import Registry
+from wirelessfl.simulation.records import Energy, TrainingRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.timing import BITS_PER_PARAMETER
@@ -46,15 +47,16 @@ class IdealUplink(SlotUplink):
         """The weighted mean; its release has no noise, so that no guarantee holds."""
         clients = this.clients[plan.senders]
         weight = self.registry.weight(clients)
-        total = Superposition(self.dimension)
+        total, training = Superposition(self.dimension), []
         for block in blocks:
             total.add(block.updates, weight[block.positions].astype(np.complex128))
-            this.note_training(plan.senders[block.positions], block)
-        this.put_energy(math.nan)
+            training.append(TrainingRecord.of(plan.senders[block.positions], block))
         return Reception(
             aggregate=np.asarray(total.received(), dtype=np.float64) / weight.sum(),
             releases=(BareRelease(this.index, clients),),
             battery_drain_j=np.zeros(len(clients)),
+            training=tuple(training),
+            energy=Energy(math.nan, math.nan),
         )
 
     def audit_view(self) -> AuditView:
@@ -76,5 +78,5 @@ class IdealUplink(SlotUplink):
 
     def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
         """(n,) joules of the clients of a round: nothing, as far as anybody knows."""
-        this.put_energy(math.nan)
+        this.energy = Energy(math.nan, math.nan)
         return np.zeros(len(this.clients))

@@ -26,6 +26,7 @@ from wirelessfl.radio import (
 )
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.cellular import CellLinks, CellularNetwork
+from wirelessfl.simulation.records import SlotRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.slot_schedule import SlotSchedule
@@ -256,7 +257,7 @@ class MultiCell(SlotUplink):
         self, this: Round, plan: CellsPlan, interference: NDArray[np.float64], drain_j: NDArray[np.float64]
     ) -> None:
         gains = np.array([cell_plan.server_gain for cell_plan in plan.transmit.values()])
-        this.values.update(
+        this.slot = SlotRecord(
             server_gain=plan.reference_gain,
             channel_noise_std=self.air.channel_noise_std,
             effective_noise_std=self.air.channel_noise_std * float(np.sqrt(np.sum(gains**-2.0))),

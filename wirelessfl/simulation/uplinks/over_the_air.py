@@ -28,6 +28,7 @@ from wirelessfl.radio import (
     worst_over_pieces,
 )
 from wirelessfl.simulation.network import JammerLink, Network
+from wirelessfl.simulation.records import SlotRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.slot_schedule import Instants, SlotSchedule
@@ -37,7 +38,6 @@ from wirelessfl.simulation.uplinks.air_records import (
     Ranges,
     air_rule,
     amplified,
-    note_jammer,
     note_transmission,
     renormalised,
     scale_transmission,
@@ -243,13 +243,12 @@ class OverTheAir(SlotUplink):
         return noise
 
     def _note_slot(self, this: Round, plan: AirPlan, drain_j: NDArray[np.float64]) -> None:
-        note_jammer(this, plan.jammer, self.schedule.pieces)
         energy = 0.0
         if self.jamming is not None:
             energy = jammer_energy(plan.jammer_gain, self.num_symbols, self.jamming.noise)
         transmitted = float(np.nansum(this.slots["tx_energy"]))
         noise_std = self._slot_noise(this, plan).published_std
-        this.values.update(
+        this.slot = SlotRecord(
             server_gain=plan.transmit.server_gain,
             channel_noise_std=self.air.channel_noise_std,
             effective_noise_std=noise_std,
@@ -259,6 +258,7 @@ class OverTheAir(SlotUplink):
             / plan.links.weight.sum(),
             jammer_gain=plan.jammer_gain,
             jammer_energy=energy,
+            jammer=plan.jammer,
         )
         this.put_energy(
             (transmitted + energy) * self.joules_per_unit, float(drain_j.sum()) + energy * self.joules_per_unit

@@ -17,9 +17,9 @@ from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.jammer import jammer
 from wirelessfl.simulation.messages import SlotGrant
+from wirelessfl.simulation.records import Energy, PilotRecord, SlotRecord, TrainingRecord, TransmissionRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan
-from wirelessfl.simulation.uplinks.air_records import note_pilots
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NotAuditable
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.slot_client import slot_training, slot_transmission
@@ -36,11 +36,19 @@ class Reception:
         releases: the records for the privacy ledger, one for each way in which the updates are protected.
         battery_drain_j: (k,) joules that leave each sender's battery. Nominal, from public bounds: a battery that
             drained with the realised energy would make participation depend on private data (PRIVACY.md).
+        training: local training of the senders.
+        transmissions: of the senders, where they are analogue.
+        slot: gains and noise; None where there are none.
+        energy: of the slot, without pilots.
     """
 
     aggregate: NDArray[np.float64]
     releases: tuple[Release, ...]
     battery_drain_j: NDArray[np.float64]
+    training: tuple[TrainingRecord, ...] = ()
+    transmissions: tuple[TransmissionRecord, ...] = ()
+    slot: SlotRecord | None = None
+    energy: Energy | None = None
 
 
 class SlotUplink(ABC):
@@ -104,6 +112,10 @@ class SlotUplink(ABC):
         yield cell.medium.occupy(plan.airtime)
         reception = self.receive(this, plan, blocks)
         this.heard = plan
+        this.training += reception.training
+        this.transmissions += reception.transmissions
+        this.slot = reception.slot or this.slot
+        this.energy = reception.energy or this.energy
         cell.medium.note(EventKind.SUPERPOSE, SERVER_NODE)
         cell.drain(this.clients[plan.senders], reception.battery_drain_j)
         _pay_for_pilots(cell, this, plan, jamming)
@@ -135,9 +147,9 @@ def _pay_for_pilots(cell: Cell, this: Round, plan: SlotPlan, jammer: int | None)
     if plan.pilots is None:
         return
     asked = np.concatenate([plan.senders, plan.silent, [] if jammer is None else [jammer]]).astype(np.int64)
-    note_pilots(this, asked, plan.pilots.joules)
+    this.pilots = PilotRecord(asked, plan.pilots.joules)
     total = len(asked) * plan.pilots.joules + plan.pilots.jammer_joules
-    this.put_energy(this.values.get("energy", 0.0) + total, this.nominal_energy_j + total)
+    this.energy = this.energy.plus(total)
     cell.drain(this.clients[asked], np.full(len(asked), plan.pilots.joules))
 
 

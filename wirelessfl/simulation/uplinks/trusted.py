@@ -14,6 +14,7 @@ from wirelessfl.learning.private import CentralNoise
 from wirelessfl.privacy.mechanisms import server_weights
 from wirelessfl.radio import Superposition
 from wirelessfl.simulation.network import Registry
+from wirelessfl.simulation.records import Energy, SlotRecord, TrainingRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.uplinks.audit_view import AuditView, Reading, ServerNoise
@@ -55,19 +56,20 @@ class TrustedServer(SlotUplink):
         """Σ (p_i/q) Δ_i + noise; the noise alone where nobody sends."""
         clients = this.clients[plan.senders]
         weights = server_weights(self.registry.weight(clients), self.central.sample_rate)
-        total = Superposition(self.dimension)
+        total, training = Superposition(self.dimension), []
         for block in blocks:
             clipped = self.central.clip_block(block, this.index)
             total.add(clipped.updates, weights[clipped.positions].astype(np.complex128))
-            this.note_training(plan.senders[clipped.positions], clipped)
+            training.append(TrainingRecord.of(plan.senders[clipped.positions], clipped))
         noise = self.central.noise(self.dimension, this.index, self.streams.generator("server_noise", this.index))
         noise_std = self.central.noise_std(this.index)
-        this.values.update(effective_noise_std=noise_std, aggregate_noise_std=noise_std)
-        this.put_energy(math.nan)
         return Reception(
             aggregate=np.asarray(total.received(), dtype=np.float64) + noise,
             releases=(self.central.release(this.index, clients, self.dimension),),
             battery_drain_j=np.zeros(len(clients)),
+            training=tuple(training),
+            energy=Energy(math.nan, math.nan),
+            slot=SlotRecord(effective_noise_std=noise_std, aggregate_noise_std=noise_std),
         )
 
     def audit_view(self) -> AuditView:

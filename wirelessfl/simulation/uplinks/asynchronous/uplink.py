@@ -24,6 +24,7 @@ from wirelessfl.simulation.client import Job
 from wirelessfl.simulation.clock import all_seconds, seconds, ticks
 from wirelessfl.simulation.errands import Errand, Errands
 from wirelessfl.simulation.medium import Medium
+from wirelessfl.simulation.records import TrainingRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.timing import WaitFor
 from wirelessfl.simulation.uplinks.asynchronous.client import asynchronous_client
@@ -121,7 +122,7 @@ class Asynchronous:
         # Nobody interrupts a client: when it will begin to send is settled when it sets out.
         begins = all_seconds([arrives + job.training_ticks for job in jobs])
         links = self.uploads.offer(this, idle, 1.0 / len(this.clients), begins)
-        compute_s = this.slots["compute_time"][idle].tolist()
+        compute_s = this.compute_time[idle].tolist()
         for job, link, duration in zip(jobs, links, compute_s, strict=True):
             errand = self._errand(this.index, cell.state.model_version, arrives, job, link, duration)
             self.errands.set_out(errand, cell.state.parameters)
@@ -159,7 +160,7 @@ class Asynchronous:
             first, last = _part(errand.training_ends, errand.ends, begin, now)
             if errand.sends and (last > first or (began_to_send[-1] and errand.ends <= now)):
                 air_time.note(position, first, last, active=errand.active)
-        this.put("compute_time", positions, np.array([errand.compute_s for errand in errands]))
+        this.compute_time[positions] = [errand.compute_s for errand in errands]
         cell.drain(this.clients, self.uploads.note_energy(this, air_time))
         transmitted = positions[np.array(began_to_send, dtype=np.bool_)]
         back = np.array([errand.ends <= now for errand in errands], dtype=np.bool_)
@@ -181,7 +182,8 @@ class Asynchronous:
         staleness = np.array([state.model_version - errand.version for errand in errands], dtype=np.float64)
         weight = cell.network.registry.weight(this.clients[heard])
         share = self.mixing.shares(weight, staleness)
-        this.put("staleness", heard, staleness)
+        this.staleness = np.full(len(this.clients), np.nan)
+        this.staleness[heard] = staleness
         total, way_back = Superposition(self.dimension), np.zeros(self.dimension)
         for round_index in np.unique(set_out_in).tolist():
             group = np.flatnonzero(set_out_in == round_index)
@@ -189,7 +191,7 @@ class Asynchronous:
             way_back += share[group].sum() * (model.astype(np.float64) - state.parameters)
             for block in cell.learner.train(model, state, this.clients[heard[group]], round_index):
                 trained = group[block.positions]
-                this.note_training(heard[trained], block)
+                this.training.append(TrainingRecord.of(heard[trained], block))
                 decoded = self.uploads.decoded(cell, this, heard[trained], block)
                 total.add(decoded, share[trained].astype(np.complex128))
         received = np.asarray(total.received(), dtype=np.float64)

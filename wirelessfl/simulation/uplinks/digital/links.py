@@ -22,6 +22,7 @@ from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.clock import ticks
 from wirelessfl.simulation.network import Channels, Network
 from wirelessfl.simulation.propagation import Moment
+from wirelessfl.simulation.records import Energy, LinkRecord, UploadRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_schedule import AT_ONCE, Instants
 from wirelessfl.simulation.uplinks.digital.message_division import MessageDivision, PieceRates
@@ -124,7 +125,7 @@ class DigitalLinks:
         clients = this.clients[positions]
         found = self.network.clients.channels(clients, moment)
         links = self.network.as_links(clients, found).rows()
-        this.note_links(positions, links)
+        this.links.append(LinkRecord(positions, links))
         (believed, carried) = (rate[:, 0] for rate in self._rates(clients, moment, found, AT_ONCE, share))
         one_bit = self._one_bit(believed, carried)
         silent = links.in_deep_fade(self.fade_threshold)
@@ -222,9 +223,8 @@ class DigitalLinks:
         airtime = air_time.by_client(len(this.clients))[senders]
         joules = np.zeros(len(this.clients))
         joules[senders] = self.joules(airtime)
-        this.put("tx_time", senders, airtime)
         # ‖x‖² in units of N0/2, as over the air: 2 p T/N0.
-        this.put("tx_energy", senders, self.snr * self.bandwidth_hz * airtime)
-        this.put("tx_energy_j", senders, joules[senders])
-        this.put_energy(float(joules.sum()))
+        energy = self.snr * self.bandwidth_hz * airtime
+        this.uploads = UploadRecord(senders, airtime, energy, joules[senders])
+        this.energy = Energy().plus(float(joules.sum()))
         return joules

@@ -18,6 +18,7 @@ from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.client import Shift
 from wirelessfl.simulation.clock import seconds, ticks
 from wirelessfl.simulation.propagation import Moment
+from wirelessfl.simulation.records import TrainingRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.timing import BITS_PER_PARAMETER
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
@@ -109,7 +110,7 @@ class DigitalUplink:
         total = Superposition(self.dimension)
         for block in cell.train(this, heard):
             positions = heard[block.positions]
-            this.note_training(positions, block)
+            this.training.append(TrainingRecord.of(positions, block))
             total.add(self.decoded(cell, this, positions, block), weight[block.positions].astype(np.complex128))
         mean: NDArray[np.float64] = np.asarray(total.received(), dtype=np.float64) / weight.sum()
         return mean

@@ -16,6 +16,7 @@ from wirelessfl.simulation import messages
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.messages import Crashed, Letter
+from wirelessfl.simulation.records import TrainingRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.timing import WaitFor
 from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
@@ -120,7 +121,7 @@ class ProtocolRun(ClientSide):
         this, encoding, network = self.this, self.uplink.encoding, self.cell.network
         for block in self.cell.train(this, positions):
             members = positions[block.positions]
-            this.note_training(members, block)
+            this.training.append(TrainingRecord.of(members, block))
             for position, update in zip(members.tolist(), block.updates.cpu().numpy(), strict=True):
                 node = int(this.clients[position])
                 generator = network.streams.generator("fixed_point", this.index, node)

@@ -16,7 +16,8 @@ from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.secagg import RoundAborted
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import seconds
-from wirelessfl.simulation.round import Round, SecAggRecord
+from wirelessfl.simulation.records import Energy, SecAggRecord
+from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
@@ -50,23 +51,22 @@ class SecureUplink(SecureUploads, ABC):
     def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
         """Broadcast, let the clients train, aggregate."""
         costs = StageCosts()
-        record = this.secagg = SecAggRecord(costs.table)
         airtime = yield from self.set_up(cell, costs)
         this.slot_opens = seconds(cell.medium.now)
         try:
             run = self.begin(cell, this, costs)
         except ValueError as error:
-            record.abort_reason = str(error)
+            this.secagg = SecAggRecord(costs.table, abort_reason=str(error))
             return self._give_up(cell, this, costs, airtime)
         outcome = yield from run.play()
-        record.threshold, record.neighbours, record.attempts = run.threshold, run.neighbours, run.attempts
+        reason = outcome.reason if isinstance(outcome, RoundAborted) else ""
+        this.secagg = SecAggRecord(costs.table, run.threshold, run.neighbours, run.attempts, reason)
         self._account(cell, this, run.post)
         _note_statuses(this, run, outcome)
         airtime += run.post.air_time.occupied()
         transmitted = run.post.air_time.senders(SecAggStage.MASKED_INPUT)
         if isinstance(outcome, RoundAborted):
             cell.medium.note(EventKind.ABORT, SERVER_NODE)
-            record.abort_reason = outcome.reason
             return self._collected(this, transmitted[:0], transmitted, None, airtime)
         heard = np.searchsorted(this.clients, outcome.contributors)
         mean = self.encoding.decode(outcome.total, cell.network.registry.samples[this.clients[heard]])
@@ -79,7 +79,7 @@ class SecureUplink(SecureUploads, ABC):
     def _give_up(self, cell: Cell, this: Round, costs: StageCosts, airtime: float) -> Collected:
         """No protocol can be run with the clients selected: nobody trains, nothing is sent."""
         cell.medium.note(EventKind.ABORT, SERVER_NODE)
-        this.put_energy(costs.energy)
+        this.energy = Energy().plus(costs.energy)
         this.status[this.with_status(Status.PARTICIPATED)] = Status.ABORTED
         nobody = np.zeros(0, dtype=np.int64)
         return self._collected(this, nobody, nobody, None, airtime)
@@ -91,7 +91,7 @@ class SecureUplink(SecureUploads, ABC):
         for stage in SecAggStage:
             joules = self.links.joules(post.air_time.by_client(count, stage))
             post.costs.add(stage, energy=float(joules.sum()))
-        this.put_energy(post.costs.energy)
+        this.energy = Energy().plus(post.costs.energy)
 
     def _collected(
         self,

@@ -1,0 +1,207 @@
+"""Records of one round, frozen values under the field's names; the recorder alone knows the trace's names.
+
+``positions`` are places among the n clients selected in the round. What receives a slot returns its records in a
+``Reception`` and writes nothing into the round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.radio import Links, SlotLinks
+from wirelessfl.simulation.network import JammerLink
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRecord:
+    """Local training of k clients.
+
+    Attributes:
+        positions: (k,) the clients.
+        loss: (k,) mean training loss.
+        norm_raw: (k,) norms of the updates before clipping.
+        norm: (k,) norms of the updates.
+        statistics: (k,) means over the steps of what private training reports of each, by name.
+    """
+
+    positions: NDArray[np.int64]
+    loss: NDArray[np.float64]
+    norm_raw: NDArray[np.float64]
+    norm: NDArray[np.float64]
+    statistics: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, positions: NDArray[np.int64], block: CohortBlock) -> TrainingRecord:
+        """The record of a block of clients, without their updates; NaN where no step reports a statistic."""
+        means = {}
+        for name, per_step in block.statistics.items():
+            taken = np.isfinite(per_step)
+            steps = np.where(taken.any(axis=1), taken.sum(axis=1), np.nan)
+            means[name] = np.sum(per_step, axis=1, where=taken) / steps
+        return cls(positions, block.train_loss, block.norm_raw, block.norm, means)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkRecord:
+    """Channels of k clients, and estimates of them.
+
+    Attributes:
+        positions: (k,) the clients.
+        links: the channels, in the pieces of a slot where there are several.
+        station: (k,) the base station that serves each; None with one.
+    """
+
+    positions: NDArray[np.int64]
+    links: Links | SlotLinks
+    station: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TransmissionRecord:
+    """Analogue transmissions of k clients in a slot.
+
+    Attributes:
+        positions: (k,) the clients.
+        backoff: (k,) s_i.
+        gain: (k,) largest |α_i| over the pieces.
+        energy: (k,) ‖x_i‖², in units of N0/2.
+        joules: (k,) the same; NaN where watts are unknown.
+        truncated_share: (k,) part of the pieces in which each is silent.
+    """
+
+    positions: NDArray[np.int64]
+    backoff: NDArray[np.float64]
+    gain: NDArray[np.float64]
+    energy: NDArray[np.float64]
+    joules: NDArray[np.float64]
+    truncated_share: NDArray[np.float64]
+
+    def scaled(self, factor: float) -> TransmissionRecord:
+        """The same with all gains multiplied by one factor."""
+        square = factor**2
+        return replace(self, gain=self.gain * factor, energy=self.energy * square, joules=self.joules * square)
+
+
+@dataclass(frozen=True, eq=False)
+class UploadRecord:
+    """Digital uploads of k clients.
+
+    Attributes:
+        positions: (k,) the clients.
+        airtime_s: (k,) seconds on the air.
+        energy: (k,) transmit energy in units of N0/2.
+        joules: (k,) the same; NaN where watts are unknown.
+    """
+
+    positions: NDArray[np.int64]
+    airtime_s: NDArray[np.float64]
+    energy: NDArray[np.float64]
+    joules: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PilotRecord:
+    """Pilots of k clients.
+
+    Attributes:
+        positions: (k,) who sent them, data or not.
+        joules: of each.
+    """
+
+    positions: NDArray[np.int64]
+    joules: float
+
+
+@dataclass(frozen=True, eq=False)
+class SlotRecord:
+    """Gains and noise of a slot; NaN where something does not exist.
+
+    Attributes:
+        server_gain: α_u; of several cells the largest.
+        channel_noise_std: σ_c.
+        effective_noise_std: σ_m, before ``rescale``.
+        aggregate_noise_std: noise per coordinate of a step of the weights.
+        interference_std: waveform of other cells' clients in the aggregate, per coordinate.
+        jammer_gain: α_CJ.
+        jammer_energy: in units of N0/2.
+        jammer: the jammer's channel; None without one.
+    """
+
+    server_gain: float = math.nan
+    channel_noise_std: float = math.nan
+    effective_noise_std: float = math.nan
+    aggregate_noise_std: float = math.nan
+    interference_std: float = math.nan
+    jammer_gain: float = math.nan
+    jammer_energy: float = math.nan
+    jammer: JammerLink | None = None
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Energy of a round in joules; NaN where watts are unknown.
+
+    Attributes:
+        joules: spent.
+        nominal: spent at most, from public values alone. What stops a run must not follow private data, or the number
+            of rounds tells of them.
+    """
+
+    joules: float = 0.0
+    nominal: float = 0.0
+
+    def plus(self, joules: float) -> Energy:
+        """With joules added that depend on public values alone."""
+        return Energy(self.joules + joules, self.nominal + joules)
+
+
+@dataclass(frozen=True, eq=False)
+class SecAggRecord:
+    """Secure aggregation of a round.
+
+    Attributes:
+        costs: columns per stage, each (stages,), see ``/secagg`` in the trace.
+        threshold: share holders that recover a secret; NaN where there are no shares.
+        neighbours: clients that each client exchanges masks with, as planned; NaN where nothing could be planned.
+        attempts: attempts at the sum.
+        abort_reason: why the round was given up; empty where it was not.
+    """
+
+    costs: Mapping[str, NDArray[np.float64]]
+    threshold: float = math.nan
+    neighbours: float = math.nan
+    attempts: int = 0
+    abort_reason: str = ""
+
+
+@dataclass(frozen=True)
+class ServerRecord:
+    """The server's numbers at the end of a round.
+
+    Attributes:
+        participants: clients whose updates are in the aggregate.
+        airtime_s: seconds for which the channel was occupied.
+        model_version: steps that the global model has made.
+        train_loss: mean training loss of the participants, weighted by samples; NaN without any.
+        test_accuracy: of the global model; NaN where it was not evaluated.
+        test_loss: likewise.
+        sim_time_s: simulated seconds since the start.
+        epsilon_published: of the worst client.
+        epsilon_accounted: of the worst client.
+    """
+
+    participants: int
+    airtime_s: float
+    model_version: int
+    train_loss: float
+    test_accuracy: float
+    test_loss: float
+    sim_time_s: float
+    epsilon_published: float
+    epsilon_accounted: float
