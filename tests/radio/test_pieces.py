@@ -31,7 +31,7 @@ AIR = AirInterface(clip=0.7, channel_noise_std=1.0, dimension=23)
 
 def slot(clients: int, pieces: int, refreshed: bool, seed: int = 3) -> SlotLinks:
     generator = np.random.default_rng(seed)
-    drawn = generator.standard_normal((2, clients, pieces, 2)) @ np.array([1.0, 1j]) / np.sqrt(2)
+    drawn = generator.standard_normal((2, clients, pieces, 1, 1, 2)) @ np.array([1.0, 1j]) / np.sqrt(2)
     estimate = drawn[0] + 0.2 * drawn[1]
     ones = np.ones(clients)
     budget = generator.uniform(0.5, 2.0, clients)
@@ -107,19 +107,21 @@ def test_no_update_exceeds_the_power_budget_or_the_ledgers_bound(policy: PowerCo
     """The worst update of norm τ, found by brute force over directions: it lies in one piece."""
     links = slot(6, 4, refreshed)
     sends = np.abs(links.estimate) ** 2 > 0.1
+    sends = sends.squeeze(axis=3)
     sends[:, 0] = True
     rows = links.rows().take(sends.ravel())
     plan = policy.plan(rows, 1, AIR)
     sent = transmit_over_pieces(policy.transmit, plan, links, sends, np.full(6, AIR.clip))
     ranges = coordinate_ranges(AIR.dimension, links.pieces)
-    bound = received_amplitude(links, sent, plan).max(axis=1)
-    gain = np.broadcast_to(sent.tx_gain, links.channel.shape)
+    bound = received_amplitude(links, sent, plan).max(axis=(1, 2))
+    channel = links.channel[:, :, 0, 0]
+    gain = np.broadcast_to(sent.tx_gain[:, :, 0], channel.shape)
     directions = np.concatenate([np.eye(AIR.dimension), np.random.default_rng(0).standard_normal((500, AIR.dimension))])
     directions *= AIR.clip / np.linalg.norm(directions, axis=1, keepdims=True)
     piece_of = np.repeat(np.arange(links.pieces), [end - first for first, end in ranges])
     for i in range(6):
         energy = np.linalg.norm(gain[i, piece_of] * directions, axis=1) ** 2
-        arrives = np.linalg.norm((links.channel * gain)[i, piece_of] * directions, axis=1) / plan.server_gain
+        arrives = np.linalg.norm((channel * gain)[i, piece_of] * directions, axis=1) / plan.server_gain
         assert energy.max() <= links.power_budget[i] * (1 + 1e-12)
         assert arrives.max() == pytest.approx(bound[i], rel=1e-12)
 
@@ -129,12 +131,12 @@ def test_a_client_that_inverts_is_as_loud_in_every_piece() -> None:
     links = slot(6, 5, refreshed=True)
     plan = CrossLayer(9.0).plan(links.rows(), 1, AIR)
     sent = transmit_over_pieces(
-        CrossLayer(9.0).transmit, plan, links, np.ones((6, 5), dtype=bool), np.full(6, AIR.clip)
+        CrossLayer(9.0).transmit, plan, links, np.ones((6, 5, 1), dtype=bool), np.full(6, AIR.clip)
     )
-    wanted = 9.0 * links.weight / np.sqrt(links.power_budget) / np.abs(links.estimate).min(axis=1)
+    wanted = 9.0 * links.weight / np.sqrt(links.power_budget) / np.abs(links.estimate).min(axis=(1, 2, 3))
     np.testing.assert_allclose(sent.backoff, np.maximum(1.0, wanted), rtol=1e-12)
-    arrives = links.estimate * sent.tx_gain * AIR.clip
-    np.testing.assert_allclose(arrives, np.broadcast_to((9.0 * links.weight / sent.backoff)[:, None], (6, 5)))
+    arrives = links.estimate[..., 0] * sent.tx_gain * AIR.clip
+    np.testing.assert_allclose(arrives, np.broadcast_to((9.0 * links.weight / sent.backoff)[:, None, None], (6, 5, 1)))
 
 
 def test_the_ledger_takes_the_worst_ratio_over_the_pieces() -> None:
@@ -142,14 +144,14 @@ def test_the_ledger_takes_the_worst_ratio_over_the_pieces() -> None:
     generator = np.random.default_rng(7)
     received, noise = generator.uniform(0.1, 2.0, (5, 4)), generator.uniform(0.5, 3.0, 4)
     received[0, 1] = 0.0
-    worst = worst_over_pieces(received, noise)
+    worst = worst_over_pieces(received[..., None], noise[:, None])
     spread = generator.dirichlet(np.full(4, 0.1), 20_000)
     told = np.sqrt((received**2 / noise**2) @ spread.T).max(axis=1)
     ratio = worst.received_bound / worst.noise_std
     assert np.all(told <= ratio * (1 + 1e-12))
     np.testing.assert_allclose(told, ratio, rtol=1e-2)
     np.testing.assert_array_equal(worst.received_bound, received.max(axis=1))
-    silent = worst_over_pieces(np.zeros((1, 2)), np.ones(2))
+    silent = worst_over_pieces(np.zeros((1, 2, 1)), np.ones((2, 1)))
     assert silent.received_bound[0] == 0.0 and silent.noise_std[0] == 1.0
 
 

@@ -240,7 +240,7 @@ def test_mmse_knows_the_line_of_sight_of_every_fading_in_time(correlation: str) 
     for sight in (True, False):
         h, known, power = (
             values[seen == sight]
-            for values in (channels.channel[:, 0], channels.estimate[:, 0], channels.mean_estimate_power)
+            for values in (*(gains[:, 0] for gains in channels.narrowband), channels.mean_estimate_power)
         )
         strong = np.abs(known) ** 2 > 0.25 * power
         ratio = (h / known).real[strong]

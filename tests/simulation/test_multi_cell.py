@@ -113,11 +113,11 @@ def test_what_is_received_is_the_formula(policy: str) -> None:
         mine = links.serving == station
         if not mine.any():
             continue
-        heard = np.real(links.channel[:, station, 0] * alpha) @ updates
+        heard = np.real(links.channel[:, station, 0, 0, 0] * alpha) @ updates
         noise = network.streams.generator("receiver_noise", 1, station).standard_normal(610)
         gain = uplink.policies[station].plan(links.own.take(np.flatnonzero(mine)).rows(), 1, uplink.air).server_gain
         total += (heard + noise) / gain
-        interference += np.real(links.channel[~mine, station, 0] * alpha[~mine]) @ updates[~mine] / gain
+        interference += np.real(links.channel[~mine, station, 0, 0, 0] * alpha[~mine]) @ updates[~mine] / gain
     np.testing.assert_allclose(change, total / weight.sum(), rtol=0, atol=ROUNDING * max(1.0, np.abs(total).max()))
     assert this.values["interference_std"] == pytest.approx(np.sqrt(np.mean(interference**2)), rel=1e-4)
     assert this.values["interference_std"] > 0
@@ -166,7 +166,9 @@ def test_every_base_station_adds_to_what_is_known_of_a_client(policy: str) -> No
     mu_squared = np.zeros(14)
     for this in rounds:
         links = network_of(simulation).cell_links(this.clients, this.round.moment)
-        mu_squared += np.sum((2 * np.abs(links.channel[:, :, 0]) * this.slots["tx_gain_abs"][:, None]) ** 2, axis=1)
+        mu_squared += np.sum(
+            (2 * np.abs(links.channel[:, :, 0, 0, 0]) * this.slots["tx_gain_abs"][:, None]) ** 2, axis=1
+        )
     expected = gaussian_epsilon(np.sqrt(mu_squared), scenario.privacy.delta)
     np.testing.assert_allclose(simulation.ledger.client_epsilons()[1], expected, rtol=1e-9)
 
@@ -228,7 +230,7 @@ def test_edges_go_on_from_their_own_models() -> None:
         for station in np.unique(links.serving):
             mine = links.serving == station
             noise = network.streams.generator("receiver_noise", this.index, int(station)).standard_normal(610)
-            read = (np.real(links.channel[:, station, 0] * alpha) @ updates + noise) / 60.0
+            read = (np.real(links.channel[:, station, 0, 0, 0] * alpha) @ updates + noise) / 60.0
             edges[station] += read / weight[mine].sum()
             heard[station] += weight[mine].sum()
         model = heard @ edges / heard.sum()

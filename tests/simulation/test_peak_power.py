@@ -123,7 +123,7 @@ def test_every_cell_hears_the_clipped_signal() -> None:
         mine = np.flatnonzero(links.serving == station)
         noise = network.streams.generator("receiver_noise", 1, station).standard_normal(610)
         gain = uplink.policies[station].plan(links.own.take(mine).rows(), 1, uplink.air).server_gain
-        total += (np.real(links.channel[:, station, 0] @ sent) + noise) / (gain / 0.01)
+        total += (np.real(links.channel[:, station, 0, 0, 0] @ sent) + noise) / (gain / 0.01)
     expected = total / network.registry.weight(this.clients).sum()
     np.testing.assert_allclose(change, expected, rtol=0, atol=ROUNDING * max(1.0, np.abs(expected).max()))
     np.testing.assert_allclose(this.slots["tx_energy"], energy, rtol=1e-5)

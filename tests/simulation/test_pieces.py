@@ -45,14 +45,15 @@ def test_pieces_have_the_channel_of_their_own_time(model: str, fading: str) -> N
     source = build_simulation(scenario, PLAN).deployment.network.clients
     times = np.array([0.0, 2e-4, 1e-3, 3e-3])
     found = source.channels(np.arange(40_000), Moment(1, 0.5), Instants(np.zeros(1), times))
-    product = found.channel * found.channel[:, :1].conj()
+    channel, estimate = found.narrowband
+    product = channel * channel[:, :1].conj()
     expected = special.j0(2 * np.pi * 200.0 * times)
     for t, rho in enumerate(expected):
         assert_mean(product[:, t].real, float(rho), std=float(product[:, t].real.std()))
-        assert_mean(np.abs(found.channel[:, t]) ** 2, 1.0, std=float((np.abs(found.channel[:, t]) ** 2).std()))
-    np.testing.assert_array_equal(found.estimate[:, 0], found.channel[:, 0])
+        assert_mean(np.abs(channel[:, t]) ** 2, 1.0, std=float((np.abs(channel[:, t]) ** 2).std()))
+    np.testing.assert_array_equal(estimate[:, 0], channel[:, 0])
     at_once = source.channels(np.arange(40_000), Moment(1, 0.5))
-    np.testing.assert_array_equal(at_once.channel[:, 0], found.channel[:, 0])
+    np.testing.assert_array_equal(at_once.narrowband[0][:, 0], channel[:, 0])
 
 
 def test_clarke_in_a_slot_is_clarke_at_those_times() -> None:
@@ -74,7 +75,8 @@ def test_a_slot_is_divided_as_the_self_distortion_asks() -> None:
         h, known = channels_of(this)
         assert h.shape == known.shape == (6, 6)
         np.testing.assert_array_equal(known, np.repeat(h[:, :1], 6, axis=1))
-        last = source.channels(this.clients, Moment(this.index, this.round.slot_opens + 5 * 610e-6 / 6)).channel[:, 0]
+        opened = this.round.slot_opens
+        last = source.channels(this.clients, Moment(this.index, opened + 5 * 610e-6 / 6)).channel[:, 0, 0, 0]
         np.testing.assert_allclose(h[:, 5], last, rtol=0, atol=1e-9)
         np.testing.assert_array_equal(this.slots["truncated_share"], np.zeros(6))
 
@@ -189,8 +191,10 @@ def test_carrier_offsets_turn_the_channel_within_a_slot() -> None:
         rates.append(rate)
     np.testing.assert_allclose(rates[0], rates[-1])
     source = simulation.deployment.network.clients
-    many = source.channels(np.arange(20_000), Moment(1, 0.0), Instants(np.zeros(1), np.array([1e-4]))).channel[:, 0]
-    start = source.channels(np.arange(20_000), Moment(1, 0.0)).channel[:, 0]
+    many = source.channels(np.arange(20_000), Moment(1, 0.0), Instants(np.zeros(1), np.array([1e-4]))).channel[
+        :, 0, 0, 0
+    ]
+    start = source.channels(np.arange(20_000), Moment(1, 0.0)).channel[:, 0, 0, 0]
     drift = np.angle(many / start) / (2 * np.pi * 1e-4)
     assert_mean(drift, 0.0, std=150.0)
     assert_mean(drift**2, 150.0**2, std=np.sqrt(2) * 150.0**2)
@@ -231,11 +235,12 @@ def test_cells_hear_each_other_in_every_piece(kind: str, refresh: str) -> None:
     assert isinstance(uplink, MultiCell) and uplink.schedule.pieces == 6
     mu_squared = np.zeros(14)
     for this in rounds:
-        links = network.cell_links(this.clients, this.moment, uplink.schedule.instants(14))  # type: ignore[attr-defined]
+        links = network.cell_links(this.clients, this.round.moment, uplink.schedule.instants(14))  # type: ignore[attr-defined]
         alpha = this.slots["tx_gain_abs"][:, None]
         if refresh == "piece":
-            alpha = alpha * np.abs(links.own.estimate).min(axis=1, keepdims=True) / np.abs(links.own.estimate)
-        heard = np.linalg.norm(links.channel, axis=1) * alpha
+            known = np.abs(links.own.estimate[:, :, 0, 0])
+            alpha = alpha * known.min(axis=1, keepdims=True) / known
+        heard = np.linalg.norm(links.channel[:, :, :, 0, 0], axis=1) * alpha
         mu_squared += ((2 * heard) ** 2).max(axis=1)
         assert this.values["interference_std"] > 0
     expected = gaussian_epsilon(np.sqrt(mu_squared), scenario.privacy.delta)
@@ -292,6 +297,6 @@ def test_a_jammer_falls_short_where_its_weakest_estimate_does(role: str) -> None
     source = parts.network.clients if role == "rotating" else parts.network.jammer
     others = source.channels(np.arange(10_000, 13_000), Moment(1, 7.0), uplink.schedule.instants(7))
     budget = jammer_energy(uplink.jamming.gain_limit, uplink.num_symbols, uplink.jamming.noise)
-    short = np.abs(others.estimate).min(axis=1) ** 2 < energy / budget
+    short = np.abs(others.estimate).min(axis=(1, 2, 3)) ** 2 < energy / budget
     assert 0.3 < found < 0.99
     assert_mean(short.astype(float), found, std=0.5 * np.sqrt(1 + 3000 / 2000))  # both sides are drawn

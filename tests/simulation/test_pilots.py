@@ -32,7 +32,7 @@ def test_the_error_follows_from_energy_and_path_gain(power_dbm: float | None, wa
     """σ_e² = N0/(E β): E|ĥ − h|² = N0/E whatever the path gain, E = n p/B."""
     found = build_simulation(piloted(10, power_dbm), PLAN).deployment.network.clients
     channels = found.channels(np.arange(20_000), Moment(1, 0.0))
-    error = np.abs(channels.estimate - channels.channel)[:, 0] ** 2
+    error = np.abs(channels.estimate - channels.channel)[:, 0, 0, 0] ** 2
     expected = N0 * 1e6 / (10 * watts)
     assert_mean(error / expected, 1.0, std=1.0)
     np.testing.assert_allclose(channels.mean_estimate_power, channels.path_gain + expected, rtol=1e-12)
@@ -44,7 +44,7 @@ def test_with_an_snr_pilots_take_the_power_of_the_data(packing: bool) -> None:
     scenario = small(uplink__snr_db=10.0, uplink__iq_packing=packing, channel__csi={"pilot_symbols": 4})
     found = build_simulation(scenario, PLAN).deployment.network.clients
     channels = found.channels(np.arange(20_000), Moment(1, 0.0))
-    error = np.abs(channels.estimate - channels.channel)[:, 0] ** 2
+    error = np.abs(channels.estimate - channels.channel)[:, 0, 0, 0] ** 2
     assert_mean(error * 4 * (10.0 if packing else 5.0), 1.0, std=1.0)
 
 
@@ -115,7 +115,7 @@ def test_the_channel_ages_while_pilots_are_sent() -> None:
         small(channel__csi=csi, channel__correlation={"model": "clarke", "doppler_hz": 35.0})
     )
     network = simulation.deployment.network
-    begun = network.clients.channels(this.clients, Moment(1, this.round.slot_opens + 6 * 25e-6)).channel[:, 0]
+    begun = network.clients.channels(this.clients, Moment(1, this.round.slot_opens + 6 * 25e-6)).narrowband[0][:, 0]
     np.testing.assert_allclose(this.slots["channel_re"], begun.real, rtol=0, atol=1e-12)
 
 

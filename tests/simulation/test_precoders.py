@@ -252,7 +252,8 @@ def test_the_average_is_kept_with_estimates_from_pilots(fading: dict[str, Any], 
     policy, count = parts.uplink.policy, 200_000
     found = parts.network.clients.channels(np.arange(count), Moment(1, 0.0))
     power, ones = found.mean_estimate_power, np.ones(count)
-    links = Links(found.channel[:, 0], found.estimate[:, 0], ones / count, 3.0 * ones, ones, power)
+    channel, estimate = (gains[:, 0] for gains in found.narrowband)
+    links = Links(channel, estimate, ones / count, 3.0 * ones, ones, power)
     plan = policy.plan(links, 1, parts.uplink.air)
     energy = np.zeros(count)
     sent = policy.transmit(plan, links.take(~plan.silent), None)

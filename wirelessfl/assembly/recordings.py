@@ -18,7 +18,7 @@ from wirelessfl.errors import DataError, TraceError
 from wirelessfl.radio import Recorded
 from wirelessfl.trace import JAMMER_NODE, Status
 from wirelessfl.trace.opening import opened_values
-from wirelessfl.trace.schema import BLOCK, FORMAT
+from wirelessfl.trace.schema import FORMAT, GAIN_AXES
 
 _KEY_GAINS, _KEY_POSITIONS, _KEY_PRESENCE, _KEY_NORMS = (
     "channel.fading.file",
@@ -143,12 +143,13 @@ def _gains_of_trace(file: h5py.File) -> tuple[NDArray[np.complex128], NDArray[np
     """h/√β, also of the jammer.
 
     Raises:
-        DataError: its slots have several pieces, where a recording has one block of fading a round.
+        DataError: its slots have several pieces, say, where a recording has one block of fading a round.
     """
-    if BLOCK in file:
+    pieces = math.prod(len(file[axis]) for axis in GAIN_AXES if axis in file)
+    if pieces > 1:
         raise DataError(
-            f"{_KEY_GAINS}: {file.filename} has slots of {len(file[BLOCK])} pieces; allowed: a trace with one gain a "
-            "round and client"
+            f"{_KEY_GAINS}: {file.filename} has slots of {pieces} pieces; allowed: a trace with one gain a round and "
+            "client"
         )
     rounds = np.asarray(file["round"])
     ids = np.asarray(file["client_id"])[: len(rounds)]

@@ -74,7 +74,7 @@ def coherence_time(doppler_hz: float) -> float:
 
 @functools.cache
 def coordinate_ranges(dimension: int, pieces: int, iq_packing: bool = False) -> tuple[tuple[int, int], ...]:
-    """Which coordinates go into each piece: the ranges of `np.array_split`, first and one past the last.
+    """Which coordinates go into each of T·F pieces: the ranges of `np.array_split`, first and one past the last.
 
     With I/Q packing whole symbols are divided, so that every range but the last is of even length.
 

@@ -14,11 +14,13 @@ from wirelessfl.radio.power_control import Transmission, TransmitPlan, credited_
 
 @dataclass(frozen=True, eq=False)
 class SlotLinks:
-    """Links of n clients over the T pieces of a slot, known from R estimates each: 1, that of its start, or T.
+    """Links of n clients over a slot of T blocks and F groups of subcarriers, received with A antennas.
+
+    They are known from R estimates each: 1, that of the slot's start, or T.
 
     Attributes:
-        channel: h (n, T), path gain included.
-        estimate: ĥ (n, R).
+        channel: h (n, T, F, A), path gain included.
+        estimate: ĥ (n, R, F, A).
         weight: p_i (n,).
         power_budget: P_i (n,) of the whole slot.
         path_gain: β_i (n,).
@@ -33,7 +35,8 @@ class SlotLinks:
     mean_estimate_power: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        if self.channel.ndim != 2 or self.estimate.shape not in (self.channel.shape, (len(self), 1)):
+        once = (len(self), 1, *self.channel.shape[2:])
+        if self.channel.ndim != 4 or self.estimate.shape not in (self.channel.shape, once):
             raise ValueError(f"estimates {self.estimate.shape} do not go with channels {self.channel.shape}")
 
     def __len__(self) -> int:
@@ -49,36 +52,33 @@ class SlotLinks:
         return SlotLinks(**{name: values[index] for name, values in vars(self).items()})
 
     def rows(self) -> Links:
-        """A link for each client and estimate, (n R,) with those of a client side by side.
+        """A link (n R F,) for each client, estimate and group of subcarriers, those of a client side by side.
 
-        Where an estimate serves several pieces, h is that of the piece in which the client arrives loudest: what bounds
+        Where an estimate serves several blocks, h is that of the block in which the client arrives loudest: what bounds
         the received signal holds for all of them.
+
+        Raises:
+            ValueError: if the antennas are not combined.
         """
-        estimates = self.estimate.shape[1]
-        if self.pieces == estimates == 1:
-            each = {
-                name: getattr(self, name) for name in ("weight", "power_budget", "path_gain", "mean_estimate_power")
-            }
-            return Links(self.channel[:, 0], self.estimate[:, 0], **each)
-        served = self.channel.reshape(len(self), estimates, self.pieces // estimates)
+        estimate = self.estimate.squeeze(axis=3)
+        count, estimates, subcarriers = estimate.shape
+        served = self.channel.reshape(count, estimates, self.pieces // estimates, subcarriers)
         loudest = np.abs(served).argmax(axis=2)[:, :, None]
+        each = ("weight", "power_budget", "path_gain", "mean_estimate_power")
         return Links(
             channel=np.take_along_axis(served, loudest, axis=2).ravel(),
-            estimate=self.estimate.ravel(),
-            weight=np.repeat(self.weight, estimates),
-            power_budget=np.repeat(self.power_budget, estimates),
-            path_gain=np.repeat(self.path_gain, estimates),
-            mean_estimate_power=np.repeat(self.mean_estimate_power, estimates),
+            estimate=estimate.ravel(),
+            **{name: np.repeat(getattr(self, name), estimates * subcarriers) for name in each},
         )
 
 
 @dataclass(frozen=True, eq=False)
 class SlotTransmission:
-    """How k clients transmit: x_i = tx_gain_i Δ_i in the coordinates of each piece.
+    """How k clients transmit: x_i = tx_gain_i Δ_i in the coordinates of each block and group of subcarriers.
 
     Attributes:
-        tx_gain: α_i (k, R), complex; 0 where a client is silent.
-        each_backoff: s_i (k, R), 0 where a client is silent.
+        tx_gain: α_i (k, R, F), complex; 0 where a client is silent.
+        each_backoff: s_i (k, R, F), 0 where a client is silent.
     """
 
     tx_gain: NDArray[np.complex128]
@@ -86,8 +86,8 @@ class SlotTransmission:
 
     @property
     def backoff(self) -> NDArray[np.float64]:
-        """(k,) the largest over the pieces."""
-        return np.asarray(self.each_backoff.max(axis=1))
+        """(k,) the largest over the slot."""
+        return np.asarray(self.each_backoff.max(axis=(1, 2)))
 
 
 Transmit = Callable[[TransmitPlan, Links, NDArray[np.float64] | None], Transmission]
@@ -110,14 +110,14 @@ def transmit_over_pieces(
         transmit: gains of single links.
         plan: what the server announced for the rows of these links.
         links: of k clients.
-        sends: (k, R) in which pieces each client sends; in one of them at least.
+        sends: (k, R, F) where each client sends; somewhere at least.
         norms: (k,) ‖Δ_i‖.
     """
-    sent = transmit(plan, links.rows().take(sends.ravel()), np.repeat(norms, sends.sum(axis=1)))
+    sent = transmit(plan, links.rows().take(sends.ravel()), np.repeat(norms, sends.sum(axis=(1, 2))))
     gain, backoff = np.zeros(sends.shape, dtype=np.complex128), np.zeros(sends.shape)
     gain[sends], backoff[sends] = sent.tx_gain, sent.backoff
     if plan.inverts:
-        common = np.where(sends, backoff.max(axis=1, keepdims=True), 0.0)
+        common = np.where(sends, backoff.max(axis=(1, 2), keepdims=True), 0.0)
         gain *= backoff / np.where(sends, common, 1.0)
         backoff = common
     return SlotTransmission(gain, backoff)
@@ -134,11 +134,11 @@ def credited_over_pieces(
 
 
 def received_amplitude(links: SlotLinks, sent: SlotTransmission, plan: TransmitPlan) -> NDArray[np.float64]:
-    """(k, T) R_i in each piece: the largest norm with which an update can arrive if it lies in that piece alone.
+    """(k, T, F) R_i: the largest norm with which an update can arrive if it lies in one block and group alone.
 
     In units of y/α_u, for the gains of updates at the clip; see `received_bound`.
     """
-    return np.abs(links.channel * sent.tx_gain) * plan.clip / plan.server_gain
+    return np.abs(links.channel.squeeze(axis=3) * sent.tx_gain) * plan.clip / plan.server_gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,12 +160,14 @@ def worst_over_pieces(received: NDArray[np.float64], noise_std: NDArray[np.float
     Σ_t R_t² ‖Δ_t‖²/σ_t² is at most max_t R_t²/σ_t² for ‖Δ‖ = 1, and reaches it.
 
     Args:
-        received: R (k, T) in each piece.
-        noise_std: σ (T,) or (k, T) of each piece; 0 where nothing hides it.
+        received: R (k, T, F).
+        noise_std: σ (T, F) or (k, T, F); 0 where nothing hides it.
     """
-    largest, each = received.max(axis=1), np.broadcast_to(noise_std, received.shape)
+    each = np.broadcast_to(noise_std, received.shape).reshape(len(received), -1)
+    received = received.reshape(each.shape)
+    largest = received.max(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        worst = np.nan_to_num(received / noise_std, nan=0.0, posinf=np.inf).argmax(axis=1)
+        worst = np.nan_to_num(received / each, nan=0.0, posinf=np.inf).argmax(axis=1)
         # For one piece the quotient is exactly 1.
         scale = largest / np.take_along_axis(received, worst[:, None], axis=1)[:, 0]
     hides = np.take_along_axis(each, worst[:, None], axis=1)[:, 0]
@@ -174,7 +176,7 @@ def worst_over_pieces(received: NDArray[np.float64], noise_std: NDArray[np.float
 
 def largest_csi_ratio(links: SlotLinks, sent: SlotTransmission) -> NDArray[np.float64]:
     """(k,) |h_i/ĥ_i| in the piece in which a client arrives loudest, in proportion to its largest back-off."""
-    ratio = np.abs(links.channel) / np.abs(links.estimate)
+    ratio = (np.abs(links.channel) / np.abs(links.estimate)).squeeze(axis=3)
     with np.errstate(divide="ignore"):
-        louder = np.where(sent.each_backoff > 0, sent.backoff[:, None] / sent.each_backoff, 0.0)
-    return np.asarray((ratio * louder).max(axis=1))
+        louder = np.where(sent.each_backoff > 0, sent.backoff[:, None, None] / sent.each_backoff, 0.0)
+    return np.asarray((ratio * louder).max(axis=(1, 2)))

@@ -31,13 +31,13 @@ class Superposition:
     c_i = h_i α_i. With packing coordinates 2k and 2k+1 are the real and imaginary part of symbol k (an odd d is padded
     with a zero), so a coefficient that is not real mixes the two: cross-talk under imperfect CSI.
 
-    In each of T pieces of the slot a client has a coefficient of its own; the coordinates of a piece are one range, so
-    that the sum stays a matrix product for each range.
+    In each of T blocks and F groups of subcarriers a client has a coefficient of its own; the coordinates of block t
+    and group f are range t·F + f, so that the sum stays a matrix product for each range.
 
     Args:
         dimension: d, coordinates of an update.
         iq_packing: whether two coordinates share a symbol.
-        pieces: T.
+        pieces: T·F ranges of coordinates.
     """
 
     def __init__(self, dimension: int, iq_packing: bool = False, pieces: int = 1) -> None:
@@ -57,7 +57,7 @@ class Superposition:
 
         Args:
             updates: Δ (k, d), real; NumPy or torch, the same kind and dtype in all blocks of a slot.
-            coefficients: c_i = h_i α_i (k, T), or (k,) where T = 1; complex NumPy array.
+            coefficients: c_i = h_i α_i (k, T, F), or (k,) where T = F = 1; complex NumPy array.
             late: how late the k clients arrive; None where all keep time. On a single carrier that share of a signal
                 falls into the next symbol, with OFDM each subcarrier is turned. It never adds energy.
 
@@ -70,18 +70,18 @@ class Superposition:
                 f"updates have shape {tuple(updates.shape)}, expected {expected}; coefficients {coefficients.shape}, "
                 f"expected {(len(coefficients), len(self._ranges))}"
             )
-        by_piece = coefficients.reshape(len(coefficients), len(self._ranges))
+        by_range = coefficients.reshape(len(coefficients), len(self._ranges))
         if late is not None and late.subcarriers is not None:
             for piece, (first, end) in enumerate(self._ranges):
                 part = updates[:, first:end]
-                turned = by_piece[:, piece, None] * late.rotations(num_symbols(end - first, self._iq_packing))
+                turned = by_range[:, piece, None] * late.rotations(num_symbols(end - first, self._iq_packing))
                 self._prompt[piece] = _accumulate(self._prompt[piece], self._weigh_subcarriers(part, turned))
             return
         if late is None:
-            self._add(self._prompt, updates, by_piece)
+            self._add(self._prompt, updates, by_range)
         else:
-            self._add(self._prompt, updates, by_piece * (1.0 - late.offset)[:, None])
-            self._add(self._late, updates, by_piece * late.offset[:, None])
+            self._add(self._prompt, updates, by_range * (1.0 - late.offset)[:, None])
+            self._add(self._late, updates, by_range * late.offset[:, None])
 
     def _add(self, totals: list[Array], updates: Array, coefficients: NDArray[np.complex128]) -> None:
         """Adds all coordinates, those of each piece with its column of the coefficients (k, T)."""

@@ -20,7 +20,7 @@ class CellLinks:
     Attributes:
         serving: (n,) the base station that serves each client.
         own: the links of the n clients to it.
-        channel: (n, C, T) channels to all of them in the pieces of a slot.
+        channel: (n, C, T, F, A) channels to all of them.
     """
 
     serving: NDArray[np.int64]

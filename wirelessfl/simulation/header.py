@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from wirelessfl.scenario import Scenario, config, dump_scenario
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Simulation
-from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
+from wirelessfl.simulation.uplinks import MultiCell, OverTheAir, Uplink
 from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.trace import TraceHeader, scenario_digest
+from wirelessfl.trace.schema import GAIN_AXES
 from wirelessfl.version import package_version
 
 
@@ -60,8 +61,14 @@ def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
             "parameters": json.dumps({name: list(shape) for name, shape in model.shapes.items()}),
         },
         secagg=_secure_aggregation(scenario),
-        blocks=parts.uplink.schedule.pieces if isinstance(parts.uplink, OverTheAir | MultiCell) else 1,
+        gain_axes=_gain_axes(parts.uplink),
     )
+
+
+def _gain_axes(uplink: Uplink) -> dict[str, int]:
+    """The axes of gains that are longer than 1; links that are not over the air have one of each."""
+    shape = uplink.gain_shape if isinstance(uplink, OverTheAir | MultiCell) else (1, 1, 1)
+    return {axis: size for axis, size in zip(GAIN_AXES, shape, strict=True) if size > 1}
 
 
 def _secure_aggregation(scenario: Scenario) -> dict[str, str | int] | None:

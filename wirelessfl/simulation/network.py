@@ -61,8 +61,8 @@ class JammerLink:
     """The jammer's channel over a slot.
 
     Attributes:
-        channel: h_CJ (T,) in each piece.
-        estimate: ĥ_CJ (R,), by which it turns its phase: of the slot's start, or of each piece.
+        channel: h_CJ (T, F, A).
+        estimate: ĥ_CJ (R, F, A), by which it turns its phase: of the slot's start, or of each block.
         path_gain: β_CJ.
     """
 
@@ -72,13 +72,13 @@ class JammerLink:
 
     @property
     def phase_error(self) -> NDArray[np.float64]:
-        """θ = ∠(h_CJ/ĥ_CJ) (T,) in radians."""
+        """θ = ∠(h_CJ/ĥ_CJ) (T, F, A) in radians."""
         return np.angle(self.channel / self.estimate)
 
     @property
     def weakest_estimate(self) -> complex:
         """The estimate of least magnitude: noise that is enough with it is enough in all pieces."""
-        return complex(self.estimate[np.abs(self.estimate).argmin()])
+        return complex(self.estimate.flat[np.abs(self.estimate).argmin()])
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ class Channels:
     """Channels of n nodes at R times at which they are estimated and T times at which they are used.
 
     Attributes:
-        channel: h (n, T).
-        estimate: ĥ (n, R).
+        channel: h (n, T, F, A), F groups of subcarriers and A antennas.
+        estimate: ĥ (n, R, F, A).
         path_gain: β (n,).
         mean_estimate_power: E|ĥ|² (n,).
         specular_power: |μ|² (n,), the part of h/√β that the estimator knows.
@@ -133,6 +133,15 @@ class Channels:
     path_gain: NDArray[np.float64]
     mean_estimate_power: NDArray[np.float64]
     specular_power: NDArray[np.float64]
+
+    @property
+    def narrowband(self) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+        """H (n, T) and ĥ (n, R) of links with one group of subcarriers and one antenna.
+
+        Raises:
+            ValueError: if there are several.
+        """
+        return self.channel.squeeze(axis=(2, 3)), self.estimate.squeeze(axis=(2, 3))
 
 
 @dataclass(frozen=True)
@@ -180,7 +189,8 @@ class ChannelSource:
         if receiver.phase_std > 0:
             turned = phase_errors(receiver.phase_std, self._fresh("phase_error", nodes, moment))
             channel = channel * turned[:, None]
-        return Channels(channel, estimate, large.path_gain, power, known_power)
+        wide = (slice(None), slice(None), None, None)
+        return Channels(channel[wide], estimate[wide], large.path_gain, power, known_power)
 
     def channel_given_estimate(
         self, nodes: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants = AT_ONCE
@@ -188,10 +198,10 @@ class ChannelSource:
         """Mean and variance (n, R) of h as who knows the estimates, β and the law of fading sees it."""
         error_std, estimator = self.receiver.csi_error_std, self.receiver.csi_estimator
         if error_std == 0:
-            return found.estimate, np.zeros(found.estimate.shape)
+            return found.narrowband[1], np.zeros(found.estimate.shape[:2])
         line_of_sight = self.large_scale.gains(nodes, moment).line_of_sight
         specular = self.fading.specular(nodes, line_of_sight, moment, instants.estimates)
-        return channel_given_estimate(found.estimate, found.path_gain[:, None], error_std, estimator, specular)
+        return channel_given_estimate(found.narrowband[1], found.path_gain[:, None], error_std, estimator, specular)
 
     def _gains(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, instants: Instants

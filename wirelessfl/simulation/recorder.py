@@ -86,11 +86,12 @@ def _round_columns(this: Round) -> dict[str, float]:
 
 
 def _jammer_columns(this: Round, *, several: bool) -> dict[str, Any]:
-    """The jammer's channel and estimate: numbers, or over the pieces of the slot where there are ``several``."""
+    """The jammer's channel and estimate: numbers, or over their axes longer than 1 where there are ``several``."""
     if this.slot is None or this.slot.jammer is None:
         return {}
     columns = _over_axes("jammer_", this.slot.jammer.channel, this.slot.jammer.estimate)
-    return {name: column if several else float(column) for name, column in columns.items() if column.ndim == several}
+    wanted = {name: column for name, column in columns.items() if bool(column.ndim) == several}
+    return wanted if several else {name: float(column) for name, column in wanted.items()}
 
 
 def _over_axes(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.radio import Links, SlotLinks
+from wirelessfl.radio import SlotLinks
 from wirelessfl.simulation.network import JammerLink
 
 
@@ -53,12 +53,12 @@ class LinkRecord:
 
     Attributes:
         positions: (k,) the clients.
-        links: the channels, in the pieces of a slot where there are several.
+        links: the channels.
         station: (k,) the base station that serves each; None with one.
     """
 
     positions: NDArray[np.int64]
-    links: Links | SlotLinks
+    links: SlotLinks
     station: NDArray[np.int64] | None = None
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
-from wirelessfl.radio import Links, SlotLinks
+from wirelessfl.radio import SlotLinks
 from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.records import (
     Energy,
@@ -113,7 +113,7 @@ class Round:
         """Write the energy of the round so far; NaN where watts are unknown."""
         self.energy = Energy(joules, joules if nominal is None else nominal)
 
-    def note_links(self, positions: NDArray[np.int64], links: Links | SlotLinks) -> None:
+    def note_links(self, positions: NDArray[np.int64], links: SlotLinks) -> None:
         """Write the channels of the clients at ``positions``."""
         self.links.append(LinkRecord(positions, links))
 

@@ -12,6 +12,7 @@ from wirelessfl.trace.identity import RunIdentity, continued_identity, scenario_
 from wirelessfl.trace.reader import (
     at_slot_start,
     by_client,
+    gain_shape,
     has_group,
     model_weights,
     open_trace,
@@ -56,6 +57,7 @@ __all__ = [
     "at_slot_start",
     "by_client",
     "continued_identity",
+    "gain_shape",
     "has_checkpoint",
     "has_group",
     "load_checkpoint",

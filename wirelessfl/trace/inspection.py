@@ -18,8 +18,8 @@ from h5py import h5d
 from numpy.typing import NDArray
 
 from wirelessfl.trace.schema import (
-    BLOCK,
     EMPTY_CLIENT,
+    GAIN_AXES,
     GROUPS,
     MODEL,
     Attribute,
@@ -53,10 +53,10 @@ def inspect_trace(file: h5py.File) -> None:
     """
     size = Path(file.filename).stat().st_size
     room = size * MOST_CLAIMED + _FREE_CLAIM
-    blocks = BLOCK in file
+    axes = tuple(axis for axis in GAIN_AXES if axis in file)
     shapes: dict[str, tuple[int, ...]] = {}
     for known in GROUPS:
-        group = known.over_blocks() if blocks else known
+        group = known.over(axes)
         if group.path not in file:
             if not group.optional:
                 raise Damage(group.path, "no such group")
@@ -75,7 +75,7 @@ def inspect_trace(file: h5py.File) -> None:
                 labels = variable in group.coordinates
                 if room < 0 or (labels and claimed > max(size, _stored(dataset))):
                     raise Damage(dataset.name, f"{claimed:,} bytes of values, more than the file can hold")
-    _check_shapes(shapes, blocks)
+    _check_shapes(shapes, axes)
     _check_values(file)
 
 
@@ -201,15 +201,15 @@ def _is(kind: AttributeKind, value: Any) -> bool:
     return isinstance(tree, list) and all(isinstance(item, str) for item in tree)
 
 
-def _check_shapes(shapes: Mapping[str, tuple[int, ...]], blocks: bool) -> None:
+def _check_shapes(shapes: Mapping[str, tuple[int, ...]], axes: tuple[str, ...]) -> None:
     """Every dataset reaches as far as its dimensions do.
 
     Args:
         shapes: of the datasets that there are, by their paths.
-        blocks: whether slots have several pieces.
+        axes: the axes of gains that are longer than 1.
     """
     for known in GROUPS:
-        group = known.over_blocks() if blocks else known
+        group = known.over(axes)
         for variable in group.variables:
             place = f"{group.path.rstrip('/')}/{variable.name}"
             for dimension, size in zip(variable.dims, shapes.get(place, ()), strict=False):

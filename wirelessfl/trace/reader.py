@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from wirelessfl.errors import TraceError
 from wirelessfl.trace.failures import trace_errors
 from wirelessfl.trace.opening import opened_trace
-from wirelessfl.trace.schema import BLOCK, EMPTY_CLIENT, EVENTS, GROUPS, MODEL, ROOT
+from wirelessfl.trace.schema import EMPTY_CLIENT, EVENTS, GAIN_AXES, GROUPS, MODEL, ROOT
 from wirelessfl.trace.storage import committed_clients, committed_rounds, committed_snapshots, dataset_path
 
 if TYPE_CHECKING:
@@ -145,8 +145,13 @@ def model_weights(path: str | Path, round_index: int | None = None) -> NDArray[n
 
 
 def at_slot_start(variable: xr.DataArray) -> NDArray[Any]:
-    """The values of a variable without the dimension of pieces: those of the first piece of every slot."""
-    return np.asarray(variable.isel({BLOCK: 0}).values if BLOCK in variable.dims else variable.values)
+    """The values of a variable without axes of gains: those of the first piece, subcarriers and antenna."""
+    return np.asarray(variable.isel({axis: 0 for axis in GAIN_AXES if axis in variable.dims}).values)
+
+
+def gain_shape(dataset: xr.Dataset) -> tuple[int, ...]:
+    """(T, F, A) of the gains of a trace."""
+    return tuple(dataset.sizes.get(axis, 1) for axis in GAIN_AXES)
 
 
 def by_client(dataset: xr.Dataset) -> xr.Dataset:

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wirelessfl.trace.schema import (
-    BLOCK,
     EVENTS,
     GROUPS,
     MODEL,
@@ -39,14 +38,14 @@ class TraceHeader:
         privacy: Attributes of ``/privacy``.
         model: Attributes of ``/model``: dimension d, and the parameters' names and shapes.
         secagg: Attributes of ``/secagg``; None for a run without, whose trace lacks that group.
-        blocks: Pieces of a slot; the trace has that dimension where there are several.
+        gain_axes: Sizes of the axes of gains (``GAIN_AXES``) that are longer than 1.
     """
 
     attributes: Mapping[str, Scalar]
     privacy: Mapping[str, Scalar]
     model: Mapping[str, Scalar]
     secagg: Mapping[str, Scalar] | None = None
-    blocks: int = 1
+    gain_axes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def given(self) -> dict[str, Mapping[str, Scalar]]:
@@ -93,9 +92,9 @@ class RoundRecord:
 
     Attributes:
         round_index: Communication round; consecutive from record to record.
-        values: Root variables per round, by name, or (blocks,) for those over blocks; absent ones become NaN.
+        values: Root variables per round, by name, or over the axes of gains; absent ones become NaN.
         slots: Root variables per round and slot, each (n,) over the n selected clients in ascending ``client_id``, or
-            (n, blocks).
+            with the axes of gains behind.
         privacy: Variables of ``/privacy`` per round.
         privacy_slots: Variables of ``/privacy`` per round and slot, each (n,).
         secagg: Variables of ``/secagg`` per round; empty for a run without.
@@ -190,17 +189,17 @@ def slot_columns(group: Group, given: Mapping[str, ArrayLike], place: str) -> di
     Raises:
         ValueError: As for ``columns``; also where they are not one-dimensional.
     """
-    over_blocks = {variable.name for variable in group.of("round", "slot", BLOCK)}
-    result = columns(group.of("round", "slot"), {n: v for n, v in given.items() if n not in over_blocks}, place)
+    gains = {variable.name for variable in group.gains}
+    result = columns(group.of("round", "slot"), {n: v for n, v in given.items() if n not in gains}, place)
     if any(array.ndim != 1 for array in result.values()):
         raise ValueError(f"{place}: values per slot must be one-dimensional")
     return result
 
 
-def block_columns(
+def gain_columns(
     variables: Iterable[Variable], given: Mapping[str, ArrayLike], shape: tuple[int, ...], place: str
 ) -> dict[str, NDArray[np.generic]]:
-    """The columns over the pieces of a slot, each of one shape: (blocks,), or (n, blocks) over the selected clients.
+    """The columns over the axes of gains, each of one shape: those axes, behind the selected clients or alone.
 
     Raises:
         ValueError: As for ``columns``; also where they have another shape.

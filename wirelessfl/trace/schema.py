@@ -29,8 +29,9 @@ SERVER_NODE = -1
 """The parameter server in ``/events/node``; clients are their ids, 0 and up."""
 JAMMER_NODE = -2
 """The cooperative jammer in ``/events/node``, when it is a node of its own."""
-BLOCK = "block"
-"""Dimension of the pieces of a slot; only where there are several."""
+GAIN_AXES = ("block", "subcarrier", "antenna")
+"""Dimensions of complex gains beside round and slot: pieces of a slot, groups of subcarriers, antennas of the receiver;
+a trace has those that are longer than 1."""
 EMPTY_CLIENT = -1
 """``client_id`` of a slot that nobody fills."""
 
@@ -118,7 +119,7 @@ class Variable:
         source: Where the formula stands, or "" where it is no formula of a paper.
         flags: Meaning of the integer codes, for enumerations.
         required: Whether every record must carry it; other absent values are NaN.
-        by_block: Whether it has a value for each piece of a slot, in runs whose slots have several.
+        gain: Whether it has a value for each block, subcarrier and antenna, in runs that have several of them.
     """
 
     name: str
@@ -129,7 +130,7 @@ class Variable:
     source: str = ""
     flags: type[IntEnum] | None = None
     required: bool = False
-    by_block: bool = False
+    gain: bool = False
 
     @property
     def fill(self) -> float | int | bytes:
@@ -194,11 +195,16 @@ class Group:
     attributes: tuple[Attribute, ...] = ()
     optional: bool = False
 
-    def over_blocks(self) -> Group:
-        """The same group where slots have several pieces: some of its variables have a value for each."""
-        variables = tuple(replace(v, dims=(*v.dims, BLOCK)) if v.by_block else v for v in self.variables)
-        changed = any(variable.by_block for variable in self.variables)
-        return replace(self, variables=variables, dimensions=(*self.dimensions, BLOCK)) if changed else self
+    def over(self, axes: tuple[str, ...]) -> Group:
+        """The same group where gains have these axes besides."""
+        variables = tuple(replace(v, dims=(*v.dims, *axes)) if v.gain else v for v in self.variables)
+        changed = any(variable.gain for variable in self.variables)
+        return replace(self, variables=variables, dimensions=(*self.dimensions, *axes)) if changed else self
+
+    @property
+    def gains(self) -> tuple[Variable, ...]:
+        """The variables over axes of gains."""
+        return tuple(variable for variable in self.variables if set(variable.dims) & set(GAIN_AXES))
 
     def of(self, *dims: str) -> tuple[Variable, ...]:
         """The variables with exactly these dimensions."""
@@ -214,12 +220,12 @@ _PAPER = "ota-cross-layer-dp"
 _ROUND, _SLOT, _CLIENT = ("round",), ("round", "slot"), ("client",)
 
 
-def _per_round(name: str, units: str, long_name: str, source: str = "", *, by_block: bool = False) -> Variable:
-    return Variable(name, _ROUND, "f8", units, long_name, source, by_block=by_block)
+def _per_round(name: str, units: str, long_name: str, source: str = "", *, gain: bool = False) -> Variable:
+    return Variable(name, _ROUND, "f8", units, long_name, source, gain=gain)
 
 
-def _per_slot(name: str, units: str, long_name: str, source: str = "", *, by_block: bool = False) -> Variable:
-    return Variable(name, _SLOT, "f8", units, long_name, source, by_block=by_block)
+def _per_slot(name: str, units: str, long_name: str, source: str = "", *, gain: bool = False) -> Variable:
+    return Variable(name, _SLOT, "f8", units, long_name, source, gain=gain)
 
 
 def _per_client(name: str, units: str, long_name: str, source: str = "") -> Variable:
@@ -263,10 +269,10 @@ ROOT = Group(
         _per_round(
             "jammer_gain", "normalised", "power-control factor of the jammer α_CJ", f"{_PAPER}, Theorems 2 and 4"
         ),
-        _per_round("jammer_channel_re", "1", "channel of the jammer h_CJ, real part", by_block=True),
-        _per_round("jammer_channel_im", "1", "channel of the jammer h_CJ, imaginary part", by_block=True),
-        _per_round("jammer_csi_re", "1", "estimate of the jammer's channel ĥ_CJ, real part", by_block=True),
-        _per_round("jammer_csi_im", "1", "estimate of the jammer's channel ĥ_CJ, imaginary part", by_block=True),
+        _per_round("jammer_channel_re", "1", "channel of the jammer h_CJ, real part", gain=True),
+        _per_round("jammer_channel_im", "1", "channel of the jammer h_CJ, imaginary part", gain=True),
+        _per_round("jammer_csi_re", "1", "estimate of the jammer's channel ĥ_CJ, real part", gain=True),
+        _per_round("jammer_csi_im", "1", "estimate of the jammer's channel ĥ_CJ, imaginary part", gain=True),
         _per_round("jammer_path_gain", "1", "mean channel power of the jammer β_CJ"),
         _per_round("jammer_energy", "normalised", "energy sent by the jammer: 2 d α_CJ² (circular) or d α_CJ² (real)"),
         _per_round(
@@ -283,10 +289,10 @@ ROOT = Group(
         _per_round("epsilon_accounted", "1", "cumulative ε of the mechanism that really ran, worst client"),
         Variable("event_count", _ROUND, "i8", "1", "cumulative number of rows in /events at the round's end"),
         Variable("client_id", _SLOT, "i8", "1", "client in this slot, −1 if empty", required=True),
-        _per_slot("channel_re", "1", "channel h_i, real part", by_block=True),
-        _per_slot("channel_im", "1", "channel h_i, imaginary part", by_block=True),
-        _per_slot("csi_re", "1", "channel estimate ĥ_i, real part", by_block=True),
-        _per_slot("csi_im", "1", "channel estimate ĥ_i, imaginary part", by_block=True),
+        _per_slot("channel_re", "1", "channel h_i, real part", gain=True),
+        _per_slot("channel_im", "1", "channel h_i, imaginary part", gain=True),
+        _per_slot("csi_re", "1", "channel estimate ĥ_i, real part", gain=True),
+        _per_slot("csi_im", "1", "channel estimate ĥ_i, imaginary part", gain=True),
         _per_slot("backoff", "1", "back-off s_i ≥ 1", f"{_PAPER}: s_i = max(1, α_u p_i / (|ĥ_i| √P_i))"),
         _per_slot("tx_gain_abs", "normalised", "transmit scaling |α_i|", f"{_PAPER}: α_i = α_u p_i / (ĥ_i τ s_i)"),
         _per_slot("truncated_share", "1", "share of the slot's pieces in which the client was silent in a deep fade"),

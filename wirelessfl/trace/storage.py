@@ -18,7 +18,7 @@ from h5py import h5s, h5t
 from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError
-from wirelessfl.trace.schema import BLOCK, FORMAT, GROUPS, ROOT, SECAGG, VERSION, Group, SecAggStage, Variable
+from wirelessfl.trace.schema import FORMAT, GAIN_AXES, GROUPS, SECAGG, VERSION, Group, SecAggStage, Variable
 
 _CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1024, "parameter": 65536}
 _MIN_CHUNK_VALUES = 64
@@ -62,7 +62,7 @@ def committed_clients(file: h5py.File) -> int:
     return int(np.count_nonzero(file["client"][()] >= 0))
 
 
-def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool, blocks: int = 1) -> None:
+def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool, gain_axes: Mapping[str, int]) -> None:
     """Create every group, dimension scale and dataset of the schema, empty.
 
     Args:
@@ -70,10 +70,10 @@ def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool,
         slots: Expected selected clients per round; more may come.
         parameters: Model dimension d.
         secagg: Whether the run aggregates securely.
-        blocks: Pieces of a slot.
+        gain_axes: Sizes of the axes of gains that are longer than 1.
     """
-    sizes = {"slot": slots, "parameter": parameters, "stage": len(SecAggStage), BLOCK: blocks}
-    for group in GROUPS if blocks == 1 else [group.over_blocks() for group in GROUPS]:
+    sizes = {"slot": slots, "parameter": parameters, "stage": len(SecAggStage), **gain_axes}
+    for group in (known.over(tuple(gain_axes)) for known in GROUPS):
         if group.optional and not secagg:
             continue
         node = file.require_group(group.path)
@@ -124,10 +124,10 @@ def _create_dataset(node: h5py.Group, variable: Variable, sizes: Mapping[str, in
 
 
 def _chunk(dimension: str, size: int) -> int:
-    """Values of a chunk along a dimension; ``stage`` and ``block`` never grow."""
+    """Values of a chunk along a dimension; ``stage`` and those of gains never grow."""
     if dimension == "stage":
         return len(SecAggStage)
-    if dimension == BLOCK:
+    if dimension in GAIN_AXES:
         return size
     return max(_MIN_CHUNK_VALUES, min(_CHUNK_VALUES[dimension], size or _CHUNK_VALUES[dimension]))
 
@@ -149,13 +149,12 @@ def axes_of(file: h5py.File) -> dict[str, tuple[str, ...]]:
 
 def groups_of(file: h5py.File) -> tuple[Group, ...]:
     """The groups of the schema that the file has."""
-    known = (group.over_blocks() for group in GROUPS) if BLOCK in file else GROUPS
-    return tuple(group for group in known if group.path in file)
+    return tuple(group.over(gain_axes_of(file)) for group in GROUPS if group.path in file)
 
 
-def root_of(file: h5py.File) -> Group:
-    """The root group of the schema as the file has it."""
-    return ROOT.over_blocks() if BLOCK in file else ROOT
+def gain_axes_of(file: h5py.File) -> tuple[str, ...]:
+    """The axes of gains that the file has."""
+    return tuple(axis for axis in GAIN_AXES if axis in file)
 
 
 def dataset_path(group: Group, name: str) -> str:

@@ -24,14 +24,13 @@ from wirelessfl.trace.opening import inspect_file
 from wirelessfl.trace.records import (
     RoundRecord,
     TraceHeader,
-    block_columns,
     check_selected,
     columns,
     event_columns,
+    gain_columns,
     slot_columns,
 )
 from wirelessfl.trace.schema import (
-    BLOCK,
     CLOSING,
     EVENTS,
     FINISHED,
@@ -51,9 +50,9 @@ from wirelessfl.trace.storage import (
     committed_snapshots,
     create_layout,
     dataset_path,
+    gain_axes_of,
     open_datasets,
     replace_text,
-    root_of,
     set_attributes,
     write_block,
 )
@@ -93,8 +92,8 @@ class TraceWriter:
         self._extents: dict[str, tuple[int, ...]] = {path: dataset.shape for path, dataset in self._datasets.items()}
         self._axes = axes_of(file)
         self._secures = SECAGG.path in file
-        self._root = root_of(file)
-        self._blocks = len(file[BLOCK]) if BLOCK in file else 1
+        self._root = ROOT.over(gain_axes_of(file))
+        self._gain_shape = tuple(len(file[axis]) for axis in gain_axes_of(file))
         self._rounds = committed_rounds(file)
         self._slots = len(self._datasets["/slot"])
         self._events = int(self._datasets["/event_count"][self._rounds - 1]) if self._rounds else 0
@@ -253,8 +252,8 @@ class TraceWriter:
             raise ValueError(f"{place}: /privacy has another number of slots than client_id")
         events = event_columns(record.events, record.round_index, place) if record.events is not None else {}
         total = self._events + (len(events["time"]) if events else 0)
-        over_blocks = {variable.name for variable in self._root.of("round", BLOCK)}
-        single = {name: value for name, value in record.values.items() if name not in over_blocks}
+        gains = {variable.name for variable in self._root.gains}
+        single = {name: value for name, value in record.values.items() if name not in gains}
         values = columns(self._root.of("round"), {**single, "event_count": total}, place)
         privacy = columns(PRIVACY.of("round"), record.privacy, place)
         if any(column.ndim for column in (*values.values(), *privacy.values())):
@@ -267,7 +266,7 @@ class TraceWriter:
         if slots > self._slots:
             new = np.arange(self._slots, slots, dtype=np.int64)
             blocks.append(_Block("/slot", (slots,), (self._slots,), new))
-        blocks += self._piece_blocks(record, room, slots, width, place)
+        blocks += self._gain_blocks(record, room, slots, width, place)
         for group, per_round, per_slot in ((ROOT, values, root_slots), (PRIVACY, privacy, privacy_slots)):
             blocks += self._row_blocks(group, (room,), per_round)
             blocks += self._row_blocks(group, (room, slots), per_slot)
@@ -276,14 +275,15 @@ class TraceWriter:
             blocks += self._model_blocks(record.weights, record.round_index)
         return blocks, slots, total
 
-    def _piece_blocks(self, record: RoundRecord, room: int, slots: int, width: int, place: str) -> list[_Block]:
-        """What a round writes over the pieces of its slot, where there are several."""
-        pieces = self._blocks
-        per_round = block_columns(self._root.of("round", BLOCK), record.values, (pieces,), place)
-        per_slot = block_columns(self._root.of("round", "slot", BLOCK), record.slots, (width, pieces), place)
+    def _gain_blocks(self, record: RoundRecord, room: int, slots: int, width: int, place: str) -> list[_Block]:
+        """What a round writes over axes of gains, where there are any."""
+        by_slot = [variable for variable in self._root.gains if "slot" in variable.dims]
+        by_round = [variable for variable in self._root.gains if "slot" not in variable.dims]
+        per_round = gain_columns(by_round, record.values, self._gain_shape, place)
+        per_slot = gain_columns(by_slot, record.slots, (width, *self._gain_shape), place)
         return [
-            *self._row_blocks(ROOT, (room, pieces), per_round),
-            *self._row_blocks(ROOT, (room, slots, pieces), per_slot),
+            *self._row_blocks(ROOT, (room, *self._gain_shape), per_round),
+            *self._row_blocks(ROOT, (room, slots, *self._gain_shape), per_slot),
         ]
 
     def _row_blocks(
@@ -420,6 +420,8 @@ def _write_header(file: h5py.File, header: TraceHeader, slots: int) -> None:
     # Before all else and with room to grow: `journal` needs the texts that are replaced at the end near their header.
     set_attributes(file, {"format": FORMAT, "version": VERSION, "status": "running"})
     set_attributes(file, _blank_closing())
-    create_layout(file, slots, int(header.model["dimension"]), secagg=header.secagg is not None, blocks=header.blocks)
+    create_layout(
+        *(file, slots, int(header.model["dimension"])), secagg=header.secagg is not None, gain_axes=header.gain_axes
+    )
     for path, attributes in header.given.items():
         set_attributes(file[path], attributes)

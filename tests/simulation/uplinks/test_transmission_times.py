@@ -105,7 +105,7 @@ def test_positions_are_those_of_the_uploads_beginning() -> None:
         for time, node in played.times(EventKind.TRANSMIT, number):
             found = other.channels(np.array([node]), Moment(number, time))
             assert played.rounds[number - 1].slots["path_gain"][node] == found.path_gain[0]
-            assert gains(played, number)[node] == found.channel[0]
+            assert gains(played, number)[node] == found.narrowband[0][0, 0]
 
 
 def test_asynchronous_uploads_have_the_channel_of_their_own_beginning() -> None:

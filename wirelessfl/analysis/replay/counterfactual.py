@@ -38,7 +38,7 @@ from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.slot_schedule import AT_ONCE, Instants
 from wirelessfl.simulation.timing import Timing
 from wirelessfl.streams import Streams
-from wirelessfl.trace import Status
+from wirelessfl.trace import Status, gain_shape
 from wirelessfl.trace.failures import trace_errors
 
 if TYPE_CHECKING:
@@ -82,6 +82,20 @@ class SlotTable:
         self._row_of = {int(label): row for row, label in enumerate(trace["round"].values)}
         self._clients: NDArray[np.int64] = trace["client_id"].values
         self._columns: dict[str, NDArray[Any]] = {name: trace[name].values for name in names}
+        self._gain_shape = gain_shape(trace)
+
+    def gains(self, recorded: NDArray[np.complex128], drawn: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        """Recorded gains of n clients over all four axes, (n, T, F, A).
+
+        Raises:
+            InfeasibleError: they are not those of the pieces that the changed policy asks for.
+        """
+        if drawn.shape[1:] != self._gain_shape:
+            raise InfeasibleError(
+                f"--set: slots or messages have {drawn.shape[1]} pieces under the changed policy, and the trace holds "
+                f"the channels of {self._gain_shape[0]}: of an upload that of its beginning; use simulate"
+            )
+        return recorded.reshape(drawn.shape)
 
     def look_up(self, clients: NDArray[np.int64], round_index: int) -> tuple[NDArray[np.bool_], dict[str, Any]]:
         """Which of (n,) clients were selected in a round, and their columns (n,); of the others anything."""
@@ -117,36 +131,21 @@ class RecordedSource(ChannelSource):
         drawn = super().channels(nodes, moment, instants)
         known, columns = self.table.look_up(nodes, moment.round_index)
         channel, estimate, path_gain = (
-            _pieces(columns["channel_re"] + 1j * columns["channel_im"], drawn.channel),
-            _pieces(columns["csi_re"] + 1j * columns["csi_im"], drawn.channel)[:, : drawn.estimate.shape[1]],
+            self.table.gains(columns["channel_re"] + 1j * columns["channel_im"], drawn.channel),
+            self.table.gains(columns["csi_re"] + 1j * columns["csi_im"], drawn.channel)[:, : drawn.estimate.shape[1]],
             columns["path_gain"],
         )
-        known = known & ~np.isnan(channel[:, 0])
+        known = known & ~np.isnan(channel[:, 0, 0, 0])
         self.coverage.asked += len(nodes)
         self.coverage.drawn += int(np.count_nonzero(~known))
         path_gain = np.where(known, path_gain, drawn.path_gain)
         return Channels(
-            channel=np.where(known[:, None], channel, drawn.channel),
-            estimate=np.where(known[:, None], estimate, drawn.estimate),
+            channel=np.where(known[:, None, None, None], channel, drawn.channel),
+            estimate=np.where(known[:, None, None, None], estimate, drawn.estimate),
             path_gain=path_gain,
             mean_estimate_power=self.receiver.mean_estimate_power(path_gain, drawn.specular_power),
             specular_power=drawn.specular_power,
         )
-
-
-def _pieces(recorded: NDArray[np.complex128], drawn: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """Recorded channels (n,) or (n, T) as (n, T).
-
-    Raises:
-        InfeasibleError: they are not those of the pieces that the changed policy asks for.
-    """
-    columns = recorded if recorded.ndim == 2 else recorded[:, None]
-    if columns.shape[1] != drawn.shape[1]:
-        raise InfeasibleError(
-            f"--set: slots or messages have {drawn.shape[1]} pieces under the changed policy, and the trace holds the "
-            f"channels of {columns.shape[1]}: of an upload that of its beginning; use simulate"
-        )
-    return columns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,8 +350,8 @@ def _jammer_links(scenario: Scenario, trace: xr.Dataset) -> dict[int, JammerLink
     refreshed = scenario.channel.csi.refresh == "piece"
     links = {}
     for row, index in enumerate(trace["round"].values.tolist()):
-        h, known = np.atleast_1d(channel[row]), np.atleast_1d(estimate[row])
-        if np.isfinite(h[0]):
+        h, known = channel[row].reshape(gain_shape(trace)), estimate[row].reshape(gain_shape(trace))
+        if np.isfinite(h.flat[0]):
             path_gain = float(trace["jammer_path_gain"].values[row])
             links[index] = JammerLink(h, known if refreshed else known[:1], path_gain)
     return links

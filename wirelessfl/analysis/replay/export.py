@@ -17,7 +17,7 @@ from wirelessfl.errors import InputError, OutputError
 from wirelessfl.outputs import refuse_inputs, replacing
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status, has_group, read_group
 from wirelessfl.trace.failures import trace_errors
-from wirelessfl.trace.schema import BLOCK, EMPTY_CLIENT, GROUPS
+from wirelessfl.trace.schema import EMPTY_CLIENT, GAIN_AXES, GROUPS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,15 +72,16 @@ def tables(recording: Recording) -> dict[str, pd.DataFrame]:
     events = _events(recording).to_dataframe().reset_index(drop=True)[["time", "round", "node", "kind", "bits"]]
     events["kind"] = _names(events["kind"], EventKind)
     found = {"rounds": rounds, "slots": slots, "clients": clients, "events": events}
-    return {**found, "blocks": _blocks(dataset)} if BLOCK in dataset.dims else found
+    axes = [axis for axis in GAIN_AXES if axis in dataset.dims]
+    return {**found, "blocks": _gains(dataset, axes)} if axes else found
 
 
-def _blocks(dataset: xr.Dataset) -> pd.DataFrame:
-    """The channels over the pieces of slots, a row for each client selected in a round and piece."""
-    names = [name for name, variable in dataset.data_vars.items() if BLOCK in variable.dims]
+def _gains(dataset: xr.Dataset, axes: list[str]) -> pd.DataFrame:
+    """The channels over their axes, a row for each client selected in a round and, say, piece of the slot."""
+    names = [name for name, variable in dataset.data_vars.items() if axes[0] in variable.dims]
     table = dataset[["client_id", *names]].to_dataframe().reset_index()
-    table = table[table["client_id"] != EMPTY_CLIENT].sort_values(["round", "client_id", BLOCK])
-    return table[["round", "client_id", BLOCK, *names]].reset_index(drop=True)
+    table = table[table["client_id"] != EMPTY_CLIENT].sort_values(["round", "client_id", *axes])
+    return table[["round", "client_id", *axes, *names]].reset_index(drop=True)
 
 
 def _names(codes: pd.Series[int], kinds: type[Status] | type[EventKind]) -> pd.Series[str]:

@@ -19,7 +19,7 @@ class AirPlan(SlotPlan):
 
     Attributes:
         links: the k senders' links.
-        sends: (k, R) in which pieces each of them sends.
+        sends: (k, R, F) where each of them sends.
         transmit: what the server announces.
         jammer: the jammer's link, or None without one.
     """
@@ -31,8 +31,10 @@ class AirPlan(SlotPlan):
 
     @property
     def heard_weight(self) -> NDArray[np.float64]:
-        """(R,) Σ p_i of those who send in each piece."""
-        return np.array([self.links.weight[there].sum() for there in self.sends.T])
+        """(R, F) Σ p_i of those who send in each block and group of subcarriers."""
+        shape = self.sends.shape
+        each = self.sends.reshape(shape[0], -1).T
+        return np.array([self.links.weight[there].sum() for there in each]).reshape(shape[1:])
 
     def take(self, positions: NDArray[np.int64]) -> tuple[SlotLinks, NDArray[np.bool_]]:
         """Links, and pieces in which they send, of some senders."""
@@ -62,31 +64,31 @@ class SlotNoise:
         """σ_m, the least over the pieces."""
         plan, weakest = self.plan, 0j
         if plan.jammer is not None:
-            weakest = complex(plan.jammer.channel[np.abs(plan.jammer.channel).argmin()])
+            weakest = complex(plan.jammer.channel.flat[np.abs(plan.jammer.channel).argmin()])
         return effective_noise_std(plan.jammer_gain, weakest, plan.transmit.server_gain, self.channel_noise_std)
 
     def counted_std(self, later: int = 0) -> NDArray[np.float64]:
-        """(T,) noise that the adversary cannot remove, against the client that it protects least.
+        """(T, F) noise that the adversary cannot remove, against the client that it protects least.
 
         Args:
             later: how many pieces after its own the signal of each piece is heard, in the last one at most.
         """
         plan, pieces = self.plan, self.plan.links.pieces
         if plan.jammer is None or self.jamming is None:
-            return np.full(pieces, self.channel_noise_std / plan.transmit.server_gain)
+            return np.full(plan.links.channel.shape[1:3], self.channel_noise_std / plan.transmit.server_gain)
         under = np.minimum(np.arange(pieces) + later, pieces - 1)
         by_client = accounted_noise_std(
             plan.jammer_gain,
-            plan.jammer.channel[under, None],
+            plan.jammer.channel[under],
             plan.transmit.server_gain,
             self.channel_noise_std,
             self.jamming.noise,
-            plan.jammer.phase_error[under, None] - self._phase_errors(),
+            plan.jammer.phase_error[under] - self._phase_errors(),
         )
-        return np.asarray(by_client.min(axis=(0, 2)))
+        return np.asarray(by_client.min(axis=(0, 3)))
 
     def hiding_std(self) -> NDArray[np.float64]:
-        """(T,) noise that hides the signal of each piece.
+        """(T, F) noise that hides the signal of each block and group of subcarriers.
 
         A late single carrier is heard in the next piece as well, where the jammer may arrive with less.
         """
@@ -96,7 +98,6 @@ class SlotNoise:
         return np.minimum(own, self.counted_std(later=1))
 
     def _phase_errors(self) -> NDArray[np.float64]:
-        """(k, T, F) radians by which signals arrive off the real axis, on each subcarrier where timing turns them."""
-        mismatch = (self.plan.links.channel / self.plan.links.estimate)[:, :, None]
-        late = self.late
-        return np.angle(mismatch if late is None else mismatch * late.rotations(self.num_symbols)[:, None, :])
+        """(k, T, F, S) radians off the real axis at which signals arrive, on the S subcarriers that timing turns."""
+        mismatch, late = self.plan.links.channel / self.plan.links.estimate, self.late
+        return np.angle(mismatch if late is None else mismatch * late.rotations(self.num_symbols)[:, None, None, :])

@@ -26,10 +26,11 @@ def amplified(
         return block.updates, block.norm
     with np.errstate(divide="ignore"):
         amplitude = np.sqrt(air.symbol_energy) / np.abs(sent.tx_gain)
-    whole = ((0, air.dimension),) if amplitude.shape[1] == 1 else ranges
+    by_range = amplitude.reshape(len(amplitude), -1)
+    whole = ((0, air.dimension),) if by_range.shape[1] == 1 else ranges
     parts = [
         limit_amplitude(block.updates[:, first:end], column, iq_packing)
-        for (first, end), column in zip(whole, amplitude.T, strict=True)
+        for (first, end), column in zip(whole, by_range.T, strict=True)
     ]
     passed: Tensor = parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
     norm = row_norms(passed)
@@ -50,16 +51,16 @@ def note_transmission(
     updates, norm = passed
     energy = (transmitted_amplitude(sent, updates, ranges) * norm) ** 2
     this.put("backoff", senders, sent.backoff)
-    this.put("tx_gain_abs", senders, np.abs(sent.tx_gain).max(axis=1))
+    this.put("tx_gain_abs", senders, np.abs(sent.tx_gain).max(axis=(1, 2)))
     this.put("tx_energy", senders, energy)
     this.put("tx_energy_j", senders, energy * joules_per_unit)
     silent = sent.tx_gain == 0
-    this.put("truncated_share", senders, silent.mean(axis=1))
+    this.put("truncated_share", senders, silent.mean(axis=(1, 2)))
 
 
 def transmitted_amplitude(sent: SlotTransmission, updates: Any, ranges: Ranges) -> NDArray[np.float64]:
     """(k,) ‖x_i‖/‖Δ_i‖: the gain, over the pieces in the mean of its square by where the update lies."""
-    gain = np.abs(sent.tx_gain)
+    gain = np.abs(sent.tx_gain).reshape(len(sent.tx_gain), -1)
     if gain.shape[1] == 1:
         return np.asarray(gain[:, 0])
     return np.asarray(np.sqrt((gain**2 * energy_shares(updates, ranges)).sum(axis=1)))
@@ -90,9 +91,11 @@ def renormalised(received: NDArray[np.float64], ranges: Ranges, weight: NDArray[
     Args:
         received: the sum, with noise.
         ranges: coordinates of the T pieces.
-        weight: Σ p_i (R,) of those who sent, R = T or 1 for all pieces alike.
+        weight: Σ p_i (R, F) of those who sent, R = T or 1 for all blocks alike.
     """
-    for (first, end), heard in zip(ranges, np.broadcast_to(weight, len(ranges)).tolist(), strict=True):
+    blocks = len(ranges) // weight.shape[1]
+    each = np.broadcast_to(weight, (blocks, weight.shape[1])).ravel()
+    for (first, end), heard in zip(ranges, each.tolist(), strict=True):
         if heard > 0:
             received[first:end] /= heard
         else:

@@ -46,7 +46,7 @@ class CellsPlan(SlotPlan):
 
     Attributes:
         links: the k senders' links.
-        sends: (k, R) in which pieces each of them sends.
+        sends: (k, R, F) where each of them sends.
         transmit: what each base station with senders announces, by its number.
     """
 
@@ -108,6 +108,11 @@ class MultiCell(SlotUplink):
         return collected
 
     @property
+    def gain_shape(self) -> tuple[int, int, int]:
+        """(T, F, A) of the gains: blocks of the slot, groups of subcarriers, antennas."""
+        return (self.schedule.pieces, 1, 1)
+
+    @property
     def ranges(self) -> Ranges:
         """The coordinates of each piece."""
         return coordinate_ranges(self.air.dimension, self.schedule.pieces, self.iq_packing)
@@ -118,10 +123,10 @@ class MultiCell(SlotUplink):
         links = self.network.cell_links(this.clients[ready], this.moment, instants)
         this.note_links(ready, links.own)
         this.put("cell", ready, links.serving.astype(np.float64))
-        sends = ~links.own.rows().in_deep_fade(self.fade_threshold).reshape(links.own.estimate.shape)
+        sends = ~links.own.rows().in_deep_fade(self.fade_threshold).reshape(links.own.estimate.shape[:3])
         transmit: dict[int, TransmitPlan] = {}
         air = replace(self.air, dimension=self.air.dimension * self.schedule.estimates)
-        for station in np.unique(links.serving[sends.any(axis=1)]).tolist():
+        for station in np.unique(links.serving[sends.any(axis=(1, 2))]).tolist():
             mine = np.flatnonzero(links.serving == station)
             heard = sends[mine]
             rows = links.own.take(mine).rows().take(heard.ravel())
@@ -130,7 +135,7 @@ class MultiCell(SlotUplink):
             sends[mine] = heard
             if heard.any():
                 transmit[station] = plan
-        sending = np.flatnonzero(sends.any(axis=1))
+        sending = np.flatnonzero(sends.any(axis=(1, 2)))
         silent = np.delete(ready, sending)
         this.put("truncated_share", silent, np.ones(len(silent)))
         return CellsPlan(
@@ -187,7 +192,8 @@ class MultiCell(SlotUplink):
             offset = None if late is None else late[block.positions]
             passed = amplified(block, sent, self.air, self.ranges, self.iq_packing)
             for station in plan.transmit:
-                arriving, mine = channel[:, station] * sent.tx_gain, (serving == station)[:, None]
+                arriving = channel[:, station].squeeze(axis=3) * sent.tx_gain
+                mine = (serving == station)[:, None, None]
                 own[station].add(passed[0], np.where(mine, arriving, 0), offset)
                 foreign[station].add(passed[0], np.where(mine, 0, arriving), offset)
             senders = plan.senders[block.positions]
@@ -212,11 +218,11 @@ class MultiCell(SlotUplink):
     def _together(self, plan: CellsPlan, sums: dict[int, NDArray[np.float64]]) -> NDArray[np.float64]:
         """(d,) the step of the global model from what each base station read, Σ p_i Δ_i of its clients."""
         serving, weight = plan.links.serving, plan.links.own.weight
-        by_piece = np.zeros((len(self.policies), plan.sends.shape[1]))
-        np.add.at(by_piece, serving, weight[:, None] * plan.sends)
+        by_piece = np.zeros((len(self.policies), *plan.sends.shape[1:]))
+        np.add.at(by_piece, serving, weight[:, None, None] * plan.sends)
         if self.edges is None:
             total = np.asarray(sum(sums.values()))
-            return renormalised(total, self.ranges, np.array([column.sum() for column in by_piece.T]))
+            return renormalised(total, self.ranges, by_piece.sum(axis=0))
         by_station = np.zeros(len(self.policies))
         np.add.at(by_station, serving, weight)
         mean = np.zeros((len(self.policies), self.air.dimension))
@@ -231,7 +237,7 @@ class MultiCell(SlotUplink):
 
     def _drain(self, plan: CellsPlan) -> NDArray[np.float64]:
         """(k,) joules of an update of norm τ, a public bound on what is spent."""
-        loudest = np.abs(self._at_the_clip(plan).tx_gain).max(axis=1)
+        loudest = np.abs(self._at_the_clip(plan).tx_gain).max(axis=(1, 2))
         joules: NDArray[np.float64] = (loudest * self.air.clip) ** 2 * self.joules_per_unit
         return joules
 
@@ -247,7 +253,7 @@ class MultiCell(SlotUplink):
             mine = np.flatnonzero(plan.links.serving == station)
             policy, sends = self.policies[station], plan.sends[mine]
             if policy.needs_norms:
-                backoff[mine] = np.where(sends, this.slots["backoff"][plan.senders[mine]][:, None], 0.0)
+                backoff[mine] = np.where(sends, this.slots["backoff"][plan.senders[mine]][:, None, None], 0.0)
                 continue
             own = SlotTransmission(sent.tx_gain[mine], sent.each_backoff[mine])
             backoff[mine] = credited(policy, own, cell_plan, plan.links.own.take(mine), sends).each_backoff
@@ -283,9 +289,10 @@ class MultiCell(SlotUplink):
         reference, noise_std = plan.reference_gain, self.air.channel_noise_std / plan.reference_gain
         gain = np.array([plan.transmit[station].server_gain for station in plan.links.serving.tolist()])
         at_the_clip, counted = self._at_the_clip(plan), self._credited(this, plan)
+        heard, everywhere = own.channel.squeeze(axis=3), plan.links.channel.squeeze(axis=4)
         worst = worst_over_pieces(
-            np.abs(own.channel * at_the_clip.tx_gain) * self.air.clip / reference,
-            noise_std * np.abs(own.channel) / np.linalg.norm(plan.links.channel, axis=1),
+            np.abs(heard * at_the_clip.tx_gain) * self.air.clip / reference,
+            noise_std * np.abs(heard) / np.linalg.norm(everywhere, axis=1),
         )
         return AirRelease(
             round_index=this.index,

@@ -90,6 +90,11 @@ class OverTheAir(SlotUplink):
         return self.jamming is not None
 
     @property
+    def gain_shape(self) -> tuple[int, int, int]:
+        """(T, F, A) of the gains: blocks of the slot, groups of subcarriers, antennas."""
+        return (self.schedule.pieces, 1, 1)
+
+    @property
     def ranges(self) -> Ranges:
         """The coordinates of each piece."""
         return coordinate_ranges(self.air.dimension, self.schedule.pieces, self.iq_packing)
@@ -106,8 +111,8 @@ class OverTheAir(SlotUplink):
         transmit = announced(self.policy, rows.take(~faded), this.index, self.air_of_all_rows)
         sends = ~faded
         sends[sends] = ~transmit.silent
-        by_piece = sends.reshape(slot.estimate.shape)
-        sending = np.flatnonzero(by_piece.any(axis=1))
+        by_piece = sends.reshape(slot.estimate.shape[:3])
+        sending = np.flatnonzero(by_piece.any(axis=(1, 2)))
         silent = np.delete(ready, sending)
         this.put("truncated_share", silent, np.ones(len(silent)))
         jammer_link = self._jammer_link(this, jammer, instants)
@@ -147,7 +152,7 @@ class OverTheAir(SlotUplink):
             sent = transmission_over_pieces(self.policy, plan.transmit, links, sends, block.norm)
             offset = None if late is None else late[block.positions]
             passed = amplified(block, sent, self.air, self.ranges, self.iq_packing)
-            on_the_air.add(passed[0], links.channel * sent.tx_gain, offset)
+            on_the_air.add(passed[0], links.channel.squeeze(axis=3) * sent.tx_gain, offset)
             senders = plan.senders[block.positions]
             note_transmission(this, senders, block, sent, passed, self.ranges, self.joules_per_unit)
         arrived = np.asarray(on_the_air.received())
@@ -189,13 +194,13 @@ class OverTheAir(SlotUplink):
         reading = other._as_heard(this, plan, reception.aggregate) / plan.transmit.server_gain
         if whole:  # the noise of each piece as little as in the one with the least
             each = self._slot_noise(this, plan).counted_std()
-            for (first, end), noise_std in zip(self.ranges, each.tolist(), strict=True):
+            for (first, end), noise_std in zip(self.ranges, each.ravel().tolist(), strict=True):
                 reading[first:end] *= counted / noise_std
         return Reading(reading[None], np.array([counted]))
 
     def _as_heard(self, this: Round, plan: AirPlan, aggregate: NDArray[np.float64]) -> NDArray[np.float64]:
         """(d,) the received signal again, out of the mean update; in pieces in which nobody sent, the noise alone."""
-        heard = np.broadcast_to(plan.heard_weight, self.schedule.pieces)
+        heard = np.broadcast_to(plan.heard_weight, plan.links.channel.shape[1:3]).ravel()
         weight = np.repeat(heard, [end - first for first, end in self.ranges])
         received = aggregate * plan.transmit.receive_scale * weight
         if not heard.all():
@@ -238,7 +243,7 @@ class OverTheAir(SlotUplink):
                 plan.jammer_gain, plan.jammer.channel, self.jamming.noise, plan.jammer.phase_error
             )
             jamming = streams.generator("jammer_noise", round_index).standard_normal(dimension)
-            for (first, end), std in zip(self.ranges, jamming_std.tolist(), strict=True):
+            for (first, end), std in zip(self.ranges, jamming_std.ravel().tolist(), strict=True):
                 noise[first:end] += std * jamming[first:end]
         return noise
 
@@ -271,7 +276,7 @@ class OverTheAir(SlotUplink):
 
     def _drain(self, plan: AirPlan) -> NDArray[np.float64]:
         """(k,) joules of an update of norm τ, a public bound on what is spent."""
-        loudest = np.abs(self._at_the_clip(plan).tx_gain).max(axis=1)
+        loudest = np.abs(self._at_the_clip(plan).tx_gain).max(axis=(1, 2))
         joules: NDArray[np.float64] = (loudest * self.air.clip) ** 2 * self.joules_per_unit
         return joules
 

@@ -124,8 +124,9 @@ class DigitalLinks:
         share = 1.0 / len(positions) if share is None else share
         clients = this.clients[positions]
         found = self.network.clients.channels(clients, moment)
-        links = self.network.as_links(clients, found).rows()
-        this.links.append(LinkRecord(positions, links))
+        slot = self.network.as_links(clients, found)
+        links = slot.rows()
+        this.links.append(LinkRecord(positions, slot))
         (believed, carried) = (rate[:, 0] for rate in self._rates(clients, moment, found, AT_ONCE, share))
         one_bit = self._one_bit(believed, carried)
         silent = links.in_deep_fade(self.fade_threshold)
@@ -148,14 +149,14 @@ class DigitalLinks:
         band = share * self.bandwidth_hz
         power = self._believed_power(clients, moment, found, instants)
         believed = self._throughput(band, snr_of_power(self.snr, power, share))
-        return believed, self._throughput(band, link_snr(self.snr, found.channel, share))
+        return believed, self._throughput(band, link_snr(self.snr, found.narrowband[0], share))
 
     def _believed_power(
         self, clients: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants
     ) -> NDArray[np.float64]:
         """(n, R) the |h|² that clients count on, of which they know the estimate and the law: its outage quantile."""
         if not isinstance(self.rate, AdaptiveRate) or self.rate.outage is None:
-            return np.abs(found.estimate) ** 2
+            return np.abs(found.narrowband[1]) ** 2
         mean, variance = self.network.clients.channel_given_estimate(clients, moment, found, instants)
         return outage_power(mean, variance, self.rate.outage)
 
@@ -197,7 +198,7 @@ class DigitalLinks:
                 at_rate = np.full(believed.shape, self.rate.rate_bps)
             else:
                 at_rate = np.where(believed >= self.rate.min_rate_bps, believed, 0.0)
-            faded = np.abs(found.estimate) ** 2 < self.fade_threshold * found.mean_estimate_power[:, None]
+            faded = np.abs(found.narrowband[1]) ** 2 < self.fade_threshold * found.mean_estimate_power[:, None]
             return np.where(faded, 0.0, at_rate), carried
 
         return rates
