@@ -24,7 +24,7 @@ from wirelessfl.analysis.report.channel import KOLMOGOROV_1_PERCENT, channel_sta
 from wirelessfl.analysis.report.figures import _STATUS_COLOURS
 from wirelessfl.analysis.report.page import report_html, write_report
 from wirelessfl.analysis.report.study import half_width, open_study_data, pareto_front, study_figures, study_points
-from wirelessfl.assembly.network import build_fading
+from wirelessfl.assembly.objects import make_object
 from wirelessfl.errors import InputError, OutputError, TraceError
 from wirelessfl.streams import Streams
 from wirelessfl.trace import Status
@@ -143,7 +143,9 @@ def test_the_law_is_that_of_the_draws(fading: dict[str, Any]) -> None:
     scenario = small(channel__fading=fading)
     law = power_law(scenario)
     assert law is not None
-    draws = build_fading(scenario.channel.fading).draw(Streams(5).nodes("test", 1, np.arange(20_000)))  # type: ignore[arg-type]
+    draws = make_object("channel.fading.model", scenario.channel.fading).draw(
+        Streams(5).nodes("test", 1, np.arange(20_000))
+    )
     # At a false-alarm rate of 1e-6 Kolmogorov's distance stays below √(ln(2/1e-6)/2n) (Massart's inequality).
     distance = stats.kstest(np.abs(draws) ** 2, law.distribution).statistic
     assert distance < np.sqrt(np.log(2 / 1e-6) / (2 * len(draws)))

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from wirelessfl.assembly.network import build_fading
+from wirelessfl.assembly.network import CorrelationContext
+from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.errors import CheckFailed
-from wirelessfl.radio.conformance import check_fading_model
+from wirelessfl.radio import RandomWaypoint, Rayleigh, UniformDisc
+from wirelessfl.radio.conformance import check_fading_model, check_path_loss, check_placement
 from wirelessfl.scenario import config
-from wirelessfl.scenario.base import CoreVariant
-from wirelessfl.scenario.channel import RicianFading
+from wirelessfl.scenario.channel import RayleighFading, RicianFading
 from wirelessfl.simulation.availability import AvailabilityModel, BernoulliAvailability, GilbertElliott
-from wirelessfl.simulation.conformance import check_availability
+from wirelessfl.simulation.conformance import check_availability, check_correlation
+from wirelessfl.simulation.propagation import BlockFading, Draws, Standing
 from wirelessfl.streams import Streams
 
 
@@ -25,14 +27,52 @@ def variants(family: Any) -> list[type[Any]]:
     return [variant for variant in get_args(get_args(family)[0]) if not variant.__name__.startswith("External")]
 
 
-@pytest.mark.parametrize("variant", [law for law in variants(config.Fading) if issubclass(law, CoreVariant)])
+RUN = RunFacts(rounds=3, clients=2000)
+
+
+@pytest.mark.parametrize("variant", [law for law in variants(config.Fading) if law is not config.RecordedFading])
 def test_every_fading_model_can_be_built_and_conforms(variant: type[Any]) -> None:
-    check_fading_model(build_fading(variant()))
+    check_fading_model(make_object("channel.fading.model", variant()))
 
 
 def test_the_rician_factor_becomes_linear() -> None:
     own = config.ExternalFading(model="wirelessfl.radio:Rician", options={"rician_k": 10.0})
-    assert build_fading(RicianFading(k_db=10.0)) == build_fading(own)
+    assert make_object("k", RicianFading(k_db=10.0)) == make_object("k", own)
+
+
+@pytest.mark.parametrize("variant", [law for law in variants(config.PathLoss) if law is not config.NoPathLoss])
+def test_every_path_loss_can_be_built_and_conforms(variant: type[Any]) -> None:
+    check_path_loss(make_object("channel.pathloss.model", variant()))
+
+
+@pytest.mark.parametrize("variant", variants(config.Placement))
+def test_every_placement_can_be_built_and_conforms(variant: type[Any]) -> None:
+    points = tuple((float(i), 0.0) for i in range(RUN.clients))
+    keys = {"points_m": points} if "points_m" in variant.model_fields else {}
+    law = make_object("channel.placement.scheme", variant(**keys), context=RUN)
+    if not isinstance(law, RandomWaypoint):
+        check_placement(law)
+
+
+@pytest.mark.parametrize("fading", [RicianFading(), RayleighFading()])
+@pytest.mark.parametrize("pathloss", [config.NoPathLoss(), config.Tr38901PathLoss()])
+@pytest.mark.parametrize("variant", variants(config.Correlation))
+def test_every_correlation_can_be_built_and_conforms(variant: type[Any], fading: Any, pathloss: Any) -> None:
+    correlation = variant(**({"doppler_hz": 3.0} if "doppler_hz" in variant.model_fields else {}))
+    channel = config.Channel(fading=fading, correlation=correlation, pathloss=pathloss)
+    draws = Draws(Streams(5))
+    place = Standing(UniformDisc(300.0, 10.0), draws)
+    context = CorrelationContext(channel, make_object("k", fading), draws, place, (0.0, 0.0))
+    check_correlation(make_object("channel.correlation.model", correlation, context=context), count=5000)
+
+
+def test_a_correlation_whose_slot_begins_with_other_gains_is_found() -> None:
+    class Ahead(BlockFading):
+        def over(self, *args: Any) -> NDArray[np.complex128]:
+            return -super().over(*args)
+
+    with pytest.raises(CheckFailed, match="does not begin with the gains of its beginning"):
+        check_correlation(Ahead(Rayleigh(), None, Draws(Streams(5))))
 
 
 @pytest.mark.parametrize("model", [BernoulliAvailability(0.6), GilbertElliott(0.2, 0.4)])

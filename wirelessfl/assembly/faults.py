@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
-from wirelessfl.assembly.objects import make_object
-from wirelessfl.assembly.recordings import load_presence
-from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation.availability import (
-    AvailabilityModel,
-    BernoulliAvailability,
-    GilbertElliott,
-    RecordedAvailability,
-)
+from wirelessfl.assembly.objects import RunFacts, make_object
+from wirelessfl.scenario import Scenario
+from wirelessfl.simulation.availability import AvailabilityModel
 from wirelessfl.simulation.faults import Faults
 
 
@@ -36,16 +28,5 @@ def build_faults(scenario: Scenario) -> Faults:
 def build_availability(scenario: Scenario) -> AvailabilityModel:
     """Who can be reached."""
     availability = scenario.faults.availability
-    match availability:
-        case config.BernoulliAvailability():
-            return BernoulliAvailability(availability.p)
-        case config.GilbertElliottAvailability():
-            return GilbertElliott(availability.p_leave, availability.p_return)
-        case config.RecordedAvailability():
-            assert availability.file is not None, "the scenario was checked"
-            return RecordedAvailability(load_presence(availability.file, scenario.rounds, scenario.clients.count))
-        case config.ExternalAvailability():
-            model: AvailabilityModel = make_object("faults.availability.model", availability)
-            return model
-        case _:
-            assert_never(availability)
+    model: AvailabilityModel = make_object("faults.availability.model", availability, context=RunFacts.of(scenario))
+    return model

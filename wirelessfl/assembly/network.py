@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import assert_never
+from functools import cached_property
 
 import numpy as np
 
-from wirelessfl.assembly.objects import make_object
+from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.path_loss import build_path_loss, largest_doppler_hz
-from wirelessfl.assembly.recordings import load_gains, load_positions
 from wirelessfl.assembly.slot import build_numerology, build_pilots
-from wirelessfl.errors import DataError, ModelWarning
+from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.radio import (
     FadingModel,
     GivenPositions,
-    PlacementLaw,
     RandomWaypoint,
     Rayleigh,
     Rician,
@@ -27,18 +25,13 @@ from wirelessfl.radio import (
     path_gain,
 )
 from wirelessfl.scenario import Scenario, config
-from wirelessfl.scenario.base import CoreVariant
 from wirelessfl.simulation.cellular import CellularNetwork
 from wirelessfl.simulation.network import ChannelSource, Network, Receiver, Registry
 from wirelessfl.simulation.propagation import (
-    BlockFading,
-    ClarkeFading,
     DirectRay,
     DistanceGain,
     Doppler,
     Draws,
-    Fading,
-    GaussMarkovFading,
     GivenDoppler,
     LargeScale,
     MotionDoppler,
@@ -51,16 +44,67 @@ from wirelessfl.streams import Streams
 
 
 @dataclass(frozen=True)
-class FadingLaws:
-    """The law of small-scale fading of the links of clients and jammer.
+class CorrelationContext:
+    """What a correlation in time can ask for beside its keys.
 
     Attributes:
-        clients: of the clients.
-        jammer: of an external jammer.
+        channel: the section of the scenario.
+        fading: its law of a single gain.
+        draws: streams of the links.
+        placement: where their nodes are.
+        site: (x, y) of the base station in metres.
     """
 
-    clients: FadingModel
-    jammer: FadingModel
+    channel: config.Channel
+    fading: FadingModel
+    draws: Draws
+    placement: Placement
+    site: tuple[float, float]
+
+    @cached_property
+    def in_sight(self) -> Rician | None:
+        """The law of links with line of sight, where the path loss knows them apart and the fading says nothing else.
+
+        With Rician fading its K counts where there is a line of sight, with Rayleigh fading that of the standard;
+        without one the link is Rayleigh. Any other law holds for all links.
+        """
+        if isinstance(self.channel.pathloss, config.NoPathLoss):
+            return None
+        rician_k = build_path_loss(self.channel.pathloss).rician_k
+        if rician_k is None or not isinstance(self.fading, Rayleigh | Rician):
+            return None
+        return self.fading if isinstance(self.fading, Rician) else Rician(rician_k)
+
+    @property
+    def law(self) -> FadingModel:
+        """The law of a single gain without line of sight."""
+        return self.fading if self.in_sight is None else Rayleigh()
+
+    @cached_property
+    def doppler(self) -> Doppler:
+        """The Doppler shifts of the links: given, or those of the nodes' own speed."""
+        correlation, pathloss = self.channel.correlation, self.channel.pathloss
+        assert not isinstance(correlation, config.IndependentFading), "it has no Doppler shift"
+        if isinstance(pathloss, config.NoPathLoss):
+            return GivenDoppler(largest_doppler_hz(self.channel), False, self.draws)
+        if correlation.doppler_hz is not None:
+            return GivenDoppler(correlation.doppler_hz, not self.placement.moves, self.draws)
+        return MotionDoppler(self.placement, build_path_loss(pathloss), self.site)
+
+    @property
+    def ray(self) -> DirectRay:
+        """The direct rays beside a scattered part that is correlated.
+
+        Raises:
+            ScenarioError: the fading has no such part.
+        """
+        if not isinstance(self.fading, Rayleigh | Rician):
+            raise ScenarioError(
+                f"channel.correlation.model: found {self.channel.correlation.model} with {self.channel.fading.model} "
+                "fading; allowed: rayleigh | rician fading, whose scattered part can be correlated"
+            )
+        scattered = self.fading if isinstance(self.fading, Rician) and self.in_sight is None else Rician(0.0)
+        return DirectRay(scattered, self.in_sight, self.doppler, self.draws)
 
 
 def build_network(scenario: Scenario, registry: Registry, streams: Streams, dimension: int) -> Network:
@@ -70,7 +114,8 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
         DataError: a file of gains or positions is missing, damaged or too small.
         ScenarioError: a law of the user's own cannot be used.
     """
-    laws = _laws(scenario)
+    law = build_fading(scenario)
+    jammer_law = law if _external_jammer(scenario) is None else build_fading(scenario, jammer=True)
     _warn_of_another_waveform(scenario.channel.sync, scenario.timing)
 
     def source(
@@ -78,7 +123,11 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
     ) -> ChannelSource:
         return ChannelSource(
             large_scale=_large_scale(scenario, placement, draws, site),
-            fading=_fading_in_time(scenario, law, draws, build_doppler(scenario.channel, placement, draws, site)),
+            fading=make_object(
+                "channel.correlation.model",
+                scenario.channel.correlation,
+                context=CorrelationContext(scenario.channel, law, draws, placement, site),
+            ),
             receiver=_receiver(scenario, dimension),
             draws=draws,
         )
@@ -87,8 +136,8 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
     places = build_placement(scenario, clients)
     network = Network(
         registry=registry,
-        clients=source(laws.clients, clients, places),
-        jammer=source(laws.jammer, jammer, _jammer_placement(scenario, jammer)),
+        clients=source(law, clients, places),
+        jammer=source(jammer_law, jammer, _jammer_placement(scenario, jammer)),
         streams=streams,
     )
     topology = scenario.topology
@@ -96,55 +145,29 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
         return network
     sites = hexagonal_sites(topology.rings, topology.inter_site_distance_m)
     further = [
-        source(laws.clients, Draws(streams, site=f"site{number}_"), places, (float(x), float(y)))
+        source(law, Draws(streams, site=f"site{number}_"), places, (float(x), float(y)))
         for number, (x, y) in enumerate(sites.tolist()[1:], start=1)
     ]
     return CellularNetwork(network.registry, network.clients, network.jammer, streams, tuple(further), sites)
 
 
-def build_fading(fading: CoreVariant | config.ExternalFading) -> FadingModel:
-    """A law of small-scale fading, shipped or the user's own."""
-    law: FadingModel = make_object("channel.fading.model", fading)
-    return law
-
-
-def _laws(scenario: Scenario) -> FadingLaws:
-    """The laws of small-scale fading.
+def build_fading(scenario: Scenario, jammer: bool = False) -> FadingModel:
+    """The law of a single gain of the clients' links, or of the jammer's.
 
     Raises:
-        DataError: a recording is missing, damaged or too small, or lacks the jammer that the scenario has.
+        DataError: a recording is missing, damaged or too small, or lacks the jammer.
         ScenarioError: a law of the user's own cannot be used.
     """
-    fading = scenario.channel.fading
-    if not isinstance(fading, config.RecordedFading):
-        law = build_fading(fading)
-        return FadingLaws(law, law)
-    assert fading.file is not None, "the scenario was checked"
-    clients, jammer = load_gains(fading.file, scenario.rounds, scenario.clients.count)
-    if jammer is None and _external_jammer(scenario) is not None:
-        raise DataError(f"channel.fading.file: {fading.file} holds no gains of the jammer, which the scenario has")
-    # Nobody asks for the gains of a jammer that is not there, so that any law may stand for it.
-    return FadingLaws(clients, Rayleigh() if jammer is None else jammer)
+    law: FadingModel = make_object(
+        "channel.fading.model", scenario.channel.fading, context=RunFacts.of(scenario, jammer)
+    )
+    return law
 
 
 def build_placement(scenario: Scenario, draws: Draws) -> Placement:
     """Where the nodes of some streams are."""
-    placement = scenario.channel.placement
-    match placement:
-        case config.RandomWaypointPlacement():
-            walk: RandomWaypoint = make_object("channel.placement.scheme", placement)
-            return Walking(walk, draws)
-        case config.UniformDiscPlacement() | config.HexagonalPlacement():
-            law: PlacementLaw = make_object("channel.placement.scheme", placement)
-            return Standing(law, draws)
-        case config.GivenPlacement():
-            points = placement.points_m
-            if points is None:
-                assert placement.file is not None, "the scenario was checked"
-                points = load_positions(placement.file, scenario.clients.count)
-            return Standing(GivenPositions(points), draws)
-        case _:
-            assert_never(placement)
+    law = make_object("channel.placement.scheme", scenario.channel.placement, context=RunFacts.of(scenario))
+    return Walking(law, draws) if isinstance(law, RandomWaypoint) else Standing(law, draws)
 
 
 def _jammer_placement(scenario: Scenario, draws: Draws) -> Placement:
@@ -171,52 +194,6 @@ def _large_scale(
         distance = np.array([pathloss.reference_distance_m])
         reference_gain = float(path_gain(model.loss_db(distance, np.ones(1, dtype=np.bool_)))[0])
     return DistanceGain(placement, model, reference_gain, draws, site)
-
-
-def build_doppler(
-    channel: config.Channel, placement: Placement, draws: Draws, site: tuple[float, float]
-) -> Doppler | None:
-    """The Doppler shifts of links to a site; None where fading is independent from round to round."""
-    correlation, pathloss = channel.correlation, channel.pathloss
-    if isinstance(correlation, config.IndependentFading):
-        return None
-    if isinstance(pathloss, config.NoPathLoss):
-        return GivenDoppler(largest_doppler_hz(channel), False, draws)
-    if correlation.doppler_hz is not None:
-        return GivenDoppler(correlation.doppler_hz, not placement.moves, draws)
-    return MotionDoppler(placement, build_path_loss(pathloss), site)
-
-
-def _fading_in_time(scenario: Scenario, law: FadingModel, draws: Draws, doppler: Doppler | None) -> Fading:
-    in_sight = _law_in_sight(scenario.channel, law)
-    correlation = scenario.channel.correlation
-    if isinstance(correlation, config.IndependentFading):
-        return BlockFading(Rayleigh() if in_sight is not None else law, in_sight, draws)
-    assert isinstance(law, Rayleigh | Rician), "the scenario was checked"
-    assert doppler is not None, "built for the same correlation"
-    scattered = Rician(0.0) if in_sight is not None or isinstance(law, Rayleigh) else law
-    ray = DirectRay(scattered, in_sight, doppler, draws)
-    match correlation:
-        case config.GaussMarkovFading():
-            return GaussMarkovFading(ray, correlation.interval_s, doppler, draws)
-        case config.ClarkeFading():
-            return ClarkeFading(ray, doppler, draws)
-        case _:
-            assert_never(correlation)
-
-
-def _law_in_sight(channel: config.Channel, law: FadingModel) -> Rician | None:
-    """The law of links with line of sight, where the path loss knows them apart and the fading does not say otherwise.
-
-    With Rician fading its K counts where there is a line of sight, with Rayleigh fading that of the standard; without
-    one the link is Rayleigh. Any other law holds for all links.
-    """
-    if isinstance(channel.pathloss, config.NoPathLoss):
-        return None
-    rician_k = build_path_loss(channel.pathloss).rician_k
-    if rician_k is None or not isinstance(law, Rayleigh | Rician):
-        return None
-    return law if isinstance(law, Rician) else Rician(rician_k)
 
 
 def _receiver(scenario: Scenario, dimension: int) -> Receiver:

@@ -4,12 +4,34 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, Self
 
 from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError
+from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import CoreVariant, External
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What is known of a run before anything of it is made.
+
+    Attributes:
+        rounds: M.
+        clients: K, the registered clients.
+        jammer: whether the object is that of an external jammer and not of the clients.
+    """
+
+    rounds: int
+    clients: int
+    jammer: bool = False
+
+    @classmethod
+    def of(cls, scenario: Scenario, jammer: bool = False) -> Self:
+        """Those of a scenario."""
+        return cls(scenario.rounds, scenario.clients.count, jammer)
 
 
 def make_object(key: str, variant: CoreVariant | External, *arguments: Any, context: object = None) -> Any:

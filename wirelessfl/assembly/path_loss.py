@@ -5,12 +5,11 @@ from __future__ import annotations
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.radio import PathLossModel
 from wirelessfl.scenario import config
+from wirelessfl.scenario.base import CoreVariant, External
 from wirelessfl.scenario.channel import DOPPLER_WITHOUT_CARRIER_HZ
 
 
-def build_path_loss(
-    pathloss: config.FreeSpacePathLoss | config.LogDistancePathLoss | config.Tr38901PathLoss,
-) -> PathLossModel:
+def build_path_loss(pathloss: CoreVariant | External) -> PathLossModel:
     """The large-scale law."""
     model: PathLossModel = make_object("channel.pathloss.model", pathloss)
     return model

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, assert_never
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -18,11 +19,9 @@ from wirelessfl.radio import (
     ExactCalibration,
     ExactStepCalibration,
     ExpectedNorms,
-    FullPower,
     Gbma,
     LowerGain,
     MeasuredNorms,
-    MinimumMse,
     PowerControl,
     PrivacyBudget,
     PrivacyForFree,
@@ -36,6 +35,7 @@ from wirelessfl.radio import (
     server_gain_for_noise,
 )
 from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario.base import External
 from wirelessfl.scenario.power_control import MEASURED
 from wirelessfl.simulation.network import Network, Registry
 
@@ -43,54 +43,49 @@ CHANNEL_NOISE_STD = 1.0
 """σ_c: the receiver normalises its noise to variance 1 per real symbol (RADIO.md)."""
 
 
+@dataclass(frozen=True)
+class PowerControlContext:
+    """What a power control can ask for beside its keys.
+
+    Attributes:
+        scenario: the whole of it.
+        network: registered clients, their weights and budgets, and their channels.
+        statement: what ε is said about.
+    """
+
+    scenario: Scenario
+    network: Network
+    statement: Statement
+
+    @property
+    def rounds(self) -> int:
+        """M."""
+        return self.scenario.rounds
+
+    @property
+    def threshold(self) -> float:
+        """The deep-fade threshold on |ĥ|²/E|ĥ|²."""
+        return self.scenario.faults.fade_threshold
+
+    @property
+    def total_samples(self) -> int:
+        """|D|."""
+        return self.network.registry.total_samples
+
+
 def build_power_control(
     scenario: Scenario, control: config.PowerControl, network: Network, statement: Statement
 ) -> PowerControl:
-    """The power control.
+    """The power control; what one of the user's own promises beyond the protocol, the ledger counts on, is tried out.
 
     Raises:
         DataError: a file of expected norms is missing, damaged or too short.
         InfeasibleError: a threshold that no channel reaches.
         ScenarioError: a policy of the user's own cannot be used.
     """
-    registry, threshold = network.registry, scenario.faults.fade_threshold
-    match control:
-        case config.CrossLayer():
-            return CrossLayer(_server_gain(scenario, control, registry), control.backoff, control.rescale)
-        case config.LowerGain():
-            calibration = build_calibration(control.calibration, control.epsilon, scenario, registry, statement, True)
-            return LowerGain(calibration, control.rescale)
-        case config.PrivacyForFree():
-            cost = float(tail_bound_cost(control.epsilon, scenario.privacy.delta))
-            budget = PrivacyBudget(cost, scenario.rounds, registry.total_samples)
-            if control.schedule == "static":
-                return StaticPrivacyForFree(budget)
-            return PrivacyForFree(budget, control.contraction)
-        case config.FullPower():
-            return FullPower()
-        case config.TruncatedInversion():
-            average = control.power_limit == "average"
-            return TruncatedInversion(threshold, _mean_inverse_power(network, threshold) if average else None)
-        case config.WeakestInversion():
-            return WeakestInversion(threshold)
-        case config.Cotaf():
-            cotaf = Cotaf(_expected_norms(control.expected_norms, scenario.rounds), control.h_min, threshold)
-            return MeasuredNorms(cotaf) if control.expected_norms == MEASURED else cotaf
-        case config.Gbma():
-            gbma = Gbma(_expected_norms(control.expected_norms, scenario.rounds))
-            return MeasuredNorms(gbma) if control.expected_norms == MEASURED else gbma
-        case config.MinimumMse():
-            return MinimumMse()
-        case config.ExternalPowerControl():
-            return _external(control)
-        case _:
-            assert_never(control)
-
-
-def _external(control: config.ExternalPowerControl) -> PowerControl:
-    """A policy of the user's own; what it promises beyond the protocol, the ledger counts on, is tried out."""
-    policy: PowerControl = make_object("uplink.power_control.policy", control)
-    if policy.needs_norms and is_non_expansive(policy):
+    context = PowerControlContext(scenario, network, statement)
+    policy: PowerControl = make_object("uplink.power_control.policy", control, context=context)
+    if isinstance(control, External) and policy.needs_norms and is_non_expansive(policy):
         try:
             check_power_control(policy)
         except CheckFailed as broken:
@@ -100,10 +95,70 @@ def _external(control: config.ExternalPowerControl) -> PowerControl:
     return policy
 
 
-def own_threshold(control: config.PowerControl, threshold: float) -> float:
-    """The deep-fade threshold that is left to the uplink: 0 where the policy itself says who is silent."""
-    silences = config.TruncatedInversion | config.WeakestInversion | config.Cotaf
-    return 0.0 if isinstance(control, silences) else threshold
+def cross_layer(
+    server_gain: float | Literal["auto"],
+    epsilon: float,
+    backoff: Literal["bound", "actual"],
+    rescale: Literal["clip_norm", "none"],
+    scenario: Scenario,
+    total_samples: int,
+) -> CrossLayer:
+    """Cross-layer power control, with the server gain at which channel noise alone meets ε where it is ``auto``."""
+    if server_gain == "auto":
+        needed = noise_std_theorem(epsilon, scenario.privacy.delta, scenario.rounds, total_samples)
+        server_gain = server_gain_for_noise(needed, CHANNEL_NOISE_STD)
+    return CrossLayer(server_gain, backoff, rescale)
+
+
+def lower_gain(
+    epsilon: float,
+    calibration: Literal["theorem", "exact"],
+    rescale: Literal["clip_norm", "none"],
+    scenario: Scenario,
+    network: Network,
+    statement: Statement,
+) -> LowerGain:
+    """The server gain lowered until the channel noise meets ε."""
+    return LowerGain(build_calibration(calibration, epsilon, scenario, network.registry, statement, True), rescale)
+
+
+def privacy_for_free(
+    epsilon: float,
+    schedule: Literal["static", "adaptive"],
+    contraction: float,
+    scenario: Scenario,
+    total_samples: int,
+) -> StaticPrivacyForFree | PrivacyForFree:
+    """The policy of Liu and Simeone with its budget of the whole run."""
+    cost = float(tail_bound_cost(epsilon, scenario.privacy.delta))
+    budget = PrivacyBudget(cost, scenario.rounds, total_samples)
+    return StaticPrivacyForFree(budget) if schedule == "static" else PrivacyForFree(budget, contraction)
+
+
+def truncated_inversion(
+    power_limit: Literal["peak", "average"], threshold: float, network: Network
+) -> TruncatedInversion:
+    """Inversion above the deep-fade threshold."""
+    return TruncatedInversion(threshold, _mean_inverse_power(network, threshold) if power_limit == "average" else None)
+
+
+def weakest_inversion(threshold: float) -> WeakestInversion:
+    """The scale of the weakest client above the deep-fade threshold."""
+    return WeakestInversion(threshold)
+
+
+def cotaf(
+    expected_norms: tuple[float, ...] | str | None, h_min: float | None, rounds: int, threshold: float
+) -> Cotaf | MeasuredNorms:
+    """COTAF by norms that are given, or by those of each round."""
+    policy = Cotaf(_expected_norms(expected_norms, rounds), h_min, threshold)
+    return MeasuredNorms(policy) if expected_norms == MEASURED else policy
+
+
+def gbma(expected_norms: tuple[float, ...] | str | None, rounds: int) -> Gbma | MeasuredNorms:
+    """GBMA by norms that are given, or by those of each round."""
+    policy = Gbma(_expected_norms(expected_norms, rounds))
+    return MeasuredNorms(policy) if expected_norms == MEASURED else policy
 
 
 def _expected_norms(given: tuple[float, ...] | str | None, rounds: int) -> ExpectedNorms:
@@ -130,13 +185,6 @@ def _mean_inverse_power(network: Network, threshold: float) -> float:
             f"faults.fade_threshold: found {threshold:g}, which no channel reaches; nobody would send"
         )
     return cost
-
-
-def _server_gain(scenario: Scenario, control: config.CrossLayer, registry: Registry) -> float:
-    if control.server_gain != "auto":
-        return control.server_gain
-    needed = noise_std_theorem(control.epsilon, scenario.privacy.delta, scenario.rounds, registry.total_samples)
-    return server_gain_for_noise(needed, CHANNEL_NOISE_STD)
 
 
 def gradient_step(scenario: Scenario, clip: float, non_expansive: bool) -> int | None:

@@ -12,7 +12,6 @@ from wirelessfl.assembly.power_control import (
     build_calibration,
     build_power_control,
     gradient_step,
-    own_threshold,
 )
 from wirelessfl.assembly.secure_aggregation import build_secure_uplink
 from wirelessfl.assembly.slot import build_schedule, data_airtime, slot_airtime, useful_share
@@ -86,7 +85,7 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 jamming=build_jamming(scenario, uplink, policy, network.registry, dimension, statement),
                 rotating_jammer=uplink.jammer is not None and uplink.jammer.role == "rotating",
                 iq_packing=uplink.iq_packing,
-                fade_threshold=own_threshold(uplink.power_control, scenario.faults.fade_threshold),
+                fade_threshold=0.0 if uplink.power_control.silences else scenario.faults.fade_threshold,
                 schedule=build_schedule(scenario, uplink, dimension),
                 airtime=slot_airtime(scenario, dimension),
                 num_symbols=num_symbols(dimension, uplink.iq_packing),

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, TraceError
-from wirelessfl.radio import Recorded
+from wirelessfl.radio import GivenPositions, Recorded
+from wirelessfl.simulation.availability import RecordedAvailability
 from wirelessfl.trace import JAMMER_NODE, Status
 from wirelessfl.trace.opening import opened_values
 from wirelessfl.trace.schema import FORMAT, GAIN_AXES
@@ -54,6 +55,43 @@ def load_gains(file: str, rounds: int, clients: int) -> tuple[Recorded, Recorded
             f"allowed here: at least {rounds} rounds of {clients} clients"
         )
     return Recorded(gains), None if np.all(np.isnan(jammer)) else Recorded(jammer[:, None])
+
+
+def recorded_fading(file: str | None, rounds: int, clients: int, jammer: bool) -> Recorded:
+    """The recorded gains of the clients, or of the jammer.
+
+    Raises:
+        DataError: the file is missing or damaged, holds too little, or lacks the jammer.
+    """
+    assert file is not None, "the scenario was checked"
+    of_clients, of_jammer = load_gains(file, rounds, clients)
+    if not jammer:
+        return of_clients
+    if of_jammer is None:
+        raise DataError(f"{_KEY_GAINS}: {file} holds no gains of the jammer, which the scenario has")
+    return of_jammer
+
+
+def given_positions(points_m: tuple[tuple[float, float], ...] | None, file: str | None, clients: int) -> GivenPositions:
+    """The positions that a scenario lists, or its file.
+
+    Raises:
+        DataError: the file is missing or damaged, or holds fewer clients.
+    """
+    if points_m is None:
+        assert file is not None, "the scenario was checked"
+        return GivenPositions(load_positions(file, clients))
+    return GivenPositions(points_m)
+
+
+def recorded_availability(file: str | None, rounds: int, clients: int) -> RecordedAvailability:
+    """The recorded presence.
+
+    Raises:
+        DataError: the file is missing or damaged, or holds fewer rounds.
+    """
+    assert file is not None, "the scenario was checked"
+    return RecordedAvailability(load_presence(file, rounds, clients))
 
 
 def load_positions(file: str, clients: int) -> tuple[tuple[float, float], ...]:

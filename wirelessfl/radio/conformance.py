@@ -1,4 +1,4 @@
-"""Checks for a fading law or a power control of your own: what the simulator relies on.
+"""Checks for a fading law, path loss, placement or power control of your own: what the simulator relies on.
 
 Call them from a test: they return nothing where all is well and raise `wirelessfl.errors.CheckFailed` with the first
 broken promise. They are what the package's own models are tested with.
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from wirelessfl.errors import CheckFailed
 from wirelessfl.radio.fading import FadingModel
 from wirelessfl.radio.links import Links
+from wirelessfl.radio.placement import PlacementLaw
 from wirelessfl.radio.power_control import (
     AirInterface,
     PowerControl,
@@ -23,6 +24,7 @@ from wirelessfl.radio.power_control import (
     is_peak_limited,
     received_bound,
 )
+from wirelessfl.radio.propagation import PathLossModel
 from wirelessfl.streams import Streams
 
 ROUNDING = 1e-9
@@ -57,6 +59,51 @@ def check_fading_model(model: FadingModel, count: int = 100_000, false_alarm: fl
     tolerance = NormalDist().inv_cdf(1 - false_alarm / 2) * power.std() / np.sqrt(count) + ROUNDING
     found = f"mean power is {power.mean():.5f}, not 1 within {tolerance:.5f}"
     _require(bool(abs(power.mean() - 1) <= tolerance), found)
+
+
+def check_path_loss(model: PathLossModel) -> None:
+    """Checks shapes, that probabilities are some, that losses are finite, and that a longer way costs no less.
+
+    Raises:
+        CheckFailed: with what was promised and what was found.
+    """
+    _require(isinstance(model, PathLossModel), "lacks a part of PathLossModel")
+    distance = np.logspace(0, 4, 200)
+    _require(0 < model.wavelength < np.inf, f"wavelength is {model.wavelength}")
+    _require(model.sight_decorrelation > 0, f"sight_decorrelation is {model.sight_decorrelation}")
+    _require(model.rician_k is None or 0 <= model.rician_k < np.inf, f"rician_k is {model.rician_k}")
+    probability = model.line_of_sight_probability(distance)
+    _require(probability.shape == distance.shape, f"line_of_sight_probability has shape {probability.shape}")
+    _require(bool(np.all((probability >= 0) & (probability <= 1))), "line_of_sight_probability is no probability")
+    _require(model.in_range(distance).dtype == np.bool_, "in_range holds no booleans")
+    _require(bool(np.all(model.ray_length(distance) > 0)), "ray_length is not positive")
+    for sight in (np.ones(200, dtype=np.bool_), np.zeros(200, dtype=np.bool_)):
+        loss = model.loss_db(distance, sight)
+        _require(
+            loss.shape == distance.shape and bool(np.all(np.isfinite(loss))), "loss_db is not finite for each link"
+        )
+        _require(bool(np.all(np.diff(loss) >= -ROUNDING)), "loss_db falls with the distance")
+        alone = model.loss_db(distance[::7], sight[::7])
+        _require(np.allclose(alone, loss[::7], rtol=ROUNDING), "a link's loss depends on the other links")
+        _require(bool(np.all(model.shadowing_std_db(sight) >= 0)), "shadowing_std_db is negative")
+        _require(bool(np.all(model.decorrelation_distance(sight) > 0)), "decorrelation_distance is not positive")
+
+
+def check_placement(law: PlacementLaw, count: int = 1000, seed: int = 0) -> None:
+    """Checks shape, reproducibility, and that a node's place does not depend on the others.
+
+    Raises:
+        CheckFailed: with what was promised and what was found.
+    """
+    _require(isinstance(law, PlacementLaw), "has no method place(stream)")
+    streams, nodes = Streams(seed), np.arange(count)
+    places = law.place(streams.nodes("conformance", 0, nodes))
+    _require(places.shape == (count, 2), f"place returns shape {places.shape} for {count} nodes")
+    _require(bool(np.all(np.isfinite(places))), "place returns positions that are not finite")
+    again = law.place(streams.nodes("conformance", 0, nodes))
+    _require(np.array_equal(places, again), "the same stream gives other positions: is there hidden state?")
+    alone = law.place(streams.nodes("conformance", 0, nodes[::-7]))
+    _require(np.allclose(alone, places[::-7], rtol=ROUNDING), "a node's place depends on the other nodes")
 
 
 def check_power_control(policy: PowerControl, seed: int = 0, trials: int = 20) -> None:

@@ -136,6 +136,10 @@ class External(Section):
         return {self.tag: written.pop(self.tag), **written}
 
 
+RUN = "wirelessfl.assembly.objects:RunFacts"
+"""What families are told of the run that need nothing else."""
+
+
 def contradiction(path: str, found: str, allowed: str) -> PydanticCustomError:
     """The refusal of values that are fine one by one and not together."""
     return contradictions([(path, found, allowed)])

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from wirelessfl.scenario.base import (
+    RUN,
     CoreVariant,
     Decibel,
     Doppler,
@@ -61,8 +63,10 @@ class StaticFading(CoreVariant):
     model: Literal["static"] = key("static", "No fading: h = 1 for everybody, always.")
 
 
-class RecordedFading(Section):
+class RecordedFading(CoreVariant):
     """Gains recorded or measured beforehand."""
+
+    core: ClassVar[str] = "wirelessfl.assembly.recordings:recorded_fading"
 
     model: Literal["recorded"] = key("recorded", "Gains from a file, one for each client and round.")
     file: str | None = key(
@@ -76,6 +80,7 @@ class ExternalFading(External):
     family: ClassVar[str] = "fading"
     protocol: ClassVar[str] = "wirelessfl.radio:FadingModel"
     check: ClassVar[str] = "wirelessfl.radio.conformance:check_fading_model"
+    context: ClassVar[str | None] = RUN
 
     model: Reference = key(..., "Importable fading model, as package.module:Class.")
 
@@ -86,8 +91,10 @@ Fading = Annotated[
 ]
 
 
-class IndependentFading(Section):
+class IndependentFading(CoreVariant):
     """A fresh draw each round."""
+
+    core: ClassVar[str] = "wirelessfl.simulation.propagation:BlockFading"
 
     model: Literal["independent"] = key("independent", "Block fading: a fresh draw for each client and round.")
 
@@ -101,8 +108,10 @@ _DOPPLER = (
 )
 
 
-class GaussMarkovFading(Section):
+class GaussMarkovFading(CoreVariant):
     """First-order recursion from one use of a link to the next."""
+
+    core: ClassVar[str] = "wirelessfl.simulation.propagation:GaussMarkovFading"
 
     model: Literal["gauss_markov"] = key(
         "gauss_markov",
@@ -115,15 +124,40 @@ class GaussMarkovFading(Section):
         "slot's beginning. null: by simulated time.",
     )
 
+    @override
+    def arguments(self) -> dict[str, Any]:
+        return {"interval_s": self.interval_s}
 
-class ClarkeFading(Section):
+
+class ClarkeFading(CoreVariant):
     """Isotropic scattering in continuous time."""
+
+    core: ClassVar[str] = "wirelessfl.simulation.propagation:ClarkeFading"
 
     model: Literal["clarke"] = key("clarke", "Sum of sinusoids at simulated time: correlation J0(2π f_D τ) at any lag.")
     doppler_hz: Doppler | None = key(None, _DOPPLER)
 
+    @override
+    def arguments(self) -> dict[str, Any]:
+        return {}
 
-Correlation = Annotated[IndependentFading | GaussMarkovFading | ClarkeFading, Family("model", default="independent")]
+
+class ExternalCorrelation(External):
+    """Fading in time of the user's own."""
+
+    family: ClassVar[str] = "correlation"
+    protocol: ClassVar[str] = "wirelessfl.simulation.propagation:Fading"
+    check: ClassVar[str] = "wirelessfl.simulation.conformance:check_correlation"
+    context: ClassVar[str | None] = "wirelessfl.assembly.network:CorrelationContext"
+
+    model: Reference = key(..., "Importable fading in time, as package.module:Class.")
+    doppler_hz: Doppler | None = key(None, _DOPPLER)
+
+
+Correlation = Annotated[
+    IndependentFading | GaussMarkovFading | ClarkeFading | ExternalCorrelation,
+    Family("model", default="independent"),
+]
 
 
 class Csi(Section):

@@ -7,6 +7,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from wirelessfl.scenario.base import (
+    RUN,
+    CoreVariant,
     External,
     Family,
     Positive,
@@ -17,15 +19,19 @@ from wirelessfl.scenario.base import (
 )
 
 
-class BernoulliAvailability(Section):
+class BernoulliAvailability(CoreVariant):
     """Independent in every round."""
+
+    core: ClassVar[str] = "wirelessfl.simulation.availability:BernoulliAvailability"
 
     model: Literal["bernoulli"] = key("bernoulli", "Each client is there with the same probability, independently.")
     p: Probability = key(1.0, "Probability that a selected client is available in a round.")
 
 
-class GilbertElliottAvailability(Section):
+class GilbertElliottAvailability(CoreVariant):
     """Absences that last."""
+
+    core: ClassVar[str] = "wirelessfl.simulation.availability:GilbertElliott"
 
     model: Literal["gilbert_elliott"] = key(
         "gilbert_elliott", "A chain of two states for each client, there or gone: absences last for some rounds."
@@ -34,8 +40,10 @@ class GilbertElliottAvailability(Section):
     p_return: Probability = key(0.4, "Probability, from one round to the next, that a client comes back.")
 
 
-class RecordedAvailability(Section):
+class RecordedAvailability(CoreVariant):
     """Presence from a file."""
+
+    core: ClassVar[str] = "wirelessfl.assembly.recordings:recorded_availability"
 
     model: Literal["recorded"] = key("recorded", "Who is there in which round, from a file.")
     file: str | None = key(None, "A trace, or CSV with round, client and available (0 or 1); others are there.")
@@ -47,6 +55,7 @@ class ExternalAvailability(External):
     family: ClassVar[str] = "availability"
     protocol: ClassVar[str] = "wirelessfl.simulation.availability:AvailabilityModel"
     check: ClassVar[str] = "wirelessfl.simulation.conformance:check_availability"
+    context: ClassVar[str | None] = RUN
 
     model: Reference = key(
         ...,

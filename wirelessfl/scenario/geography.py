@@ -7,10 +7,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
+    RUN,
     CoreVariant,
+    External,
     Family,
     Hertz,
     Metres,
+    Reference,
     Section,
     Speed,
     contradiction,
@@ -124,8 +127,20 @@ class Tr38901PathLoss(CoreVariant):
         return self
 
 
+class ExternalPathLoss(External):
+    """A path loss of the user's own."""
+
+    family: ClassVar[str] = "path_loss"
+    protocol: ClassVar[str] = "wirelessfl.radio:PathLossModel"
+    check: ClassVar[str] = "wirelessfl.radio.conformance:check_path_loss"
+
+    model: Reference = key(..., "Importable path-loss model, as package.module:Class.")
+    reference_distance_m: Metres = key(100.0, _REFERENCE)
+
+
 PathLoss = Annotated[
-    NoPathLoss | FreeSpacePathLoss | LogDistancePathLoss | Tr38901PathLoss, Family("model", default="none")
+    NoPathLoss | FreeSpacePathLoss | LogDistancePathLoss | Tr38901PathLoss | ExternalPathLoss,
+    Family("model", default="none"),
 ]
 
 
@@ -165,8 +180,10 @@ class HexagonalPlacement(CoreVariant):
         return {"inter_site_distance": self.inter_site_distance_m, "rings": self.rings}
 
 
-class GivenPlacement(Section):
+class GivenPlacement(CoreVariant):
     """Positions of the user's own."""
+
+    core: ClassVar[str] = "wirelessfl.assembly.recordings:given_positions"
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("points_m", "file"),)
 
@@ -213,7 +230,18 @@ class RandomWaypointPlacement(CoreVariant):
         return self
 
 
+class ExternalPlacement(External):
+    """A placement of the user's own."""
+
+    family: ClassVar[str] = "placement"
+    protocol: ClassVar[str] = "wirelessfl.radio:PlacementLaw"
+    check: ClassVar[str] = "wirelessfl.radio.conformance:check_placement"
+    context: ClassVar[str | None] = RUN
+
+    scheme: Reference = key(..., "Importable law of where clients stand, as package.module:Class; they rest there.")
+
+
 Placement = Annotated[
-    UniformDiscPlacement | HexagonalPlacement | GivenPlacement | RandomWaypointPlacement,
+    UniformDiscPlacement | HexagonalPlacement | GivenPlacement | RandomWaypointPlacement | ExternalPlacement,
     Family("scheme", default="uniform_disc"),
 ]

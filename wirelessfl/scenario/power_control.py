@@ -8,22 +8,33 @@ from pydantic import Field
 
 from wirelessfl.scenario.base import (
     ByShape,
+    CoreVariant,
     Epsilon,
     External,
     Family,
     Positive,
     Reference,
     Says,
-    Section,
     key,
 )
 
 Theorem = Literal["cross_layer", "privacy_for_free", "none"]
 
 
-class CrossLayer(Section):
+class Policy(CoreVariant):
+    """What the ledger and the uplink ask of a power control before it is made."""
+
+    theorem: ClassVar[Theorem] = "none"
+    """Whose theorem states its published ε."""
+
+    silences: ClassVar[bool] = False
+    """Whether it says itself who is in too deep a fade to send."""
+
+
+class CrossLayer(Policy):
     """Cross-layer power control with back-off (DESIGN §3)."""
 
+    core: ClassVar[str] = "wirelessfl.assembly.power_control:cross_layer"
     theorem: ClassVar[Theorem] = "cross_layer"
 
     policy: Literal["cross_layer"] = key("cross_layer", "Channel inversion with a back-off that keeps the budget.")
@@ -39,9 +50,10 @@ class CrossLayer(Section):
     )
 
 
-class LowerGain(Section):
+class LowerGain(Policy):
     """The baseline of every jammer: lower α_u until the channel's own noise is private enough."""
 
+    core: ClassVar[str] = "wirelessfl.assembly.power_control:lower_gain"
     theorem: ClassVar[Theorem] = "cross_layer"
 
     policy: Literal["lower_gain"] = key(
@@ -56,9 +68,10 @@ class LowerGain(Section):
     )
 
 
-class PrivacyForFree(Section):
+class PrivacyForFree(Policy):
     """Liu and Simeone, JSAC 2021."""
 
+    core: ClassVar[str] = "wirelessfl.assembly.power_control:privacy_for_free"
     theorem: ClassVar[Theorem] = "privacy_for_free"
 
     policy: Literal["privacy_for_free"] = key(
@@ -73,18 +86,19 @@ class PrivacyForFree(Section):
     )
 
 
-class FullPower(Section):
+class FullPower(Policy):
     """Everyone as loud as allowed."""
 
-    theorem: ClassVar[Theorem] = "none"
+    core: ClassVar[str] = "wirelessfl.radio:FullPower"
 
     policy: Literal["full_power"] = key("full_power", "Everyone at full power, the phase alone corrected.")
 
 
-class TruncatedInversion(Section):
+class TruncatedInversion(Policy):
     """Zhu, Wang, Huang, TWC 2020."""
 
-    theorem: ClassVar[Theorem] = "none"
+    core: ClassVar[str] = "wirelessfl.assembly.power_control:truncated_inversion"
+    silences: ClassVar[bool] = True
 
     policy: Literal["truncated_inversion"] = key(
         "truncated_inversion", "Channel inversion above faults.fade_threshold, silence below."
@@ -94,10 +108,11 @@ class TruncatedInversion(Section):
     )
 
 
-class WeakestInversion(Section):
+class WeakestInversion(Policy):
     """The scale of the weakest sender."""
 
-    theorem: ClassVar[Theorem] = "none"
+    core: ClassVar[str] = "wirelessfl.assembly.power_control:weakest_inversion"
+    silences: ClassVar[bool] = True
 
     policy: Literal["weakest_inversion"] = key(
         "weakest_inversion", "The loudest common scale that the weakest client above faults.fade_threshold can follow."
@@ -118,10 +133,11 @@ _NORMS = (
 )
 
 
-class Cotaf(Section):
+class Cotaf(Policy):
     """Sery, Shlezinger, Cohen, Eldar, TSP 2021."""
 
-    theorem: ClassVar[Theorem] = "none"
+    core: ClassVar[str] = "wirelessfl.assembly.power_control:cotaf"
+    silences: ClassVar[bool] = True
 
     policy: Literal["cotaf"] = key(
         "cotaf", "COTAF: x = √p_t (p_i/max p)(h_min/ĥ_i) Δ_i where |ĥ_i| ≥ h_min, else silent; P is kept on average."
@@ -132,10 +148,10 @@ class Cotaf(Section):
     )
 
 
-class Gbma(Section):
+class Gbma(Policy):
     """Sery and Cohen, TSP 2020."""
 
-    theorem: ClassVar[Theorem] = "none"
+    core: ClassVar[str] = "wirelessfl.assembly.power_control:gbma"
 
     policy: Literal["gbma"] = key(
         "gbma", "x = √p_t (p_i/max p) e^{−j∠ĥ_i} Δ_i: the phase is corrected, the channel is not inverted."
@@ -143,10 +159,10 @@ class Gbma(Section):
     expected_norms: Norms | None = key(None, f"{_NORMS} null: clip, which no update exceeds.")
 
 
-class MinimumMse(Section):
+class MinimumMse(Policy):
     """Cao, Zhu, Xu, Huang, TWC 2020."""
 
-    theorem: ClassVar[Theorem] = "none"
+    core: ClassVar[str] = "wirelessfl.radio:MinimumMse"
 
     policy: Literal["mmse"] = key("mmse", "The scale of least mean squared error, weak clients at full power.")
 
@@ -157,8 +173,9 @@ class ExternalPowerControl(External):
     family: ClassVar[str] = "power_control"
     protocol: ClassVar[str] = "wirelessfl.radio:PowerControl"
     check: ClassVar[str] = "wirelessfl.radio.conformance:check_power_control"
-
+    context: ClassVar[str | None] = "wirelessfl.assembly.power_control:PowerControlContext"
     theorem: ClassVar[Theorem] = "none"
+    silences: ClassVar[bool] = False
 
     policy: Reference = key(..., "Importable power-control policy, as package.module:Class.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirelessfl.scenario.channel import ExternalFading, NakagamiFading, RayleighFading, RecordedFading
-from wirelessfl.scenario.geography import NoPathLoss, Tr38901PathLoss
+from wirelessfl.scenario.geography import ExternalPathLoss, NoPathLoss, Tr38901PathLoss
 from wirelessfl.scenario.power_control import MEASURED, Cotaf, FullPower, Gbma, TruncatedInversion
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.topology import SingleCell
@@ -80,7 +80,7 @@ def _known_law(scenario: Sections) -> Iterator[Contradiction]:
     if csi.pilot_symbols is not None:
         of_csi, exact = f"channel.csi.pilot_symbols {csi.pilot_symbols}", "no pilots"
     located = not isinstance(pathloss, NoPathLoss)
-    specular = not isinstance(fading, RayleighFading) or isinstance(pathloss, Tr38901PathLoss)
+    specular = not isinstance(fading, RayleighFading) or isinstance(pathloss, Tr38901PathLoss | ExternalPathLoss)
     if isinstance(fading, ExternalFading):
         yield key, f"average with the fading {fading.model}, whose power has no known law", "peak"
     elif isinstance(fading, NakagamiFading | RecordedFading) and estimated:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirelessfl.scenario.asynchronous_consistency import find_asynchronous_contradictions
-from wirelessfl.scenario.channel import IndependentFading, RayleighFading, RecordedFading, RicianFading, StaticFading
+from wirelessfl.scenario.channel import (
+    ClarkeFading,
+    GaussMarkovFading,
+    RayleighFading,
+    RecordedFading,
+    RicianFading,
+    StaticFading,
+)
 from wirelessfl.scenario.faults import RecordedAvailability
 from wirelessfl.scenario.geography import GivenPlacement, NoPathLoss
 from wirelessfl.scenario.power_control import LowerGain, PrivacyForFree, TruncatedInversion
@@ -36,7 +43,9 @@ def _fading(scenario: Sections) -> Iterator[Contradiction]:
     fading, correlation = scenario.channel.fading, scenario.channel.correlation
     if isinstance(fading, RecordedFading) and fading.file is None:
         yield "channel.fading.file", "null with the model recorded", "the file that holds the gains"
-    if not isinstance(correlation, IndependentFading) and not isinstance(fading, RayleighFading | RicianFading):
+    if isinstance(correlation, GaussMarkovFading | ClarkeFading) and not isinstance(
+        fading, RayleighFading | RicianFading
+    ):
         yield (
             "channel.correlation.model",
             f"{correlation.model} with {fading.model} fading",

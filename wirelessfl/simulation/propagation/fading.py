@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,13 @@ def _is_start(offsets: NDArray[np.float64]) -> bool:
     return offsets.shape == (1,) and offsets[0] == 0.0
 
 
+@runtime_checkable
 class Fading(Protocol):
-    """Gains over time."""
+    """Small-scale gains of links over rounds and time, of mean power 1.
+
+    One that remembers also has ``state()`` and ``restore(state)``. `wirelessfl.simulation.conformance` checks one of
+    your own.
+    """
 
     @property
     def varies(self) -> bool:
