@@ -25,7 +25,9 @@ from wirelessfl.privacy.mechanisms import padded_length
 from wirelessfl.streams import Streams
 
 REACH = 1e6
-"""Norm of a canary before any clip."""
+"""Norm of a canary before clipping, in units of a clip that exceeds 1."""
+LONGEST_CANARY = 1e18
+"""The square of a longer one is beyond numbers of 32 bits, by which norms are measured."""
 
 
 def canary_direction(dimension: int, haar_noise: bool) -> Tensor:

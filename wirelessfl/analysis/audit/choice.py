@@ -18,6 +18,7 @@ from wirelessfl.analysis.audit.canaries import REACH, canary_direction, clearest
 from wirelessfl.analysis.audit.costs import slot_cost, step_cost
 from wirelessfl.analysis.audit.counts import CountGame, releases_counts
 from wirelessfl.analysis.audit.games import (
+    LEAST_NOISE,
     Advance,
     FixedUpload,
     KnownSlots,
@@ -154,7 +155,7 @@ def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> C
     uploads = _whole_updates(rehearsal.learner, haar_noise)
     slots = _known_slots(rehearsal) if isinstance(rehearsal.selection, SelectAll) else _secret_slots(rehearsal, server)
     rate = server.central.sample_rate
-    noisy = all(server.central.noise_std(round_index) > 0 for round_index in slots.rounds)
+    noisy = all(server.central.noise_std(round_index) > LEAST_NOISE for round_index in slots.rounds)
     game = SlotGame(
         *(server.listen, slots, uploads, uploads, statement.exchange, rate, True, streams),
         white=noisy and not haar_noise,

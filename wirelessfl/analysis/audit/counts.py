@@ -11,15 +11,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.analysis.audit.canaries import REACH, Eavesdropper
+from wirelessfl.analysis.audit.canaries import Eavesdropper
 from wirelessfl.analysis.audit.games import Advance, Observations, Values
 from wirelessfl.analysis.audit.noise import NoiseRecord
-from wirelessfl.analysis.audit.steps import CanaryClient, chunks
+from wirelessfl.analysis.audit.steps import SMALLEST_SINGLE, CanaryClient, chunks
+from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning.cohort import TransformState
 from wirelessfl.privacy.clipping import QuantileClipping
 
 _STEPS = 64
 """In so many steps the clipping norm cannot grow beyond the canary."""
+_MOST_ROUNDING = 0.05
+"""Of the noise on a count, beside the rounding of the norm that it is read off."""
 _ROWS = 64
 """Clients whose counts are recorded for the tests of the noise."""
 
@@ -95,9 +98,16 @@ class CountGame:
             last = block.transform_state["clip_norm"].double().numpy()
             if len(norms) >= _STEPS:
                 break
-        clip, divisor = np.log(np.stack([*norms, last], axis=1)), np.concatenate(divisors).T
-        assert clip.max() < np.log(REACH), "the canary is beyond the clip in so few steps"
         rule = _rule(self.client)
         assert isinstance(rule, QuantileClipping), "the game is played on no other rule"
+        norm, divisor = np.stack([*norms, last], axis=1), np.concatenate(divisors).T
+        rounding = np.finfo(np.float32).eps / rule.clip_learning_rate * float(divisor.max()) / self._noise_std
+        if rounding > _MOST_ROUNDING or not np.all((norm > SMALLEST_SINGLE) & (norm < self.client.reach)):
+            raise InfeasibleError(
+                "this scenario cannot be audited: its clipping norm does not tell the released counts, as they are "
+                "lost in the rounding of numbers of 32 bits, or it leaves their range or grows beyond every canary; "
+                "other values of training.privacy.clip and of lr and count_noise_std in its clipping can be played"
+            )
+        clip = np.log(norm)
         share = rule.quantile - np.diff(clip, axis=1) / rule.clip_learning_rate
         return np.asarray((0.5 - share) * divisor / self._noise_std), np.concatenate(included).T

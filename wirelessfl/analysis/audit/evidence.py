@@ -25,6 +25,10 @@ Values = NDArray[np.float64]
 
 _BOUNDS = 4
 """Matched filter, difference, counts and threshold share the rate of false alarms."""
+_FAINTEST = 1e-5
+"""A canary that is smaller beside the noise is lost in the rounding of numbers of 32 bits, and shows nothing."""
+_EQUALLY_ALIKE = 1e-6
+"""Correlations that differ by less are equal."""
 _MOST_EVENTS = 512
 """Events of which all pairs are compared."""
 
@@ -103,11 +107,14 @@ def weigh(observations: Observations, counts: Observations | None, delta: float,
     plain = observations.sample_rate >= 1
     with_canary, without = _matched_filter(observations) if plain else _likelihood_ratio(observations)
     gaussian, epsilon = None, 0.0
-    if observations.gaussian and plain:
+    faint = float(np.max(observations.shift, initial=0.0)) < _FAINTEST
+    if observations.gaussian and faint:
+        gaussian = ShiftBound(0.0, 0.0)
+    elif observations.gaussian and plain:
         gaussian, epsilon = _plain_bound(with_canary, without, delta, alpha)
     elif observations.gaussian:
         gaussian, epsilon = _sampled_bound(observations, delta, alpha)
-    pair = best_difference(observations)
+    pair = None if faint else best_difference(observations)
     threshold = threshold_bound(with_canary, without, delta, alpha)
     return Evidence(
         false_alarm=false_alarm,
@@ -139,10 +146,11 @@ def _law_bound(observations: Observations, delta: float, alpha: float) -> float:
 
 
 def best_difference(observations: Observations) -> Observations | None:
-    """The two events whose noise is most alike, one taken off the other; None where noise tells nothing of its kind.
+    """Pairs of events whose noise is most alike, one taken off the other; None where noise tells nothing of its kind.
 
-    The canary is in the first of them alone, as its gradient may be nothing in the other. The first half of the trials
-    chooses the events, the second half is what is returned.
+    The canary counts in the first of a pair alone, as its gradient may be nothing in the other. The first half of the
+    trials chooses the events, the second half is what is returned. There are several pairs, which share no event,
+    where they are equally alike.
     """
     trials, events = observations.plus.shape
     half = trials // 2
@@ -153,20 +161,25 @@ def best_difference(observations: Observations) -> Observations | None:
     noise = observations.minus + 0.5 * observations.exchange * (observations.plus - observations.minus)
     known = noise[:half, :_MOST_EVENTS]
     with np.errstate(divide="ignore", invalid="ignore"):
-        alike = np.atleast_2d(np.nan_to_num(np.corrcoef(known, rowvar=False)))
-    np.fill_diagonal(alike, 0.0)
-    first, second = np.unravel_index(int(np.argmax(np.abs(alike))), alike.shape)
-    if observations.shift[first] < observations.shift[second]:
-        first, second = second, first
-    size = np.atleast_1d(known.std(axis=0))
-    taken = alike[first, second] * size[first] / size[second] if size[second] > 0 else 0.0
-    known_part = (taken * noise[half:, second])[:, None]
+        correlation = np.atleast_2d(np.nan_to_num(np.corrcoef(known, rowvar=False)))
+    np.fill_diagonal(correlation, 0.0)
+    alike, pairs = np.abs(correlation), list[tuple[int, int]]()
+    least = max(alike.max() - _EQUALLY_ALIKE, _EQUALLY_ALIKE)
+    while alike.max() >= least:
+        one, other = np.unravel_index(int(np.argmax(alike)), alike.shape)
+        alike[[one, other]] = alike[:, [one, other]] = 0.0
+        pairs.append((one, other) if observations.shift[one] >= observations.shift[other] else (other, one))
+    if not pairs:
+        return None
+    first, second = np.array(pairs).T
+    size = known.std(axis=0)
+    known_part = correlation[first, second] * size[first] / size[second] * noise[half:, second]
     return replace(
         observations,
-        plus=observations.plus[half:, [first]] - known_part,
-        minus=observations.minus[half:, [first]] - known_part,
-        shift=observations.shift[[first]],
-        included=observations.included[half:, [first]],
+        plus=observations.plus[half:, first] - known_part,
+        minus=observations.minus[half:, first] - known_part,
+        shift=observations.shift[first],
+        included=observations.included[half:, first],
     )
 
 
@@ -178,8 +191,8 @@ def skipped_rounds(observations: Observations) -> list[str]:
     if not told:
         return []
     return [
-        f"In {told} of {observations.silent[0].size} rounds played nothing is released unless the client is there: "
-        "that no noise was added tells that nobody was heard, and the ledger counts noise in every round."
+        f"In {told} of {observations.silent[0].size} events played nothing is released in one world alone: that "
+        "nothing was tells whether the client was there, and the ledger counts noise in every event."
     ]
 
 
@@ -213,7 +226,11 @@ def _sampled_bound(observations: Observations, delta: float, alpha: float) -> tu
 def _likelihood_ratio(observations: Observations) -> tuple[Values, Values]:
     """The log-likelihood ratio of the two worlds, the size of the noise being that of the first half of the trials."""
     half = len(observations.plus) // 2
-    size = float(np.std(observations.minus[:half][~observations.included[:half] | (not observations.exchange)]))
+    quiet = ~observations.included[:half] | (not observations.exchange)
+    if observations.silent is not None:
+        quiet &= ~observations.silent[1, :half]
+    known = observations.minus[:half][quiet]
+    size = float(known.std()) if known.size else 0.0
     size = size if size > 0 else float(np.max(observations.shift, initial=1.0))
     shift, rate = observations.shift / size, observations.sample_rate
     first, second = (shift / 2, -shift / 2) if observations.exchange else (shift, np.zeros_like(shift))

@@ -24,6 +24,8 @@ from wirelessfl.simulation.uplinks.audit_view import Listen
 from wirelessfl.streams import Streams
 
 Values = NDArray[np.float64]
+LEAST_NOISE = 1e-100
+"""A standard deviation below which noise counts as none, as the squares of what is seen in its unit overflow."""
 Advance = Callable[[float], None]
 """Told which part of the game has been played since it was last told."""
 
@@ -285,7 +287,7 @@ def hear(listen: Listen, streams: Streams, slot: Slot, block: CohortBlock | None
     """
     heard = [] if slot.position is None or block is None else [_alone(block, row, slot.position)]
     reading = listen(streams, slot.this, slot.plan, heard)
-    return np.asarray(reading.values / np.where(reading.noise_std > 0, reading.noise_std, 1.0)[:, None])
+    return np.asarray(reading.values / np.where(reading.noise_std > LEAST_NOISE, reading.noise_std, 1.0)[:, None])
 
 
 def _alone(block: CohortBlock, row: int, position: int) -> CohortBlock:

@@ -75,6 +75,8 @@ def noise_faults(record: NoiseRecord, false_alarm: float) -> list[NoiseFault]:
         record: the noise.
         false_alarm: the probability that sound noise fails any.
     """
+    if not len(record.values):
+        return []
     alpha = math.log(false_alarm / _TESTS)
     found = [*_too_small(record), *_repeated(record), *_repeated_by_neighbours(record), *_repeated_across(record)]
     found += _not_normal(record)

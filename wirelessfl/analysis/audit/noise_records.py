@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wirelessfl.analysis.audit.games import SlotGame, hear
 from wirelessfl.analysis.audit.noise import NoiseRecord, Values
-from wirelessfl.analysis.audit.steps import CanaryClient
+from wirelessfl.analysis.audit.steps import SMALLEST_SINGLE, CanaryClient
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning.cohort import GradientTransform, PrivateStep, SampleGradients, StepContext, TransformState
 from wirelessfl.privacy import DpSgdRelease, Release, ZcdpRelease
@@ -82,6 +82,7 @@ def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseR
     rows = np.arange(_CLIENTS, dtype=np.int64)
     found: list[Values] = []
     labels: dict[str, list[int]] = {"seed": [], "round": [], "step": [], "client": []}
+    beyond = 0
     for seed in range(_SEEDS):
         seeded = replace(client, streams=Streams(client.streams.torch_seed("noise", 0, seed)))
         memory: TransformState = {}
@@ -92,17 +93,19 @@ def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseR
             for step, total in enumerate(listener.totals):
                 std = _recorded_std(releases[round_index], listener.sensitivity[step], listener.divisor[step])
                 values = total.double().numpy()
-                white = haar_whitened(values) if client.haar_noise else values
-                found.append(white[:, kept[kept < white.shape[1]]] / std[:, None])
-                labels["client"] += rows.tolist()
+                held = (std > SMALLEST_SINGLE * listener.divisor[step]) & np.isfinite(values).all(axis=1)
+                white = haar_whitened(values[held]) if client.haar_noise else values[held]
+                found.append(white[:, kept[kept < white.shape[1]]] / std[held, None])
+                beyond += int(np.count_nonzero(~held))
+                labels["client"] += rows[held].tolist()
                 for name, label in (("seed", seed), ("round", round_index), ("step", step + 1)):
-                    labels[name] += [label] * _CLIENTS
+                    labels[name] += [label] * len(white)
     return NoiseRecord(
         "of the clients' local steps",
         np.concatenate(found),
         {name: np.array(values, dtype=np.int64) for name, values in labels.items()},
         gaussian=True,
-        left_out=_left_out(len(rounds), len(client.rounds), steps, in_a_round),
+        left_out=_left_out(len(rounds), len(client.rounds), steps, in_a_round, beyond),
     )
 
 
@@ -150,11 +153,13 @@ def slot_noise(game: SlotGame, haar_noise: bool, exact: bool) -> NoiseRecord:
     )
 
 
-def _left_out(recorded: int, rounds: int, steps: int = 1, in_a_round: int = 1) -> str:
-    """What of so many rounds, and steps in each, is not recorded."""
+def _left_out(recorded: int, rounds: int, steps: int = 1, in_a_round: int = 1, beyond: int = 0) -> str:
+    """What of so many rounds, and steps in each, is not recorded, and events whose noise no number of 32 bits holds."""
     parts = [f"{recorded} of {rounds} rounds"] if recorded < rounds else []
     parts += [f"{steps} of the {in_a_round} steps of a round"] if steps < in_a_round else []
-    return f"in every event: {' and '.join(parts)} are recorded" if parts else ""
+    words = [f"in every event: {' and '.join(parts)} are recorded"] if parts else []
+    words += [f"in {beyond} events, where it is beyond the range of numbers of 32 bits"] if beyond else []
+    return "; ".join(words)
 
 
 def _silent_slot(game: SlotGame, round_index: int, seed: int, haar_noise: bool) -> tuple[int, Values]:

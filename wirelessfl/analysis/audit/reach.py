@@ -92,7 +92,8 @@ def reach_faults(rehearsal: Rehearsal, game: SlotGame) -> list[str]:
         if reach is not last:
             nothing, last = _heard(game, pilot, reach.slot, 0), reach
         size = float(np.linalg.norm(_heard(game, pilot, reach.slot._replace(position=place), 1) - nothing))
-        if size > (1 + _SLACK) * reach.bound[place]:
+        rounding = 4 * np.finfo(np.float64).eps * float(np.linalg.norm(nothing))
+        if size > (1 + _SLACK) * reach.bound[place] + rounding:
             name = f"that of client {reach.senders[place]} in round {reach.slot.this.index}"
             found.append((size / float(reach.bound[place]), name))
     if not found:

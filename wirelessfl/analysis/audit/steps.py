@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.analysis.audit.canaries import (
+    LONGEST_CANARY,
     REACH,
     CanaryBatches,
     CanaryGradients,
@@ -24,6 +26,7 @@ from wirelessfl.analysis.audit.games import Advance, Observations, Values
 from wirelessfl.learning import CohortBlock, LocalTraining
 from wirelessfl.learning.cohort import GradientTransform, StepContext, TransformState
 from wirelessfl.learning.private import PrivateGradients, resumed_state
+from wirelessfl.learning.private.undrawn import without_noise
 from wirelessfl.privacy.clipping.base import Memoryless
 from wirelessfl.privacy.mechanisms import HaarMechanism
 from wirelessfl.streams import Streams
@@ -32,6 +35,8 @@ _ELEMENTS = 2**18
 """Of stacked models that train side by side: they stay in the cache."""
 _PILOT = 2**40
 """A row that no trial has."""
+SMALLEST_SINGLE = float(np.finfo(np.float32).tiny)
+"""Below it numbers of 32 bits lose their digits: smaller noise is not there."""
 _SIZES = (1e-30, 1e30)
 """Sizes of noise between which logarithms are taken."""
 
@@ -107,9 +112,17 @@ class CanaryClient:
         known = draw_batches(self.training, self.public, round_index, nodes, self.samples, self.canary)
         return known.repeated(len(rows))
 
+    @cached_property
+    def reach(self) -> float:
+        """Norm of the canary's gradient: far outside the clip of the first and of the last round."""
+        short = canary_direction(self.dimension, self.haar_noise)
+        ends = {self.rounds[0], self.rounds[-1]}
+        clip = max(float(self._noiseless(round_index, short, True)[1]) for round_index in ends)
+        return min(REACH * max(1.0, clip), LONGEST_CANARY)
+
     def gradient(self, sign: int) -> Tensor:
         """(d,) the canary's, far outside every clip; it points down, so that the update points up."""
-        return -REACH * (sign or 1) * canary_direction(self.dimension, self.haar_noise)
+        return -self.reach * (sign or 1) * canary_direction(self.dimension, self.haar_noise)
 
     def train(
         self,
@@ -142,28 +155,30 @@ class CanaryClient:
         return block
 
     def signal(self) -> tuple[Tensor, float]:
-        """The direction (d,) of the canary in a noised sum, and its size there in units of the sensitivity.
+        """The direction (d,) of the canary in a sum, and its size there in units of the sensitivity.
 
-        Two sums under the same noise differ in the canary alone.
+        Noise that is much larger than the canary would round it away, so that none is drawn.
         """
-        round_index, transform = next(iter(self.transforms.items()))
-        rows, canary = np.array([_PILOT]), self.gradient(1)
-        context = StepContext(self.streams, round_index, 0, rows, canary.new_full((1,), float(self.samples)), 1.0)
-        means = torch.zeros(2, 1, len(canary))
-        step, _ = (
-            transform(
-                CanaryGradients(canary, self.parts, torch.tensor([there])),
-                self._state(round_index, rows, {}),
-                context,
-                mean,
-                0.0,
-            )
-            for there, mean in zip((True, False), means, strict=True)
-        )
-        signal = (means[0, 0] - means[1, 0]) * self.samples
+        round_index, canary = self.rounds[0], self.gradient(1)
+        total, sensitivity = self._noiseless(round_index, canary, True)
+        signal = (total - self._noiseless(round_index, canary, False)[0]).double()
         size = float(torch.linalg.vector_norm(signal))
-        direction = signal / size if size > 0 else signal
-        return direction, size / float(step.statistics["clip_norm"][0])
+        if size == 0 or sensitivity == 0:
+            return torch.zeros_like(canary), 0.0
+        return (signal / size).to(canary), size / sensitivity
+
+    def _noiseless(self, round_index: int, gradient: Tensor, there: bool) -> tuple[Tensor, float]:
+        """The sum (d,) of clipped gradients in a batch with the ``gradient`` or without, and its sensitivity."""
+        rows, mean = np.array([_PILOT]), torch.zeros(1, len(gradient))
+        context = StepContext(self.streams, round_index, 0, rows, torch.ones(1), 1.0)
+        step = without_noise(self.transforms[round_index])(
+            CanaryGradients(gradient, self.parts, torch.tensor([there])),
+            self._state(round_index, rows, {}),
+            context,
+            mean,
+            0.0,
+        )
+        return mean[0], float(step.statistics["clip_norm"][0])
 
     def _state(self, round_index: int, rows: NDArray[np.int64], memory: TransformState) -> TransformState:
         state = resumed_state(self.transforms[round_index], rows, memory, torch.zeros(self.dimension))
@@ -227,6 +242,8 @@ class StepGame:
                 worlds[-1].append(self._hear(rows, sign, direction))
                 advance(len(rows) / (2 * trials))
         seen = np.stack([np.concatenate([heard.seen for heard in world]) for world in worlds])
+        silent = np.logical_not(np.isfinite(seen))  # noise beyond the range of numbers hides all
+        seen[silent] = 0.0
         included = np.concatenate([heard.included for heard in worlds[0]])
         shift = size * worlds[0][0].clearness
         if self.unproven:
@@ -235,12 +252,13 @@ class StepGame:
             return Observations(seen[0], seen[1], np.ones(1), self.exchange, 1.0, included, False, words)
         if not self.client.secret_batches:
             taken = included[0]
-            seen, shift, included = seen[:, :, taken], shift[taken], included[:, taken]
+            seen, silent, shift, included = seen[:, :, taken], silent[:, :, taken], shift[taken], included[:, taken]
         return Observations(
             *(seen[0], seen[1], shift, self.exchange, self.client.sample_rate, included),
             gaussian=True,
             separable=not self.client.remembers,
-            recorded_std=None if self.client.haar_noise else np.ones_like(shift),
+            silent=silent if silent.any() else None,
+            recorded_std=None if self.client.haar_noise or size == 0 else np.ones_like(shift),
             independent=self.client.secret_batches,
         )
 
@@ -258,9 +276,11 @@ class StepGame:
             included.append(batches.included[:, holds])
             for step in listener.steps:
                 # Sensitivity and multiplier are public (or released with the sums), unless nothing is proven.
-                noise = np.where(step.noise_multiplier > 0, step.noise_multiplier, 1.0)[holds] * np.sqrt(self.crowd)
-                projection = step.projection.reshape(-1, self.crowd).sum(axis=1) / (step.clip_norm[holds] * noise)
-                seen.append(np.log(step.size[holds].clip(*_SIZES)) if self.unproven else projection)
+                noise = np.maximum(step.noise_multiplier, SMALLEST_SINGLE)[holds] * np.sqrt(self.crowd)
+                scale = step.clip_norm[holds] * noise  # 0 for a norm below the range of numbers: all sums are 0
+                projection = step.projection.reshape(-1, self.crowd).sum(axis=1) / np.where(scale > 0, scale, 1.0)
+                sizes = np.nan_to_num(step.size[holds], nan=_SIZES[1]).clip(*_SIZES)
+                seen.append(np.log(sizes) if self.unproven else projection)
                 clearness.append(1 / noise[0])
         return _Heard(np.stack(seen, axis=1), np.concatenate(included).T, np.array(clearness))
 

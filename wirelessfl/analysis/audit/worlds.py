@@ -24,6 +24,8 @@ from wirelessfl.analysis.audit.games import Observations, Values
 
 _TESTS = 8
 """Size and reach in two worlds each, the former with the canary and in all events, and two of the sampling."""
+_CLEAREST = 1e4
+"""Of a canary that is larger beside the noise, the rounding of numbers of 32 bits hides the noise."""
 _FEWEST = 10
 """Outputs of one event that hold the canary, below which those of all events are taken together."""
 
@@ -45,16 +47,15 @@ def world_faults(observations: Observations, false_alarm: float) -> list[str]:
     return found
 
 
-def _released(observations: Observations) -> NDArray[np.bool_]:
-    """(n, E) events that are released in both worlds."""
-    if observations.silent is None:
-        return np.ones_like(observations.included)
-    return np.logical_not(observations.silent.any(axis=0))
+def _measurable(observations: Observations, recorded_std: Values) -> NDArray[np.bool_]:
+    """(n, E) events that are released in both worlds, and whose noise is not rounded away beside the canary."""
+    here = np.ones_like(observations.included) & (observations.shift <= _CLEAREST * recorded_std)
+    return here if observations.silent is None else here & np.logical_not(observations.silent.any(axis=0))
 
 
 def _noise_of_worlds(observations: Observations, recorded_std: Values, alpha: float) -> Iterator[str]:
     """The size of the noise in each world: of all outputs, and of those that hold the canary."""
-    released = _released(observations)
+    released = _measurable(observations, recorded_std)
     worlds = ("with the canary", observations.plus), ("in the other world", observations.minus)
     for place, (words, world) in enumerate(worlds):
         moved = np.where(observations.included, observations.shift, 0.0) / recorded_std
@@ -76,7 +77,8 @@ def _noise_of_worlds(observations: Observations, recorded_std: Values, alpha: fl
 
 def _unequal_reach(observations: Observations, recorded_std: Values, alpha: float) -> Iterator[str]:
     """Outputs that the canary moves further than others."""
-    included = observations.included & _released(observations)
+    released = _measurable(observations, recorded_std)
+    included = observations.included & released
     middle = 0.5 * (observations.plus + observations.minus) * math.sqrt(2) if observations.exchange else None
     noise = observations.minus if middle is None else middle
     together = bool(np.any(included.sum(axis=0) < _FEWEST))
@@ -91,7 +93,7 @@ def _unequal_reach(observations: Observations, recorded_std: Values, alpha: floa
                 continue
             amplitude = np.broadcast_to(observations.shift[event], part.shape)[part] / scale[part]
             outputs = world[:, event][part] / scale[part]
-            known = (noise[:, event] / recorded_std[event]).ravel()
+            known = (noise[:, event] / recorded_std[event])[released[:, event]]
             limit = _deviation_limit(known, alpha / (4 * len(events)))
             quantile = float(stats.norm.isf(alpha / (8 * len(events) * len(outputs))))
             # Of equal amplitudes the median is no further off than any output; of others, by their ratio.
