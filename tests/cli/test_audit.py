@@ -91,17 +91,6 @@ def verdict(result: Result) -> tuple[int, bool]:
     return result.exit_code, bool(found["not_tested"]) and not found["contradicts_ledger"]
 
 
-@pytest.mark.filterwarnings("ignore::wirelessfl.errors.ModelWarning")
-@pytest.mark.parametrize("name", [shipped.name for shipped in list_shipped()])
-def test_every_shipped_scenario_can_be_audited(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WIRELESSFL_DATA", raising=False)
-    result = audit(name, "--set", "rounds=2", "--trials", "10", "--out", str(tmp_path), "--json")
-    needs_files = name == "ota-sample-private"
-    assert verdict(result) == (3 if needs_files else 0, True), result.stderr
-    if needs_files:
-        assert "data.dataset.root" in result.stderr
-
-
 def test_a_scenario_on_files_is_audited_where_they_are(
     tmp_path: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

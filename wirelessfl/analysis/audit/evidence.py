@@ -166,7 +166,7 @@ def best_difference(observations: Observations) -> Observations | None:
     alike, pairs = np.abs(correlation), list[tuple[int, int]]()
     least = max(alike.max() - _EQUALLY_ALIKE, _EQUALLY_ALIKE)
     while alike.max() >= least:
-        one, other = np.unravel_index(int(np.argmax(alike)), alike.shape)
+        one, other = divmod(int(np.argmax(alike)), len(alike))
         alike[[one, other]] = alike[:, [one, other]] = 0.0
         pairs.append((one, other) if observations.shift[one] >= observations.shift[other] else (other, one))
     if not pairs:
