@@ -109,7 +109,7 @@ def test_a_result_as_a_table_and_in_a_notebook(finished: wfl.Result) -> None:
 
 
 def test_the_recorded_plan_repeats_bit_for_bit(finished: wfl.Result, tmp_path: Path) -> None:
-    again = wfl.simulate(JAMMED, tmp_path / "again", device="cpu", threads=1)
+    again = wfl.simulate(JAMMED, tmp_path / "again", device="cpu", threads=1, pictures=False)
     assert_same_trace(finished.trace, again.trace)
 
 
@@ -126,29 +126,29 @@ class StopAfter:
 
 def test_an_interrupted_run_resumes_to_the_same_bits(finished: wfl.Result, tmp_path: Path) -> None:
     with pytest.raises(RunInterrupted, match="after round 2 of 4"):
-        wfl.simulate(JAMMED, tmp_path / "x", device="cpu", threads=1, on_round=StopAfter(2))
+        wfl.simulate(JAMMED, tmp_path / "x", device="cpu", threads=1, on_round=StopAfter(2), pictures=False)
     with wfl.open_trace(tmp_path / "x" / "trace.h5") as trace:
         assert trace.attrs["status"] == "interrupted" and trace.sizes["round"] == 2
-    resumed = wfl.simulate(JAMMED, tmp_path / "x", resume=True)
+    resumed = wfl.simulate(JAMMED, tmp_path / "x", resume=True, pictures=False)
     assert_same_trace(finished.trace, resumed.trace)
 
 
 def test_resuming_a_complete_run_only_summarises_it(finished: wfl.Result) -> None:
     before = finished.trace.read_bytes()
-    again = wfl.simulate(JAMMED, finished.folder, resume=True)
+    again = wfl.simulate(JAMMED, finished.folder, resume=True, pictures=False)
     assert to_json(again.summary) == to_json(finished.summary)
     assert finished.trace.read_bytes() == before
 
 
 def test_resuming_where_there_is_nothing_starts(finished: wfl.Result, tmp_path: Path) -> None:
-    started = wfl.simulate(JAMMED, tmp_path / "new", device="cpu", threads=1, resume=True)
+    started = wfl.simulate(JAMMED, tmp_path / "new", device="cpu", threads=1, resume=True, pictures=False)
     assert_same_trace(finished.trace, started.trace)
 
 
 def test_another_scenario_is_not_resumed(finished: wfl.Result) -> None:
     other = small(uplink__jammer={"epsilon": 2.0}, rounds=4, trace__models="every 2")
     with pytest.raises(ScenarioError, match=r"uplink\.jammer\.epsilon: 1\.0 -> 2\.0"):
-        wfl.simulate(other, finished.folder, resume=True)
+        wfl.simulate(other, finished.folder, resume=True, pictures=False)
 
 
 def test_a_run_goes_on_with_the_threads_it_began_with(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_run_goes_on_with_the_threads_it_began_with(tmp_path: Path) -> None:
 
     scenario = small(rounds=2)
     with pytest.raises(RunInterrupted):
-        wfl.simulate(scenario, tmp_path, device="cpu", threads=1, on_round=stop)
+        wfl.simulate(scenario, tmp_path, device="cpu", threads=1, on_round=stop, pictures=False)
     with pytest.warns(PlanWarning, match=r"\(device cpu, threads 1\), not with threads 2"):
         result = wfl.simulate(scenario, tmp_path, threads=2, resume=True, pictures=False)
     with wfl.open_trace(result.trace) as trace:
@@ -174,23 +174,23 @@ def test_a_run_whose_plan_is_not_whole_does_not_go_on(plan: str | None, finished
         if plan is not None:
             file.attrs["plan"] = plan
     with pytest.raises(InfeasibleError, match="cannot"):
-        wfl.simulate(JAMMED, tmp_path, resume=True)
+        wfl.simulate(JAMMED, tmp_path, resume=True, pictures=False)
 
 
 def test_a_run_is_not_replaced_unless_asked(finished: wfl.Result, tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="--overwrite"):
-        wfl.simulate(JAMMED, finished.folder)
+        wfl.simulate(JAMMED, finished.folder, pictures=False)
     shorter = small(rounds=1)
-    wfl.simulate(JAMMED, tmp_path / "x", device="cpu")
-    replaced = wfl.simulate(shorter, tmp_path / "x", device="cpu", overwrite=True)
+    wfl.simulate(JAMMED, tmp_path / "x", device="cpu", pictures=False)
+    replaced = wfl.simulate(shorter, tmp_path / "x", device="cpu", overwrite=True, pictures=False)
     assert replaced.summary["rounds"] == 1
 
 
 def test_what_cannot_be_built_replaces_nothing(finished: wfl.Result, tmp_path: Path) -> None:
-    kept = wfl.simulate(small(rounds=1), tmp_path / "x", device="cpu")
+    kept = wfl.simulate(small(rounds=1), tmp_path / "x", device="cpu", pictures=False)
     before = kept.trace.read_bytes()
     with pytest.raises(ScenarioError):
-        wfl.simulate(small(model={"name": "no_such_module:build"}), tmp_path / "x", overwrite=True)
+        wfl.simulate(small(model={"name": "no_such_module:build"}), tmp_path / "x", overwrite=True, pictures=False)
     assert kept.trace.read_bytes() == before
 
 
@@ -202,29 +202,29 @@ def test_a_damaged_trace_is_named(damage: str, tmp_path: Path, finished: wfl.Res
     content = {"empty": b"", "truncated": whole[: len(whole) // 3], "foreign": b"no HDF5 at all" * 100}[damage]
     (folder / "trace.h5").write_bytes(content)
     with pytest.raises(TraceError, match=r"trace\.h5"):
-        wfl.simulate(JAMMED, folder, resume=True)
+        wfl.simulate(JAMMED, folder, resume=True, pictures=False)
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     with pytest.raises(RunInterrupted):
-        wfl.simulate(JAMMED, tmp_path / "x", device="cpu", on_round=StopAfter(1))
+        wfl.simulate(JAMMED, tmp_path / "x", device="cpu", on_round=StopAfter(1), pictures=False)
     checkpoint = tmp_path / "x" / "checkpoint.bin"
     checkpoint.write_bytes(checkpoint.read_bytes()[:-7])
     with pytest.raises(TraceError, match=r"checkpoint\.bin"):
-        wfl.simulate(JAMMED, tmp_path / "x", resume=True)
+        wfl.simulate(JAMMED, tmp_path / "x", resume=True, pictures=False)
 
 
 def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("in the way")
     with pytest.raises(OutputError, match="cannot be written"):
-        wfl.simulate(JAMMED, tmp_path / "x", device="cpu")
+        wfl.simulate(JAMMED, tmp_path / "x", device="cpu", pictures=False)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_is_read_only(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(OutputError, match="cannot be written"):
-        wfl.simulate(JAMMED, tmp_path / "x", device="cpu")
+        wfl.simulate(JAMMED, tmp_path / "x", device="cpu", pictures=False)
 
 
 def test_a_gpu_that_is_not_there() -> None:
@@ -233,7 +233,7 @@ def test_a_gpu_that_is_not_there() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     with pytest.raises(InfeasibleError, match="cuda"):
-        wfl.simulate(JAMMED, "never-written", device="cuda")
+        wfl.simulate(JAMMED, "never-written", device="cuda", pictures=False)
 
 
 KILLED = """
@@ -248,11 +248,11 @@ def on_round(this: FinishedRound) -> None:
         signal.pause()  # killed here, after the commit; a signal that is handled ends the pause
 
 scenario = wfl.load_scenario(sys.argv[1])
-wfl.simulate(scenario, sys.argv[2], device="cpu", threads=1, on_round=on_round)
+wfl.simulate(scenario, sys.argv[2], device="cpu", threads=1, on_round=on_round, pictures=False)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), signal.SIGTERM])
 def test_a_killed_run_loses_no_finished_round(finished: wfl.Result, tmp_path: Path, number: signal.Signals) -> None:
     folder = tmp_path / "x"
     arguments = [sys.executable, "-c", KILLED, str(finished.folder / "scenario.yaml"), str(folder)]
@@ -266,7 +266,7 @@ def test_a_killed_run_loses_no_finished_round(finished: wfl.Result, tmp_path: Pa
     with wfl.open_trace(folder / "trace.h5") as trace:
         assert trace.sizes["round"] == 3
         assert trace.attrs["status"] == ("running" if number == signal.SIGKILL else "interrupted")
-    resumed = wfl.simulate(JAMMED, folder, resume=True)
+    resumed = wfl.simulate(JAMMED, folder, resume=True, pictures=False)
     assert_same_trace(finished.trace, resumed.trace)
 
 
@@ -298,7 +298,7 @@ def test_a_million_registered_clients_leave_a_small_trace(tmp_path: Path) -> Non
         data={"dataset": {"name": "synthetic"}, "partition": {"scheme": "natural"}},
         rounds=2,
     )
-    result = wfl.simulate(crowd, tmp_path / "crowd", device="cpu")
+    result = wfl.simulate(crowd, tmp_path / "crowd", device="cpu", pictures=False)
     # 2 rounds of 10 clients: no array over the registered ones (8 MB each) lies on disk.
     assert sum(path.stat().st_size for path in result.folder.iterdir()) < 2**21
     with wfl.open_trace(result.trace) as trace:

@@ -72,7 +72,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a complete run; look, do not touch."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "s.yaml").write_text(SCENARIO, encoding="utf-8")
-    wfl.simulate(wfl.load_scenario(folder / "s.yaml"), folder / "out", device="cpu", threads=1)
+    wfl.simulate(wfl.load_scenario(folder / "s.yaml"), folder / "out", device="cpu", threads=1, pictures=False)
     return folder / "out"
 
 
@@ -148,7 +148,7 @@ def test_a_scenario_that_the_user_edited_is_not_replaced(copied: Path) -> None:
     (copied / "scenario.yaml").write_text(SCENARIO + "# mine\n", encoding="utf-8")
     before = content(copied)
     with pytest.raises(OutputError, match=r"no run has written \(scenario\.yaml\)"):
-        wfl.simulate(wfl.load_scenario("quickstart"), copied, overwrite=True)
+        wfl.simulate(wfl.load_scenario("quickstart"), copied, overwrite=True, pictures=False)
     assert content(copied) == before
 
 
@@ -203,7 +203,7 @@ def test_a_place_that_is_none(out: str, words: str, arguments: tuple[str, ...], 
 def test_an_empty_name_is_no_folder() -> None:
     refused(invoke("papers", "run", "ota-cross-layer-dp", "--out", ""), "empty name")
     with pytest.raises(wfl.errors.InputError, match="empty name"):
-        wfl.simulate(wfl.load_scenario("quickstart"), "")
+        wfl.simulate(wfl.load_scenario("quickstart"), "", pictures=False)
 
 
 def test_a_study_begins_where_nothing_else_lies(scenario: Path, tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ import wirelessfl as wfl
 def on_round(this):
     print(this.index, flush=True)
     sys.stdin.readline()
-wfl.simulate(wfl.load_scenario(sys.argv[1]), sys.argv[2], device="cpu", threads=1, on_round=on_round)
+wfl.simulate(wfl.load_scenario(sys.argv[1]), sys.argv[2], device="cpu", threads=1, on_round=on_round, pictures=False)
 """
 
 

@@ -47,10 +47,10 @@ def moving(name: str) -> Scenario:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_trace_with_blocks_is_resumed_verified_and_replayed(name: str, tmp_path: Path) -> None:
-    whole = wfl.simulate(moving(name), tmp_path / "whole", device="cpu", threads=1)
+    whole = wfl.simulate(moving(name), tmp_path / "whole", device="cpu", threads=1, pictures=False)
     with pytest.raises(RunInterrupted):
-        wfl.simulate(moving(name), tmp_path / "cut", device="cpu", threads=1, on_round=StopAfter(2))
-    assert_same_trace(whole.trace, wfl.simulate(moving(name), tmp_path / "cut", resume=True).trace)
+        wfl.simulate(moving(name), tmp_path / "cut", device="cpu", threads=1, on_round=StopAfter(2), pictures=False)
+    assert_same_trace(whole.trace, wfl.simulate(moving(name), tmp_path / "cut", resume=True, pictures=False).trace)
     recording = open_recording(whole.trace)
     assert verify(recording, tmp_path / "verified").difference is None
     coverage = run_counterfactual(recording, recording.scenario, tmp_path / "again")
@@ -60,7 +60,9 @@ def test_a_trace_with_blocks_is_resumed_verified_and_replayed(name: str, tmp_pat
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> wfl.Result:
-    return wfl.simulate(moving("jammed"), tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1)
+    return wfl.simulate(
+        moving("jammed"), tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1, pictures=False
+    )
 
 
 def test_channels_have_a_value_for_each_piece(finished: wfl.Result) -> None:
@@ -107,7 +109,7 @@ def piloted(tmp_path_factory: pytest.TempPathFactory) -> wfl.Result:
         channel__pathloss={"model": "log_distance"},
         channel__csi={"pilot_symbols": 10},
     )
-    return wfl.simulate(scenario, tmp_path_factory.mktemp("runs") / "piloted", device="cpu", threads=1)
+    return wfl.simulate(scenario, tmp_path_factory.mktemp("runs") / "piloted", device="cpu", threads=1, pictures=False)
 
 
 @pytest.mark.parametrize(

@@ -46,14 +46,14 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_statement_gives_the_same_numbers_and_another_those_of_another_run(name: str, tmp_path: Path) -> None:
     case = CASES[name]
-    result = wfl.simulate(small(**case), tmp_path / "run", device="cpu")
+    result = wfl.simulate(small(**case), tmp_path / "run", device="cpu", pictures=False)
     ledger = recorded_ledger(result.trace)
     assert ledger.epsilon_published() == result.summary["epsilon_published"]
     assert ledger.epsilon_accounted() == result.summary["epsilon_accounted"]
     assert ledger.why_different() == result.summary["why_different"]
 
     stricter = {**case, "privacy": {**case.get("privacy", {}), "delta": 1e-7, "adjacency": "replace"}}
-    other = wfl.simulate(small(**stricter), tmp_path / "other", device="cpu")
+    other = wfl.simulate(small(**stricter), tmp_path / "other", device="cpu", pictures=False)
     changed = recorded_ledger(result.trace, delta=1e-7, adjacency="replace")
     if "uplink__jammer" not in case:  # a jammer, or α_u, that aims at ε for another δ is another run
         expected = recorded_ledger(other.trace)
@@ -65,7 +65,7 @@ def test_the_same_statement_gives_the_same_numbers_and_another_those_of_another_
 def test_a_trace_of_a_killed_run_is_refused(tmp_path: Path) -> None:
     import h5py
 
-    result = wfl.simulate(small(rounds=1), tmp_path / "run", device="cpu")
+    result = wfl.simulate(small(rounds=1), tmp_path / "run", device="cpu", pictures=False)
     with h5py.File(result.trace, "r+") as file:
         del file.attrs["release_settings"]
     with pytest.raises(TraceError, match="--resume"):
@@ -76,7 +76,7 @@ def test_a_release_of_a_client_that_is_not_counted_is_refused(tmp_path: Path) ->
     """As a killed process leaves it, or a hand that altered the numbers of the clients."""
     import h5py
 
-    result = wfl.simulate(small(rounds=1), tmp_path / "run", device="cpu")
+    result = wfl.simulate(small(rounds=1), tmp_path / "run", device="cpu", pictures=False)
     with h5py.File(result.trace, "r+") as file:
         file["client"][-1] += 1
     with pytest.raises(TraceError, match="clients that it does not count; continue the run with --resume"):

@@ -25,7 +25,7 @@ SCENARIO = small(uplink__jammer={"epsilon": 1.0}, rounds=4, trace__models="every
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The trace of an undisturbed run."""
-    return wfl.simulate(SCENARIO, tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1).trace
+    return wfl.simulate(SCENARIO, tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1, pictures=False).trace
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def recorded_run(scenario: Scenario, folder: Path) -> Path:
-    return wfl.simulate(scenario, folder, device="cpu", threads=1).trace
+    return wfl.simulate(scenario, folder, device="cpu", threads=1, pictures=False).trace
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -30,7 +30,7 @@ SCENARIO = small(
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    trace = wfl.simulate(SCENARIO, tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1).trace
+    trace = wfl.simulate(SCENARIO, tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1, pictures=False).trace
     return open_recording(trace, 2, 4)
 
 
@@ -58,7 +58,7 @@ def test_tables_read_back_to_the_same_bits(recording: Recording, form: Any, tmp_
 
 def test_empty_slots_are_no_rows(tmp_path: Path) -> None:
     scenario = small(clients={"count": 6, "selection": {"scheme": "poisson", "rate": 0.5}})
-    trace = wfl.simulate(scenario, tmp_path / "x", device="cpu", threads=1).trace
+    trace = wfl.simulate(scenario, tmp_path / "x", device="cpu", threads=1, pictures=False).trace
     recording = open_recording(trace)
     export(recording, "csv", tmp_path)
     slots = pd.read_csv(tmp_path / "slots.csv")
@@ -112,7 +112,7 @@ def test_the_timeline_is_strict_json(recording: Recording, tmp_path: Path) -> No
 
 
 def test_a_run_without_events_has_no_timeline(tmp_path: Path) -> None:
-    trace = wfl.simulate(small(rounds=1, trace__events=False), tmp_path / "x", device="cpu").trace
+    trace = wfl.simulate(small(rounds=1, trace__events=False), tmp_path / "x", device="cpu", pictures=False).trace
     with pytest.raises(InputError, match=r"trace\.events"):
         export(open_recording(trace), "chrome", tmp_path)
 

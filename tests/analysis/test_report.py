@@ -34,7 +34,7 @@ SCENARIO = small(uplink__jammer={"epsilon": 1.0}, faults__availability={"p": 0.8
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> wfl.Result:
-    return wfl.simulate(SCENARIO, tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1)
+    return wfl.simulate(SCENARIO, tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1, pictures=False)
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +181,9 @@ def test_channel_statistics_count_what_was_recorded(run: wfl.Result) -> None:
 
 
 def test_a_run_without_a_radio_channel(tmp_path: Path) -> None:
-    result = wfl.simulate(small(uplink={"kind": "ideal"}, trace__events=False), tmp_path / "x", device="cpu")
+    result = wfl.simulate(
+        small(uplink={"kind": "ideal"}, trace__events=False), tmp_path / "x", device="cpu", pictures=False
+    )
     page = Page(report_html([result.folder]))
     assert page.svgs == 3  # learning, privacy, participation
 

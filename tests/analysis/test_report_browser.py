@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="no c
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scenario = small(uplink__jammer={"epsilon": 1.0}, rounds=12, faults__availability={"p": 0.8})
-    result = wfl.simulate(scenario, tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1)
+    result = wfl.simulate(scenario, tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1, pictures=False)
     return write_report([result.folder])
 
 

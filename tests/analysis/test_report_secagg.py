@@ -25,7 +25,7 @@ COLUMNS = ("messages_up", "bits_up", "messages_down", "bits_down", "seconds", "e
 def simulate(folder: Path, **uplink: Any) -> Path:
     keys = {"kind": "secure_aggregation", "stage_timeout_s": 1.0, **uplink}
     scenario = small(uplink=keys, rounds=6, clients__count=8)
-    return wfl.simulate(scenario, folder, device="cpu", threads=1).trace
+    return wfl.simulate(scenario, folder, device="cpu", threads=1, pictures=False).trace
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +97,6 @@ def test_a_set_up_has_its_row_and_unknown_watts_stay_unknown(tmp_path: Path) -> 
 
 
 def test_a_run_without_has_no_such_table(tmp_path: Path) -> None:
-    trace = wfl.simulate(small(), tmp_path / "run", device="cpu", threads=1).trace
+    trace = wfl.simulate(small(), tmp_path / "run", device="cpu", threads=1, pictures=False).trace
     assert secure_aggregation_costs(open_recording(trace)) is None
     assert "ecure aggregation" not in report_html([trace]).partition("<details>")[0]

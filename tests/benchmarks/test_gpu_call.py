@@ -132,7 +132,7 @@ sys.exit(main(["--rehearse", "--only", "peaks", "--out", sys.argv[2]]))
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.slow), signal.SIGKILL])
 def test_a_call_that_is_stopped_leaves_no_process_and_no_row(number: signal.Signals, tmp_path: Path) -> None:
     log, patience = tmp_path / "rehearsal-peaks.txt", time.monotonic() + 120
     with program(CALL, CHILD, str(tmp_path)) as running:

@@ -24,7 +24,7 @@ def replay(*arguments: str | Path) -> Result:
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scenario = small(uplink__jammer={"epsilon": 1.0})
-    return wfl.simulate(scenario, tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1).trace
+    return wfl.simulate(scenario, tmp_path_factory.mktemp("runs") / "x", device="cpu", threads=1, pictures=False).trace
 
 
 def test_the_table_again(trace: Path) -> None:

@@ -12,7 +12,7 @@ from wirelessfl.cli import main
 
 
 def test_a_page_over_a_run(tmp_path: Path) -> None:
-    trace = wfl.simulate(small(rounds=1), tmp_path / "x", device="cpu", threads=1).trace
+    trace = wfl.simulate(small(rounds=1), tmp_path / "x", device="cpu", threads=1, pictures=False).trace
     page = tmp_path / "page.html"
     result = CliRunner().invoke(main, ["report", str(trace), "--out", str(page)])
     assert result.exit_code == 0, result.stderr
@@ -21,7 +21,7 @@ def test_a_page_over_a_run(tmp_path: Path) -> None:
 
 
 def test_refusals_are_one_message(tmp_path: Path) -> None:
-    trace = wfl.simulate(small(rounds=1), tmp_path / "x", device="cpu", threads=1).trace
+    trace = wfl.simulate(small(rounds=1), tmp_path / "x", device="cpu", threads=1, pictures=False).trace
     for arguments, words in (
         ([str(trace), "--out", str(tmp_path / "nowhere" / "page.html")], "does not exist"),
         ([str(tmp_path / "nothing")], "not found"),

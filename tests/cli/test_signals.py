@@ -73,7 +73,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     folder = tmp_path_factory.mktemp("bench")
     (folder / "scenario.yaml").write_text(SCENARIO, encoding="utf-8")
     (folder / "study.yaml").write_text(STUDY, encoding="utf-8")
-    wfl.simulate(wfl.load_scenario(folder / "scenario.yaml"), folder / "run", device="cpu", threads=1)
+    wfl.simulate(wfl.load_scenario(folder / "scenario.yaml"), folder / "run", device="cpu", threads=1, pictures=False)
     return Bench(folder, {})
 
 

@@ -13,10 +13,13 @@ from tests.docs.pages import Block, PageRun, blocks, commands, differs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+SLOW = {"tutorials/first-study.md", "how-to/cluster.md"}  # which start processes, as the tests of studies do
 WITHOUT_SNIPPETS = {"reference/python.md", *(f"papers/{paper}.md" for paper in PAPERS)}
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.slow) if page in SLOW else page for page in PAGES]
+)
 def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")

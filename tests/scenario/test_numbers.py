@@ -157,7 +157,10 @@ def test_batches_beyond_the_memory_are_refused(passes: dict[str, Any], tmp_path:
     scenario = parse_scenario(dump_yaml({**TINY, "training": {**TINY["training"], **passes}}), "tiny.yaml")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("wirelessfl.assembly.memory.available_memory", lambda: 8.0 * 2**30)
-        for attempt in (lambda: make_plan(scenario), lambda: simulate(scenario, tmp_path / "run", device="cpu")):
+        for attempt in (
+            lambda: make_plan(scenario),
+            lambda: simulate(scenario, tmp_path / "run", device="cpu", pictures=False),
+        ):
             with pytest.raises(InfeasibleError, match=r"training\.(steps|epochs): found 1,000,000,000, .* GiB"):
                 attempt()
 

@@ -221,7 +221,7 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("change", CASES.values(), ids=CASES.keys())
 def test_ledger_trace_resume_and_verification_agree(change: dict[str, Any], tmp_path: Path) -> None:
     scenario = central(rounds=6, **change)
-    whole = wfl.simulate(scenario, tmp_path / "whole", device="cpu")
+    whole = wfl.simulate(scenario, tmp_path / "whole", device="cpu", pictures=False)
     if "timing__wait_for" not in change:
         assert min(open_recording(whole.trace).dataset["participants"].values) == 0
     ledger = recorded_ledger(whole.trace)

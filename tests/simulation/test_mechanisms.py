@@ -219,6 +219,6 @@ def test_every_mechanism_ships_as_a_scenario_and_trains(name: str) -> None:
 
 def test_the_private_scenario_over_the_air_trains_on_mnist(shared_data: Path, tmp_path: Path) -> None:
     changes = {"data.dataset.root": str(shared_data), "rounds": 15, "data.limit": 5000, "evaluate.every": 15}
-    result = wfl.simulate(load_scenario("ota-sample-private", changes), tmp_path / "run", device="cpu")
+    result = wfl.simulate(load_scenario("ota-sample-private", changes), tmp_path / "run", device="cpu", pictures=False)
     assert result.summary["test_accuracy"] > 0.6
     assert result.summary["epsilon_accounted"] <= result.summary["epsilon_published"]

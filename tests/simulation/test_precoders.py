@@ -276,5 +276,7 @@ def test_an_exact_jammer_meets_its_target_beside_a_precoder(policy: str) -> None
 
 
 def test_a_recorded_run_with_measured_norms_repeats_to_the_same_bits(tmp_path: Path) -> None:
-    wfl.simulate(precoded({"policy": "cotaf", "expected_norms": "measured", "h_min": 0.3}), out=tmp_path / "run")
+    wfl.simulate(
+        precoded({"policy": "cotaf", "expected_norms": "measured", "h_min": 0.3}), out=tmp_path / "run", pictures=False
+    )
     assert verify(open_recording(tmp_path / "run" / "trace.h5")).difference is None

@@ -45,7 +45,7 @@ def test_gains_from_hdf5(tmp_path: Path) -> None:
 def test_the_channels_of_a_trace_come_back(tmp_path: Path) -> None:
     """Small-scale gains of a run on any path loss, under another seed: |h|² and the jammer's are those recorded."""
     urban = {"channel__pathloss": {"model": "log_distance"}, "uplink__jammer": {"epsilon": 1.0}}
-    recorded = wfl.simulate(small(**urban), tmp_path / "run", device="cpu", threads=1)
+    recorded = wfl.simulate(small(**urban), tmp_path / "run", device="cpu", threads=1, pictures=False)
     _, again, _ = run(small(**urban, seed=99, channel__fading={"model": "recorded", "file": str(recorded.trace)}))
     _, first, _ = run(small(**urban))
     for one, other in zip(first, again, strict=True):
@@ -135,7 +135,7 @@ def test_gains_of_nobody(tmp_path: Path, row: str) -> None:
 
 def test_presence_from_a_trace(tmp_path: Path) -> None:
     absent = small(faults__availability={"p": 0.5})
-    recorded = wfl.simulate(absent, tmp_path / "run", device="cpu", threads=1)
+    recorded = wfl.simulate(absent, tmp_path / "run", device="cpu", threads=1, pictures=False)
     _, rounds, _ = run(absent)
     presence = load_presence(str(recorded.trace), 3, 6)
     assert [row.tolist() for row in presence[1:]] == [(this.status != 2).tolist() for this in rounds]

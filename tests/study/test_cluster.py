@@ -59,11 +59,12 @@ def scheduler(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess
             process.wait()
 
 
-def test_a_local_cluster_computes_what_is_computed_here(tmp_path: Path, finished: Study) -> None:
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_local_cluster_computes_what_is_computed_here(workers: int, tmp_path: Path, finished: Study) -> None:
     plan = design(tmp_path, grid={"uplink.snr_db": [0, 10], "clients.count": [3]})
     messages: list[Message] = []
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=tmp_path
+        n_workers=workers, threads_per_worker=1, dashboard_address=None, local_directory=tmp_path
     ) as local:
         study = run_study(plan, tmp_path / "out", scheduler=local.scheduler_address, on_message=messages.append)
     here = finished.to_dataframe().query("seed == 11 and `clients.count` == 3").reset_index(drop=True)

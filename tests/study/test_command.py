@@ -127,25 +127,27 @@ def test_studies_are_listed_shown_and_copied_apart_from_scenarios(tmp_path: Path
     assert load_study(tmp_path / "snr-clients.yaml").runs == load_study("snr-clients").runs
 
 
-def test_ctrl_c_leaves_what_resume_continues(tmp_path: Path, inline: InlineWorkers) -> None:
-    """The signal that a terminal sends, in the middle of two runs."""
-    file, out = write_study(tmp_path, grid=GRID), tmp_path / "out"
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_ctrl_c_leaves_what_resume_continues(workers: int, tmp_path: Path, inline: InlineWorkers) -> None:
+    """The signal that a terminal sends, in the middle of as many runs as there are workers."""
+    grid = {"uplink.snr_db": [0, 10][:workers]}
+    file, out = write_study(tmp_path, grid=grid), tmp_path / "out"
     command = [sys.executable, "-m", "wirelessfl", "study", str(file), "--set", f"base.rounds={SLOW_ROUNDS}"]
-    options = ["--workers", "2", "--threads", "1", "--out", str(out)]
+    options = ["--workers", str(workers), "--threads", "1", "--out", str(out)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, map(os.path.abspath, sys.path)))}
     process = subprocess.Popen(
         [*command, *options], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     )
     deadline = time.monotonic() + 120
-    while len(list(out.glob("runs/*/checkpoint.bin"))) < 2:
+    while len(list(out.glob("runs/*/checkpoint.bin"))) < workers:
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=120)
     assert (process.returncode, stdout) == (130, "")
     assert "continue with --resume" in stderr and "Traceback" not in stderr
-    assert [record.status for record in open_study(out).records] == ["interrupted", "interrupted"]
-    plan = design(tmp_path, {"base.rounds": SLOW_ROUNDS}, grid=GRID)
+    assert [record.status for record in open_study(out).records] == ["interrupted"] * workers
+    plan = design(tmp_path, {"base.rounds": SLOW_ROUNDS}, grid=grid)
     first_rounds: dict[str, int] = {}
 
     def on_message(message: Progress | Outcome) -> None:
@@ -153,7 +155,7 @@ def test_ctrl_c_leaves_what_resume_continues(tmp_path: Path, inline: InlineWorke
             first_rounds.setdefault(message.run, message.round)
 
     resumed = run_study(plan, out, resume=True, on_message=on_message)
-    assert all(first > 1 for first in first_rounds.values()) and len(first_rounds) == 2
+    assert all(first > 1 for first in first_rounds.values()) and len(first_rounds) == workers
     whole = run_study(plan, tmp_path / "whole", workers=2, threads=1)
     assert same_numbers(resumed.to_dataframe(), whole.to_dataframe())
 

@@ -81,7 +81,8 @@ def test_a_task_survives_the_pipe() -> None:
         assert serve.decode_task(line) == task
 
 
-def test_killed_workers_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_killed_workers_lose_nothing_and_do_nothing_twice(workers: int, tmp_path: Path) -> None:
     plan = long_design(tmp_path)
     messages: list[Message] = []
 
@@ -91,12 +92,12 @@ def test_killed_workers_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> Non
                 os.kill(pid, signal.SIGKILL)
         messages.append(message)
 
-    study = run_study(plan, tmp_path / "killed", workers=2, threads=1, on_message=kill_once)
+    study = run_study(plan, tmp_path / "killed", workers=workers, threads=1, on_message=kill_once)
     assert [(record.status, record.error) for record in study.records] == [("complete", None)] * 2
     began_again = [message for message in messages[1:] if isinstance(message, Progress) and message.round == 1]
     assert messages[0].run not in {message.run for message in began_again}
     for run in plan.runs:
-        alone = wfl.simulate(run.scenario, tmp_path / run.id, threads=1)
+        alone = wfl.simulate(run.scenario, tmp_path / run.id, threads=1, pictures=False)
         with wfl.open_trace(alone.trace) as whole, wfl.open_trace(study.folder.trace(run.id)) as resumed:
             assert whole.drop_vars("wall_time").identical(resumed.drop_vars("wall_time").assign_attrs(whole.attrs))
     assert workers_of(os.getpid()) == []

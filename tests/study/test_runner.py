@@ -32,7 +32,7 @@ def test_every_run_is_the_one_of_simulate(finished: Study, tmp_path: Path) -> No
     plan = design(tmp_path, grid={"uplink.snr_db": [0, 10], "clients.count": [3, 6]}, seeds=2)
     table = finished.to_dataframe()
     for run in plan.runs[::3]:
-        alone = wfl.simulate(run.scenario, tmp_path / run.id, threads=1)
+        alone = wfl.simulate(run.scenario, tmp_path / run.id, threads=1, pictures=False)
         rows = table[table["run"] == run.id]
         with wfl.open_trace(alone.trace) as trace:
             for name in ("test_accuracy", "epsilon_accounted", "effective_noise_std", "sim_time"):
@@ -104,7 +104,7 @@ def test_two_studies_do_not_share_a_folder(tmp_path: Path, inline: InlineWorkers
             run_study(plan, tmp_path / "out", resume=resume)
     run = tmp_path / "out" / "runs" / plan.runs[0].id
     with RunFolder(run).held(), pytest.raises(OutputError, match="a run is in progress there"):
-        wfl.simulate(plan.runs[0].scenario, run, overwrite=True)
+        wfl.simulate(plan.runs[0].scenario, run, overwrite=True, pictures=False)
     assert inline.submitted == []
 
 

@@ -110,9 +110,9 @@ def test_what_tensorboard_reads_is_the_trace_also_after_a_resumed_run(tmp_path: 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt), TensorBoardLog(tmp_path / "tensorboard") as log:
-        wfl.simulate(scenario, tmp_path, threads=1, on_round=stop_after_two)
+        wfl.simulate(scenario, tmp_path, threads=1, on_round=stop_after_two, pictures=False)
     with TensorBoardLog(tmp_path / "tensorboard") as log:
-        result = wfl.simulate(scenario, tmp_path, threads=1, resume=True, on_round=log)
+        result = wfl.simulate(scenario, tmp_path, threads=1, resume=True, on_round=log, pictures=False)
     events = reader.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     series = events.Scalars("learning/test_accuracy")
     assert [event.step for event in series] == [1, 2, 3, 4]

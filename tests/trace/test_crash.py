@@ -135,7 +135,7 @@ def tape_of_resumes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Tape
     return tape, start
 
 
-@pytest.mark.parametrize("stride", [25, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [100, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_prefix_of_the_appends_is_a_readable_trace(
     stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +149,7 @@ def test_every_prefix_of_the_appends_is_a_readable_trace(
             check_opens(killed, rounds)
 
 
-@pytest.mark.parametrize("stride", [25, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [100, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_prefix_of_resuming_and_finishing_is_a_readable_trace(
     stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,7 +194,7 @@ def kill_at_random(path: Path, done: int, generator: np.random.Generator) -> Non
         victim.send_signal(signal.SIGKILL)
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_killed_process_leaves_a_trace_that_resumes(kills: int, tmp_path: Path) -> None:
     generator = np.random.default_rng(20)
     path = tmp_path / "trace.h5"

@@ -152,7 +152,7 @@ def test_pauses_take_time_and_no_energy() -> None:
 )
 def test_what_is_lost_in_a_piece_is_sent_again_where_somebody_asks_for_it(rate: dict[str, Any]) -> None:
     """A tenth of the pieces is lost to estimation errors, which costs a tenth of the time and no upload."""
-    keys: dict[str, Any] = {"band": 1e3, "channel__max_pieces": 20_000, "rounds": 1, "snr_db": 5.0}
+    keys: dict[str, Any] = {"band": 4e3, "channel__max_pieces": 20_000, "rounds": 1, "snr_db": 5.0}
     slow = {"model": "clarke", "doppler_hz": DOPPLER}
     spent = {}
     for outage in (0.01, 0.2):
