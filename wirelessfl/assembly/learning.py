@@ -1,4 +1,4 @@
-"""Data, model, local training and aggregation rule of a scenario."""
+"""Data, model, local training and algorithm of a scenario."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from typing import assert_never
 
 import numpy as np
+import torch
 from torch import nn
 
 from wirelessfl import plugins
@@ -18,17 +19,15 @@ from wirelessfl.learning import (
     SGD,
     AdaGrad,
     Adam,
-    AggregationRule,
+    Algorithm,
+    ClientRows,
     ExecutionPlan,
-    FedAvg,
-    FedProx,
     FlatModel,
     LocalTraining,
     Optimizer,
     PartitionedData,
     Population,
     SyntheticPopulation,
-    Upcycled,
 )
 from wirelessfl.learning import models as architectures
 from wirelessfl.learning.data import (
@@ -49,6 +48,7 @@ from wirelessfl.learning.partition import (
     power_law_partition,
 )
 from wirelessfl.scenario import Scenario, Steps, config
+from wirelessfl.scenario.base import CoreVariant
 from wirelessfl.streams import Streams
 
 
@@ -187,17 +187,23 @@ def _activation(activation: config.Activation) -> Callable[[], nn.Module]:
             assert_never(activation)
 
 
-def build_rule(algorithm: config.Algorithm) -> AggregationRule:
-    """The aggregation rule with its proximal weight."""
-    match algorithm:
-        case config.FedAvg():
-            return FedAvg()
-        case config.FedProx():
-            return FedProx(algorithm.mu)
-        case config.Upcycled():
-            return Upcycled(algorithm.mu, as_schedule(algorithm.lam))
-        case _:
-            assert_never(algorithm)
+def build_algorithm(scenario: Scenario) -> Algorithm:
+    """The federated algorithm.
+
+    Raises:
+        ScenarioError: one from outside that cannot be used.
+    """
+    made: Algorithm = make_object("training.algorithm.name", scenario.training.algorithm, Algorithm)
+    return made
+
+
+def uploads_are_updates(scenario: Scenario) -> bool:
+    """Whether clients are known to send the outcome of this round's local steps alone.
+
+    Not so where they keep rows, by which samples of earlier rounds reach the upload, nor with an algorithm from
+    outside: bounds on one sample's share of an update, and noise that adds up in a sum of them, then prove nothing.
+    """
+    return isinstance(scenario.training.algorithm, CoreVariant) and not build_algorithm(scenario).facts().client_side
 
 
 def as_schedule(value: float | Steps) -> dict[int, float]:
@@ -205,9 +211,9 @@ def as_schedule(value: float | Steps) -> dict[int, float]:
     return value.mapping() if isinstance(value, Steps) else {1: value}
 
 
-def build_training(scenario: Scenario, rule: AggregationRule) -> LocalTraining:
+def build_training(scenario: Scenario, algorithm: Algorithm, model: FlatModel) -> LocalTraining:
     """What every client does in a round."""
-    training = scenario.training
+    training, nobody = scenario.training, ClientRows(np.zeros(0, dtype=np.int64))
     return LocalTraining(
         optimizer=_optimizer(training.optimizer),
         learning_rate=training.optimizer.lr,
@@ -215,7 +221,7 @@ def build_training(scenario: Scenario, rule: AggregationRule) -> LocalTraining:
         epochs=training.epochs,
         steps=training.steps,
         sampling=getattr(training.privacy, "sampling", "shuffle"),
-        prox_mu=rule.prox_mu,
+        prox_mu=algorithm.client(algorithm.start(torch.zeros(model.dimension)), nobody).prox_mu,
         clip=scenario.uplink.clip,
     )
 

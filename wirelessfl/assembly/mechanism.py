@@ -7,7 +7,7 @@ from typing import assert_never
 import numpy as np
 
 from wirelessfl.assembly.amplification import why_unamplified
-from wirelessfl.assembly.learning import load_data
+from wirelessfl.assembly.learning import load_data, uploads_are_updates
 from wirelessfl.assembly.noise_search import calibrate
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import FlatModel, LocalTraining, Population
@@ -53,11 +53,12 @@ def build_local_privacy(
         adds_noise = noise > 0
         if isinstance(mechanism, config.Zcdp):
             gradients = PrivateGradients(FlatClipping(mechanism.clip), MeanGaussianMechanism(noise))
-            return LocalPrivacy(gradients, adds_noise, model.dimension)
+            return LocalPrivacy(gradients, adds_noise, model.dimension, None, uploads_are_updates(scenario))
         assert isinstance(mechanism, config.GradientNoise)
         rule = build_clipping(mechanism, model, noise, scenario.rounds)
         gradients = PrivateGradients(rule, _noise_mechanism(mechanism, noise, scenario.rounds))
-        return LocalPrivacy(gradients, adds_noise, model.dimension, _proxy(scenario, mechanism))
+        proxy = _proxy(scenario, mechanism)
+        return LocalPrivacy(gradients, adds_noise, model.dimension, proxy, uploads_are_updates(scenario))
 
     given = mechanism.noise_std if isinstance(mechanism, config.Zcdp) else mechanism.noise_multiplier
     if given is not None:
@@ -74,13 +75,13 @@ def build_local_privacy(
 
 
 def build_central_noise(
-    scenario: Scenario, model: FlatModel, facts: PrivacyFacts, statement: Statement, wait_for: WaitFor
+    scenario: Scenario, dimension: int, facts: PrivacyFacts, statement: Statement, wait_for: WaitFor
 ) -> CentralNoise | None:
     """Noise that the server adds for whole clients, or None.
 
     Args:
         scenario: the scenario.
-        model: the model.
+        dimension: of an upload.
         facts: public constants of the population.
         statement: what ε is said about.
         wait_for: when the server stops waiting.
@@ -125,7 +126,7 @@ def build_central_noise(
     everyone = np.arange(count, dtype=np.int64)
 
     def planned(noise: float, round_index: int) -> tuple[Release, ...]:
-        return (with_noise(noise).release(round_index, everyone, model.dimension),)
+        return (with_noise(noise).release(round_index, everyone, dimension),)
 
     assert mechanism.epsilon is not None
     return with_noise(calibrate(planned, mechanism.epsilon, mechanism.target, scenario.rounds, facts, statement))

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from wirelessfl.assembly.learning import uploads_are_updates
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.assembly.recordings import load_norms
 from wirelessfl.errors import CheckFailed, InfeasibleError, ScenarioError
@@ -190,14 +191,14 @@ def _mean_inverse_power(network: Network, threshold: float) -> float:
 def gradient_step(scenario: Scenario, clip: float, non_expansive: bool) -> int | None:
     """The batch size of one step of per-sample-clipped gradients with τ = η·clip; None for any other training.
 
-    None also where the power control is not known to be ``non_expansive``: what bounds one sample's share of the update
-    then bounds nothing of what is sent. The optimizer starts anew in every round, so that the momentum of plain SGD has
-    no part in a single step; noise that a client adds and the clip of its update, which only contracts, take nothing
-    away from the bound.
+    None also where the power control is not known to be ``non_expansive``, or clients send something else than updates:
+    what bounds one sample's share of the update then bounds nothing of what is sent. The optimizer starts anew in every
+    round, so that the momentum of plain SGD has no part in a single step; noise that a client adds and the clip of its
+    update, which only contracts, take nothing away from the bound.
     """
     training = scenario.training
     mechanism, optimizer = training.privacy, training.optimizer
-    if not non_expansive:
+    if not (non_expansive and uploads_are_updates(scenario)):
         return None
     per_sample = isinstance(mechanism, config.GaussianNoise) and isinstance(mechanism.clipping, config.FlatClip)
     one_step = training.steps == 1 and isinstance(optimizer, config.Sgd) and training.lr_schedule is None

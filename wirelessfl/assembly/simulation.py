@@ -11,20 +11,22 @@ from wirelessfl.assembly.deadline import check_deadline
 from wirelessfl.assembly.faults import build_faults
 from wirelessfl.assembly.learning import (
     as_schedule,
+    build_algorithm,
     build_model,
     build_population,
-    build_rule,
     build_training,
     on_device,
 )
 from wirelessfl.assembly.mechanism import build_central_noise, build_local_privacy
 from wirelessfl.assembly.memory import check_batches
 from wirelessfl.assembly.network import build_network
+from wirelessfl.assembly.objects import make_object
 from wirelessfl.assembly.radio import build_uplink, power_budget
 from wirelessfl.assembly.shortfall import check_jammer_power
 from wirelessfl.assembly.upload_span import check_uploads
-from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, Population
+from wirelessfl.learning import Algorithm, ExecutionPlan, FlatModel, LocalTraining, Population
 from wirelessfl.learning.private import without_noise
+from wirelessfl.learning.server_optimizers import ServerOptimizer
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.simulation.calibration import calibrate
@@ -68,20 +70,22 @@ def build_simulation(
     population = build_population(scenario, streams)
     model = build_model(scenario, population)
     samples = population.sizes
-    registry = Registry(samples, int(samples.sum()), power_budget(scenario, model.dimension))
+    algorithm = build_algorithm(scenario)
+    dimension = algorithm.facts().payload * model.dimension  # of an upload
+    registry = Registry(samples, int(samples.sum()), power_budget(scenario, dimension))
     statement = build_statement(scenario)
     facts = PrivacyFacts(samples, samples / registry.total_samples, registry.total_samples)
-    training = build_training(scenario, build_rule(scenario.training.algorithm))
+    training = build_training(scenario, algorithm, model)
     check_batches(training, samples)
     selection = build_selection(scenario.clients.selection)
     cohort = clients_of_a_round(selection, registry.count)
     private = build_local_privacy(scenario, model, population, training, facts, statement)
     undrawn = None if private is None else without_noise(private.gradients)
     untimed = plan.plan(model, training, population, cohort, undrawn) if isinstance(plan, Resources) else plan
-    learner = _learner(scenario, population, model, training, untimed, streams, pause, private)
+    learner = _learner(scenario, population, model, algorithm, training, untimed, streams, pause, private)
     if isinstance(plan, Resources) and plan.calibrates:
         learner = replace(learner, plan=calibrate(learner, cohort))
-    network = build_network(scenario, registry, streams, model.dimension)
+    network = build_network(scenario, registry, streams, dimension)
     start = learner.initial_state(registry.count if scenario.faults.battery_j is not None else 0)
     if state is None:
         state = start
@@ -92,11 +96,11 @@ def build_simulation(
         with restoring("the ledger"):
             ledger.restore(state.ledger)
     wait_for = build_wait_for(scenario.timing)
-    central = build_central_noise(scenario, model, facts, statement, wait_for)
+    central = build_central_noise(scenario, dimension, facts, statement, wait_for)
     if central is not None:
-        uplink: Uplink = TrustedServer(registry, model.dimension, central, streams)
+        uplink: Uplink = TrustedServer(registry, dimension, central, streams)
     else:
-        uplink = build_uplink(scenario, network, model.dimension, statement)
+        uplink = build_uplink(scenario, network, dimension, statement)
     jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
     if jammer is not None and isinstance(uplink, OverTheAir):
         check_jammer_power(jammer, uplink, selection)
@@ -137,6 +141,7 @@ def _learner(
     scenario: Scenario,
     population: Population,
     model: FlatModel,
+    algorithm: Algorithm,
     training: LocalTraining,
     plan: ExecutionPlan,
     streams: Streams,
@@ -149,7 +154,10 @@ def _learner(
         population=on_device(population, plan),
         training=training,
         lr_schedule=as_schedule(1.0 if schedule is None else schedule),
-        rule=build_rule(scenario.training.algorithm),
+        algorithm=algorithm,
+        server_optimizer=make_object(
+            "training.server_optimizer.name", scenario.training.server_optimizer, ServerOptimizer
+        ),
         private=private,
         plan=plan,
         streams=streams,

@@ -1,8 +1,20 @@
-"""The learning core: data, models, local training of a whole cohort, aggregation; without a clock."""
+"""The learning core: data, models, local training of a whole cohort, federated algorithms; without a clock."""
 
 from __future__ import annotations
 
-from wirelessfl.learning.aggregation import AggregationRule, FedAvg, FedProx, ModelState, Upcycled, upcycle
+from wirelessfl.learning.algorithms import (
+    Algorithm,
+    AlgorithmFacts,
+    ClientRows,
+    FedAvg,
+    FedProx,
+    LocalObjective,
+    LocalOutcome,
+    RoundFacts,
+    ServerState,
+    Upcycled,
+    upcycle,
+)
 from wirelessfl.learning.cohort import (
     CohortBlock,
     ExecutionPlan,
@@ -37,11 +49,17 @@ from wirelessfl.learning.partition import (
 )
 from wirelessfl.learning.population import PartitionedData, Population, Shards, SyntheticPopulation
 
+AggregationRule = Algorithm
+"""The name of the protocol before version 0.2."""
+
 __all__ = [
     "SGD",
     "AdaGrad",
     "Adam",
     "AggregationRule",
+    "Algorithm",
+    "AlgorithmFacts",
+    "ClientRows",
     "CohortBlock",
     "Dataset",
     "Evaluation",
@@ -51,14 +69,17 @@ __all__ = [
     "FedProx",
     "FlatModel",
     "GradientTransform",
+    "LocalObjective",
+    "LocalOutcome",
     "LocalTraining",
-    "ModelState",
     "Optimizer",
     "Partition",
     "PartitionedData",
     "Population",
     "PrivateStep",
+    "RoundFacts",
     "SampleGradients",
+    "ServerState",
     "Shards",
     "StepContext",
     "SyntheticPopulation",

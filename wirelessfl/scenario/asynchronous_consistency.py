@@ -9,7 +9,7 @@ from wirelessfl.scenario.clients import SelectPoisson, SelectUniform
 from wirelessfl.scenario.mechanism import DynamicClip, GradientNoise
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.timing import Quorum
-from wirelessfl.scenario.training import Upcycled
+from wirelessfl.scenario.training import FedAvg, FedProx
 from wirelessfl.scenario.uplink import Digital, Ideal, OverTheAir
 
 Contradiction = tuple[str, str, str]
@@ -27,8 +27,9 @@ def find_asynchronous_contradictions(scenario: Sections) -> Iterator[Contradicti
         yield "uplink.kind", f"{uplink.kind} {mode}", f"digital | ideal; {why} needs clients who send together"
     if isinstance(uplink, Digital) and uplink.access == "tdma":
         yield "uplink.access", f"tdma {mode}", "ofdma: nobody waits for another's turn"
-    if isinstance(scenario.training.algorithm, Upcycled):
-        yield "training.algorithm.name", f"upcycled {mode}", "fedavg | fedprox"
+    algorithm = scenario.training.algorithm
+    if not isinstance(algorithm, FedAvg | FedProx):
+        yield "training.algorithm.name", f"{algorithm.name} {mode}", "fedavg | fedprox"
     if timing.deadline_s is not None:
         yield "timing.deadline_s", f"{timing.deadline_s} {mode}", "null: nobody is late"
     if isinstance(timing.wait_for, Quorum):

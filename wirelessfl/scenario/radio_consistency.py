@@ -19,7 +19,7 @@ from wirelessfl.scenario.power_control import LowerGain, PrivacyForFree, Truncat
 from wirelessfl.scenario.precoder_consistency import find_precoder_contradictions
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.topology import Hierarchical, SingleCell
-from wirelessfl.scenario.training import Upcycled
+from wirelessfl.scenario.training import FedAvg, FedProx, ServerSgd
 from wirelessfl.scenario.uplink import AdaptiveRate, DigitalLink, OverTheAir
 
 Contradiction = tuple[str, str, str]
@@ -183,5 +183,10 @@ def _topology(scenario: Sections) -> Iterator[Contradiction]:
         yield "channel.pathloss.model", f"none with topology.kind: {kind}", "a path loss, which tells cells apart"
     if isinstance(channel.fading, RecordedFading):
         yield "channel.fading.model", f"recorded with topology.kind: {kind}", "a law: files know one base station only"
-    if isinstance(topology, Hierarchical) and isinstance(scenario.training.algorithm, Upcycled):
-        yield "training.algorithm.name", "upcycled with topology.kind: hierarchical", "fedavg | fedprox"
+    if isinstance(topology, Hierarchical):
+        training, edges = scenario.training, "with topology.kind: hierarchical"
+        if not isinstance(training.algorithm, FedAvg | FedProx):
+            yield "training.algorithm.name", f"{training.algorithm.name} {edges}", "fedavg | fedprox"
+        if training.server_optimizer != ServerSgd():
+            why = "sgd with lr 1 and momentum 0: the cloud averages models"
+            yield "training.server_optimizer", f"{training.server_optimizer.name} with its own keys {edges}", why

@@ -7,12 +7,17 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
+    OPTIONS,
     ByShape,
+    CoreVariant,
     Count,
+    External,
     Family,
     NonNegative,
     NonNegativeSingle,
+    Options,
     PositiveSingle,
+    Reference,
     Section,
     Steps,
     StepsOf,
@@ -24,21 +29,27 @@ from wirelessfl.scenario.mechanism import Mechanism, NoMechanism
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
-class FedAvg(Section):
+class FedAvg(CoreVariant):
     """Federated averaging (McMahan et al. 2017)."""
+
+    core: ClassVar[str] = "wirelessfl.learning.algorithms.fedavg:FedAvg"
 
     name: Literal["fedavg"] = key("fedavg", "Federated averaging: the aggregate is added to the model.")
 
 
-class FedProx(Section):
+class FedProx(CoreVariant):
     """Federated averaging with a proximal term in the local loss (Li et al. 2020)."""
+
+    core: ClassVar[str] = "wirelessfl.learning.algorithms.fedprox:FedProx"
 
     name: Literal["fedprox"] = key("fedprox", "Federated averaging with a proximal term in the local loss.")
     mu: NonNegativeSingle = key(0.1, "Weight μ of the proximal term (μ/2)||w - w_server||².")
 
 
-class Upcycled(Section):
+class Upcycled(CoreVariant):
     """FedProx with a second step at the server that touches no data (Upcycled-FL)."""
+
+    core: ClassVar[str] = "wirelessfl.learning.algorithms.upcycled:Upcycled"
 
     name: Literal["upcycled"] = key("upcycled", "FedProx plus a server step that re-uses the last update.")
     mu: PositiveSingle = key(0.1, "Weight μ of the proximal term; the server repeats μ/(μ + λ) of its last step.")
@@ -48,8 +59,41 @@ class Upcycled(Section):
         alias="lambda",
     )
 
+    def arguments(self) -> dict[str, Any]:
+        """μ, and λ as {first round: value}."""
+        return {"mu": self.mu, "schedule": self.lam.mapping() if isinstance(self.lam, Steps) else {1: self.lam}}
 
-Algorithm = Annotated[FedAvg | FedProx | Upcycled, Family("name", default="upcycled")]
+
+class ExternalAlgorithm(External):
+    """An algorithm of your own."""
+
+    name: Reference = key(
+        ..., "package.module:Class that satisfies learning.Algorithm: client side and server step together."
+    )
+    options: Options = key({}, OPTIONS)
+
+
+Algorithm = Annotated[FedAvg | FedProx | Upcycled | ExternalAlgorithm, Family("name", default="upcycled")]
+
+
+class ServerSgd(CoreVariant):
+    """Gradient descent with momentum on the pseudo-gradient."""
+
+    core: ClassVar[str] = "wirelessfl.learning.server_optimizers:ServerSgd"
+
+    name: Literal["sgd"] = key("sgd", "The aggregated update, with momentum, times lr is added to the global model.")
+    lr: PositiveSingle = key(1.0, "Learning rate of the server.")
+    momentum: Decay = key(0.0, "Momentum over rounds.")
+
+
+class ExternalServerOptimizer(External):
+    """A server optimizer of your own."""
+
+    name: Reference = key(..., "package.module:Class that satisfies learning.ServerOptimizer.")
+    options: Options = key({}, OPTIONS)
+
+
+ServerOptimizer = Annotated[ServerSgd | ExternalServerOptimizer, Family("name", default="sgd")]
 
 
 class Sgd(Section):
@@ -86,7 +130,10 @@ class Training(Section):
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("epochs", "steps"),)
 
-    algorithm: Algorithm = key(Upcycled(), "Aggregation rule with its local objective.")
+    algorithm: Algorithm = key(Upcycled(), "Local objective, what clients keep and send, and the server's step.")
+    server_optimizer: ServerOptimizer = key(
+        ServerSgd(), "What the server makes of the aggregated update before the algorithm's step; costs no privacy."
+    )
     optimizer: Optimizer = key(Sgd(), "Local optimizer.")
     lr_schedule: Annotated[Steps, StepsOf(PositiveSingle)] | None = key(
         None, "Factor on optimizer.lr as {first round: factor, ...} counted from round 1. null: 1 throughout."

@@ -46,9 +46,13 @@ class Cell:
 
     def broadcast(self) -> simpy.Event:
         """Send the model to everybody; the event fires when it has arrived."""
-        dimension = self.learner.dimension
-        self.medium.note(EventKind.BROADCAST, SERVER_NODE, BITS_PER_PARAMETER * dimension)
-        return self.medium.occupy(self.timing.downlink_time(dimension))
+        self.medium.note(EventKind.BROADCAST, SERVER_NODE, BITS_PER_PARAMETER * self.learner.broadcast_dimension)
+        return self.medium.occupy(self.broadcast_s)
+
+    @property
+    def broadcast_s(self) -> float:
+        """Duration of a broadcast in seconds."""
+        return self.timing.downlink_time(self.learner.broadcast_dimension)
 
     def shift(self, this: Round, active: NDArray[np.int64]) -> Shift:
         """What this round has in store for the clients at the positions ``active``."""

@@ -8,24 +8,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from wirelessfl.errors import InfeasibleError
+from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.learning import (
-    AggregationRule,
+    Algorithm,
     CohortBlock,
     ExecutionPlan,
     FlatModel,
     LocalTraining,
-    ModelState,
     Population,
+    RoundFacts,
+    ServerState,
     evaluate,
     train_cohort,
 )
+from wirelessfl.learning.batches import local_steps
+from wirelessfl.learning.client_side import ClientSide, empty_store
+from wirelessfl.learning.server_optimizers import ServerOptimizer
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.simulation.local_privacy import LocalPrivacy
@@ -37,8 +42,8 @@ class Training(Protocol):
     """What the server needs of the learning side."""
 
     @property
-    def dimension(self) -> int:
-        """d, the number of trainable parameters."""
+    def broadcast_dimension(self) -> int:
+        """The numbers that the server sends to the clients before they train."""
         ...
 
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -57,8 +62,15 @@ class Training(Protocol):
         """What the local training of ``clients`` means to the privacy ledger; empty without noise of its own."""
         ...
 
-    def update(self, state: SimulationState, aggregate: NDArray[np.float64], round_index: int) -> None:
-        """Step the global model in ``state`` by a received aggregate."""
+    def update(
+        self,
+        state: SimulationState,
+        aggregate: NDArray[np.float64],
+        round_index: int,
+        arrived: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> None:
+        """Step the global model in ``state`` by an aggregate over the (k,) clients ``arrived`` with weights p_i."""
         ...
 
     def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
@@ -75,7 +87,8 @@ class Learner:
         population: the clients' data and the test set.
         training: the clients' local training, at the learning rate before any schedule.
         lr_schedule: first round of each factor on the learning rate, from round 1 on.
-        rule: how the server turns an aggregate into the next model.
+        algorithm: the clients' objective and uploads, and how the server turns an aggregate into the next model.
+        server_optimizer: what the server makes of the aggregated update before.
         private: clipping and noise of per-sample gradients, or None.
         plan: device, threads, chunk and precision; recorded, so that a run can be repeated bit for bit.
         streams: randomness of the run.
@@ -88,7 +101,8 @@ class Learner:
     population: Population
     training: LocalTraining
     lr_schedule: Mapping[int, float]
-    rule: AggregationRule
+    algorithm: Algorithm
+    server_optimizer: ServerOptimizer
     private: LocalPrivacy | None
     plan: ExecutionPlan
     streams: Streams
@@ -101,12 +115,24 @@ class Learner:
         """d, the number of trainable parameters."""
         return self.model.dimension
 
+    @property
+    def broadcast_dimension(self) -> int:
+        """The numbers that the server sends to the clients before they train."""
+        return self.algorithm.facts().broadcast * self.dimension
+
+    @property
+    def upload_dimension(self) -> int:
+        """P·d, the numbers that a client sends."""
+        return self.algorithm.facts().payload * self.dimension
+
     def initial_state(self, batteries: int) -> SimulationState:
         """The state before the first round, with so many full batteries."""
-        start = self.rule.start(self.model.initial(self.streams.torch_seed("initial_model")))
+        start = self.algorithm.start(self.model.initial(self.streams.torch_seed("initial_model")))
         return SimulationState(
             parameters=start.parameters.numpy(),
-            server_memory={name: value.numpy() for name, value in start.memory.items()},
+            server_memory=_as_arrays(start.memory),
+            optimizer_memory=_as_arrays(self.server_optimizer.start(start.parameters)),
+            client_rows=empty_store(self.algorithm, start),
             battery_used_j=np.zeros(batteries),
             clipping={} if self.private is None else self.private.initial_rows(self.population.sizes, start.parameters),
         )
@@ -123,18 +149,51 @@ class Learner:
     ) -> Iterator[CohortBlock]:
         """Local training of ``clients`` from the model ``start`` (d,), in fixed blocks; on a CPU it begins at once.
 
-        What a clipping rule remembers of each client from round to round is read from the state and written back.
+        What a clipping rule or the algorithm keeps of each client from round to round is read from the state and
+        written back.
         """
         model = torch.from_numpy(start)
-        training = replace(self.training, learning_rate=self._learning_rate(round_index))
+        side = self._client_side(ServerState(model, _as_tensors(state.server_memory)), state, clients, round_index)
+        sends_updates = not self.algorithm.facts().client_side
+        clip = self.training.clip if sends_updates else None
+        training = replace(self.training, learning_rate=side.learning_rate, clip=clip)
         transform = rows = None
         if self.private is not None:
             transform = self.private.transform(self.model, model, state, round_index, self.plan)
             rows = self.private.rows(transform, state, clients)
         blocks = train_cohort(
-            self.model, model, self.population, clients, training, self.streams, round_index, self.plan, transform, rows
+            self.model,
+            model,
+            self.population,
+            clients,
+            training,
+            self.streams,
+            round_index,
+            self.plan,
+            transform,
+            rows,
+            side.objective,
         )
-        return self._taken(blocks, state, clients, () if transform is None else transform.lasting)
+        lasting = () if transform is None else transform.lasting
+        return self._taken(blocks if sends_updates else map(side.finished, blocks), state, clients, lasting)
+
+    def _client_side(
+        self, server: ServerState, state: SimulationState, clients: NDArray[np.int64], round_index: int
+    ) -> ClientSide:
+        return ClientSide.of(
+            self.algorithm,
+            server,
+            clients,
+            self._local_steps(clients),
+            self._learning_rate(round_index),
+            self.training.clip,
+            state.client_rows,
+            torch.device(self.plan.device),
+        )
+
+    def _local_steps(self, clients: NDArray[np.int64]) -> NDArray[np.int64]:
+        training = self.training
+        return local_steps(self.population.sizes[clients], training.batch_size, training.epochs, training.steps)
 
     def _taken(
         self,
@@ -174,15 +233,39 @@ class Learner:
         begun = [first for first in self.lr_schedule if first <= round_index]
         return self.training.learning_rate * (self.lr_schedule[max(begun)] if begun else 1.0)
 
-    def update(self, state: SimulationState, aggregate: NDArray[np.float64], round_index: int) -> None:
-        """Step the global model in ``state`` by a received aggregate."""
-        before = ModelState(
-            torch.from_numpy(state.parameters),
-            {name: torch.from_numpy(value) for name, value in state.server_memory.items()},
+    def update(
+        self,
+        state: SimulationState,
+        aggregate: NDArray[np.float64],
+        round_index: int,
+        arrived: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> None:
+        """Step the global model in ``state`` by an aggregate over the (k,) clients ``arrived`` with weights p_i.
+
+        Raises:
+            ScenarioError: an algorithm or a server optimizer from outside gives something else than a model.
+        """
+        before = ServerState(torch.from_numpy(state.parameters), _as_tensors(state.server_memory))
+        received = torch.from_numpy(aggregate.astype(np.float32)).view(-1, self.dimension)
+        received[0], memory = self.server_optimizer.step(received[0].clone(), _as_tensors(state.optimizer_memory))
+        facts = RoundFacts(
+            round_index=round_index,
+            registered=len(self.population.sizes),
+            arrived=arrived,
+            weights=weights,
+            steps=self._local_steps(arrived),
+            learning_rate=self._learning_rate(round_index),
         )
-        after = self.rule.apply(before, torch.from_numpy(aggregate.astype(np.float32)), round_index)
+        after = self.algorithm.step(before, received, facts)
+        if after.parameters.shape != before.parameters.shape or after.parameters.dtype != before.parameters.dtype:
+            raise ScenarioError(
+                f"training.algorithm.name: a step of {type(self.algorithm).__name__} gave a model of shape "
+                f"{tuple(after.parameters.shape)} in {after.parameters.dtype}; allowed: ({self.dimension},) in "
+                f"{before.parameters.dtype}; `check_algorithm` tests it"
+            )
         state.parameters = after.parameters.numpy()
-        state.server_memory = {name: value.numpy() for name, value in after.memory.items()}
+        state.server_memory, state.optimizer_memory = _as_arrays(after.memory), _as_arrays(memory)
 
     def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
         """Test accuracy and loss; NaN in rounds that are not evaluated."""
@@ -191,3 +274,11 @@ class Learner:
         there = torch.from_numpy(parameters).to(self.plan.device)
         result = evaluate(self.model, there, self.population.test, self.plan.threads)
         return result.accuracy, result.loss
+
+
+def _as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
+    return {name: value.numpy() for name, value in tensors.items()}
+
+
+def _as_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(value) for name, value in arrays.items()}

@@ -45,12 +45,14 @@ class LocalPrivacy:
         adds_noise: False where gradients are only clipped: their record is then the air's, not one of its own.
         dimension: d.
         proxy: calibration on public data, or None.
+        uploads_are_updates: whether clients send the outcome of this round's local steps alone.
     """
 
     gradients: PrivateGradients
     adds_noise: bool
     dimension: int
     proxy: ProxyCalibration | None = None
+    uploads_are_updates: bool = True
 
     def transform(
         self, model: FlatModel, parameters: Tensor, state: SimulationState, round_index: int, plan: ExecutionPlan
@@ -96,6 +98,6 @@ class LocalPrivacy:
             sampling=training.sampling,
             dimension=self.dimension,
             secure_sum=secure_sum,
-            linear_upload=isinstance(training.optimizer, SGD) and training.clip is None,
+            linear_upload=self.uploads_are_updates and isinstance(training.optimizer, SGD) and training.clip is None,
         )
         return (self.gradients.release(record),)

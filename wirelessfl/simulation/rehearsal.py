@@ -39,9 +39,9 @@ class Rehearser:
     learner: Learner
 
     @property
-    def dimension(self) -> int:
-        """D."""
-        return self.learner.dimension
+    def broadcast_dimension(self) -> int:
+        """As in the run."""
+        return self.learner.broadcast_dimension
 
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
         """As in the run."""
@@ -60,10 +60,17 @@ class Rehearser:
         clip = self.learner.training.clip
         norm = np.full(len(clients), math.nan if clip is None else clip)
         unknown = np.full(len(clients), math.nan)
-        updates = torch.zeros(1, self.dimension).expand(len(clients), -1)
+        updates = torch.zeros(1, self.learner.upload_dimension).expand(len(clients), -1)
         yield CohortBlock(np.arange(len(clients)), updates, unknown, norm, unknown)
 
-    def update(self, state: SimulationState, aggregate: NDArray[np.float64], round_index: int) -> None:
+    def update(
+        self,
+        state: SimulationState,
+        aggregate: NDArray[np.float64],
+        round_index: int,
+        arrived: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> None:
         """The model stays as it is."""
 
     def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:

@@ -95,7 +95,9 @@ class ParameterServer:
         if self._parts.faults.server_restarts(this.index, self._parts.network.streams):
             collected = yield from self._restart(this, collected)
         if collected.aggregate is not None:
-            self._parts.learner.update(self._state, collected.aggregate, this.index)
+            arrived = this.clients[collected.heard]
+            weights = self._parts.network.registry.weight(arrived)
+            self._parts.learner.update(self._state, collected.aggregate, this.index, arrived, weights)
             self._state.model_version += 1
             self._medium.note(EventKind.AGGREGATE, SERVER_NODE)
         self._finish_round(this, collected)

@@ -20,7 +20,9 @@ class SimulationState:
 
     Attributes:
         parameters: (d,) float32, the global model.
-        server_memory: what the aggregation rule keeps beside the model, by name.
+        server_memory: what the algorithm keeps beside the model, by name.
+        optimizer_memory: what the server optimizer keeps, by name.
+        client_rows: what the algorithm keeps of the clients that ever took part, see ``learning.client_side``.
         round_index: rounds finished.
         model_version: steps that the global model has made; less where rounds went by without an update.
         ended: whether the last of them was the last of the run.
@@ -41,6 +43,8 @@ class SimulationState:
 
     parameters: NDArray[np.float32]
     server_memory: dict[str, NDArray[Any]] = field(default_factory=dict)
+    optimizer_memory: dict[str, NDArray[Any]] = field(default_factory=dict)
+    client_rows: dict[str, NDArray[Any]] = field(default_factory=dict)
     round_index: int = 0
     model_version: int = 0
     ended: bool = False
@@ -74,7 +78,7 @@ class SimulationState:
         if odd:
             raise ValueError(f"missing or unknown: {', '.join(odd)}")
         wrong = [name for name, value in blank.items() if not _alike(values[name], value)]
-        wrong += [name for name in ("server_memory", "clipping") if not _all_are(values[name], np.ndarray)]
+        wrong += [name for name in _ARRAYS if not _all_are(values[name], np.ndarray)]
         wrong += [name for name in ("release_settings", "uplink_memory") if not _all_are(values[name], int)]
         if wrong:
             raise ValueError(f"of another type than a run's: {', '.join(dict.fromkeys(wrong))}")
@@ -105,8 +109,10 @@ def check_continues(state: SimulationState, start: SimulationState) -> None:
         "parameters": (state.parameters, start.parameters),
         "battery_used_j": (state.battery_used_j, start.battery_used_j),
     }
-    for name in ("server_memory", "clipping"):
+    for name in _ARRAYS:
         ours, theirs = getattr(state, name), getattr(start, name)
+        if name == "client_rows":  # of however many clients took part
+            ours = {key: rows[:0] for key, rows in ours.items() if len(rows) == len(ours.get("client", ()))}
         pairs |= {f"{name}.{key}": (ours.get(key), theirs.get(key)) for key in ours.keys() | theirs.keys()}
     odd = [
         name
@@ -135,5 +141,6 @@ def restoring(part: str) -> Iterator[None]:
         ) from error
 
 
+_ARRAYS = ("server_memory", "optimizer_memory", "client_rows", "clipping")
 _FOREIGN = "the checkpoint holds no state of this run, though its checksum is right"
 _ANEW = "run again with --overwrite, or into another folder with --out"

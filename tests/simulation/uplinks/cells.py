@@ -66,6 +66,10 @@ class Recorder:
     charged: list[tuple[int, list[int], SecureSum | None]] = field(default_factory=list)
     received: list[tuple[int, NDArray[np.float64]]] = field(default_factory=list)
 
+    @property
+    def broadcast_dimension(self) -> int:
+        return self.dimension
+
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
         return samples
 
@@ -85,7 +89,14 @@ class Recorder:
         self.charged.append((round_index, clients.tolist(), secure_sum))
         return ()
 
-    def update(self, state: SimulationState, aggregate: NDArray[np.float64], round_index: int) -> None:
+    def update(
+        self,
+        state: SimulationState,
+        aggregate: NDArray[np.float64],
+        round_index: int,
+        arrived: NDArray[np.int64],
+        weights: NDArray[np.float64],
+    ) -> None:
         self.received.append((round_index, aggregate))
         state.parameters = (state.parameters + aggregate).astype(np.float32)
 

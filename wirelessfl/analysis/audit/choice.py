@@ -126,7 +126,7 @@ def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Ch
     if learner.private is not None and learner.private.adds_noise:
         client = _canary_client(rehearsal, streams)
         game = _air_game(rehearsal, air, TrainedUploads(client, random=True), replaced, streams)
-        cost = slot_cost(game, rehearsal.learner.dimension, False) + step_cost(client, 1)
+        cost = slot_cost(game, rehearsal.learner.upload_dimension, False) + step_cost(client, 1)
         return Choice(game, _gradient_words(replaced), AIR, cost, lambda: _air_noises(rehearsal, game, client))
     if statement.unit == "sample" and air.gradient_step is not None:
         uploads = TrainedUploads(_canary_client(rehearsal, streams), random=False)
@@ -138,7 +138,7 @@ def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Ch
         game,
         words,
         AIR,
-        slot_cost(game, rehearsal.learner.dimension, False),
+        slot_cost(game, rehearsal.learner.upload_dimension, False),
         lambda: _air_noises(rehearsal, game, None),
     )
 
@@ -164,7 +164,7 @@ def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> C
         game,
         _update_words(statement.unit, statement.adjacency == "replace"),
         MODELS,
-        slot_cost(game, rehearsal.learner.dimension, haar_noise),
+        slot_cost(game, rehearsal.learner.upload_dimension, haar_noise),
         lambda: iter([slot_noise(game, haar_noise, exact=True)] if noisy else []),
     )
 
@@ -238,7 +238,7 @@ def _without_jamming(plan: SlotPlan) -> SlotPlan:
 
 def _whole_updates(learner: Learner, haar_noise: bool) -> FixedUpload:
     """Updates far outside every clip, after the engine's own clip; and none."""
-    update = REACH * canary_direction(learner.dimension, haar_noise)
+    update = REACH * canary_direction(learner.upload_dimension, haar_noise)
     return FixedUpload({sign: whole_update(learner.training, sign * update) for sign in (1, 0, -1)})
 
 

@@ -74,7 +74,7 @@ def tried_updates(rehearsal: Rehearsal, game: SlotGame) -> list[tuple[Reach, int
         for place, client in enumerate(reach.senders.tolist()):
             times[client] = times.get(client, 0) + 1
             places.append((times[client], reach, place))
-    most = max(_FEWEST, int(_SECONDS / hearing_cost(rehearsal.learner.dimension, False)))
+    most = max(_FEWEST, int(_SECONDS / hearing_cost(rehearsal.learner.upload_dimension, False)))
     first = sorted(range(len(places)), key=lambda number: places[number][0])[:most]
     return [places[number][1:] for number in sorted(first)]
 

@@ -36,8 +36,8 @@ def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord])
     if choice.view != UPLOADS:
         yield from _other_clients(rehearsal, choice)
     yield from (f"noise {record.source} {record.left_out}" for record in records if record.left_out)
-    if choice.view != UPLOADS and rehearsal.learner.dimension > LONGEST:
-        yield f"noise on all coordinates at once: {LONGEST:,} of {rehearsal.learner.dimension:,} are recorded"
+    if choice.view != UPLOADS and rehearsal.learner.upload_dimension > LONGEST:
+        yield f"noise on all coordinates at once: {LONGEST:,} of {rehearsal.learner.upload_dimension:,} are recorded"
     yield from _sampling(rehearsal, choice)
     yield from _uplink(rehearsal, choice)
     yield from _participation(rehearsal)

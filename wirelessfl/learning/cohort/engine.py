@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.learning.algorithms.base import LocalObjective
 from wirelessfl.learning.batches import local_steps, plan_batches
 from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.general import GeneralGradients, GeneralModels
@@ -37,6 +39,7 @@ def train_cohort(
     plan: ExecutionPlan,
     transform: GradientTransform | None = None,
     transform_state: Mapping[str, Tensor] | None = None,
+    objective: Callable[[NDArray[np.int64]], LocalObjective] | None = None,
 ) -> Iterator[CohortBlock]:
     """Train ``clients`` from the global model and give their updates, block by block.
 
@@ -58,6 +61,8 @@ def train_cohort(
             used from several threads at once.
         transform_state: Rows (n, ...) of the transform's state from earlier rounds, in the order of ``clients``, on
             the host; what is not in it starts anew.
+        objective: From positions (k,) among ``clients`` to their local objective, whose proximal weight then counts;
+            called by worker threads. None for the loss with the proximal term of ``training``.
 
     Returns:
         Blocks of at most ``plan.chunk`` clients that together hold each client once.
@@ -75,15 +80,20 @@ def train_cohort(
         members = clients[positions]
         stream = streams.nodes("batch_order", round_index, members)
         batches = plan_batches(training.sampling, stream, sizes[positions], steps[positions], training.batch_size)
+        local, correction = training, None
+        if objective is not None:
+            own = objective(positions)
+            local, correction = replace(training, prox_mu=own.prox_mu), own.correction
         with torch.no_grad(), precision_scope(plan):
             data = BlockData.of(population.shards(members), batches, start)
             if transform is None:
-                return train_plainly(model, start, training, data).report(positions)
+                return train_plainly(model, start, local, data, correction).report(positions)
 
             def train_steps(reads_values: bool) -> CohortBlock:
                 state = _rows_of(transform_state, positions, transform.start(members, start), device)
                 context = StepContext(streams, round_index, 0, members, start, training.learning_rate, reads_values)
-                return train_privately(model, start, training, data, transform, state, context).report(positions)
+                trained = train_privately(model, start, local, data, transform, state, context, correction)
+                return trained.report(positions)
 
             with suppress(VoidSteps):
                 return train_steps(reads_values=device.type == "cpu")
@@ -98,7 +108,9 @@ def train_cohort(
     return (train_block(block) for block in blocks)
 
 
-def train_plainly(model: FlatModel, start: Tensor, training: LocalTraining, data: BlockData) -> Trained:
+def train_plainly(
+    model: FlatModel, start: Tensor, training: LocalTraining, data: BlockData, correction: Tensor | None = None
+) -> Trained:
     """All local steps of a block on plain gradients; on a GPU nothing is copied or waited for in here.
 
     Args:
@@ -106,8 +118,11 @@ def train_plainly(model: FlatModel, start: Tensor, training: LocalTraining, data
         start: (d,) the global model, on the device.
         training: What each client does.
         data: Of the clients.
+        correction: (k, d) added to every gradient, on the device; None for none.
     """
-    run = LocalRun(_local_models(model, start, training, data), training, data)
+    linear = training.optimizer.linear and correction is None
+    models = _linear_models(model, start, data) if linear else None
+    run = LocalRun(models or _sampled_models(model, start, data), training, data, correction)
     run.train()
     return run.finished()
 
@@ -120,6 +135,7 @@ def train_privately(
     transform: GradientTransform,
     state: TransformState,
     context: StepContext,
+    correction: Tensor | None = None,
 ) -> Trained:
     """The same on gradients that ``transform`` clips and noises.
 
@@ -131,21 +147,19 @@ def train_privately(
         transform: Clipping and noise.
         state: Rows (k, ...) of its state, on the device; changed in place.
         context: That of the first step, for all clients of the block.
+        correction: (k, d) added to every gradient after its noise, on the device; None for none.
     """
     models = _sampled_models(model, start, data)
-    run = LocalRun(models, training, data)
+    run = LocalRun(models, training, data, correction)
     run.train_privately(models.samples, transform, state, context)
     return run.finished()
 
 
-def _local_models(model: FlatModel, start: Tensor, training: LocalTraining, data: BlockData) -> LocalModels:
-    """The local models of a block, in the coordinates that cost least."""
+def _linear_models(model: FlatModel, start: Tensor, data: BlockData) -> LocalModels | None:
+    """The local models of a block in the span of its samples, where that costs less; else None."""
     program = compile_program(model)
-    if program is not None and training.optimizer.linear and SampleSpace.fits(program):
-        space = SampleSpace(program)
-        if space.pays_off(data):
-            return space.models(start, data)
-    return _sampled_models(model, start, data)
+    space = SampleSpace(program) if program is not None and SampleSpace.fits(program) else None
+    return space.models(start, data) if space is not None and space.pays_off(data) else None
 
 
 def _sampled_models(model: FlatModel, start: Tensor, data: BlockData) -> SampledModels:

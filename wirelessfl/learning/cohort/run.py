@@ -102,8 +102,11 @@ class Trained:
 class LocalRun:
     """Optimizer state, losses and statistics of k clients while they train."""
 
-    def __init__(self, models: LocalModels, training: LocalTraining, data: BlockData) -> None:
+    def __init__(
+        self, models: LocalModels, training: LocalTraining, data: BlockData, correction: Tensor | None = None
+    ) -> None:
         self.models = models
+        self.correction = correction
         self.training = training
         self.data = data
         self.groups = [
@@ -151,12 +154,14 @@ class LocalRun:
             self._descend(step, active)
 
     def _descend(self, step: int, active: int) -> None:
-        """Add the proximal term, which touches no data and needs no noise, and take one optimizer step."""
+        """Add proximal term and correction, which touch no data and need no noise, and take one optimizer step."""
         training = self.training
         for whole in self.groups:
             group = whole.first(active)
             if training.prox_mu:
                 group.accumulated.add_(group.trained - group.anchor, alpha=training.prox_mu)
+            if self.correction is not None:
+                group.accumulated.add_(self.correction[:active])
             training.optimizer.step(group.trained, group.accumulated, group.state, training.learning_rate, step)
 
     def _add_losses(self, batch: Batch, losses: Tensor) -> None:
@@ -183,12 +188,12 @@ class LocalRun:
         """The same before anything of it is on the host."""
         updates = self.models.updates()
         norm_raw = torch.linalg.vector_norm(updates, dim=1)
-        norm = norm_raw if self.training.clip is None else _clip_rows(updates, norm_raw, self.training.clip)
+        norm = norm_raw if self.training.clip is None else clip_rows(updates, norm_raw, self.training.clip)
         train_loss = self.loss_sum / self.data.seen
         return Trained(updates, norm_raw, norm, train_loss, self.transform_state, self.statistics, self.void)
 
 
-def _clip_rows(updates: Tensor, norm: Tensor, clip: float) -> Tensor:
+def clip_rows(updates: Tensor, norm: Tensor, clip: float) -> Tensor:
     """Scale the rows (k, d) in place to norm ``clip`` where they exceed it, and give the norms (k,) after.
 
     A row whose norm is not finite becomes zero: no scaling would bring it inside the ball.

@@ -118,7 +118,7 @@ class Asynchronous:
             return
         this.slot_opens = seconds(medium.now)
         jobs = cell.jobs(this, idle, cell.broadcast())
-        arrives = medium.now + ticks(cell.timing.downlink_time(self.dimension))
+        arrives = medium.now + ticks(cell.broadcast_s)
         # Nobody interrupts a client: when it will begin to send is settled when it sets out.
         begins = all_seconds([arrives + job.training_ticks for job in jobs])
         links = self.uploads.offer(this, idle, 1.0 / len(this.clients), begins)

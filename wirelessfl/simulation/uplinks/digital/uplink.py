@@ -83,7 +83,7 @@ class DigitalUplink:
 
     def _uploads(self, cell: Cell, this: Round, shift: Shift) -> Uploads:
         """The uploads of a round in which nobody waits for the channel."""
-        model_arrives = cell.medium.now + ticks(cell.timing.downlink_time(cell.learner.dimension))
+        model_arrives = cell.medium.now + ticks(cell.broadcast_s)
         latest, needed = cell.wait_for.closes_after(), cell.wait_for.needed(len(this.clients))
         return Uploads.after(shift, model_arrives, latest, needed, self.payload_bits)
 

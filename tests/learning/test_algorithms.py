@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
-from wirelessfl.learning.aggregation import AggregationRule, FedAvg, FedProx, Upcycled, upcycle
+from wirelessfl.learning import Algorithm, FedAvg, FedProx, RoundFacts, Upcycled, upcycle
 
 SCHEDULE = {1: 0.15, 26: 0.4, 51: 0.9, 76: 1.9}
 
@@ -51,13 +52,14 @@ def test_bad_mu_is_refused(mu: float) -> None:
 
 
 @pytest.mark.parametrize("rule", [FedAvg(), FedProx(0.1), Upcycled(0.1, SCHEDULE), Upcycled(0.1, {1: math.inf})])
-def test_three_rounds_by_hand(rule: AggregationRule) -> None:
+def test_three_rounds_by_hand(rule: Algorithm) -> None:
     state = rule.start(torch.tensor([1.0]))
     expected = 1.0
     factor = 0.1 / 0.25 if rule == Upcycled(0.1, SCHEDULE) else 0.0
     for round_index, received in enumerate([0.5, -0.25, 1.0], start=1):
         before = state
-        state = rule.apply(state, torch.tensor([received]), round_index)
+        facts = RoundFacts(round_index, 1, np.zeros(1, dtype=np.int64), np.ones(1), np.ones(1, dtype=np.int64), 0.1)
+        state = rule.step(state, torch.tensor([[received]]), facts)
         expected += received + factor * received
         assert before is not state
         torch.testing.assert_close(state.parameters, torch.tensor([expected]))

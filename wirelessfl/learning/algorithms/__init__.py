@@ -1,0 +1,30 @@
+"""Federated algorithms, one file each: client side and server step together."""
+
+from __future__ import annotations
+
+from wirelessfl.learning.algorithms.base import (
+    Algorithm,
+    AlgorithmFacts,
+    ClientRows,
+    LocalObjective,
+    LocalOutcome,
+    RoundFacts,
+    ServerState,
+)
+from wirelessfl.learning.algorithms.fedavg import FedAvg
+from wirelessfl.learning.algorithms.fedprox import FedProx
+from wirelessfl.learning.algorithms.upcycled import Upcycled, upcycle
+
+__all__ = [
+    "Algorithm",
+    "AlgorithmFacts",
+    "ClientRows",
+    "FedAvg",
+    "FedProx",
+    "LocalObjective",
+    "LocalOutcome",
+    "RoundFacts",
+    "ServerState",
+    "Upcycled",
+    "upcycle",
+]

@@ -1,0 +1,162 @@
+"""What a federated algorithm is: the clients' local objective, what they keep and send, and the server's step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class AlgorithmFacts:
+    """What the rest of a simulation has to know of an algorithm before it begins.
+
+    Attributes:
+        payload: P, vectors of length d that a client sends in a round. Upload bits and airtime grow with it.
+        broadcast: vectors of length d that the server sends to the clients, the global model among them.
+        client_side: whether ``finish`` and ``upload`` are called: clients keep rows from round to round, or send
+            something else than their updates.
+
+    Raises:
+        ValueError: if a number is below 1, or several vectors are to come from clients that send their updates alone.
+    """
+
+    payload: int = 1
+    broadcast: int = 1
+    client_side: bool = False
+
+    def __post_init__(self) -> None:
+        if self.payload < 1 or self.broadcast < 1:
+            raise ValueError(f"payload and broadcast must be at least 1, not {self.payload} and {self.broadcast}")
+        if self.payload > 1 and not self.client_side:
+            raise ValueError(f"a payload of {self.payload} vectors needs client_side: updates alone are one vector")
+
+
+@dataclass(frozen=True)
+class ServerState:
+    """The global model, and what an algorithm keeps beside it at the server.
+
+    Attributes:
+        parameters: (d,) the global model w̄ that the clients receive.
+        memory: Further tensors by name; those that clients read are broadcast too, see ``AlgorithmFacts.broadcast``.
+    """
+
+    parameters: Tensor
+    memory: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ClientRows:
+    """What k clients keep from round to round.
+
+    Attributes:
+        clients: (k,) their numbers.
+        values: Rows (k, ...) by name.
+    """
+
+    clients: NDArray[np.int64]
+    values: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LocalObjective:
+    """The local loss F_i(w) + cᵢᵀw + (μ/2)‖w − w̄‖² of k clients, by its two additions.
+
+    Attributes:
+        prox_mu: μ, the proximal weight; 0 for none.
+        correction: (k, d) cᵢ, added to every gradient after clipping and noise; None for none. It must not read data.
+    """
+
+    prox_mu: float = 0.0
+    correction: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class LocalOutcome:
+    """The finished local training of k clients.
+
+    Attributes:
+        updates: (k, d) Δ_i = w_i − w̄ before clipping.
+        steps: (k,) local steps.
+        learning_rate: η of the round.
+    """
+
+    updates: Tensor
+    steps: NDArray[np.int64]
+    learning_rate: float
+
+
+@dataclass(frozen=True)
+class RoundFacts:
+    """Public facts of a round.
+
+    Attributes:
+        round_index: Communication round, from 1.
+        registered: K, clients registered.
+        arrived: (k,) the clients whose uploads are in the aggregate.
+        weights: (k,) their p_i, which sum to 1 over all registered clients.
+        steps: (k,) their local steps.
+        learning_rate: η of the round.
+    """
+
+    round_index: int
+    registered: int
+    arrived: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    steps: NDArray[np.int64]
+    learning_rate: float
+
+
+@runtime_checkable
+class Algorithm(Protocol):
+    """Client side and server step of a federated algorithm; all state is passed in and given back.
+
+    A class that derives from this one need only define ``step``. What a client keeps and sends may depend on nothing
+    but the arguments: then it is a function of what local noise has protected, and costs no further privacy.
+    """
+
+    def facts(self) -> AlgorithmFacts:
+        """Sizes of what is sent; by default one vector in each direction."""
+        return AlgorithmFacts()
+
+    def start(self, parameters: Tensor) -> ServerState:
+        """The server's state before the first round, from the initial model (d,)."""
+        return ServerState(parameters)
+
+    def first_rows(self, server: ServerState, clients: NDArray[np.int64]) -> ClientRows:
+        """The rows of (k,) clients that take part for the first time; by default none are kept."""
+        return ClientRows(clients)
+
+    def client(self, server: ServerState, rows: ClientRows) -> LocalObjective:
+        """The local objective of k clients, from what they received and what they keep; by default the plain loss."""
+        return LocalObjective()
+
+    def finish(self, server: ServerState, rows: ClientRows, outcome: LocalOutcome) -> ClientRows:
+        """The rows (k, ...) that the clients keep after their local training; called with ``client_side`` alone."""
+        return rows
+
+    def upload(self, server: ServerState, before: ClientRows, after: ClientRows, outcome: LocalOutcome) -> Tensor:
+        """(k, P, d) what the clients send, by default their updates; called with ``client_side`` alone.
+
+        Args:
+            server: What they received.
+            before: Their rows before training.
+            after: What ``finish`` gave.
+            outcome: Of their training.
+        """
+        return outcome.updates[:, None]
+
+    def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:
+        """The server's state after a round.
+
+        Args:
+            server: The state before it; left as it is.
+            aggregate: (P, d) the received g, estimates of Σ_i p_i u_i/Σ_i p_i over the uploads u_i; a server optimizer
+                has been applied to the first.
+            facts: Of the round.
+        """
+        ...

@@ -1,0 +1,38 @@
+"""Federated averaging with a proximal term."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from wirelessfl.learning.algorithms.base import ClientRows, LocalObjective, ServerState
+from wirelessfl.learning.algorithms.fedavg import FedAvg
+
+
+@dataclass(frozen=True)
+class FedProx(FedAvg):
+    """The server step of FedAvg with (μ/2)‖w − w̄‖² in the local loss (Li et al., MLSys 2020).
+
+    Attributes:
+        mu: μ.
+
+    Raises:
+        ValueError: if μ is negative or not finite.
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        check_proximal_weight(self.mu)
+
+    @override
+    def client(self, server: ServerState, rows: ClientRows) -> LocalObjective:
+        return LocalObjective(self.mu)
+
+
+def check_proximal_weight(mu: float) -> None:
+    """Raise ValueError unless μ is finite and not negative."""
+    if not (math.isfinite(mu) and mu >= 0):
+        raise ValueError(f"mu must be at least 0 and finite, not {mu}")

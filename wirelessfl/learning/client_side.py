@@ -1,0 +1,139 @@
+"""The clients' side of an algorithm in one round: rows of those who take part, their objectives and uploads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from wirelessfl.errors import ScenarioError
+from wirelessfl.learning.algorithms.base import (
+    Algorithm,
+    ClientRows,
+    LocalObjective,
+    LocalOutcome,
+    ServerState,
+)
+from wirelessfl.learning.cohort.run import clip_rows
+from wirelessfl.learning.cohort.training import CohortBlock
+from wirelessfl.learning.cohort.transfer import download, upload
+
+RowStore = dict[str, NDArray[Any]]
+"""Rows (n, ...) of the n clients that ever took part, by name, and under ``CLIENT`` (n,) the clients' numbers."""
+
+CLIENT = "client"
+
+
+def empty_store(algorithm: Algorithm, server: ServerState) -> RowStore:
+    """A store without clients, with the shapes and types of an algorithm's rows.
+
+    Raises:
+        ScenarioError: a row has the name that is kept for the clients' numbers.
+    """
+    nobody = np.zeros(0, dtype=np.int64)
+    rows = algorithm.first_rows(server, nobody).values if algorithm.facts().client_side else {}
+    if CLIENT in rows:
+        raise _refused(algorithm, f"keeps rows called {CLIENT!r}", "another name")
+    return {CLIENT: nobody, **{name: values.numpy() for name, values in rows.items()}} if rows else {}
+
+
+@dataclass(frozen=True)
+class ClientSide:
+    """The clients' side in one round.
+
+    Attributes:
+        algorithm: the algorithm.
+        server: what the clients received, in the memory of the host.
+        clients: (n,) who trains.
+        steps: (n,) their local steps.
+        learning_rate: η of the round.
+        clip: τ, to whose norm the whole upload of a client is scaled where it exceeds it; None for no clipping.
+        store: rows of all clients that ever took part; changed in place.
+        places: (n,) where the rows of ``clients`` lie in the store.
+        device: where the clients train.
+    """
+
+    algorithm: Algorithm
+    server: ServerState
+    clients: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    learning_rate: float
+    clip: float | None
+    store: RowStore
+    places: NDArray[np.int64]
+    device: torch.device
+
+    @classmethod
+    def of(
+        cls,
+        algorithm: Algorithm,
+        server: ServerState,
+        clients: NDArray[np.int64],
+        steps: NDArray[np.int64],
+        learning_rate: float,
+        clip: float | None,
+        store: RowStore,
+        device: torch.device,
+    ) -> ClientSide:
+        """The side of a round that begins: clients new to the store get their first rows."""
+        places = np.zeros(0, dtype=np.int64)
+        if store:
+            new = np.setdiff1d(clients, store[CLIENT])
+            first = algorithm.first_rows(server, new).values
+            for name, rows in {CLIENT: torch.from_numpy(new), **first}.items():
+                store[name] = np.concatenate([store[name], rows.numpy()])
+            order = np.argsort(store[CLIENT], kind="stable")
+            places = order[np.searchsorted(store[CLIENT], clients, sorter=order)]
+        there = ServerState(
+            server.parameters.to(device), {name: value.to(device) for name, value in server.memory.items()}
+        )
+        return cls(algorithm, there, clients, steps, learning_rate, clip, store, places, device)
+
+    def objective(self, positions: NDArray[np.int64]) -> LocalObjective:
+        """The local objective of the clients at ``positions``; called by worker threads.
+
+        Raises:
+            ScenarioError: its correction has another shape than their updates.
+        """
+        own = self.algorithm.client(self.server, self._rows(positions))
+        wanted = (len(positions), len(self.server.parameters))
+        if own.correction is not None and own.correction.shape != wanted:
+            raise _refused(self.algorithm, f"corrects gradients by a {tuple(own.correction.shape)}", str(wanted))
+        return own
+
+    def finished(self, block: CohortBlock) -> CohortBlock:
+        """A block with uploads (k, P·d) in place of updates; the rows that its clients keep go to the store.
+
+        Raises:
+            ScenarioError: rows or uploads have another shape than the algorithm says.
+        """
+        before = self._rows(block.positions)
+        outcome = LocalOutcome(block.updates, self.steps[block.positions], self.learning_rate)
+        after = self.algorithm.finish(self.server, before, outcome)
+        sent = self.algorithm.upload(self.server, before, after, outcome)
+        wanted = (len(block.positions), self.algorithm.facts().payload, block.updates.shape[1])
+        if sent.shape != wanted:
+            raise _refused(self.algorithm, f"uploads a tensor of shape {tuple(sent.shape)}", str(wanted))
+        kept = {name: values.shape for name, values in before.values.items()}
+        if {name: values.shape for name, values in after.values.items()} != kept:
+            raise _refused(self.algorithm, f"keeps {list(after.values)}", f"the rows that it began with, {list(kept)}")
+        for name, rows in download(dict(after.values)).items():
+            self.store[name][self.places[block.positions]] = rows
+        vectors = sent.reshape(len(sent), -1).clone()
+        norm_raw = torch.linalg.vector_norm(vectors, dim=1)
+        norm = norm_raw if self.clip is None else clip_rows(vectors, norm_raw, self.clip)
+        norms = download({"norm_raw": norm_raw.double(), "norm": norm.double()})
+        return replace(block, updates=vectors, **norms)
+
+    def _rows(self, positions: NDArray[np.int64]) -> ClientRows:
+        names = [name for name in self.store if name != CLIENT]
+        taken = [self.store[name][self.places[positions]] for name in names]
+        return ClientRows(self.clients[positions], dict(zip(names, upload(taken, self.device), strict=True)))
+
+
+def _refused(algorithm: Algorithm, found: str, allowed: str) -> ScenarioError:
+    name = type(algorithm).__name__
+    return ScenarioError(f"training.algorithm.name: {name} {found}; allowed: {allowed}; `check_algorithm` tests it")
