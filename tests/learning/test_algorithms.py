@@ -1,4 +1,4 @@
-"""Aggregation rules against equations (8) and (9) of ota-cross-layer-dp."""
+"""Algorithms of the package against equations (8) and (9) of ota-cross-layer-dp."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from wirelessfl.learning import Algorithm, FedAvg, FedProx, RoundFacts, Upcycled, upcycle
+from wirelessfl.learning.conformance import check_algorithm
 
 SCHEDULE = {1: 0.15, 26: 0.4, 51: 0.9, 76: 1.9}
 
@@ -63,3 +64,8 @@ def test_three_rounds_by_hand(rule: Algorithm) -> None:
         expected += received + factor * received
         assert before is not state
         torch.testing.assert_close(state.parameters, torch.tensor([expected]))
+
+
+@pytest.mark.parametrize("algorithm", [FedAvg(), FedProx(0.1), Upcycled(0.1, SCHEDULE)])
+def test_the_packages_own_algorithms_conform(algorithm: Algorithm) -> None:
+    check_algorithm(algorithm)

@@ -92,7 +92,7 @@ class PlainLoop:
         learner, training = self.learner, self.learner.training
         module = learner.model.replica(torch.device("cpu")).module.double()
         parameters = list(module.parameters())
-        nn.utils.vector_to_parameters(self.model, parameters)
+        nn.utils.vector_to_parameters(self.model.clone(), parameters)
         own = self.controls.get(client, torch.zeros_like(self.control))
         shard, sizes = learner.population.shards(np.array([client])), learner.population.sizes[[client]]
         steps = local_steps(sizes, training.batch_size, training.epochs, training.steps)
@@ -103,9 +103,9 @@ class PlainLoop:
             rows = shard.index[0, batches.index[step, 0, : batches.counts[step, 0]]]
             loss = nn.functional.cross_entropy(module(shard.inputs[rows].double()), shard.targets[rows])
             gradient = torch.cat([part.flatten() for part in torch.autograd.grad(loss, parameters)])
-            for parameter in parameters:
-                parameter.grad = torch.zeros_like(parameter)
-            nn.utils.vector_to_parameters(gradient + self.control - own, [p.grad for p in parameters])
+            parts = torch.split(gradient + self.control - own, [parameter.numel() for parameter in parameters])
+            for parameter, part in zip(parameters, parts, strict=True):
+                parameter.grad = part.view_as(parameter)
             optimizer.step()
         update = nn.utils.parameters_to_vector(parameters).detach() - self.model
         new = own - self.control - update / (int(steps[0]) * training.learning_rate)

@@ -6,20 +6,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from torch import Tensor
 
-from tests.simulation.scaffold import PlainLoop
+from tests.simulation.scaffold import PlainLoop, Scaffold
 from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.assembly import build_simulation
-from wirelessfl.errors import ScenarioError
-from wirelessfl.folder import RunIdentity
+from wirelessfl.errors import CheckFailed, ScenarioError
+from wirelessfl.learning import ClientRows, LocalOutcome, RoundFacts, ServerState
+from wirelessfl.learning.conformance import check_algorithm
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Round, Simulation
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.state import SimulationState
-from wirelessfl.trace import EventKind, Status
+from wirelessfl.streams import STREAM_VERSION
+from wirelessfl.trace import EventKind, RunIdentity, Status, load_checkpoint, save_checkpoint
 
 SCAFFOLD = {"name": "tests.simulation.scaffold:Scaffold"}
-LOUD = {"kind": "over_the_air", "snr_db": 250.0, "clip": 40.0}
+LOUD = {"kind": "over_the_air", "snr_db": 250.0, "clip": 40.0, "power_control": {"server_gain": 1e9}}
 UPLINKS: dict[str, dict[str, Any]] = {
     "ideal": {"kind": "ideal"},
     "digital": {"kind": "digital"},
@@ -95,8 +98,8 @@ def test_two_vectors_take_twice_the_bits_and_the_airtime() -> None:
         )
         dimension = len(ours[0].state.parameters)
         sent = [
-            [bits for kind, bits in zip(played[2][0].kind, played[2][0].bits, strict=True) if kind == EventKind.BROADCAST]
-            for played in (ours, theirs)
+            np.asarray(events.bits)[np.asarray(events.kind) == EventKind.BROADCAST].tolist()
+            for _, _, (events,) in (ours, theirs)
         ]
         assert sent == [[64 * dimension], [32 * dimension]]
         if uplink["kind"] == "secure_aggregation":
@@ -118,12 +121,10 @@ def test_a_few_bits_are_rounded_vector_by_vector() -> None:
 
 @pytest.mark.parametrize("uplink", ["ideal", "over the air", "secure aggregation"])
 def test_a_resumed_run_keeps_its_control_variates_to_the_bit(uplink: str, tmp_path: Any) -> None:
-    from wirelessfl.trace import load_checkpoint, save_checkpoint
-
     scenario = controlled(uplink=UPLINKS[uplink])
     whole, _, _ = run(scenario)
     first = build_simulation(scenario, PLAN)
-    identity = RunIdentity("0" * 32, "digest", 1)
+    identity = RunIdentity("0" * 32, "digest", STREAM_VERSION, "0")
 
     class Enough(Exception):
         pass
@@ -143,3 +144,102 @@ def test_a_resumed_run_keeps_its_control_variates_to_the_bit(uplink: str, tmp_pa
     assert rest.state.client_rows.keys() == whole.state.client_rows.keys()
     for name, rows in whole.state.client_rows.items():
         assert rows.tobytes() == rest.state.client_rows[name].tobytes()
+
+
+def test_control_variates_conform() -> None:
+    check_algorithm(Scaffold())
+
+
+def test_local_noise_protects_what_is_kept_and_sent() -> None:
+    """Rows and the second vector are functions of noised gradients: ε is that of the same noise with FedAvg."""
+    noise = {"mechanism": "gaussian", "noise_multiplier": 1.5, "clip": 1.0}
+    own, other = (
+        run(controlled(uplink={"kind": "digital"}, training__privacy=noise, training__algorithm=algorithm))[1][-1]
+        for algorithm in (SCAFFOLD, {"name": "fedavg"})
+    )
+    assert own.values["epsilon_accounted"] == other.values["epsilon_accounted"] < 100
+
+
+def test_a_secure_sum_credits_nobody_with_the_noise_of_others() -> None:
+    """An upload that depends on earlier rounds by rows is no noised gradient of this round alone."""
+    noise = {"mechanism": "zcdp", "noise_std": 3.0, "clip": 1.0}
+    one_step = {"training__steps": 1, "training__epochs": None, "clients__selection": {"scheme": "all"}}
+    epsilon = []
+    for algorithm in (SCAFFOLD, {"name": "fedavg"}):
+        for uplink in (UPLINKS["secure aggregation"], UPLINKS["digital"]):
+            this = run(controlled(uplink=uplink, training__privacy=noise, training__algorithm=algorithm, **one_step))[1]
+            epsilon.append(this[-1].values["epsilon_accounted"])
+    assert epsilon[0] == epsilon[1] == epsilon[3]
+
+
+def test_central_noise_covers_the_whole_upload() -> None:
+    noise = {"mechanism": "gaussian", "unit": "client", "noise_multiplier": 1.0, "clip": 0.3}
+    own, other = (
+        run(controlled(uplink={"kind": "ideal"}, training__privacy=noise, training__algorithm=algorithm))
+        for algorithm in (SCAFFOLD, {"name": "fedavg"})
+    )
+    assert own[1][-1].values["epsilon_accounted"] == other[1][-1].values["epsilon_accounted"]
+    for this in own[1]:
+        assert np.nanmax(this.slots["update_norm"]) <= 0.3 * (1 + 1e-6) < np.nanmax(this.slots["update_norm_raw"])
+
+
+def test_over_the_air_one_sample_reaches_as_far_as_the_whole_upload() -> None:
+    """The finer count of one clipped step is for updates alone: a row carries samples of earlier rounds."""
+    step = {
+        "training__steps": 1,
+        "training__epochs": None,
+        "training__optimizer": {"name": "sgd", "lr": 0.05, "momentum": 0.0},
+        "training__privacy": {"mechanism": "gaussian", "noise_multiplier": 0.0, "clip": 1.0},
+        "uplink": {"kind": "over_the_air", "clip": 0.05},
+    }
+    own, other = (
+        run(controlled(training__algorithm=algorithm, **step))[1][0].releases[0]
+        for algorithm in (SCAFFOLD, {"name": "fedavg"})
+    )
+    assert (own.rule, other.rule) == ("whole_update", "gradient_step")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"aggregation__mode": "asynchronous", "uplink": {"kind": "digital"}},
+        {
+            "topology": {"kind": "hierarchical"},
+            "channel__pathloss": {"model": "log_distance"},
+            "uplink": {"kind": "over_the_air"},
+        },
+    ],
+)
+def test_where_models_of_several_rounds_meet_it_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ScenarioError, match=r"training\.algorithm\.name.*allowed: fedavg \| fedprox"):
+        controlled(**change)
+
+
+class WrongRows(Scaffold):
+    """Keeps other rows than it began with."""
+
+    def finish(self, server: ServerState, rows: ClientRows, outcome: LocalOutcome) -> ClientRows:
+        return ClientRows(rows.clients)
+
+
+class WrongUpload(Scaffold):
+    """Sends one vector where two were promised."""
+
+    def upload(self, server: ServerState, before: ClientRows, after: ClientRows, outcome: LocalOutcome) -> Tensor:
+        return outcome.updates[:, None]
+
+
+class WrongStep(Scaffold):
+    """Gives a model of another size."""
+
+    def step(self, server: ServerState, aggregate: Tensor, facts: RoundFacts) -> ServerState:
+        return ServerState(server.parameters[1:], server.memory)
+
+
+@pytest.mark.parametrize("wrong", [WrongRows, WrongUpload, WrongStep])
+def test_an_algorithm_that_breaks_its_word_is_refused(wrong: type[Scaffold]) -> None:
+    with pytest.raises(CheckFailed, match="not conforming"):
+        check_algorithm(wrong())
+    name = f"tests.simulation.test_algorithms:{wrong.__name__}"
+    with pytest.raises(ScenarioError, match=rf"training\.algorithm\.name: .*{wrong.__name__}"):
+        run(controlled(uplink={"kind": "ideal"}, training__algorithm={"name": name}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import assert_never
 
+from wirelessfl.assembly.learning import build_algorithm
 from wirelessfl.assembly.path_loss import largest_doppler_hz
 from wirelessfl.radio import AdaptiveRate, FixedRate, Ofdma, ShortPackets, StochasticQuantiser, Tdma
 from wirelessfl.radio.units import db_to_linear, dbm_to_watts, thermal_noise_density
@@ -17,7 +18,8 @@ def build_digital_uplink(scenario: Scenario, uplink: config.Digital, network: Ne
     """Uploads that arrive one by one."""
     quantiser = None if uplink.bits is None else StochasticQuantiser(uplink.bits)
     links = build_digital_links(scenario, uplink, network)
-    return DigitalUplink(links, dimension, quantiser, Tdma() if uplink.access == "tdma" else Ofdma())
+    access = Tdma() if uplink.access == "tdma" else Ofdma()
+    return DigitalUplink(links, dimension, quantiser, access, build_algorithm(scenario).facts().payload)
 
 
 def build_digital_links(scenario: Scenario, uplink: config.DigitalLink, network: Network) -> DigitalLinks:

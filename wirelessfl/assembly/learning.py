@@ -20,7 +20,6 @@ from wirelessfl.learning import (
     AdaGrad,
     Adam,
     Algorithm,
-    ClientRows,
     ExecutionPlan,
     FlatModel,
     LocalTraining,
@@ -193,7 +192,7 @@ def build_algorithm(scenario: Scenario) -> Algorithm:
     Raises:
         ScenarioError: one from outside that cannot be used.
     """
-    made: Algorithm = make_object("training.algorithm.name", scenario.training.algorithm, Algorithm)
+    made: Algorithm = make_object("training.algorithm.name", scenario.training.algorithm)
     return made
 
 
@@ -213,7 +212,8 @@ def as_schedule(value: float | Steps) -> dict[int, float]:
 
 def build_training(scenario: Scenario, algorithm: Algorithm, model: FlatModel) -> LocalTraining:
     """What every client does in a round."""
-    training, nobody = scenario.training, ClientRows(np.zeros(0, dtype=np.int64))
+    training, server = scenario.training, algorithm.start(torch.zeros(model.dimension))
+    nobody = algorithm.first_rows(server, np.zeros(0, dtype=np.int64))
     return LocalTraining(
         optimizer=_optimizer(training.optimizer),
         learning_rate=training.optimizer.lr,
@@ -221,7 +221,7 @@ def build_training(scenario: Scenario, algorithm: Algorithm, model: FlatModel) -
         epochs=training.epochs,
         steps=training.steps,
         sampling=getattr(training.privacy, "sampling", "shuffle"),
-        prox_mu=algorithm.client(algorithm.start(torch.zeros(model.dimension)), nobody).prox_mu,
+        prox_mu=algorithm.client(server, nobody).prox_mu,
         clip=scenario.uplink.clip,
     )
 

@@ -26,7 +26,6 @@ from wirelessfl.assembly.shortfall import check_jammer_power
 from wirelessfl.assembly.upload_span import check_uploads
 from wirelessfl.learning import Algorithm, ExecutionPlan, FlatModel, LocalTraining, Population
 from wirelessfl.learning.private import without_noise
-from wirelessfl.learning.server_optimizers import ServerOptimizer
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.simulation.calibration import calibrate
@@ -155,9 +154,7 @@ def _learner(
         training=training,
         lr_schedule=as_schedule(1.0 if schedule is None else schedule),
         algorithm=algorithm,
-        server_optimizer=make_object(
-            "training.server_optimizer.name", scenario.training.server_optimizer, ServerOptimizer
-        ),
+        server_optimizer=make_object("training.server_optimizer.name", scenario.training.server_optimizer),
         private=private,
         plan=plan,
         streams=streams,

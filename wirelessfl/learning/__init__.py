@@ -48,6 +48,7 @@ from wirelessfl.learning.partition import (
     power_law_partition,
 )
 from wirelessfl.learning.population import PartitionedData, Population, Shards, SyntheticPopulation
+from wirelessfl.learning.server_optimizers import ServerOptimizer, ServerSgd
 
 AggregationRule = Algorithm
 """The name of the protocol before version 0.2."""
@@ -79,6 +80,8 @@ __all__ = [
     "PrivateStep",
     "RoundFacts",
     "SampleGradients",
+    "ServerOptimizer",
+    "ServerSgd",
     "ServerState",
     "Shards",
     "StepContext",

@@ -113,20 +113,20 @@ class ClientSide:
         before = self._rows(block.positions)
         outcome = LocalOutcome(block.updates, self.steps[block.positions], self.learning_rate)
         after = self.algorithm.finish(self.server, before, outcome)
+        kept = {name: values.shape for name, values in before.values.items()}
+        if {name: values.shape for name, values in after.values.items()} != kept:
+            raise _refused(self.algorithm, f"keeps {list(after.values)}", f"the rows that it began with, {list(kept)}")
         sent = self.algorithm.upload(self.server, before, after, outcome)
         wanted = (len(block.positions), self.algorithm.facts().payload, block.updates.shape[1])
         if sent.shape != wanted:
             raise _refused(self.algorithm, f"uploads a tensor of shape {tuple(sent.shape)}", str(wanted))
-        kept = {name: values.shape for name, values in before.values.items()}
-        if {name: values.shape for name, values in after.values.items()} != kept:
-            raise _refused(self.algorithm, f"keeps {list(after.values)}", f"the rows that it began with, {list(kept)}")
         for name, rows in download(dict(after.values)).items():
             self.store[name][self.places[block.positions]] = rows
         vectors = sent.reshape(len(sent), -1).clone()
         norm_raw = torch.linalg.vector_norm(vectors, dim=1)
         norm = norm_raw if self.clip is None else clip_rows(vectors, norm_raw, self.clip)
         norms = download({"norm_raw": norm_raw.double(), "norm": norm.double()})
-        return replace(block, updates=vectors, **norms)
+        return replace(block, updates=vectors, norm_raw=norms["norm_raw"], norm=norms["norm"])
 
     def _rows(self, positions: NDArray[np.int64]) -> ClientRows:
         names = [name for name in self.store if name != CLIENT]

@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
-    OPTIONS,
     ByShape,
     CoreVariant,
     Count,
@@ -15,7 +14,6 @@ from wirelessfl.scenario.base import (
     Family,
     NonNegative,
     NonNegativeSingle,
-    Options,
     PositiveSingle,
     Reference,
     Section,
@@ -65,12 +63,13 @@ class Upcycled(CoreVariant):
 
 
 class ExternalAlgorithm(External):
-    """An algorithm of your own."""
+    """An algorithm of the user's own."""
 
-    name: Reference = key(
-        ..., "package.module:Class that satisfies learning.Algorithm: client side and server step together."
-    )
-    options: Options = key({}, OPTIONS)
+    family: ClassVar[str] = "algorithm"
+    protocol: ClassVar[str] = "wirelessfl.learning:Algorithm"
+    check: ClassVar[str] = "wirelessfl.learning.conformance:check_algorithm"
+
+    name: Reference = key(..., "Importable algorithm, client side and server step together, as package.module:Class.")
 
 
 Algorithm = Annotated[FedAvg | FedProx | Upcycled | ExternalAlgorithm, Family("name", default="upcycled")]
@@ -87,10 +86,13 @@ class ServerSgd(CoreVariant):
 
 
 class ExternalServerOptimizer(External):
-    """A server optimizer of your own."""
+    """A server optimizer of the user's own."""
 
-    name: Reference = key(..., "package.module:Class that satisfies learning.ServerOptimizer.")
-    options: Options = key({}, OPTIONS)
+    family: ClassVar[str] = "server_optimizer"
+    protocol: ClassVar[str] = "wirelessfl.learning:ServerOptimizer"
+    check: ClassVar[str] = "wirelessfl.learning.conformance:check_server_optimizer"
+
+    name: Reference = key(..., "Importable server optimizer, as package.module:Class.")
 
 
 ServerOptimizer = Annotated[ServerSgd | ExternalServerOptimizer, Family("name", default="sgd")]

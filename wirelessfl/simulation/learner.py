@@ -42,6 +42,11 @@ class Training(Protocol):
     """What the server needs of the learning side."""
 
     @property
+    def dimension(self) -> int:
+        """d, the number of trainable parameters."""
+        ...
+
+    @property
     def broadcast_dimension(self) -> int:
         """The numbers that the server sends to the clients before they train."""
         ...

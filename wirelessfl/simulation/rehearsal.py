@@ -39,6 +39,11 @@ class Rehearser:
     learner: Learner
 
     @property
+    def dimension(self) -> int:
+        """As in the run."""
+        return self.learner.dimension
+
+    @property
     def broadcast_dimension(self) -> int:
         """As in the run."""
         return self.learner.broadcast_dimension

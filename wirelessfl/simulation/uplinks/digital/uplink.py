@@ -36,15 +36,17 @@ class DigitalUplink:
 
     Attributes:
         links: what the clients' channels carry.
-        dimension: d.
-        quantiser: rounds every update to few bits; None sends 32-bit floating point.
+        dimension: numbers of an upload, d or a multiple.
+        quantiser: rounds every vector of length d to few bits; None sends 32-bit floating point.
         access: how clients share the band.
+        vectors: P, of length d, in an upload.
     """
 
     links: DigitalLinks
     dimension: int
     quantiser: StochasticQuantiser | None = None
     access: MultipleAccess = field(default_factory=Ofdma)
+    vectors: int = 1
 
     def audit_view(self) -> AuditView:
         """No noise: for the rounding to few bits nobody claims anything."""
@@ -55,7 +57,7 @@ class DigitalUplink:
         """Size of an upload."""
         if self.quantiser is None:
             return BITS_PER_PARAMETER * self.dimension
-        return self.quantiser.payload_bits(self.dimension)
+        return self.vectors * self.quantiser.payload_bits(self.dimension // self.vectors)
 
     def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
         """Broadcast, wait for arrivals, average what has arrived."""
@@ -125,7 +127,7 @@ class DigitalUplink:
         return self.links.note_energy(this, air_time)
 
     def decoded(self, cell: Cell, this: Round, positions: NDArray[np.int64], block: CohortBlock) -> Any:
-        """(k, d) the updates of a block of clients as they come out of the links."""
+        """(k, P·d) the uploads of a block of clients as they come out of the links."""
         if self.quantiser is None:
             return block.updates
         streams = cell.network.streams
@@ -135,4 +137,6 @@ class DigitalUplink:
                 for node in this.clients[positions].tolist()
             ]
         )
-        return self.quantiser.quantise(block.updates.cpu().numpy(), uniform)
+        sent = block.updates.cpu().numpy()
+        rows = (-1, self.dimension // self.vectors)
+        return self.quantiser.quantise(sent.reshape(rows), uniform.reshape(rows)).reshape(sent.shape)

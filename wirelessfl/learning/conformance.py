@@ -1,0 +1,133 @@
+"""Checks for an algorithm or a server optimizer of your own: what the simulator relies on.
+
+Call them from a test: they return nothing where all is well and raise `wirelessfl.errors.CheckFailed` with the first
+broken promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from wirelessfl.errors import CheckFailed
+from wirelessfl.learning.algorithms import Algorithm, ClientRows, LocalOutcome, RoundFacts, ServerState
+from wirelessfl.learning.server_optimizers import ServerOptimizer
+
+_ROUNDING = 1e-5
+
+
+def check_algorithm(algorithm: Algorithm, dimension: int = 7, rounds: int = 3, seed: int = 0) -> None:
+    """Checks shapes and types, that arguments are left as they are, and that a client depends on itself alone.
+
+    Args:
+        algorithm: the algorithm to check.
+        dimension: d.
+        rounds: rounds of five clients each.
+        seed: seed of the updates.
+
+    Raises:
+        CheckFailed: with what was promised and what was found.
+    """
+    _require(isinstance(algorithm, Algorithm), "lacks facts, start, first_rows, client, finish, upload or step")
+    generator = torch.Generator().manual_seed(seed)
+    initial = torch.randn(dimension, generator=generator)
+    server, clients = algorithm.start(initial), np.array([0, 2, 3, 7, 11])
+    _require(server.parameters.shape == initial.shape, f"start gives a model of shape {tuple(server.parameters.shape)}")
+    rows = algorithm.first_rows(server, clients)
+    _require(not rows.values or algorithm.facts().client_side, "keeps rows, but facts().client_side is False")
+    for round_index in range(1, rounds + 1):
+        updates, steps = torch.randn(5, dimension, generator=generator), np.array([1, 2, 2, 3, 5])
+        given = {"updates": updates, **_tensors(server, rows)}
+        before = {name: value.clone() for name, value in given.items()}
+        rows, sent = _trained(algorithm, server, rows, LocalOutcome(updates, steps, 0.1))
+        weights = np.full(5, 0.1)
+        facts = RoundFacts(round_index, 10, clients, weights, steps, 0.1)
+        after = algorithm.step(server, sent.mean(dim=0), facts)
+        _require(after.parameters.shape == initial.shape, f"step gives a model of {tuple(after.parameters.shape)}")
+        _require(after.parameters.dtype == initial.dtype, f"step gives a model in {after.parameters.dtype}")
+        _require(after.memory.keys() == server.memory.keys(), "step gives a memory of other names than start")
+        left = all(torch.equal(value, before[name]) for name, value in given.items())
+        _require(left, "changes its arguments in place")
+        server = after
+
+
+def _trained(
+    algorithm: Algorithm, server: ServerState, rows: ClientRows, outcome: LocalOutcome
+) -> tuple[ClientRows, Tensor]:
+    """Rows and uploads of clients together, compared with those of each client alone."""
+    after, sent = _client_side(algorithm, server, rows, outcome)
+    wanted = (len(rows.clients), algorithm.facts().payload, outcome.updates.shape[1])
+    _require(sent.shape == wanted, f"upload gives shape {tuple(sent.shape)}; facts() promise {wanted}")
+    for place in range(len(rows.clients)):
+        one = slice(place, place + 1)
+        own = ClientRows(rows.clients[one], {name: values[one] for name, values in rows.values.items()})
+        alone = LocalOutcome(outcome.updates[one], outcome.steps[one], outcome.learning_rate)
+        _, upload = _client_side(algorithm, server, own, alone)
+        same = torch.allclose(upload[0], sent[place], rtol=_ROUNDING, atol=_ROUNDING)
+        _require(same, "what a client sends depends on which other clients are trained with it")
+    return after, sent
+
+
+def _client_side(
+    algorithm: Algorithm, server: ServerState, rows: ClientRows, outcome: LocalOutcome
+) -> tuple[ClientRows, Tensor]:
+    """Rows and uploads (k, P, d) after a local training whose updates are moved by the clients' own corrections."""
+    objective = algorithm.client(server, rows)
+    if objective.correction is not None:
+        wanted = tuple(outcome.updates.shape)
+        _require(objective.correction.shape == wanted, f"client corrects by {tuple(objective.correction.shape)}")
+        outcome = LocalOutcome(
+            outcome.updates - outcome.learning_rate * objective.correction, outcome.steps, outcome.learning_rate
+        )
+    if not algorithm.facts().client_side:
+        return rows, outcome.updates[:, None]
+    after = algorithm.finish(server, rows, outcome)
+    found, kept = _kinds(after), _kinds(rows)
+    _require(found == kept, f"finish gives rows {found}; it was given {kept}")
+    return after, algorithm.upload(server, rows, after, outcome)
+
+
+def _kinds(rows: ClientRows) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: (values.shape, values.dtype) for name, values in rows.values.items()}
+
+
+def _tensors(server: ServerState, rows: ClientRows) -> dict[str, Tensor]:
+    of_clients = {f"rows/{name}": values for name, values in rows.values.items()}
+    return {"parameters": server.parameters, **server.memory, **of_clients}
+
+
+def check_server_optimizer(optimizer: ServerOptimizer, dimension: int = 7, rounds: int = 4, seed: int = 0) -> None:
+    """Checks shapes and types, reproducibility, and that memory is passed in and given back.
+
+    Args:
+        optimizer: the server optimizer to check.
+        dimension: d.
+        rounds: rounds of the trial.
+        seed: seed of the updates.
+
+    Raises:
+        CheckFailed: with what was promised and what was found.
+    """
+    _require(isinstance(optimizer, ServerOptimizer), "lacks start or step")
+    generator = torch.Generator().manual_seed(seed)
+    memory: Mapping[str, Tensor] = optimizer.start(torch.randn(dimension, generator=generator))
+    for _ in range(rounds):
+        update = torch.randn(dimension, generator=generator)
+        before = {name: value.clone() for name, value in {"update": update, **memory}.items()}
+        change, after = optimizer.step(update, memory)
+        _require(change.shape == update.shape, f"step gives a change of shape {tuple(change.shape)}")
+        _require(change.dtype == update.dtype, f"step gives a change in {change.dtype}")
+        _require(after.keys() == memory.keys(), "step gives a memory of other names than start")
+        left = all(torch.equal(value, before[name]) for name, value in {"update": update, **memory}.items())
+        _require(left, "changes its arguments in place")
+        again, _ = optimizer.step(before.pop("update"), before)
+        _require(torch.equal(change, again), "the same arguments give another change: is there hidden state?")
+        memory = after
+
+
+def _require(holds: bool, found: str) -> None:
+    if not holds:
+        raise CheckFailed(f"not conforming: {found}")
