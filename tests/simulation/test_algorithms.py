@@ -15,8 +15,9 @@ from wirelessfl.errors import CheckFailed, ScenarioError
 from wirelessfl.learning import ClientRows, LocalOutcome, RoundFacts, ServerState
 from wirelessfl.learning.conformance import check_algorithm
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Round, Simulation
+from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.recorder import FinishedRound
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.trace import EventKind, RunIdentity, Status, load_checkpoint, save_checkpoint
@@ -44,13 +45,13 @@ def controlled(**changes: Any) -> Scenario:
     return small(**setting | changes)
 
 
-def plain(simulation: Simulation, rounds: list[Round], clip: float | None = None) -> PlainLoop:
+def plain(simulation: Simulation, rounds: list[FinishedRound], clip: float | None = None) -> PlainLoop:
     """The same by hand, with the clients that were heard."""
     learner = simulation.deployment.learner
     assert isinstance(learner, Learner)
     loop = PlainLoop.before(learner)
     for this in rounds:
-        heard = this.with_status(Status.PARTICIPATED)
+        heard = np.flatnonzero(this.status == Status.PARTICIPATED)
         norms = loop.round(this.clients[heard].tolist(), this.index, clip)
         np.testing.assert_allclose(this.slots["update_norm_raw"][heard], norms, rtol=2e-4)
     return loop
@@ -129,7 +130,7 @@ def test_a_resumed_run_keeps_its_control_variates_to_the_bit(uplink: str, tmp_pa
     class Enough(Exception):
         pass
 
-    def stop(this: Round, _: Any) -> None:
+    def stop(this: Any, _: Any) -> None:
         if this.index == 2:
             save_checkpoint(tmp_path / "checkpoint.bin", first.state.as_mapping(), identity)
             raise Enough
@@ -193,7 +194,7 @@ def test_over_the_air_one_sample_reaches_as_far_as_the_whole_upload() -> None:
         "uplink": {"kind": "over_the_air", "clip": 0.05},
     }
     own, other = (
-        run(controlled(training__algorithm=algorithm, **step))[1][0].releases[0]
+        run(controlled(training__algorithm=algorithm, **step))[1][0].round.releases[0]
         for algorithm in (SCAFFOLD, {"name": "fedavg"})
     )
     assert (own.rule, other.rule) == ("whole_update", "gradient_step")  # type: ignore[attr-defined]
