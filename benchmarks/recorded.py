@@ -15,12 +15,12 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.api import record_run
-from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly import build_simulation, choose_plan
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import catch_interrupts
 from wirelessfl.learning import CohortBlock
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import FinishedRound, Simulation, SimulationState, choose_plan
+from wirelessfl.simulation import FinishedRound, Simulation, SimulationState
 from wirelessfl.simulation.learner import Learner
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from benchmarks.measurement import Case, Sample
 from benchmarks.recorded import prepare, with_idle_learner
 from benchmarks.shell import on_demand
-from wirelessfl.simulation import FinishedRound, SimulationState, round_record, trace_header
+from wirelessfl.assembly import trace_header
+from wirelessfl.simulation import FinishedRound, SimulationState, round_record
 from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.trace import (
     EventBatch,

@@ -30,7 +30,7 @@ FLOORS = (
     {"radio", "secagg"},
     {"scenario", "trace"},
     {"locks", "outputs", "plugins"},
-    {"streams", "errors", "version"},
+    {"memory", "streams", "errors", "version"},
 )
 """From the roof down; rooms of one floor do not know each other."""
 

@@ -172,8 +172,7 @@ def _prepare(
     scenario: Scenario, folder: RunFolder, going_on: bool, device: str, threads: int | None, interrupts: Interrupts
 ) -> Simulation:
     """The simulation, at its beginning or where the run in the folder left off."""
-    from wirelessfl.assembly import build_simulation
-    from wirelessfl.simulation import choose_plan, recorded_plan
+    from wirelessfl.assembly import build_simulation, choose_plan, recorded_plan
 
     if going_on:
         plan = recorded_plan(folder.trace)
@@ -204,7 +203,8 @@ def _run(
     on_round: Callable[[FinishedRound], None] | None,
 ) -> None:
     """Run to the end with everything on disk; whatever happens, the trace is closed with its status."""
-    from wirelessfl.simulation import client_values, closing_attributes, round_record
+    from wirelessfl.assembly import client_values, closing_attributes
+    from wirelessfl.simulation import round_record
 
     interval = scenario.trace.model_interval
 

@@ -249,7 +249,7 @@ class RunFolder:
 
     def open_writer(self, scenario: Scenario, simulation: Simulation) -> TraceWriter:
         """Begin the trace, or continue the one that is there after the last round of the simulation's state."""
-        from wirelessfl.simulation import trace_header
+        from wirelessfl.assembly import trace_header
 
         if self.holds_trace():
             return TraceWriter.resume(self.trace, simulation.state.round_index)

@@ -69,8 +69,7 @@ def plot_topology(scenario: Scenario, path: str | Path) -> None:
         InputError: the data or a file of the channel cannot be used.
         OutputError: the place cannot be written.
     """
-    from wirelessfl.assembly import build_simulation
-    from wirelessfl.simulation import plan_to_look, topology_graph
+    from wirelessfl.assembly import build_simulation, plan_to_look, topology_graph
 
     simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     with replacing(Path(path)) as new:
@@ -88,11 +87,12 @@ def make_plan(scenario: Scenario) -> Plan:
         build_simulation,
         coherence_s,
         jammer_shortfall,
+        plan_to_look,
         slot_pieces,
         training_time,
         upload_span,
     )
-    from wirelessfl.simulation import plan_to_look, rehearse
+    from wirelessfl.simulation import rehearse
 
     simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     parts = simulation.deployment

@@ -27,11 +27,10 @@ from wirelessfl.analysis.replay.counterfactual import (
 from wirelessfl.analysis.replay.export import export
 from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.analysis.report.page import write_report
-from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly import build_simulation, plan_to_look
 from wirelessfl.errors import DataError, InfeasibleError, RunInterrupted
+from wirelessfl.radio.propagation import Moment
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation.plan import plan_to_look
-from wirelessfl.simulation.propagation import Moment
 
 CASES: dict[str, dict[str, Any]] = {
     "jammed": {"uplink__jammer": {"epsilon": 1.0}, "channel__csi": {"error_std": 0.2}},

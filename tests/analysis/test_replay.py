@@ -135,7 +135,7 @@ def test_another_version_is_given_as_a_reason(copy: Path) -> None:
 def test_a_plan_that_this_machine_cannot_follow(copy: Path, plan: str) -> None:
     import torch
 
-    from wirelessfl.simulation import recorded_plan
+    from wirelessfl.assembly import recorded_plan
 
     if "cuda" in plan and torch.cuda.is_available():
         pytest.skip("there is a GPU")

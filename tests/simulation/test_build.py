@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from wirelessfl.assembly.network import CorrelationContext
 from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.errors import CheckFailed
+from wirelessfl.learning.selection.availability import AvailabilityModel, BernoulliAvailability, GilbertElliott
+from wirelessfl.learning.selection.conformance import check_availability
 from wirelessfl.radio import RandomWaypoint, Rayleigh, UniformDisc
-from wirelessfl.radio.conformance import check_fading_model, check_path_loss, check_placement
+from wirelessfl.radio.conformance import check_correlation, check_fading_model, check_path_loss, check_placement
+from wirelessfl.radio.propagation import BlockFading, Draws, Standing
 from wirelessfl.scenario import config
 from wirelessfl.scenario.channel import RayleighFading, RicianFading
-from wirelessfl.simulation.availability import AvailabilityModel, BernoulliAvailability, GilbertElliott
-from wirelessfl.simulation.conformance import check_availability, check_correlation
-from wirelessfl.simulation.propagation import BlockFading, Draws, Standing
 from wirelessfl.streams import Streams
 
 

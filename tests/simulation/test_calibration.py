@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from tests.simulation.scenarios import run, small
 from wirelessfl.api import make_plan, plot_topology, simulate
-from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly import build_simulation, calibration, choose_plan, plan_to_look
 from wirelessfl.errors import RunInterrupted
 from wirelessfl.learning import CohortBlock, ExecutionPlan, LocalTraining, train_cohort
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Simulation, calibration, choose_plan, plan_to_look
+from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.learner import Learner
 
 CANDIDATES = (6, 3, 2)
@@ -108,7 +108,7 @@ def test_what_matters_is_measured_anew(stopwatch: Stopwatch, other: dict[str, An
 
 def test_another_processor_or_torch_measures_anew(stopwatch: Stopwatch, monkeypatch: pytest.MonkeyPatch) -> None:
     built(worth_it())
-    for name, value in (("wirelessfl.simulation.calibration._processor", lambda: "Z80"), ("torch.__version__", "9.9")):
+    for name, value in (("wirelessfl.assembly.calibration._processor", lambda: "Z80"), ("torch.__version__", "9.9")):
         stopwatch.calls = 0
         monkeypatch.setattr(name, value)
         built(worth_it())

@@ -14,9 +14,9 @@ from wirelessfl.assembly import build_simulation
 from wirelessfl.assembly.slot import coherence_s
 from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.radio import Rayleigh, Rician, free_space_path_loss_db
+from wirelessfl.radio.network import Network
+from wirelessfl.radio.propagation import DistanceGain, GaussMarkovFading, Moment
 from wirelessfl.scenario import config
-from wirelessfl.simulation.network import Network
-from wirelessfl.simulation.propagation import DistanceGain, GaussMarkovFading, Moment
 
 CLIENTS = np.arange(6)
 START = Moment(1, 0.0)

@@ -11,9 +11,9 @@ from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import gaussian_epsilon, zcdp_epsilon
+from wirelessfl.radio.cellular import CellularNetwork
 from wirelessfl.scenario import Scenario, load_scenario
 from wirelessfl.simulation import FinishedRound, Simulation
-from wirelessfl.simulation.cellular import CellularNetwork
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.uplinks import MultiCell
 from wirelessfl.trace import EventKind, Status

@@ -16,10 +16,10 @@ from wirelessfl.assembly import build_simulation, jammer_shortfall
 from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import gaussian_epsilon
 from wirelessfl.radio import jammer_energy, pieces_needed
+from wirelessfl.radio.propagation import Moment
+from wirelessfl.radio.slot_schedule import Instants
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound
-from wirelessfl.simulation.propagation import Moment
-from wirelessfl.simulation.slot_schedule import Instants
 from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
 from wirelessfl.trace import Status
 

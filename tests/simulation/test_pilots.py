@@ -11,8 +11,8 @@ from tests.simulation.scenarios import PLAN, run, small
 from tests.statistics import assert_mean
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
+from wirelessfl.radio.propagation import Moment
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.trace import Status
 

@@ -13,13 +13,13 @@ import torch
 
 from tests.simulation.scenarios import PLAN, small
 from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly.plan import Resources, choose_plan, plan_to_look
 from wirelessfl.assembly.simulation import clients_of_a_round
 from wirelessfl.errors import InfeasibleError, InputError
 from wirelessfl.learning import CohortBlock, ExecutionPlan
 from wirelessfl.learning.cohort import BlockMemory
 from wirelessfl.scenario.bookkeeping import Compute
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.plan import Resources, choose_plan, plan_to_look
 from wirelessfl.simulation.selection import SelectAll, SelectPoisson, SelectUniform
 
 NO_GPU = not torch.cuda.is_available()

@@ -17,9 +17,9 @@ from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import DataError, InfeasibleError, ScenarioError
 from wirelessfl.privacy import Caveat, gaussian_epsilon
 from wirelessfl.radio import Links
+from wirelessfl.radio.propagation import Moment
 from wirelessfl.scenario import Scenario, parse_scenario
 from wirelessfl.simulation import FinishedRound
-from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.uplinks import OverTheAir
 
 NORMS = [0.5, 0.4, 0.3]

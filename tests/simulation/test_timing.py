@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tests.statistics import assert_follows
-from wirelessfl.simulation.availability import BernoulliAvailability
-from wirelessfl.simulation.faults import Faults
-from wirelessfl.simulation.timing import Timing
+from wirelessfl.learning.faults import Faults
+from wirelessfl.learning.selection.availability import BernoulliAvailability
+from wirelessfl.learning.timing import Timing
 from wirelessfl.streams import Streams
 
 TIMING = Timing(bandwidth_hz=1e6, downlink_bps=1e7, cycles_per_sample=2e6, cpu_hz=(1e9, 3e9), straggler_scale=0.25)

@@ -9,15 +9,15 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import wirelessfl.simulation.topology as topology
+import wirelessfl.assembly.topology as topology
 from tests.simulation.scenarios import PLAN, small
 from tests.simulation.test_multi_cell import CELLS, cellular, hierarchical
-from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly import build_simulation, topology_graph
 from wirelessfl.errors import OutputError
+from wirelessfl.radio.cellular import CellularNetwork
+from wirelessfl.radio.propagation import Moment
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Simulation, topology_graph
-from wirelessfl.simulation.cellular import CellularNetwork
-from wirelessfl.simulation.propagation import Moment
+from wirelessfl.simulation import Simulation
 
 URBAN = {"channel__profile": "urban-macro", "uplink": {"kind": "over_the_air", "tx_power_dbm": 23.0}}
 JAMMED = {"epsilon": 1.0}

@@ -8,8 +8,7 @@ import simpy
 
 from wirelessfl.simulation.clock import ticks
 from wirelessfl.simulation.messages import Crashed, Ready, Reports
-from wirelessfl.simulation.timing import WaitFor
-from wirelessfl.simulation.window import Window
+from wirelessfl.simulation.window import WaitFor, Window
 
 
 def closing(

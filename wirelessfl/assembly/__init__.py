@@ -7,9 +7,26 @@ reports a variant that was forgotten. Here, and nowhere earlier, the user's own 
 from __future__ import annotations
 
 from wirelessfl.assembly.deadline import training_time
+from wirelessfl.assembly.header import client_values, closing_attributes, trace_header
+from wirelessfl.assembly.plan import choose_plan, plan_to_look, recorded_plan
 from wirelessfl.assembly.shortfall import jammer_shortfall
 from wirelessfl.assembly.simulation import build_simulation
 from wirelessfl.assembly.slot import coherence_s, slot_pieces
+from wirelessfl.assembly.topology import topology_graph
 from wirelessfl.assembly.upload_span import upload_span
 
-__all__ = ["build_simulation", "coherence_s", "jammer_shortfall", "slot_pieces", "training_time", "upload_span"]
+__all__ = [
+    "build_simulation",
+    "choose_plan",
+    "client_values",
+    "closing_attributes",
+    "coherence_s",
+    "jammer_shortfall",
+    "plan_to_look",
+    "recorded_plan",
+    "slot_pieces",
+    "topology_graph",
+    "trace_header",
+    "training_time",
+    "upload_span",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wirelessfl.privacy.releases import NoAmplification
 from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation.timing import WaitFor
+from wirelessfl.simulation.window import WaitFor
 
 
 def why_unamplified(scenario: Scenario, wait_for: WaitFor) -> NoAmplification | None:

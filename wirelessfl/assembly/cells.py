@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from wirelessfl.assembly.power_control import build_power_control
+from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.privacy import Statement
+from wirelessfl.radio.cellular import CellularNetwork
 from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation.cellular import CellularNetwork
-from wirelessfl.simulation.timing import BITS_PER_PARAMETER
 from wirelessfl.simulation.uplinks import EdgeModels, MultiCell, OverTheAir
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.simulation.timing import WaitFor
 from wirelessfl.simulation.uplinks import Uplink
 from wirelessfl.simulation.uplinks.slot import SlotUplink
+from wirelessfl.simulation.window import WaitFor
 
 
 def training_time(wait_for: WaitFor, uplink: Uplink) -> float:

@@ -8,10 +8,11 @@ from typing import assert_never
 from wirelessfl.assembly.learning import build_algorithm
 from wirelessfl.assembly.path_loss import largest_doppler_hz
 from wirelessfl.radio import AdaptiveRate, FixedRate, Ofdma, ShortPackets, StochasticQuantiser, Tdma
+from wirelessfl.radio.message_division import MessageDivision
+from wirelessfl.radio.network import Network
 from wirelessfl.radio.units import db_to_linear, dbm_to_watts, thermal_noise_density
 from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation.network import Network
-from wirelessfl.simulation.uplinks import DigitalLinks, DigitalUplink, MessageDivision
+from wirelessfl.simulation.uplinks import DigitalLinks, DigitalUplink
 
 
 def build_digital_uplink(scenario: Scenario, uplink: config.Digital, network: Network, dimension: int) -> DigitalUplink:

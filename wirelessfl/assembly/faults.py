@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from wirelessfl.assembly.objects import RunFacts, make_object
+from wirelessfl.learning.faults import Faults
+from wirelessfl.learning.selection.availability import AvailabilityModel
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation.availability import AvailabilityModel
-from wirelessfl.simulation.faults import Faults
 
 
 def build_faults(scenario: Scenario) -> Faults:

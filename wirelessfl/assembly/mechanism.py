@@ -29,7 +29,7 @@ from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, Mean
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.simulation.local_privacy import LocalPrivacy, ProxyCalibration
-from wirelessfl.simulation.timing import WaitFor
+from wirelessfl.simulation.window import WaitFor
 
 
 def build_local_privacy(

@@ -24,10 +24,9 @@ from wirelessfl.radio import (
     hexagonal_sites,
     path_gain,
 )
-from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation.cellular import CellularNetwork
-from wirelessfl.simulation.network import ChannelSource, Network, Receiver, Registry
-from wirelessfl.simulation.propagation import (
+from wirelessfl.radio.cellular import CellularNetwork
+from wirelessfl.radio.network import ChannelSource, Network, Receiver, Registry
+from wirelessfl.radio.propagation import (
     DirectRay,
     DistanceGain,
     Doppler,
@@ -40,6 +39,7 @@ from wirelessfl.simulation.propagation import (
     UnitGain,
     Walking,
 )
+from wirelessfl.scenario import Scenario, config
 from wirelessfl.streams import Streams
 
 

@@ -35,10 +35,10 @@ from wirelessfl.radio import (
     mean_inverse_power,
     server_gain_for_noise,
 )
+from wirelessfl.radio.network import Network, Registry
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.scenario.base import External
 from wirelessfl.scenario.power_control import MEASURED
-from wirelessfl.simulation.network import Network, Registry
 
 CHANNEL_NOISE_STD = 1.0
 """σ_c: the receiver normalises its noise to variance 1 per real symbol (RADIO.md)."""

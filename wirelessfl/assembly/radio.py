@@ -25,6 +25,8 @@ from wirelessfl.radio import (
     is_non_expansive,
     jammer_gain_limit,
 )
+from wirelessfl.radio.cellular import CellularNetwork
+from wirelessfl.radio.network import Network, Registry
 from wirelessfl.radio.units import (
     db_to_linear,
     dbm_to_watts,
@@ -34,8 +36,6 @@ from wirelessfl.radio.units import (
     thermal_noise_density,
 )
 from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation.cellular import CellularNetwork
-from wirelessfl.simulation.network import Network, Registry
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
 
 

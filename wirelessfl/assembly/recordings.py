@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, TraceError
+from wirelessfl.learning.selection.availability import RecordedAvailability
 from wirelessfl.radio import GivenPositions, Recorded
-from wirelessfl.simulation.availability import RecordedAvailability
 from wirelessfl.trace import JAMMER_NODE, Status
 from wirelessfl.trace.opening import opened_values
 from wirelessfl.trace.schema import FORMAT, GAIN_AXES

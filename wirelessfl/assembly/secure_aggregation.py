@@ -6,20 +6,12 @@ from typing import assert_never
 
 from wirelessfl.assembly.digital import build_digital_links
 from wirelessfl.errors import ScenarioError
+from wirelessfl.radio.network import Network
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.secagg import FixedPoint, WeightedMean
-from wirelessfl.simulation.network import Network
-from wirelessfl.simulation.uplinks.secure_aggregation import (
-    FLOAT_ROOM,
-    CompleteGraph,
-    HiddenWeights,
-    PairwisePrf,
-    PublicWeights,
-    SecretSharing,
-    SecureUplink,
-    SparseGraph,
-    SumEncoding,
-)
+from wirelessfl.secagg.sharing_graph import CompleteGraph, SparseGraph
+from wirelessfl.secagg.sum_encoding import FLOAT_ROOM, HiddenWeights, PublicWeights, SumEncoding
+from wirelessfl.simulation.uplinks.secure_aggregation import PairwisePrf, SecretSharing, SecureUplink
 
 
 def build_secure_uplink(

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError
+from wirelessfl.memory import forgotten
 from wirelessfl.radio import (
     FadingModel,
     Jamming,
@@ -15,12 +16,12 @@ from wirelessfl.radio import (
     jammer_gain_for_noise,
     shortfall_probability,
 )
+from wirelessfl.radio.network import ChannelSource
+from wirelessfl.radio.propagation import BlockFading, Fading, Moment
+from wirelessfl.radio.slot_schedule import Instants
 from wirelessfl.radio.units import linear_to_db
 from wirelessfl.scenario.uplink import Jammer
-from wirelessfl.simulation.network import ChannelSource
-from wirelessfl.simulation.propagation import BlockFading, Fading, Moment, forgotten
 from wirelessfl.simulation.selection import Selection
-from wirelessfl.simulation.slot_schedule import Instants
 from wirelessfl.simulation.uplinks import OverTheAir, Uplink
 from wirelessfl.streams import Streams
 

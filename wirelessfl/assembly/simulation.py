@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from wirelessfl.assembly.asynchronous import build_asynchronous
+from wirelessfl.assembly.calibration import calibrate
 from wirelessfl.assembly.deadline import check_deadline
 from wirelessfl.assembly.faults import build_faults
 from wirelessfl.assembly.learning import (
@@ -21,26 +22,26 @@ from wirelessfl.assembly.mechanism import build_central_noise, build_local_priva
 from wirelessfl.assembly.memory import check_batches
 from wirelessfl.assembly.network import build_network
 from wirelessfl.assembly.objects import make_object
+from wirelessfl.assembly.plan import Resources
 from wirelessfl.assembly.radio import build_uplink, power_budget
 from wirelessfl.assembly.shortfall import check_jammer_power
 from wirelessfl.assembly.upload_span import check_uploads
 from wirelessfl.learning import Algorithm, ExecutionPlan, FlatModel, LocalTraining, Population
 from wirelessfl.learning.private import without_noise
+from wirelessfl.learning.timing import Timing
+from wirelessfl.memory import memories_among, restore_memories
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
+from wirelessfl.radio.network import Registry
 from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation.calibration import calibrate
 from wirelessfl.simulation.errands import Errands
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.local_privacy import LocalPrivacy
-from wirelessfl.simulation.network import Registry
-from wirelessfl.simulation.plan import Resources
-from wirelessfl.simulation.propagation import memories_among, restore_memories
 from wirelessfl.simulation.run import Simulation, StopRules
 from wirelessfl.simulation.selection import KeepAtWork, SelectAll, Selection, SelectPoisson, SelectUniform
 from wirelessfl.simulation.server import Deployment
 from wirelessfl.simulation.state import SimulationState, check_continues, restoring
-from wirelessfl.simulation.timing import Timing, WaitFor
 from wirelessfl.simulation.uplinks import OverTheAir, TrustedServer, Uplink
+from wirelessfl.simulation.window import WaitFor
 from wirelessfl.streams import Streams
 
 

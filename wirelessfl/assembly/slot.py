@@ -9,6 +9,7 @@ import numpy as np
 from wirelessfl.assembly.path_loss import largest_doppler_hz
 from wirelessfl.errors import ScenarioError
 from wirelessfl.radio import OfdmNumerology, carrier_offsets, coherence_time, pieces_needed
+from wirelessfl.radio.slot_schedule import Pilots, SlotSchedule
 from wirelessfl.radio.units import (
     db_to_linear,
     dbm_to_watts,
@@ -17,7 +18,6 @@ from wirelessfl.radio.units import (
     thermal_noise_density,
 )
 from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation.slot_schedule import Pilots, SlotSchedule
 from wirelessfl.simulation.uplinks import MultiCell, OverTheAir, Uplink
 from wirelessfl.streams import Streams
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from wirelessfl.errors import ModelWarning, ScenarioError
+from wirelessfl.memory import forgotten
 from wirelessfl.radio import FixedRate, coherence_time, pieces_needed
+from wirelessfl.radio.propagation import Moment
 from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation.propagation import Moment, forgotten
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, Uplink
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
 

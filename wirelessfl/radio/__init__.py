@@ -74,7 +74,7 @@ from wirelessfl.radio.privacy_for_free import (
     PrivacyForFree,
     StaticPrivacyForFree,
 )
-from wirelessfl.radio.propagation import LogDistance, PathLossModel, Tr38901
+from wirelessfl.radio.propagation.path_loss import LogDistance, PathLossModel, Tr38901
 from wirelessfl.radio.quantiser import StochasticQuantiser
 from wirelessfl.radio.rate_margin import channel_given_estimate, outage_power
 from wirelessfl.radio.rates import (

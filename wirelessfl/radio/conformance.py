@@ -1,4 +1,4 @@
-"""Checks for a fading law, path loss, placement or power control of your own: what the simulator relies on.
+"""Checks for fading, path loss, placement or power control of your own: what the simulator relies on.
 
 Call them from a test: they return nothing where all is well and raise `wirelessfl.errors.CheckFailed` with the first
 broken promise. They are what the package's own models are tested with.
@@ -7,12 +7,14 @@ broken promise. They are what the package's own models are tested with.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import CheckFailed
+from wirelessfl.memory import resumed_copy
 from wirelessfl.radio.fading import FadingModel
 from wirelessfl.radio.links import Links
 from wirelessfl.radio.placement import PlacementLaw
@@ -24,7 +26,8 @@ from wirelessfl.radio.power_control import (
     is_peak_limited,
     received_bound,
 )
-from wirelessfl.radio.propagation import PathLossModel
+from wirelessfl.radio.propagation import Fading, Moment
+from wirelessfl.radio.propagation.path_loss import PathLossModel
 from wirelessfl.streams import Streams
 
 ROUNDING = 1e-9
@@ -59,6 +62,45 @@ def check_fading_model(model: FadingModel, count: int = 100_000, false_alarm: fl
     tolerance = NormalDist().inv_cdf(1 - false_alarm / 2) * power.std() / np.sqrt(count) + ROUNDING
     found = f"mean power is {power.mean():.5f}, not 1 within {tolerance:.5f}"
     _require(bool(abs(power.mean() - 1) <= tolerance), found)
+
+
+def check_correlation(fading: Fading, count: int = 20_000, false_alarm: float = 1e-6, rounds: int = 3) -> None:
+    """Checks shape and type, mean power 1, one answer a round, slots, and the state of a checkpoint.
+
+    Args:
+        fading: the object to check, as before the first round; it is left as it is.
+        count: links for the mean power.
+        false_alarm: probability with which a correct one would be refused.
+        rounds: rounds of the trial, half a second apart.
+
+    Raises:
+        CheckFailed: with what was promised and what was found.
+    """
+    _require(isinstance(fading, Fading), "lacks a part of Fading")
+    nodes, sight = np.arange(count, dtype=np.int64), np.ones(count, dtype=np.bool_)
+    offsets = np.array([0.0, 1e-3, 2e-3])
+    whole, part, resumed = (deepcopy(fading) for _ in range(3))
+    for round_index in range(1, rounds + 1):
+        moment = Moment(round_index, 0.5 * round_index)
+        gains = whole.gains(nodes, sight, moment)
+        _require(gains.shape == (count,), f"gains has shape {gains.shape} for {count} links")
+        _require(gains.dtype == np.complex128, f"gains returns {gains.dtype}, not complex128")
+        power = np.abs(gains) ** 2
+        tolerance = NormalDist().inv_cdf(1 - false_alarm / (2 * rounds)) * power.std() / np.sqrt(count) + ROUNDING
+        found = f"mean power is {power.mean():.5f}, not 1 within {tolerance:.5f}"
+        _require(bool(abs(power.mean() - 1) <= tolerance), found)
+        _require(np.array_equal(gains, whole.gains(nodes, sight, moment)), "asked twice in a round, gains differ")
+        slot = whole.over(nodes, sight, moment, offsets)
+        _require(slot.shape == (count, len(offsets)), f"over has shape {slot.shape} for {count} links and 3 times")
+        _require(np.allclose(slot[:, 0], gains, rtol=ROUNDING), "a slot does not begin with the gains of its beginning")
+        known = whole.specular(nodes, sight, moment, offsets)
+        _require(known.shape == slot.shape, f"specular has shape {known.shape}, over {slot.shape}")
+        _require(bool(np.all(whole.shift_hz(nodes, moment) >= 0)), "shift_hz is negative")
+        alone = part.gains(nodes[1::3], sight[1::3], moment)
+        _require(np.allclose(alone, gains[1::3], rtol=ROUNDING), "a link's gain depends on which others are asked for")
+        continued = np.array_equal(gains, resumed.gains(nodes, sight, moment))
+        _require(continued, "a model that goes on from its state gives other gains")
+        resumed = resumed_copy(resumed, fading)
 
 
 def check_path_loss(model: PathLossModel) -> None:

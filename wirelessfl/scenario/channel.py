@@ -94,7 +94,7 @@ Fading = Annotated[
 class IndependentFading(CoreVariant):
     """A fresh draw each round."""
 
-    core: ClassVar[str] = "wirelessfl.simulation.propagation:BlockFading"
+    core: ClassVar[str] = "wirelessfl.radio.propagation:BlockFading"
 
     model: Literal["independent"] = key("independent", "Block fading: a fresh draw for each client and round.")
 
@@ -111,7 +111,7 @@ _DOPPLER = (
 class GaussMarkovFading(CoreVariant):
     """First-order recursion from one use of a link to the next."""
 
-    core: ClassVar[str] = "wirelessfl.simulation.propagation:GaussMarkovFading"
+    core: ClassVar[str] = "wirelessfl.radio.propagation:GaussMarkovFading"
 
     model: Literal["gauss_markov"] = key(
         "gauss_markov",
@@ -132,7 +132,7 @@ class GaussMarkovFading(CoreVariant):
 class ClarkeFading(CoreVariant):
     """Isotropic scattering in continuous time."""
 
-    core: ClassVar[str] = "wirelessfl.simulation.propagation:ClarkeFading"
+    core: ClassVar[str] = "wirelessfl.radio.propagation:ClarkeFading"
 
     model: Literal["clarke"] = key("clarke", "Sum of sinusoids at simulated time: correlation J0(2π f_D τ) at any lag.")
     doppler_hz: Doppler | None = key(None, _DOPPLER)
@@ -146,8 +146,8 @@ class ExternalCorrelation(External):
     """Fading in time of the user's own."""
 
     family: ClassVar[str] = "correlation"
-    protocol: ClassVar[str] = "wirelessfl.simulation.propagation:Fading"
-    check: ClassVar[str] = "wirelessfl.simulation.conformance:check_correlation"
+    protocol: ClassVar[str] = "wirelessfl.radio.propagation:Fading"
+    check: ClassVar[str] = "wirelessfl.radio.conformance:check_correlation"
     context: ClassVar[str | None] = "wirelessfl.assembly.network:CorrelationContext"
 
     model: Reference = key(..., "Importable fading in time, as package.module:Class.")

@@ -22,7 +22,7 @@ from wirelessfl.scenario.base import (
 class BernoulliAvailability(CoreVariant):
     """Independent in every round."""
 
-    core: ClassVar[str] = "wirelessfl.simulation.availability:BernoulliAvailability"
+    core: ClassVar[str] = "wirelessfl.learning.selection.availability:BernoulliAvailability"
 
     model: Literal["bernoulli"] = key("bernoulli", "Each client is there with the same probability, independently.")
     p: Probability = key(1.0, "Probability that a selected client is available in a round.")
@@ -31,7 +31,7 @@ class BernoulliAvailability(CoreVariant):
 class GilbertElliottAvailability(CoreVariant):
     """Absences that last."""
 
-    core: ClassVar[str] = "wirelessfl.simulation.availability:GilbertElliott"
+    core: ClassVar[str] = "wirelessfl.learning.selection.availability:GilbertElliott"
 
     model: Literal["gilbert_elliott"] = key(
         "gilbert_elliott", "A chain of two states for each client, there or gone: absences last for some rounds."
@@ -53,8 +53,8 @@ class ExternalAvailability(External):
     """A model of the user's own."""
 
     family: ClassVar[str] = "availability"
-    protocol: ClassVar[str] = "wirelessfl.simulation.availability:AvailabilityModel"
-    check: ClassVar[str] = "wirelessfl.simulation.conformance:check_availability"
+    protocol: ClassVar[str] = "wirelessfl.learning.selection.availability:AvailabilityModel"
+    check: ClassVar[str] = "wirelessfl.learning.selection.conformance:check_availability"
     context: ClassVar[str | None] = RUN
 
     model: Reference = key(

@@ -39,7 +39,7 @@ class NoPathLoss(Section):
 class FreeSpacePathLoss(CoreVariant):
     """Friis."""
 
-    core: ClassVar[str] = "wirelessfl.radio.propagation:LogDistance"
+    core: ClassVar[str] = "wirelessfl.radio.propagation.path_loss:LogDistance"
 
     model: Literal["free_space"] = key("free_space", "Free space (Friis), with shadowing if wanted.")
     carrier_hz: Hertz = key(3.5e9, "Carrier frequency [Hz].")
@@ -63,7 +63,7 @@ class FreeSpacePathLoss(CoreVariant):
 class LogDistancePathLoss(CoreVariant):
     """A power of the distance."""
 
-    core: ClassVar[str] = "wirelessfl.radio.propagation:LogDistance"
+    core: ClassVar[str] = "wirelessfl.radio.propagation.path_loss:LogDistance"
 
     model: Literal["log_distance"] = key("log_distance", "Free space up to reference_distance_m, then d^-exponent.")
     exponent: Annotated[float, Field(gt=0, le=10)] = key(3.0, "Path-loss exponent beyond the reference distance.")
@@ -92,7 +92,7 @@ BASE_STATION_HEIGHT = {"uma": 25.0, "umi": 10.0, "inh": 3.0}
 class Tr38901PathLoss(CoreVariant):
     """3GPP TR 38.901."""
 
-    core: ClassVar[str] = "wirelessfl.radio.propagation:Tr38901"
+    core: ClassVar[str] = "wirelessfl.radio.propagation.path_loss:Tr38901"
 
     model: Literal["tr38901"] = key(
         "tr38901", "3GPP TR 38.901: path loss, line of sight by chance (Rician fading where there is one), shadowing."

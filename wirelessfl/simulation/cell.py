@@ -10,15 +10,16 @@ import simpy
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.faults import Faults
+from wirelessfl.learning.timing import BITS_PER_PARAMETER, Timing
+from wirelessfl.radio.network import Network
 from wirelessfl.simulation.client import Job, Shift
 from wirelessfl.simulation.clock import TICKS_PER_SECOND, all_ticks
-from wirelessfl.simulation.faults import Faults
 from wirelessfl.simulation.learner import Training
 from wirelessfl.simulation.medium import Medium
-from wirelessfl.simulation.network import Network
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.state import SimulationState
-from wirelessfl.simulation.timing import BITS_PER_PARAMETER, Timing, WaitFor
+from wirelessfl.simulation.window import WaitFor
 from wirelessfl.trace import SERVER_NODE, EventKind
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.radio import SlotLinks
-from wirelessfl.simulation.network import JammerLink
+from wirelessfl.radio.network import JammerLink
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
 from wirelessfl.radio import SlotLinks
-from wirelessfl.simulation.propagation import Moment
+from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.records import (
     Energy,
     LinkRecord,

@@ -10,9 +10,9 @@ import numpy as np
 import simpy
 
 from wirelessfl.learning.cohort import one_torch_thread
+from wirelessfl.memory import restore_memories
 from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, Ledger
 from wirelessfl.simulation.medium import Medium
-from wirelessfl.simulation.propagation import restore_memories
 from wirelessfl.simulation.recorder import FinishedRound
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.server import Deployment, ParameterServer

@@ -10,21 +10,22 @@ from typing import Any
 import numpy as np
 import simpy
 
+from wirelessfl.learning.faults import Faults
+from wirelessfl.learning.timing import Timing
+from wirelessfl.memory import Memory
 from wirelessfl.privacy import BareRelease, Ledger, Release
+from wirelessfl.radio.network import Network
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import after_all_else, seconds, ticks
 from wirelessfl.simulation.errands import Errands
-from wirelessfl.simulation.faults import Faults
 from wirelessfl.simulation.learner import Training
 from wirelessfl.simulation.medium import Medium
-from wirelessfl.simulation.network import Network
-from wirelessfl.simulation.propagation import Memory
 from wirelessfl.simulation.records import ServerRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.selection import Selection
 from wirelessfl.simulation.state import SimulationState
-from wirelessfl.simulation.timing import Timing, WaitFor
 from wirelessfl.simulation.uplinks import Collected, Uplink
+from wirelessfl.simulation.window import WaitFor
 from wirelessfl.trace import SERVER_NODE, EventKind, Status
 
 Process = Generator[simpy.Event, Any, None]

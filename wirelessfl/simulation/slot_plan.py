@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.simulation.slot_schedule import PilotCharge
+from wirelessfl.radio.slot_schedule import PilotCharge
 
 
 @dataclass(frozen=True)

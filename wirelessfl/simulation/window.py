@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Set
+from dataclasses import dataclass
 
 import simpy
 
-from wirelessfl.simulation.clock import after_all_else
+from wirelessfl.simulation.clock import after_all_else, ticks
 from wirelessfl.simulation.messages import Crashed, Faded, Letter, Message, Outage, Ready, Reports
-from wirelessfl.simulation.timing import WaitFor
+
+
+@dataclass(frozen=True)
+class WaitFor:
+    """When the server closes the window for reports.
+
+    Attributes:
+        fraction: share of the selected clients that is enough.
+        count: number of clients that is enough; None when ``fraction`` decides.
+        deadline_s: seconds after the broadcast has arrived by which the server must have heard everybody, or None.
+    """
+
+    fraction: float = 1.0
+    count: int | None = None
+    deadline_s: float | None = None
+
+    def closes_after(self, airtime_s: float = 0.0) -> int | None:
+        """Ticks after the broadcast by which a client must have reported; None without a deadline.
+
+        Args:
+            airtime_s: seconds of a slot that follows and has to be over by the deadline.
+        """
+        return None if self.deadline_s is None else max(0, ticks(self.deadline_s) - ticks(airtime_s))
+
+    def needed(self, selected: int) -> int:
+        """How many of ``selected`` clients must have reported."""
+        if self.count is not None:
+            return min(self.count, selected)
+        # The tolerance keeps 0.1 of 30 clients at 3, where 30 * 0.1 is a hair above it.
+        return max(1, math.ceil(self.fraction * selected - 1e-9))
+
+    def stops_early(self, most: int) -> bool:
+        """Whether, with up to ``most`` selected clients, fewer than all of them can be enough.
+
+        The number that is not waited for grows with the number selected, so that the largest round tells.
+        """
+        return self.needed(most) < most
 
 
 class Window:

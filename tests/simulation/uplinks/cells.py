@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from tests.simulation.scenarios import PLAN
 from wirelessfl.assembly import build_simulation
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.timing import Timing
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
+from wirelessfl.radio.propagation import Moment
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound, Round, Simulation
-from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.state import SimulationState
-from wirelessfl.simulation.timing import Timing
 from wirelessfl.simulation.uplinks import Asynchronous, OverTheAir
 from wirelessfl.simulation.uplinks.digital.links import DigitalLinks, Link
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink

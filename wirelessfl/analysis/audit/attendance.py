@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.simulation.availability import BernoulliAvailability
+from wirelessfl.learning.selection.availability import BernoulliAvailability
 from wirelessfl.simulation.clock import all_ticks
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.server import Deployment

@@ -17,11 +17,11 @@ from wirelessfl.analysis.audit.reach import reach_faults
 from wirelessfl.analysis.audit.rehearsal import Rehearsal, rehearse_for_audit
 from wirelessfl.analysis.audit.scope import not_tested
 from wirelessfl.analysis.audit.worlds import world_faults
-from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly import build_simulation, plan_to_look
 from wirelessfl.errors import InfeasibleError, MissingDataError
 from wirelessfl.privacy import Statement, ZcdpRelease
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import Simulation, plan_to_look
+from wirelessfl.simulation import Simulation
 
 FALSE_ALARM = 1e-3
 """How often the audit of a mechanism that keeps its promise says that it does not."""

@@ -11,7 +11,7 @@ from wirelessfl.analysis.audit.noise import NoiseRecord
 from wirelessfl.analysis.audit.noise_records import LONGEST
 from wirelessfl.analysis.audit.reach import tried_updates
 from wirelessfl.analysis.audit.rehearsal import Rehearsal
-from wirelessfl.simulation.availability import BernoulliAvailability
+from wirelessfl.learning.selection.availability import BernoulliAvailability
 from wirelessfl.simulation.selection import SelectAll
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, MultiCell, OverTheAir
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink

@@ -21,22 +21,22 @@ from wirelessfl.analysis.replay.recording import (
     open_recording,
     run_rounds,
 )
-from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly import build_simulation, recorded_plan
 from wirelessfl.assembly.slot import build_pilots
 from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts
+from wirelessfl.learning.selection.availability import AvailabilityModel
+from wirelessfl.learning.timing import Timing
+from wirelessfl.radio.network import Channels, ChannelSource, JammerLink, Network
+from wirelessfl.radio.propagation import Moment
+from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
 from wirelessfl.radio.units import linear_to_db
 from wirelessfl.scenario import Resolved, Scenario, config, differing_keys, resolve_document
 from wirelessfl.scenario.outside import refuse_outside_code
 from wirelessfl.scenario.overrides import read_overrides
 from wirelessfl.scenario.yamltree import parse_yaml
-from wirelessfl.simulation import Simulation, recorded_plan
-from wirelessfl.simulation.availability import AvailabilityModel
-from wirelessfl.simulation.network import Channels, ChannelSource, JammerLink, Network
-from wirelessfl.simulation.propagation import Moment
-from wirelessfl.simulation.slot_schedule import AT_ONCE, Instants
-from wirelessfl.simulation.timing import Timing
+from wirelessfl.simulation import Simulation
 from wirelessfl.streams import Streams
 from wirelessfl.trace import Status, gain_shape
 from wirelessfl.trace.failures import trace_errors

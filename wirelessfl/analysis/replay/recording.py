@@ -203,8 +203,7 @@ def verify(
         InfeasibleError: this machine cannot follow the recorded plan.
         CheckFailed: naming the first variable and round that differ.
     """
-    from wirelessfl.assembly import build_simulation
-    from wirelessfl.simulation import recorded_plan
+    from wirelessfl.assembly import build_simulation, recorded_plan
 
     check_consistent(recording.path)
     refuse_outside_code(recording.scenario, str(recording.path), allow_plugins)

@@ -14,7 +14,6 @@ from wirelessfl.simulation.uplinks.audit_view import (
 )
 from wirelessfl.simulation.uplinks.base import Collected, Uplink
 from wirelessfl.simulation.uplinks.digital.links import DigitalLinks
-from wirelessfl.simulation.uplinks.digital.message_division import MessageDivision
 from wirelessfl.simulation.uplinks.digital.uplink import DigitalUplink
 from wirelessfl.simulation.uplinks.edges import EdgeModels
 from wirelessfl.simulation.uplinks.ideal import IdealUplink
@@ -32,7 +31,6 @@ __all__ = [
     "DigitalUplink",
     "EdgeModels",
     "IdealUplink",
-    "MessageDivision",
     "MultiCell",
     "NoNoise",
     "NotAuditable",

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.radio import Jamming, SlotLinks, TransmitPlan, accounted_noise_std, effective_noise_std
 from wirelessfl.radio.late_arrival import LateArrival
-from wirelessfl.simulation.network import JammerLink
+from wirelessfl.radio.network import JammerLink
 from wirelessfl.simulation.slot_plan import SlotPlan
 
 

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import Superposition
+from wirelessfl.radio.network import Registry
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.network import Registry
 from wirelessfl.simulation.records import Energy, TrainingRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan
-from wirelessfl.simulation.timing import BITS_PER_PARAMETER
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink

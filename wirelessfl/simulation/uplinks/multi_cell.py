@@ -24,12 +24,12 @@ from wirelessfl.radio import (
     largest_csi_ratio,
     worst_over_pieces,
 )
+from wirelessfl.radio.cellular import CellLinks, CellularNetwork
+from wirelessfl.radio.slot_schedule import SlotSchedule
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.cellular import CellLinks, CellularNetwork
 from wirelessfl.simulation.records import SlotRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan
-from wirelessfl.simulation.slot_schedule import SlotSchedule
 from wirelessfl.simulation.uplinks.air_policy import announced, caveat, credited, transmission_over_pieces
 from wirelessfl.simulation.uplinks.air_records import Ranges, air_rule, amplified, note_transmission, renormalised
 from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading

@@ -27,11 +27,11 @@ from wirelessfl.radio import (
     received_jamming_std,
     worst_over_pieces,
 )
-from wirelessfl.simulation.network import JammerLink, Network
+from wirelessfl.radio.network import JammerLink, Network
+from wirelessfl.radio.slot_schedule import Instants, SlotSchedule
 from wirelessfl.simulation.records import SlotRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan
-from wirelessfl.simulation.slot_schedule import Instants, SlotSchedule
 from wirelessfl.simulation.uplinks.air_noise import AirPlan, SlotNoise
 from wirelessfl.simulation.uplinks.air_policy import announced, caveat, credited, transmission_over_pieces
 from wirelessfl.simulation.uplinks.air_records import (

@@ -13,7 +13,7 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.private import CentralNoise
 from wirelessfl.privacy.mechanisms import server_weights
 from wirelessfl.radio import Superposition
-from wirelessfl.simulation.network import Registry
+from wirelessfl.radio.network import Registry
 from wirelessfl.simulation.records import Energy, SlotRecord, TrainingRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan

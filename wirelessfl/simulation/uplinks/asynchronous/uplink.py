@@ -26,12 +26,11 @@ from wirelessfl.simulation.errands import Errand, Errands
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.records import TrainingRecord
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.timing import WaitFor
 from wirelessfl.simulation.uplinks.asynchronous.client import asynchronous_client
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.digital.links import Link
-from wirelessfl.simulation.window import Window
+from wirelessfl.simulation.window import WaitFor, Window
 from wirelessfl.trace import Status
 
 

@@ -18,14 +18,14 @@ from wirelessfl.radio import (
     shannon_rate,
     snr_of_power,
 )
+from wirelessfl.radio.message_division import MessageDivision, PieceRates
+from wirelessfl.radio.network import Channels, Network
+from wirelessfl.radio.propagation import Moment
+from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.clock import ticks
-from wirelessfl.simulation.network import Channels, Network
-from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.records import Energy, LinkRecord, UploadRecord
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.slot_schedule import AT_ONCE, Instants
-from wirelessfl.simulation.uplinks.digital.message_division import MessageDivision, PieceRates
 from wirelessfl.trace import Status
 
 

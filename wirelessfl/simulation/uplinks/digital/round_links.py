@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.client import Shift
 from wirelessfl.simulation.clock import LATEST_TICK, all_seconds, seconds
-from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.digital.links import DigitalLinks, Link
 

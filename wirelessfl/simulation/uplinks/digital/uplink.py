@@ -11,16 +11,16 @@ import simpy
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import MultipleAccess, Ofdma, StochasticQuantiser, Superposition
+from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.client import Shift
 from wirelessfl.simulation.clock import seconds, ticks
-from wirelessfl.simulation.propagation import Moment
 from wirelessfl.simulation.records import TrainingRecord
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.timing import BITS_PER_PARAMETER
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.digital.client import digital_client

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from wirelessfl.simulation.uplinks.secure_aggregation.encoding import (
-    FLOAT_ROOM,
-    HiddenWeights,
-    PublicWeights,
-    SumEncoding,
-)
-from wirelessfl.simulation.uplinks.secure_aggregation.graphs import CompleteGraph, SharingGraph, SparseGraph
 from wirelessfl.simulation.uplinks.secure_aggregation.pairwise_prf import PairwisePrf
 from wirelessfl.simulation.uplinks.secure_aggregation.shares import SecretSharing
 from wirelessfl.simulation.uplinks.secure_aggregation.uplink import SecureUplink
 
 __all__ = [
-    "FLOAT_ROOM",
-    "CompleteGraph",
-    "HiddenWeights",
     "PairwisePrf",
-    "PublicWeights",
     "SecretSharing",
     "SecureUplink",
-    "SharingGraph",
-    "SparseGraph",
-    "SumEncoding",
 ]

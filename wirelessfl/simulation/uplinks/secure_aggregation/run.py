@@ -18,13 +18,12 @@ from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.messages import Crashed, Letter
 from wirelessfl.simulation.records import TrainingRecord
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.timing import WaitFor
 from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
 from wirelessfl.simulation.uplinks.secure_aggregation.client import ClientSide, protocol_client
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
 from wirelessfl.simulation.uplinks.secure_aggregation.post import Post, column_of
 from wirelessfl.simulation.uplinks.secure_aggregation.uploads import SecureUploads
-from wirelessfl.simulation.window import Window
+from wirelessfl.simulation.window import WaitFor, Window
 from wirelessfl.trace import SERVER_NODE, EventKind, Status
 
 Outcome = RoundResult | RoundAborted

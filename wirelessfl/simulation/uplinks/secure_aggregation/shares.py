@@ -24,11 +24,11 @@ from wirelessfl.secagg import (
     Stage,
     UnmaskRequest,
 )
+from wirelessfl.secagg.sharing_graph import SharingGraph
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.messages import Letter
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
-from wirelessfl.simulation.uplinks.secure_aggregation.graphs import SharingGraph
 from wirelessfl.simulation.uplinks.secure_aggregation.run import Outcome, ProtocolRun
 from wirelessfl.simulation.uplinks.secure_aggregation.uplink import SecureUplink
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.secagg.messages import HEADER_BITS
+from wirelessfl.secagg.sum_encoding import SumEncoding
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.digital.links import DigitalLinks
-from wirelessfl.simulation.uplinks.secure_aggregation.encoding import SumEncoding
 from wirelessfl.streams import Streams
 
 

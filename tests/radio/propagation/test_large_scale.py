@@ -16,7 +16,7 @@ from wirelessfl.radio import (
     path_gain,
     tr38901_los_probability,
 )
-from wirelessfl.simulation.propagation import DistanceGain, Draws, Moment, Standing, UnitGain, Walking
+from wirelessfl.radio.propagation import DistanceGain, Draws, Moment, Standing, UnitGain, Walking
 from wirelessfl.streams import Streams
 
 DRAWS = Draws(Streams(shifted(81)))

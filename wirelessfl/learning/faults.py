@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.simulation.availability import AvailabilityModel
+from wirelessfl.learning.selection.availability import AvailabilityModel
 from wirelessfl.streams import Streams
 
 _ONE = np.zeros(1, dtype=np.int64)

@@ -11,7 +11,7 @@ from scipy import special
 
 from tests.statistics import assert_mean, shifted
 from wirelessfl.radio import GivenPositions, LogDistance, RandomWaypoint, Rician, Tr38901
-from wirelessfl.simulation.propagation import (
+from wirelessfl.radio.propagation import (
     ClarkeFading,
     DirectRay,
     Draws,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio import PiecewiseUpload, upload_over_pieces
-from wirelessfl.simulation.slot_schedule import Refresh
+from wirelessfl.radio.piecewise_upload import PiecewiseUpload, upload_over_pieces
+from wirelessfl.radio.slot_schedule import Refresh
 
 PieceRates = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
 """Bit/s in pieces that begin (n, T) seconds after their messages: sent at, (n, T) or (n, 1), and carried (n, T)."""

@@ -8,7 +8,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Protocol
 
-from wirelessfl.secagg import Neighbourhood, choose_neighbourhood, complete_neighbourhood, majority, security_failure
+from wirelessfl.secagg.graph import (
+    Neighbourhood,
+    choose_neighbourhood,
+    complete_neighbourhood,
+    majority,
+    security_failure,
+)
 
 SECURITY_BITS = 40
 CORRECTNESS_BITS = 30

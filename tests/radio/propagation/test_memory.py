@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirelessfl.simulation.propagation import Memory, NodeMemory, forgotten
+from wirelessfl.memory import Memory, NodeMemory, forgotten
 
 node_lists = st.lists(st.integers(0, 10**12), unique=True, max_size=8)
 

@@ -12,18 +12,13 @@ from numpy.typing import NDArray
 from scipy import special
 
 from wirelessfl.errors import ModelWarning
-from wirelessfl.radio import (
-    PairedFields,
-    PathLossModel,
-    line_of_sight,
-    ornstein_uhlenbeck,
-    path_gain,
-    shadowing_db,
-    site_distances,
-)
-from wirelessfl.simulation.propagation.draws import Draws, Moment
-from wirelessfl.simulation.propagation.memory import NodeMemory
-from wirelessfl.simulation.propagation.placement import Motion, Placement
+from wirelessfl.memory import NodeMemory
+from wirelessfl.radio.geometry import site_distances
+from wirelessfl.radio.pathloss import line_of_sight, path_gain, shadowing_db
+from wirelessfl.radio.propagation.draws import Draws, Moment
+from wirelessfl.radio.propagation.path_loss import PathLossModel
+from wirelessfl.radio.propagation.placement import Motion, Placement
+from wirelessfl.radio.spatial import PairedFields, ornstein_uhlenbeck
 
 
 @dataclass(frozen=True, eq=False)

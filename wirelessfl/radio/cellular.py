@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio import SlotLinks
-from wirelessfl.simulation.network import Channels, ChannelSource, Network
-from wirelessfl.simulation.propagation import Memory, Moment
-from wirelessfl.simulation.slot_schedule import AT_ONCE, Instants
+from wirelessfl.memory import Memory
+from wirelessfl.radio.network import Channels, ChannelSource, Network
+from wirelessfl.radio.propagation import Moment
+from wirelessfl.radio.slot_links import SlotLinks
+from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
 
 
 @dataclass(frozen=True, eq=False)

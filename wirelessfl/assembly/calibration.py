@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from wirelessfl.assembly.chunk_cache import ChunkCache, user_cache
 from wirelessfl.learning import ExecutionPlan
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.cohort import client_bytes, cpu_chunks, fastest_chunk
-from wirelessfl.simulation.chunk_cache import ChunkCache, user_cache
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.version import package_version

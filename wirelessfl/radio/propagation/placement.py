@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.radio import Journey, PlacementLaw, RandomWaypoint
-from wirelessfl.simulation.propagation.draws import Draws, Moment
-from wirelessfl.simulation.propagation.memory import NodeMemory
+from wirelessfl.memory import NodeMemory
+from wirelessfl.radio.mobility import Journey, RandomWaypoint
+from wirelessfl.radio.placement import PlacementLaw
+from wirelessfl.radio.propagation.draws import Draws, Moment
 
 MOST_WAYPOINTS = 200_000
 """From one look at a client to the next; they take about twenty seconds."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.simulation.propagation import NodeMemory
+from wirelessfl.memory import NodeMemory
 from wirelessfl.streams import Streams
 
 

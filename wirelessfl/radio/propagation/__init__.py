@@ -7,12 +7,11 @@ ever asked; asking twice in a round gives the same answer.
 
 from __future__ import annotations
 
-from wirelessfl.simulation.propagation.doppler import Doppler, GivenDoppler, MotionDoppler
-from wirelessfl.simulation.propagation.draws import Draws, Moment
-from wirelessfl.simulation.propagation.fading import BlockFading, ClarkeFading, DirectRay, Fading, GaussMarkovFading
-from wirelessfl.simulation.propagation.large_scale import DistanceGain, LargeScale, LargeScaleGains, UnitGain
-from wirelessfl.simulation.propagation.memory import Memory, NodeMemory, forgotten, memories_among, restore_memories
-from wirelessfl.simulation.propagation.placement import Motion, Placement, Standing, Walking
+from wirelessfl.radio.propagation.doppler import Doppler, GivenDoppler, MotionDoppler
+from wirelessfl.radio.propagation.draws import Draws, Moment
+from wirelessfl.radio.propagation.fading import BlockFading, ClarkeFading, DirectRay, Fading, GaussMarkovFading
+from wirelessfl.radio.propagation.large_scale import DistanceGain, LargeScale, LargeScaleGains, UnitGain
+from wirelessfl.radio.propagation.placement import Motion, Placement, Standing, Walking
 
 __all__ = [
     "BlockFading",
@@ -26,16 +25,11 @@ __all__ = [
     "GivenDoppler",
     "LargeScale",
     "LargeScaleGains",
-    "Memory",
     "Moment",
     "Motion",
     "MotionDoppler",
-    "NodeMemory",
     "Placement",
     "Standing",
     "UnitGain",
     "Walking",
-    "forgotten",
-    "memories_among",
-    "restore_memories",
 ]

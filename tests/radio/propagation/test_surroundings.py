@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tests.statistics import assert_mean, assert_probability, assert_uncorrelated, shifted
 from wirelessfl.radio import LogDistance, Tr38901, tr38901_los_probability
-from wirelessfl.simulation.propagation import DistanceGain, Draws, Moment, Motion
+from wirelessfl.radio.propagation import DistanceGain, Draws, Moment, Motion
 from wirelessfl.streams import Streams
 
 COUNT = 20_000

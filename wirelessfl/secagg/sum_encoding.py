@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.secagg import FixedPoint, Ring, RingVector, WeightedMean
+from wirelessfl.secagg.encoding import FixedPoint, WeightedMean
+from wirelessfl.secagg.masks import Ring, RingVector
 
 FLOAT_ROOM = 1.0 + 2.0**-10
 """Bound of a coordinate over the clip τ: a float32 update clipped to τ exceeds it by a few times 2^-24."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from copy import deepcopy
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+Model = TypeVar("Model")
 
 
 @runtime_checkable
@@ -49,6 +52,16 @@ def forgotten(memories: Mapping[str, Memory]) -> Iterator[None]:
     finally:
         for name, memory in memories.items():
             memory.restore(before[name])
+
+
+def resumed_copy(model: Model, fresh: Model) -> Model:
+    """The model as a resumed run has it: made anew, with the state of the checkpoint."""
+    if not isinstance(model, Memory):
+        return model
+    again = deepcopy(fresh)
+    assert isinstance(again, Memory), "a copy of one that remembers"
+    again.restore(model.state())
+    return again
 
 
 class NodeMemory:

@@ -11,18 +11,11 @@ from numpy.typing import NDArray
 from scipy import special
 
 from wirelessfl.errors import DataError
-from wirelessfl.radio import (
-    FadingModel,
-    Rayleigh,
-    Rician,
-    SpecularFading,
-    clarke_gains,
-    gauss_markov,
-    jakes_correlation,
-)
-from wirelessfl.simulation.propagation.doppler import Doppler
-from wirelessfl.simulation.propagation.draws import Draws, Moment
-from wirelessfl.simulation.propagation.memory import NodeMemory
+from wirelessfl.memory import NodeMemory
+from wirelessfl.radio.correlation import clarke_gains, gauss_markov, jakes_correlation
+from wirelessfl.radio.fading import FadingModel, Rayleigh, Rician, SpecularFading
+from wirelessfl.radio.propagation.doppler import Doppler
+from wirelessfl.radio.propagation.draws import Draws, Moment
 
 AT_START = np.zeros(1)
 """The beginning of a slot, as the only time in it."""
@@ -37,7 +30,7 @@ def _is_start(offsets: NDArray[np.float64]) -> bool:
 class Fading(Protocol):
     """Small-scale gains of links over rounds and time, of mean power 1.
 
-    One that remembers also has ``state()`` and ``restore(state)``. `wirelessfl.simulation.conformance` checks one of
+    One that remembers also has ``state()`` and ``restore(state)``. `wirelessfl.radio.conformance` checks one of
     your own.
     """
 

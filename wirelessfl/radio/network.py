@@ -7,22 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio import (
-    LateArrival,
-    Links,
-    SlotLinks,
-    carrier_offsets,
-    carrier_rotation,
-    channel_given_estimate,
-    estimate_channel,
-    mean_estimate_power,
-    phase_errors,
-    pilot_error_std,
-    timing_offsets,
-)
-from wirelessfl.radio.csi import Estimator
-from wirelessfl.simulation.propagation import Draws, Fading, LargeScale, Memory, Moment, memories_among
-from wirelessfl.simulation.slot_schedule import AT_ONCE, Instants, Pilots
+from wirelessfl.memory import Memory, memories_among
+from wirelessfl.radio.csi import Estimator, estimate_channel, mean_estimate_power, pilot_error_std
+from wirelessfl.radio.impairments import carrier_offsets, carrier_rotation, phase_errors, timing_offsets
+from wirelessfl.radio.late_arrival import LateArrival
+from wirelessfl.radio.links import Links
+from wirelessfl.radio.propagation import Draws, Fading, LargeScale, Moment
+from wirelessfl.radio.rate_margin import channel_given_estimate
+from wirelessfl.radio.slot_links import SlotLinks
+from wirelessfl.radio.slot_schedule import AT_ONCE, Instants, Pilots
 from wirelessfl.streams import NodeStream, Streams
 
 _JAMMER = np.zeros(1, dtype=np.int64)

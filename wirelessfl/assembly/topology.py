@@ -5,9 +5,10 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from wirelessfl.simulation.cellular import CellularNetwork
-from wirelessfl.simulation.network import Network
-from wirelessfl.simulation.propagation import DistanceGain, Moment, forgotten
+from wirelessfl.memory import forgotten
+from wirelessfl.radio.cellular import CellularNetwork
+from wirelessfl.radio.network import Network
+from wirelessfl.radio.propagation import DistanceGain, Moment
 from wirelessfl.simulation.server import Deployment
 from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
 

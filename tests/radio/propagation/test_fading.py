@@ -11,7 +11,7 @@ from scipy import optimize, special, stats
 from tests.statistics import assert_follows, assert_mean, shifted
 from wirelessfl.errors import DataError
 from wirelessfl.radio import Rayleigh, Recorded, Rician
-from wirelessfl.simulation.propagation import (
+from wirelessfl.radio.propagation import (
     BlockFading,
     ClarkeFading,
     DirectRay,

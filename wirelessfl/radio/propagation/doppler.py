@@ -8,9 +8,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio import PathLossModel, site_distances
-from wirelessfl.simulation.propagation.draws import Draws, Moment
-from wirelessfl.simulation.propagation.placement import Placement
+from wirelessfl.radio.geometry import site_distances
+from wirelessfl.radio.propagation.draws import Draws, Moment
+from wirelessfl.radio.propagation.path_loss import PathLossModel
+from wirelessfl.radio.propagation.placement import Placement
 
 
 class Doppler(Protocol):
