@@ -36,6 +36,13 @@ def shared_data() -> Path:
     return SHARED_DATA
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pictures of runs in this process are a few bytes: drawing takes longer than small runs and has its own tests."""
+    for name in ("draw_summary", "draw_timeline"):
+        monkeypatch.setattr(f"wirelessfl.result.{name}", lambda *arguments: arguments[-1].write_bytes(b"drawn"))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What a machine learns about itself in a test, in processes of its own too, never reaches the user's cache."""

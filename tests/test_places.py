@@ -28,6 +28,8 @@ from wirelessfl.locks import RUN_LOCK, lock_folder
 from wirelessfl.study.local import LocalWorkers
 from wirelessfl.trace import CheckpointWriter, RunIdentity, TraceWriter
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SCENARIO = """\
 name: small
 seed: 3

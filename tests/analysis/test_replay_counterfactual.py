@@ -130,6 +130,12 @@ def test_more_work_takes_longer_with_the_recorded_luck(tmp_path: Path) -> None:
         np.testing.assert_allclose(longer["compute_time"], 3 * recording.dataset["compute_time"], rtol=1e-12)
 
 
+@pytest.fixture(scope="module")
+def one_round(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The trace of a run of one round; look, do not touch."""
+    return recorded_run(small(rounds=1), tmp_path_factory.mktemp("one") / "x")
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -145,8 +151,8 @@ def test_more_work_takes_longer_with_the_recorded_luck(tmp_path: Path) -> None:
         ("uplink.tx_power_dbm=10", "another reference"),
     ],
 )
-def test_nature_stays_as_it_was(change: str, words: str, tmp_path: Path) -> None:
-    recording = open_recording(recorded_run(small(rounds=1), tmp_path / "x"))
+def test_nature_stays_as_it_was(change: str, words: str, one_round: Path) -> None:
+    recording = open_recording(one_round)
     with pytest.raises(ScenarioError, match=words):
         changed_scenario(recording, [change])
 

@@ -20,6 +20,7 @@ WITHOUT_SNIPPETS = {"reference/python.md", *(f"papers/{paper}.md" for paper in P
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=pytest.mark.slow) if page in SLOW else page for page in PAGES]
 )
+@pytest.mark.usefixtures("undrawn")
 def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")

@@ -71,11 +71,12 @@ def test_one_percent_is_lost_on_rayleigh_fading_and_the_rate_is_what_it_costs(
 @pytest.mark.parametrize("rician_k", [0.5, 8.0])
 @pytest.mark.parametrize("error_std", [0.05, 0.3])
 def test_the_share_that_is_lost_beside_a_line_of_sight(rician_k: float, error_std: float) -> None:
+    count = COUNT // 4
     rng, beta, scattered = np.random.default_rng(shifted(6)), 0.01, 1 / (rician_k + 1)
-    ray = np.sqrt(rician_k * scattered) * np.exp(2j * np.pi * rng.random(COUNT))
-    h = np.sqrt(beta) * (ray + np.sqrt(scattered) * circular(rng))
-    observed = h + error_std * np.sqrt(beta) * circular(rng)
-    mean, variance = channel_given_estimate(observed, np.full(COUNT, beta), error_std, "ls", ray)
+    ray = np.sqrt(rician_k * scattered) * np.exp(2j * np.pi * rng.random(count))
+    h = np.sqrt(beta) * (ray + np.sqrt(scattered) * circular(rng, count))
+    observed = h + error_std * np.sqrt(beta) * circular(rng, count)
+    mean, variance = channel_given_estimate(observed, np.full(count, beta), error_std, "ls", ray)
     np.testing.assert_allclose(variance, error_std**2 * beta / (1 + (rician_k + 1) * error_std**2))
     assert_mean((outage_power(mean, variance, 0.02) > np.abs(h) ** 2).astype(float), 0.02, std=np.sqrt(0.02 * 0.98))
 

@@ -111,7 +111,7 @@ def test_a_fixed_rate_is_lost_as_often_as_gains_with_that_correlation_say(correl
 @ageing
 def test_a_rate_of_each_piece_carries_what_the_channel_carries() -> None:
     """The upload is over when ∫ B log2(1 + γ(t)) dt, piece by piece, has reached its length."""
-    played = play(uploads(band=1e3, channel__csi={"refresh": "piece"}, channel__max_pieces=4000))
+    played = play(uploads(band=1e3, channel__csi={"refresh": "piece"}, channel__max_pieces=4000, rounds=1))
     assert lost(played) == 0
     for node, time in begun(played, 1).items():
         carried = np.cumsum(capacity(path(node, time + np.arange(4000) * PIECE), 1e3) * PIECE)
