@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirelessfl.outputs import replacing
-from wirelessfl.scenario import Scenario
+from wirelessfl.scenario import Scenario, config
 from wirelessfl.scenario.notes import power_notes
 from wirelessfl.summary import draw_topology
 
@@ -96,7 +96,7 @@ def make_plan(scenario: Scenario) -> Plan:
 
     simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     parts = simulation.deployment
-    jammer = getattr(scenario.uplink, "jammer", None)
+    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
     span = upload_span(scenario, parts.uplink)
     return Plan(
         name=scenario.name,

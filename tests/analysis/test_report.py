@@ -20,13 +20,14 @@ from scipy import stats
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl.analysis.replay.recording import open_recording
-from wirelessfl.analysis.report.channel import KOLMOGOROV_1_PERCENT, channel_statistics, power_law
+from wirelessfl.analysis.report.channel import KOLMOGOROV_1_PERCENT, PowerLaw, channel_statistics, power_law
 from wirelessfl.analysis.report.figures import _STATUS_COLOURS
 from wirelessfl.analysis.report.page import report_html, write_report
 from wirelessfl.analysis.report.study import half_width, open_study_data, pareto_front, study_figures, study_points
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.errors import InputError, OutputError, TraceError
-from wirelessfl.streams import Streams
+from wirelessfl.radio import Rician
+from wirelessfl.streams import NodeStream, Streams
 from wirelessfl.trace import Status
 
 SCENARIO = small(uplink__jammer={"epsilon": 1.0}, faults__availability={"p": 0.8})
@@ -142,7 +143,7 @@ def test_texts_are_escaped(run: wfl.Result, study: Path, tmp_path: Path) -> None
 def test_the_law_is_that_of_the_draws(fading: dict[str, Any]) -> None:
     scenario = small(channel__fading=fading)
     law = power_law(scenario)
-    assert law is not None
+    assert isinstance(law, PowerLaw)
     draws = make_object("channel.fading.model", scenario.channel.fading).draw(
         Streams(5).nodes("test", 1, np.arange(20_000))
     )
@@ -154,9 +155,34 @@ def test_the_law_is_that_of_the_draws(fading: dict[str, Any]) -> None:
     np.testing.assert_allclose(law.density(grid), slope, rtol=1e-6)
 
 
-@pytest.mark.parametrize("fading", [{"model": "static"}])
-def test_without_a_density_there_is_no_law(fading: dict[str, Any]) -> None:
-    assert power_law(small(channel__fading=fading)) is None
+@pytest.mark.parametrize(
+    ("channel", "words"),
+    [
+        ({"fading": {"model": "static"}}, "1 on every link"),
+        ({"fading": {"model": "recorded", "file": "gains.h5"}}, "recorded"),
+        ({"fading": {"model": "tests.analysis.test_report:Fading"}}, "Fading does not state its density"),
+        ({"pathloss": {"model": "tr38901", "scenario": "uma"}}, "line of sight"),
+    ],
+)
+def test_without_a_density_the_report_says_why(channel: dict[str, Any], words: str) -> None:
+    law = power_law(small(**{f"channel__{key}": value for key, value in channel.items()}))
+    assert isinstance(law, str) and words in law
+
+
+class Fading:
+    """A fading model from outside: Rician with K = 3, which nothing but itself knows."""
+
+    def draw(self, stream: NodeStream) -> NDArray[np.complex128]:
+        return Rician(3.0).draw(stream)
+
+
+def test_a_fading_model_from_outside_has_no_curve(tmp_path: Path) -> None:
+    model = f"{__name__}:Fading"
+    scenario = small(channel__fading={"model": model})
+    wfl.simulate(scenario, tmp_path, pictures=False, device="cpu")
+    page = report_html([tmp_path])
+    assert f"not known: {model} does not state its density" in page and "by the law" not in page
+    assert "Rayleigh" not in re.sub(r"<pre.*?</pre>", "", page, flags=re.DOTALL)
 
 
 def test_every_status_has_a_colour_of_its_own() -> None:

@@ -85,6 +85,6 @@ def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
             return "uplink.power_control.expected_norms", given if isinstance(given, tuple) else ()
         return "uplink.clip", (uplink.clip,)
     if isinstance(mechanism, GradientNoise) and mechanism.unit == "client" and mechanism.clip is not None:
-        fixed = isinstance(mechanism.clipping, config.FlatClip) and getattr(mechanism, "clip_domain", None) is None
+        fixed = isinstance(mechanism, config.GaussianNoise) and isinstance(mechanism.clipping, config.FlatClip)
         return "training.privacy.clip", (mechanism.clip,) if fixed else ()
     return "", ()

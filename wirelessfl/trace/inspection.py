@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import h5py
 import numpy as np
@@ -192,13 +192,21 @@ def _is(kind: AttributeKind, value: Any) -> bool:
             return isinstance(value, int | np.integer) and int(value) >= 0
         case "positive number":
             return isinstance(value, int | float | np.number) and 0 < float(value) < math.inf
+        case "JSON mapping":
+            return isinstance(_tree(value), dict)
+        case "JSON list of texts":
+            tree = _tree(value)
+            return isinstance(tree, list) and all(isinstance(item, str) for item in tree)
+        case _:
+            assert_never(kind)
+
+
+def _tree(value: Any) -> Any:
+    """What JSON text says; None for anything else."""
     try:
-        tree = json.loads(value) if isinstance(value, str) else None
+        return json.loads(value) if isinstance(value, str) else None
     except (ValueError, RecursionError):
-        return False
-    if kind == "JSON mapping":
-        return isinstance(tree, dict)
-    return isinstance(tree, list) and all(isinstance(item, str) for item in tree)
+        return None
 
 
 def _check_shapes(shapes: Mapping[str, tuple[int, ...]], axes: tuple[str, ...]) -> None:

@@ -34,8 +34,17 @@ from wirelessfl.analysis.audit.rehearsal import Rehearsal
 from wirelessfl.analysis.audit.steps import CanaryClient, StepGame, TrainedUploads
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.privacy import AirRelease, BareRelease, DpSgdRelease, Release, ServerNoiseRelease, ZcdpRelease
+from wirelessfl.privacy.clipping import (
+    DynamicClipping,
+    FlatClipping,
+    PerLayerClipping,
+    PrivateMooClipping,
+    PublishedMooClipping,
+    QuantileClipping,
+)
+from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.selection import SelectAll
+from wirelessfl.simulation.selection import SelectAll, SelectPoisson, SelectUniform
 from wirelessfl.simulation.uplinks import ChannelNoise, NoNoise, NotAuditable, ServerNoise, SlotPlan
 from wirelessfl.simulation.uplinks.air_noise import AirPlan
 from wirelessfl.streams import Streams
@@ -45,6 +54,12 @@ MODELS = "the released models"
 STEPS = "every noised sum of clipped gradients of the client"
 CROWD = "every noised sum of clipped gradients, added up over the clients that a secure sum hides among each other"
 UPLOADS = "the client's upload, which carries no noise of its own"
+_KNOWN_SELECTIONS = (SelectAll, SelectPoisson, SelectUniform)
+_KNOWN_CLIPPING = (
+    *(FlatClipping, DynamicClipping, PerLayerClipping),
+    *(PrivateMooClipping, PublishedMooClipping, QuantileClipping),
+)
+_KNOWN_NOISE = (GaussianMechanism, HaarMechanism, MeanGaussianMechanism)
 _KNOWN_RELEASES = (AirRelease, BareRelease, DpSgdRelease, ServerNoiseRelease, ZcdpRelease)
 
 
@@ -119,6 +134,12 @@ def _require_known_releases(releases: list[Release]) -> None:
             )
 
 
+def _require_known(what: str, part: object, known: tuple[type, ...]) -> None:
+    """Refuse a part from outside: the games would play it as one that they know."""
+    if not isinstance(part, known):
+        raise InfeasibleError(f"this scenario cannot be audited: no game knows the {what} {type(part).__name__}")
+
+
 def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Choice:
     """On the sums that the receivers read."""
     statement, learner = rehearsal.ledger.statement, rehearsal.learner
@@ -151,6 +172,7 @@ def _air_noises(rehearsal: Rehearsal, game: SlotGame, client: CanaryClient | Non
 
 def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> Choice:
     """On the released models; who was selected is as secret as the ledger takes it to be."""
+    _require_known("selection", rehearsal.selection, _KNOWN_SELECTIONS)
     statement, haar_noise = rehearsal.ledger.statement, server.central.wavelet is not None
     uploads = _whole_updates(rehearsal.learner, haar_noise)
     slots = _known_slots(rehearsal) if isinstance(rehearsal.selection, SelectAll) else _secret_slots(rehearsal, server)
@@ -246,6 +268,8 @@ def _canary_client(rehearsal: Rehearsal, streams: Streams) -> CanaryClient:
     learner, rounds = rehearsal.learner, rehearsal.rounds
     private = learner.private
     assert private is not None, "gradient canaries are for private training"
+    _require_known("clipping rule", private.gradients.clipping, _KNOWN_CLIPPING)
+    _require_known("noise mechanism", private.gradients.noise, _KNOWN_NOISE)
     parameters = torch.from_numpy(rehearsal.state.parameters)
     samples = int(learner.population.sizes[rehearsal.client])
     secret = private.adds_noise and learner.training.sampling == "poisson" and learner.training.batch_size < samples

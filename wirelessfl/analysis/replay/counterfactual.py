@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from wirelessfl.radio.propagation import Moment
 from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
 from wirelessfl.radio.units import linear_to_db
 from wirelessfl.scenario import Resolved, Scenario, config, differing_keys, resolve_document
+from wirelessfl.scenario.channel import ExternalCorrelation
 from wirelessfl.scenario.outside import refuse_outside_code
 from wirelessfl.scenario.overrides import read_overrides
 from wirelessfl.scenario.yamltree import parse_yaml
@@ -244,8 +245,15 @@ def _refuse_channels_of_messages(recording: Recording) -> None:
     """In secure aggregation a client sends several messages a round, each on the channel of its own instant."""
     channel, uplink = recording.scenario.channel, recording.scenario.uplink
     moves = channel.placement.scheme == "random_waypoint" and channel.pathloss.model != "none"
-    by_the_clock = getattr(channel.correlation, "interval_s", None) is None
-    fades = channel.correlation.model != "independent" and by_the_clock
+    match channel.correlation:
+        case config.IndependentFading():
+            fades = False
+        case config.GaussMarkovFading():
+            fades = channel.correlation.interval_s is None
+        case config.ClarkeFading() | ExternalCorrelation():
+            fades = True
+        case _:
+            assert_never(channel.correlation)
     if uplink.kind == "secure_aggregation" and (moves or fades):
         raise InfeasibleError(
             f"{recording.path}: a run of secure aggregation on channels that change within a round, of which a trace "
@@ -258,7 +266,13 @@ def _is_below(key: str, places: Sequence[str]) -> bool:
 
 
 def _transmits_in_watts(scenario: Scenario) -> bool:
-    return getattr(scenario.uplink, "tx_power_dbm", None) is not None
+    match scenario.uplink:
+        case config.OverTheAir() | config.Digital() | config.SecureAggregation():
+            return scenario.uplink.tx_power_dbm is not None
+        case config.Ideal():
+            return False
+        case _:
+            assert_never(scenario.uplink)
 
 
 def run_counterfactual(
@@ -342,7 +356,7 @@ def _refuse_other_pilots(recorded: Scenario, simulation: Simulation) -> None:
 
 def _jammer_links(scenario: Scenario, trace: xr.Dataset) -> dict[int, JammerLink]:
     """The links of an external jammer by round; a client that jams has its own, which is recorded as that."""
-    jammer = getattr(scenario.uplink, "jammer", None)
+    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
     if jammer is None or jammer.role != "external":
         return {}
     channel = trace["jammer_channel_re"].values + 1j * trace["jammer_channel_im"].values

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, assert_never
 
 import numpy as np
 
@@ -157,8 +157,30 @@ def _ended_by(kind: EventKind, node: int, going_on: _Begun) -> list[tuple[EventK
             ended = [(EventKind.BROADCAST, SERVER_NODE)]
         case EventKind.SUPERPOSE:
             ended = [begun for begun in going_on if begun[0] in (EventKind.TRANSMIT, EventKind.JAM)]
-        case _:
+        case (
+            EventKind.BROADCAST
+            | EventKind.TRANSMIT
+            | EventKind.JAM
+            | EventKind.AGGREGATE
+            | EventKind.EVALUATE
+            | EventKind.UNAVAILABLE
+            | EventKind.BATTERY_EMPTY
+            | EventKind.ADVERTISE_KEYS
+            | EventKind.SHARE_KEYS
+            | EventKind.MASKED_INPUT
+            | EventKind.UNMASK
+            | EventKind.REQUEST
+            | EventKind.VANISH
+            | EventKind.REFUSE
+            | EventKind.TIME_OUT
+            | EventKind.ABORT
+            | EventKind.JAMMER_FAILURE
+            | EventKind.SERVER_RESTART
+            | EventKind.CLOUD
+        ):
             ended = []
+        case _:
+            assert_never(kind)
     return [begun for begun in ended if begun in going_on]
 
 

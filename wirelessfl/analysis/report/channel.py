@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from wirelessfl.scenario import Scenario
-from wirelessfl.scenario.channel import IndependentFading, NakagamiFading, RayleighFading, RicianFading
+from wirelessfl.scenario.channel import (
+    ExternalFading,
+    IndependentFading,
+    NakagamiFading,
+    RayleighFading,
+    RecordedFading,
+    RicianFading,
+    StaticFading,
+)
 from wirelessfl.scenario.geography import Tr38901PathLoss
 from wirelessfl.trace import at_slot_start
 
@@ -39,17 +47,19 @@ class PowerLaw:
 
 @dataclass(frozen=True, eq=False)
 class ChannelStatistics:
-    """What the recorded channels look like.
+    """Statistics of the recorded channels.
 
     Attributes:
+        law: of the power; a phrase that says why there is none.
         power: (n,) |h|²/β of all clients and rounds.
-        mean: of the power; 1 by the law.
+        mean: of the power.
         below_tenth: share of links in a fade of 10 dB or more.
         below_tenth_expected: what the law says of it; None without a law.
         distance: Kolmogorov's distance from the law; None without a law.
         critical: what it stays below in 99 of 100 runs, for independent links; None where links are correlated.
     """
 
+    law: PowerLaw | str
     power: NDArray[np.float64]
     mean: float
     below_tenth: float
@@ -58,24 +68,32 @@ class ChannelStatistics:
     critical: float | None
 
 
-def power_law(scenario: Scenario) -> PowerLaw | None:
-    """The law of |h|²/β of every link; None where links have different laws, or one that has no density.
+def power_law(scenario: Scenario) -> PowerLaw | str:
+    """The law of |h|²/β of every link, or a phrase that says why there is none to compare with.
 
     Rayleigh: Exp(1). Rician: noncentral χ² with 2 degrees of freedom and λ = 2K, over 2(K + 1). Nakagami-m:
     Gamma(m, 1/m).
     """
     fading = scenario.channel.fading
     if isinstance(scenario.channel.pathloss, Tr38901PathLoss):
-        return None  # with and without line of sight
-    if isinstance(fading, RayleighFading):
-        return _frozen("Exp(1), Rayleigh", stats.expon())
-    if isinstance(fading, RicianFading):
-        factor = 10 ** (fading.k_db / 10)
-        law = stats.ncx2(2, 2 * factor, scale=1 / (2 * (factor + 1)))
-        return _frozen(f"Rician, K = {fading.k_db:g} dB", law)
-    if isinstance(fading, NakagamiFading):
-        return _frozen(f"Gamma, Nakagami m = {fading.m:g}", stats.gamma(fading.m, scale=1 / fading.m))
-    return None
+        return "not drawn: links with and without line of sight have different laws"
+    match fading:
+        case RayleighFading():
+            return _frozen("Exp(1), Rayleigh", stats.expon())
+        case RicianFading():
+            factor = 10 ** (fading.k_db / 10)
+            law = stats.ncx2(2, 2 * factor, scale=1 / (2 * (factor + 1)))
+            return _frozen(f"Rician, K = {fading.k_db:g} dB", law)
+        case NakagamiFading():
+            return _frozen(f"Gamma, Nakagami m = {fading.m:g}", stats.gamma(fading.m, scale=1 / fading.m))
+        case StaticFading():
+            return "|h|²/β = 1 on every link"
+        case RecordedFading():
+            return "not known: the gains are recorded ones"
+        case ExternalFading():
+            return f"not known: {fading.model} does not state its density"
+        case _:
+            assert_never(fading)
 
 
 def _frozen(words: str, law: stats.rv_continuous) -> PowerLaw:
@@ -90,9 +108,9 @@ def channel_statistics(trace: xr.Dataset, scenario: Scenario) -> ChannelStatisti
         return None
     law = power_law(scenario)
     distance = critical = expected = None
-    if law is not None:
+    if isinstance(law, PowerLaw):
         distance = float(stats.kstest(power, law.distribution).statistic)
         expected = float(law.distribution(0.1))
         if isinstance(scenario.channel.correlation, IndependentFading):
             critical = KOLMOGOROV_1_PERCENT / float(np.sqrt(len(power)))
-    return ChannelStatistics(power, float(power.mean()), float((power < 0.1).mean()), expected, distance, critical)
+    return ChannelStatistics(law, power, float(power.mean()), float((power < 0.1).mean()), expected, distance, critical)

@@ -110,8 +110,9 @@ def privacy_figure(prefix: str, trace: xr.Dataset) -> Drawing:
     return Drawing("Privacy", draw_svg(f"{prefix}-privacy", caption, draw), caption)
 
 
-def channel_figure(prefix: str, statistics: ChannelStatistics, law: PowerLaw | None) -> Drawing:
+def channel_figure(prefix: str, statistics: ChannelStatistics) -> Drawing:
     """|h|²/β of all links and rounds, against its law."""
+    law = statistics.law
     top = float(np.quantile(statistics.power, 0.995))
 
     def draw(figure: Figure) -> None:
@@ -122,14 +123,14 @@ def channel_figure(prefix: str, statistics: ChannelStatistics, law: PowerLaw | N
             inside, bins=min(_BINS, 3 + len(inside) // 20), range=(0.0, max(top, 1e-12)), density=True
         )
         axes.stairs(counts * share, edges, fill=True, color=BLUE, alpha=0.45, label="recorded")
-        if law is not None:
+        if isinstance(law, PowerLaw):
             power = np.linspace(edges[1] / 20, edges[-1], 400)
             axes.plot(power, law.density(power), color=VERMILION, label=law.words)
         axes.set(xlabel="|h|²/β", ylabel="density", xlim=(0, edges[-1]))
         axes.legend()
 
     caption = f"Power of {len(statistics.power):,} recorded links relative to their path gain"
-    caption += "." if law is None else ", and the density of the law they were drawn from."
+    caption += ", and the density of the law they were drawn from." if isinstance(law, PowerLaw) else "."
     return Drawing("Channels", draw_svg(f"{prefix}-channels", caption, draw), caption)
 
 
@@ -251,13 +252,11 @@ def _say(axes: Axes, words: str) -> None:
     axes.set_yticks([])
 
 
-def run_figures(
-    prefix: str, recording: Recording, statistics: ChannelStatistics | None, law: PowerLaw | None
-) -> list[Drawing]:
+def run_figures(prefix: str, recording: Recording, statistics: ChannelStatistics | None) -> list[Drawing]:
     """All figures of a run that have something to show."""
     trace = recording.dataset
     figures: list[Drawing | None] = [learning_figure(prefix, trace), privacy_figure(prefix, trace)]
     if statistics is not None:
-        figures.append(channel_figure(prefix, statistics, law))
+        figures.append(channel_figure(prefix, statistics))
     figures += [power_figure(prefix, trace), participation_figure(prefix, trace), timeline_figure(prefix, recording)]
     return [figure for figure in figures if figure is not None]

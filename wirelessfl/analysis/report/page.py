@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirelessfl.analysis.replay.recording import Recording, open_recording
-from wirelessfl.analysis.report.channel import ChannelStatistics, channel_statistics, power_law
+from wirelessfl.analysis.report.channel import ChannelStatistics, channel_statistics
 from wirelessfl.analysis.report.figures import Drawing, run_figures
 from wirelessfl.analysis.report.secagg import cost_facts, cost_table, secure_aggregation_costs
 from wirelessfl.analysis.report.study import StudyData, open_study_data, study_errors, study_figures, study_points
@@ -141,7 +141,7 @@ def _open(path: Path) -> Recording | StudyData:
 
 def _run_section(prefix: str, recording: Recording) -> Section:
     trace, summary, scenario = recording.dataset, recording.summary(), recording.scenario
-    statistics, law = channel_statistics(trace, scenario), power_law(scenario)
+    statistics = channel_statistics(trace, scenario)
     costs = secure_aggregation_costs(recording)
     secure_facts, secure_tables = ([], []) if costs is None else (cost_facts(costs), [cost_table(costs)])
     finished = summary["status"] in FINISHED
@@ -152,7 +152,7 @@ def _run_section(prefix: str, recording: Recording) -> Section:
         facts=[*_run_facts(summary, statistics), *secure_facts],
         reasons=[*recording.why_different, summary["privacy_scope"]],
         warnings=[*incomplete, *(f"{words}." for words in summary["warnings"])],
-        figures=run_figures(prefix, recording, statistics, law),
+        figures=run_figures(prefix, recording, statistics),
         tables=[*secure_tables, round_table(recording)],
         scenario=str(trace.attrs["scenario"]),
     )
@@ -188,13 +188,15 @@ def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) ->
 
 
 def _channel_facts(statistics: ChannelStatistics) -> list[tuple[str, str]]:
-    below = f"{statistics.below_tenth:.2%}"
+    below, compared = f"{statistics.below_tenth:.2%}", not isinstance(statistics.law, str)
     if statistics.below_tenth_expected is not None:
         below += f", by the law {statistics.below_tenth_expected:.2%}"
     facts = [
-        ("mean |h|²/β", f"{statistics.mean:.4g}, by the law 1"),
+        ("mean |h|²/β", f"{statistics.mean:.4g}, by the law 1" if compared else f"{statistics.mean:.4g}"),
         ("fades of 10 dB or more", below),
     ]
+    if isinstance(statistics.law, str):
+        facts.append(("law of |h|²/β", statistics.law))
     if statistics.distance is not None:
         words = f"{statistics.distance:.3g}"
         if statistics.critical is not None:
