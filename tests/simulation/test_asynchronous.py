@@ -19,7 +19,7 @@ from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.cli import main
 from wirelessfl.privacy.calibration import dp_sgd_epsilon
 from wirelessfl.simulation import FinishedRound
-from wirelessfl.simulation.errands import Errand, Errands
+from wirelessfl.simulation.jobs import Job, JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.selection import KeepAtWork, SelectUniform
 from wirelessfl.simulation.uplinks.digital.links import Link
@@ -217,16 +217,16 @@ def test_nobody_there_is_a_round_all_the_same() -> None:
     assert rounds[-1].values["sim_time"] > 0 and rounds[-1].values["model_version"] == 0
 
 
-def errand(client: int) -> Errand:
-    return Errand(client, 1, 0, 0, 1, 1, 1e-12, 32, True, int(Status.PARTICIPATED))
+def job(client: int) -> Job:
+    return Job(client, 1, 0, 0, 1, 1, 1e-12, 32, True, int(Status.PARTICIPATED))
 
 
 def test_those_who_are_back_are_replaced_uniformly_from_the_others() -> None:
     """Of 8 clients 3 work; 2 of them stay. The third is each of the 6 others with probability 1/6."""
-    errands = Errands()
+    jobs = JobsInFlight()
     for client in (2, 5):
-        errands.set_out(errand(client), np.zeros(1, dtype=np.float32))
-    keep, streams, draws = KeepAtWork(SelectUniform(3), errands), Streams(5), 6000
+        jobs.start(job(client), np.zeros(1, dtype=np.float32))
+    keep, streams, draws = KeepAtWork(SelectUniform(3), jobs), Streams(5), 6000
     counts = np.zeros(8)
     for round_index in range(1, draws + 1):
         chosen = keep.select(8, round_index, streams)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.learning.staleness import Mixing, StalenessDiscount
 from wirelessfl.scenario import config
-from wirelessfl.simulation.errands import Errands
+from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, IdealUplink, Uplink
 
 
-def build_asynchronous(aggregation: config.Asynchronous, uplink: Uplink, errands: Errands) -> Asynchronous:
+def build_asynchronous(aggregation: config.Asynchronous, uplink: Uplink, jobs: JobsInFlight) -> Asynchronous:
     """The uplink of clients at their own pace, over the uplink of each."""
     assert isinstance(uplink, DigitalUplink | IdealUplink), "the scenario was checked"
     staleness = aggregation.staleness
@@ -20,5 +20,5 @@ def build_asynchronous(aggregation: config.Asynchronous, uplink: Uplink, errands
         buffer=aggregation.buffer,
         mixing=Mixing(aggregation.mixing, discount),
         mixes=aggregation.mixes,
-        errands=errands,
+        jobs=jobs,
     )

@@ -33,7 +33,7 @@ from wirelessfl.memory import memories_among, restore_memories
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
 from wirelessfl.radio.network import Registry
 from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation.errands import Errands
+from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.run import Simulation, StopRules
@@ -107,11 +107,11 @@ def build_simulation(
     wait_for = build_wait_for(scenario.timing)
     check_deadline(wait_for, uplink)
     check_uploads(scenario, uplink)
-    faults, errands = build_faults(scenario), Errands()
+    faults, jobs = build_faults(scenario), JobsInFlight()
     if isinstance(scenario.aggregation, config.Asynchronous):
-        uplink = build_asynchronous(scenario.aggregation, uplink, errands)
+        uplink = build_asynchronous(scenario.aggregation, uplink, jobs)
         assert isinstance(selection, SelectAll | SelectUniform), "the scenario was checked"
-        selection = KeepAtWork(selection, errands)
+        selection = KeepAtWork(selection, jobs)
     deployment = Deployment(
         network=network,
         selection=selection,
@@ -120,10 +120,10 @@ def build_simulation(
         faults=faults,
         learner=learner,
         uplink=uplink,
-        errands=errands,
+        jobs=jobs,
         memories={
             **network.memories(),
-            **memories_among(availability=faults.availability, power_control=uplink, errands=errands),
+            **memories_among(availability=faults.availability, power_control=uplink, jobs=jobs),
         },
     )
     if state.round_index > 0:

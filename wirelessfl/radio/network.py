@@ -1,4 +1,4 @@
-"""The radio network as the simulation sees it: who is registered, and what nature deals them at a moment."""
+"""The radio network: registered clients, and their channel realisations at a moment."""
 
 from __future__ import annotations
 
@@ -222,7 +222,7 @@ class ChannelSource:
 
 @dataclass(frozen=True)
 class Network:
-    """Deals the links of a round; every draw comes from the named streams.
+    """Channel realisations of registered clients and jammer; every draw comes from the named streams.
 
     Attributes:
         registry: the registered clients.

@@ -13,7 +13,7 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.faults import Faults
 from wirelessfl.learning.timing import BITS_PER_PARAMETER, Timing
 from wirelessfl.radio.network import Network
-from wirelessfl.simulation.client import Job, Shift
+from wirelessfl.simulation.client import TrainingTimes
 from wirelessfl.simulation.clock import TICKS_PER_SECOND, all_ticks
 from wirelessfl.simulation.learner import Training
 from wirelessfl.simulation.medium import Medium
@@ -55,14 +55,14 @@ class Cell:
         """Duration of a broadcast in seconds."""
         return self.timing.downlink_time(self.learner.broadcast_dimension)
 
-    def shift(self, this: Round, active: NDArray[np.int64]) -> Shift:
-        """What this round has in store for the clients at the positions ``active``."""
+    def training_times(self, this: Round, active: NDArray[np.int64]) -> TrainingTimes:
+        """Durations of local training of the clients at the positions ``active``; written to the round."""
         streams, clients = self.network.streams, this.clients[active]
         samples = self.learner.samples_processed(self.network.registry.samples[clients])
         compute_time = self.timing.compute_time(samples, clients, this.index, streams)
         crash_after = self.faults.crash_after(clients, this.index, streams)
         this.compute_time[active] = compute_time
-        return Shift(
+        return TrainingTimes(
             positions=active,
             nodes=clients,
             compute_ticks=all_ticks(compute_time),
@@ -70,10 +70,6 @@ class Cell:
             crashes=crash_after < compute_time,
             worked=this.worked,
         )
-
-    def jobs(self, this: Round, active: NDArray[np.int64], model_arrives: simpy.Event) -> list[Job]:
-        """The same, client by client in their order."""
-        return self.shift(this, active).jobs(model_arrives)
 
     def train(
         self, this: Round, positions: NDArray[np.int64], start: NDArray[np.float32] | None = None

@@ -16,8 +16,8 @@ from wirelessfl.trace import EventKind
 
 
 @dataclass(frozen=True)
-class Job:
-    """What a round has in store for a client.
+class ClientTraining:
+    """Local training of one client in a round.
 
     Attributes:
         position: place among the clients selected in this round.
@@ -25,7 +25,7 @@ class Job:
         compute_ticks: how long local training takes.
         crash_ticks: when training crashes, counted from its start, or None.
         model_arrives: fires when the broadcast is over.
-        worked: (n,) over the clients selected, in which it notes the ticks for which it trains.
+        worked: (n,) over the clients selected, ticks for which each has trained; this client's are written at its end.
     """
 
     position: int
@@ -36,14 +36,14 @@ class Job:
     worked: NDArray[np.int64]
 
     @property
-    def training_ticks(self) -> int:
+    def ticks(self) -> int:
         """How long it trains: to the end, or until it crashes."""
         return self.compute_ticks if self.crash_ticks is None else self.crash_ticks
 
 
 @dataclass(frozen=True, eq=False)
-class Shift:
-    """What a round has in store for n clients.
+class TrainingTimes:
+    """Durations of the local training of n clients in a round, in ticks.
 
     Attributes:
         positions: (n,) places among the clients selected in this round, ascending.
@@ -51,7 +51,7 @@ class Shift:
         compute_ticks: (n,) how long local training takes.
         ends: (n,) when it is over or crashes, in ticks from its start.
         crashes: (n,) whether it crashes.
-        worked: over all clients selected, where the ticks are noted for which each trains.
+        worked: over all clients selected, ticks for which each has trained; written at their end.
     """
 
     positions: NDArray[np.int64]
@@ -76,14 +76,14 @@ class Shift:
         order = np.argsort(self.ends, kind="stable")
         return order[self.ends[order] <= worked]
 
-    def jobs(self, model_arrives: simpy.Event) -> list[Job]:
-        """The same, client by client."""
+    def by_client(self, model_arrives: simpy.Event) -> list[ClientTraining]:
+        """The training of each client."""
         crash_ticks = [end if crash else None for end, crash in zip(self.ends.tolist(), self.crashes, strict=True)]
         columns = (self.positions.tolist(), self.nodes.tolist(), self.compute_ticks.tolist(), crash_ticks)
-        return [Job(*row, model_arrives, self.worked) for row in zip(*columns, strict=True)]
+        return [ClientTraining(*row, model_arrives, self.worked) for row in zip(*columns, strict=True)]
 
 
-def train(medium: Medium, job: Job) -> Generator[simpy.Event, Any, bool]:
+def train(medium: Medium, training: ClientTraining) -> Generator[simpy.Event, Any, bool]:
     """Wait for the model and train.
 
     Training takes simulated time only: its numbers are computed with those of the whole cohort once it shows who is
@@ -95,15 +95,15 @@ def train(medium: Medium, job: Job) -> Generator[simpy.Event, Any, bool]:
     Raises:
         simpy.Interrupt: the server has stopped waiting.
     """
-    yield job.model_arrives
+    yield training.model_arrives
     begin = medium.now
     try:
-        yield medium.env.timeout(job.training_ticks)
+        yield medium.env.timeout(training.ticks)
     finally:
-        job.worked[job.position] = medium.now - begin
-    if job.crash_ticks is not None:
-        medium.note(EventKind.CRASH, job.node)
-        medium.send(Crashed(job.position))
+        training.worked[training.position] = medium.now - begin
+    if training.crash_ticks is not None:
+        medium.note(EventKind.CRASH, training.node)
+        medium.send(Crashed(training.position))
         return False
-    medium.note(EventKind.COMPUTE_END, job.node)
+    medium.note(EventKind.COMPUTE_END, training.node)
     return True

@@ -8,7 +8,7 @@ Same-instant order. SimPy runs what happens at one instant by priority, then by 
 that arrives exactly at the deadline is in time, and of several that arrive at the same instant as the last one
 needed all count. Clients that begin or end something of their own at one instant do so in ascending order of their
 number; those who have waited for the same slot send in the order in which they became ready. Clients whose work goes
-on across rounds (asynchronous aggregation) act in the order in which they set out.
+on across rounds (asynchronous aggregation) act in the order in which they started.
 """
 
 from __future__ import annotations

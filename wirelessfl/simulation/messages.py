@@ -61,7 +61,7 @@ class Outage:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class ProtocolMessage:
     """What a client sends in a stage of secure aggregation."""
 
     position: int
@@ -73,4 +73,4 @@ class Letter:
     """None for a masked input: its numbers are computed with those of all others that arrived in time."""
 
 
-Message = Ready | Crashed | Faded | Outage | Letter | Reports
+Message = Ready | Crashed | Faded | Outage | ProtocolMessage | Reports

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.simulation.errands import Errands
+from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.streams import Streams
 
 
@@ -58,23 +58,23 @@ class SelectPoisson:
 
 @dataclass(frozen=True)
 class KeepAtWork:
-    """As many clients as a rule selects: those who are at work, and others for those who are back.
+    """As many clients as a rule selects: those with a job in flight, and others for those without.
 
     Attributes:
         selection: how many, and from whom.
-        errands: who is at work.
+        jobs: who is at work.
     """
 
     selection: SelectAll | SelectUniform
-    errands: Errands
+    jobs: JobsInFlight
 
     def select(self, registered: int, round_index: int, streams: Streams) -> NDArray[np.int64]:
         """The clients at work, and new ones drawn uniformly from the others."""
-        at_work = self.errands.clients
+        at_work = self.jobs.clients
         if isinstance(self.selection, SelectAll) or not len(at_work):
             return self.selection.select(registered, round_index, streams)
         generator = streams.generator("selection", round_index)
         # So many in random order hold, after those at work have been left out, at least as many as are missing.
         drawn = generator.choice(registered, size=self.selection.count, replace=False)
-        new = drawn[~self.errands.at_work(drawn)][: self.selection.count - len(at_work)]
+        new = drawn[~self.jobs.at_work(drawn)][: self.selection.count - len(at_work)]
         return np.sort(np.concatenate([at_work, new])).astype(np.int64)

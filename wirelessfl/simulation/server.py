@@ -17,7 +17,7 @@ from wirelessfl.privacy import BareRelease, Ledger, Release
 from wirelessfl.radio.network import Network
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import after_all_else, seconds, ticks
-from wirelessfl.simulation.errands import Errands
+from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Training
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.records import ServerRecord
@@ -35,7 +35,7 @@ Process = Generator[simpy.Event, Any, None]
 class Deployment:
     """Everything a server works with, fixed before the run; built from a scenario by ``build``.
 
-    ``errands`` is the work in flight of asynchronous aggregation, empty with rounds.
+    ``jobs`` is the work in flight of asynchronous aggregation, empty with rounds.
     """
 
     network: Network
@@ -45,7 +45,7 @@ class Deployment:
     faults: Faults
     learner: Training
     uplink: Uplink
-    errands: Errands = field(default_factory=Errands)
+    jobs: JobsInFlight = field(default_factory=JobsInFlight)
     memories: Mapping[str, Memory] = field(default_factory=dict)
 
 
@@ -113,9 +113,9 @@ class ParameterServer:
 
     def _check_availability(self, this: Round) -> None:
         """Who of the selected can take part at all."""
-        faults, streams, errands = self._parts.faults, self._parts.network.streams, self._parts.errands
-        if len(errands):
-            this.status[errands.at_work(this.clients)] = Status.UNDERWAY
+        faults, streams, jobs = self._parts.faults, self._parts.network.streams, self._parts.jobs
+        if len(jobs):
+            this.status[jobs.at_work(this.clients)] = Status.UNDERWAY
         asked = this.with_status(Status.PARTICIPATED)
         clients = this.clients[asked]
         reachable = faults.availability.available(clients, this.index, streams)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import simpy
 
 from wirelessfl.simulation.clock import after_all_else, ticks
-from wirelessfl.simulation.messages import Crashed, Faded, Letter, Message, Outage, Ready, Reports
+from wirelessfl.simulation.messages import Crashed, Faded, Message, Outage, ProtocolMessage, Ready, Reports
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Window:
         self._close_if_done()
 
     def take(self, message: Message) -> None:
-        """A report or an arrival, or the news that there will be none."""
+        """Take a report or an arrival, or the message that there will be none."""
         if isinstance(message, Reports):
             self.ready.update(message.ready.tolist())
             self.crashed.update(message.crashed.tolist())
@@ -106,10 +106,10 @@ class Window:
             self._take_one(message)
         self._close_if_done()
 
-    def _take_one(self, message: Ready | Letter | Crashed | Faded | Outage) -> None:
+    def _take_one(self, message: Ready | ProtocolMessage | Crashed | Faded | Outage) -> None:
         self.outstanding.discard(message.position)
         match message:
-            case Ready() | Letter():
+            case Ready() | ProtocolMessage():
                 self.ready.add(message.position)
             case Crashed():
                 self.crashed.add(message.position)

@@ -49,13 +49,13 @@ def clients_with(this: FinishedRound, status: Status) -> list[int]:
     return found
 
 
-def vanish(monkeypatch: pytest.MonkeyPatch, stages: dict[int, int], letters: int = 4) -> None:
-    """Let each client in ``stages`` vanish in the middle of its letter of that number."""
+def vanish(monkeypatch: pytest.MonkeyPatch, stages: dict[int, int], messages: int = 4) -> None:
+    """Let each client in ``stages`` vanish in the middle of its message of that number."""
 
     def vanishing(self: SecureUplink, this: Round, streams: Streams) -> NDArray[np.float64]:
-        share = np.full((len(this.clients), letters), np.nan)
+        share = np.full((len(this.clients), messages), np.nan)
         for row, client in enumerate(this.clients.tolist()):
-            if stages.get(client, NEVER) < letters:
+            if stages.get(client, NEVER) < messages:
                 share[row, stages[client]] = 0.5
         return share
 
@@ -344,7 +344,7 @@ def test_seeds_are_agreed_once_and_that_costs_apart() -> None:
 
 
 def test_a_missing_client_fails_the_attempt_and_the_next_has_a_fresh_nonce(monkeypatch: pytest.MonkeyPatch) -> None:
-    vanish(monkeypatch, {2: 0}, letters=2)
+    vanish(monkeypatch, {2: 0}, messages=2)
     played = play(secure("pairwise_prf", clients__count=4, rounds=2), [1.0] * 4, [FAST] * 4)
     for this in played.rounds:
         assert record_of(this).attempts == 2 and record_of(this).abort_reason == ""
@@ -362,7 +362,7 @@ def test_a_missing_client_fails_the_attempt_and_the_next_has_a_fresh_nonce(monke
 
 
 def test_without_retries_a_missing_client_is_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    vanish(monkeypatch, {2: 0}, letters=1)
+    vanish(monkeypatch, {2: 0}, messages=1)
     played = play(secure("pairwise_prf", clients__count=4, rounds=1, retries=0), [1.0] * 4, [FAST] * 4)
     (this,) = played.rounds
     assert record_of(this).abort_reason.startswith("pairwise_prf needs every participant; missing: 2;")
@@ -372,7 +372,7 @@ def test_without_retries_a_missing_client_is_the_end(monkeypatch: pytest.MonkeyP
 
 
 def test_a_single_client_left_is_not_summed(monkeypatch: pytest.MonkeyPatch) -> None:
-    vanish(monkeypatch, {0: 0, 1: 0}, letters=2)
+    vanish(monkeypatch, {0: 0, 1: 0}, messages=2)
     played = play(secure("pairwise_prf", clients__count=3, rounds=1), [1.0] * 3, [FAST] * 3)
     assert "1 clients are left, 2 are needed" in record_of(played.rounds[0]).abort_reason
     assert not played.learner.received

@@ -164,12 +164,12 @@ def _wait_for_reports(
     medium, env = cell.medium, cell.medium.env
     arrives = cell.broadcast()
     active, needed = this.with_status(Status.PARTICIPATED), cell.wait_for.needed(len(this.clients))
-    shift, latest = cell.shift(this, active), cell.wait_for.closes_after(airtime_s)
-    training = env.process(slot_training(medium, shift, shift.enough(needed, latest), arrives))
-    env.process(slot_transmission(medium, shift, training, slot_opens))
+    times, latest = cell.training_times(this, active), cell.wait_for.closes_after(airtime_s)
+    training = env.process(slot_training(medium, times, times.enough(needed, latest), arrives))
+    env.process(slot_transmission(medium, times, training, slot_opens))
     yield arrives
     medium.note(EventKind.COMPUTE_START, this.clients[active])
-    too_late = frozenset(active[~shift.in_time(latest)].tolist())
+    too_late = frozenset(active[~times.in_time(latest)].tolist())
     window = Window(env, cell.wait_for, len(this.clients), set(active.tolist()), too_late)
     medium.listen(window.take)
     yield window.closed

@@ -9,14 +9,14 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from wirelessfl.simulation.client import Shift
+from wirelessfl.simulation.client import TrainingTimes
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.messages import Reports, SlotGrant
 from wirelessfl.trace import EventKind
 
 
 def slot_training(
-    medium: Medium, shift: Shift, enough: int, model_arrives: simpy.Event
+    medium: Medium, times: TrainingTimes, enough: int, model_arrives: simpy.Event
 ) -> Generator[simpy.Event, Any, NDArray[np.int64]]:
     """Wait for the model, train and report.
 
@@ -25,7 +25,7 @@ def slot_training(
 
     Args:
         medium: carries what the clients say.
-        shift: the clients' round.
+        times: durations of the clients' training.
         enough: ticks for which they train; who takes longer is late.
         model_arrives: fires when the broadcast is over.
 
@@ -35,29 +35,29 @@ def slot_training(
     yield model_arrives
     begin = medium.now
     yield medium.env.timeout(enough)
-    over = shift.over(enough)
-    crashes, ends = shift.crashes[over], shift.ends[over].tolist()
+    over = times.over(enough)
+    crashes, ends = times.crashes[over], times.ends[over].tolist()
     kinds = np.where(crashes, EventKind.CRASH, EventKind.COMPUTE_END).astype(np.uint8)
-    medium.note_past([begin + end for end in ends], kinds, shift.nodes[over])
-    medium.note(EventKind.LATE, shift.nodes[shift.ends > enough])
-    shift.worked[shift.positions] = np.minimum(shift.ends, enough)
+    medium.note_past([begin + end for end in ends], kinds, times.nodes[over])
+    medium.note(EventKind.LATE, times.nodes[times.ends > enough])
+    times.worked[times.positions] = np.minimum(times.ends, enough)
     ready = over[~crashes]
-    medium.send(Reports(ready=shift.positions[ready], crashed=shift.positions[over[crashes]]))
+    medium.send(Reports(ready=times.positions[ready], crashed=times.positions[over[crashes]]))
     return ready
 
 
 def slot_transmission(
-    medium: Medium, shift: Shift, training: simpy.Process, slot_opens: simpy.Event
+    medium: Medium, times: TrainingTimes, training: simpy.Process, slot_opens: simpy.Event
 ) -> Generator[simpy.Event, Any, None]:
     """Those who are ready transmit in the slot that the server opens for all.
 
     Args:
         medium: carries what the clients say.
-        shift: the clients' round.
+        times: durations of the clients' training.
         training: ends with who is ready.
         slot_opens: fires with the server's ``SlotGrant``.
     """
     ready: NDArray[np.int64] = yield training
     grant: SlotGrant = yield slot_opens
-    silent = grant.silent[shift.positions[ready]]
-    medium.note_each(np.where(silent, EventKind.DEEP_FADE, EventKind.TRANSMIT).astype(np.uint8), shift.nodes[ready])
+    silent = grant.silent[times.positions[ready]]
+    medium.note_each(np.where(silent, EventKind.DEEP_FADE, EventKind.TRANSMIT).astype(np.uint8), times.nodes[ready])

@@ -7,23 +7,21 @@ from typing import Any
 
 import simpy
 
-from wirelessfl.simulation.errands import Errand
+from wirelessfl.simulation.jobs import Job
 from wirelessfl.simulation.medium import Medium
 
 
-def asynchronous_client(medium: Medium, errand: Errand, since: int) -> Generator[simpy.Event, Any, None]:
+def asynchronous_client(medium: Medium, job: Job, since: int) -> Generator[simpy.Event, Any, None]:
     """Train and upload at the client's own pace; it signs with its number, for rounds come and go meanwhile.
 
     Args:
         medium: carries what the client says.
-        errand: what it is about.
+        job: its training and upload.
         since: ticks up to which everything has happened already.
     """
-    # All timers are set at once, so that who sets out first comes first at one instant, also in a resumed run.
-    ahead = [
-        (medium.env.timeout(time - medium.now), kind, bits) for time, kind, bits in errand.agenda() if time > since
-    ]
+    # All timers are set at once, so that the first to start comes first at one instant, also in a resumed run.
+    ahead = [(medium.env.timeout(time - medium.now), kind, bits) for time, kind, bits in job.events() if time > since]
     for timer, kind, bits in ahead:
         yield timer
-        medium.note(kind, errand.client, bits)
-    medium.send(errand.news)
+        medium.note(kind, job.client, bits)
+    medium.send(job.report)

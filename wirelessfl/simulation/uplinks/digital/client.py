@@ -8,7 +8,7 @@ from typing import Any
 import simpy
 
 from wirelessfl.simulation.air_time import AirTime
-from wirelessfl.simulation.client import Job, train
+from wirelessfl.simulation.client import ClientTraining, train
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.messages import Faded, Outage, Ready
 from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
@@ -16,38 +16,38 @@ from wirelessfl.trace import EventKind
 
 
 def digital_client(
-    medium: Medium, job: Job, links: RoundLinks, bits: int, air_time: AirTime, channel: simpy.Resource
+    medium: Medium, training: ClientTraining, links: RoundLinks, bits: int, air_time: AirTime, channel: simpy.Resource
 ) -> Generator[simpy.Event, Any, None]:
     """Train, and upload as soon as the channel is free.
 
     Args:
         medium: carries what the client says.
-        job: the client's round.
+        training: the client's round.
         links: what the clients' channels carry.
         bits: size of the upload.
         air_time: notes when the client sent.
         channel: free for as many clients as may send at the same time, taken in the order in which they are ready.
     """
     try:
-        if not (yield from train(medium, job)):
+        if not (yield from train(medium, training)):
             return
-        link = links.foreseen(job.position)
+        link = links.foreseen(training.position)
         if link is None or link.sends:
             with channel.request() as turn:
                 yield turn
-                link = links.at(job.position, medium.now)
+                link = links.at(training.position, medium.now)
                 if link.sends:
-                    medium.note(EventKind.TRANSMIT, job.node, bits)
-                    yield from air_time.send(medium, job.position, link.ticks(bits), active=link.active)
+                    medium.note(EventKind.TRANSMIT, training.node, bits)
+                    yield from air_time.send(medium, training.position, link.ticks(bits), active=link.active)
     except simpy.Interrupt:
-        medium.note(EventKind.LATE, job.node)
+        medium.note(EventKind.LATE, training.node)
         return
     if link.delivers:
-        medium.note(EventKind.ARRIVE, job.node, bits)
-        medium.send(Ready(job.position))
+        medium.note(EventKind.ARRIVE, training.node, bits)
+        medium.send(Ready(training.position))
     elif link.sends:
-        medium.note(EventKind.OUTAGE, job.node)
-        medium.send(Outage(job.position))
+        medium.note(EventKind.OUTAGE, training.node)
+        medium.send(Outage(training.position))
     else:
-        medium.note(EventKind.DEEP_FADE, job.node)
-        medium.send(Faded(job.position))
+        medium.note(EventKind.DEEP_FADE, training.node)
+        medium.send(Faded(training.position))

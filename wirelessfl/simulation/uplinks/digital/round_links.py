@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.radio.propagation import Moment
-from wirelessfl.simulation.client import Shift
+from wirelessfl.simulation.client import TrainingTimes
 from wirelessfl.simulation.clock import LATEST_TICK, all_seconds, seconds
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.digital.links import DigitalLinks, Link
@@ -33,11 +33,11 @@ class Uploads:
     bits: int
 
     @classmethod
-    def after(cls, shift: Shift, model_arrives: int, latest: int | None, needed: int, bits: int) -> Uploads:
-        """Those after a shift that begins at ``model_arrives`` ticks and ends ``latest`` ticks later; None: never."""
-        comes_through = np.flatnonzero(~shift.crashes & shift.in_time(latest))
-        in_order = comes_through[np.argsort(shift.ends[comes_through], kind="stable")]
-        return cls(shift.positions[in_order], shift.ends[in_order], model_arrives, needed, bits)
+    def after(cls, times: TrainingTimes, model_arrives: int, latest: int | None, needed: int, bits: int) -> Uploads:
+        """Those after trainings that begin at ``model_arrives`` ticks and end ``latest`` ticks later; None: never."""
+        comes_through = np.flatnonzero(~times.crashes & times.in_time(latest))
+        in_order = comes_through[np.argsort(times.ends[comes_through], kind="stable")]
+        return cls(times.positions[in_order], times.ends[in_order], model_arrives, needed, bits)
 
 
 class RoundLinks:

@@ -17,7 +17,7 @@ from wirelessfl.radio import MultipleAccess, Ofdma, StochasticQuantiser, Superpo
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.client import Shift
+from wirelessfl.simulation.client import TrainingTimes
 from wirelessfl.simulation.clock import seconds, ticks
 from wirelessfl.simulation.records import TrainingRecord
 from wirelessfl.simulation.round import Round
@@ -63,14 +63,16 @@ class DigitalUplink:
         """Broadcast, wait for arrivals, average what has arrived."""
         medium, present, air_time = cell.medium, this.with_status(Status.PARTICIPATED), AirTime()
         this.slot_opens = seconds(medium.now)
-        arrives, shift = cell.broadcast(), cell.shift(this, present)
+        arrives, times = cell.broadcast(), cell.training_times(this, present)
         share, at_a_time = self.access.bandwidth_share(max(1, len(present))), self.access.at_a_time(len(present))
-        uploads = self._uploads(cell, this, shift) if at_a_time >= len(present) else None
+        uploads = self._uploads(cell, this, times) if at_a_time >= len(present) else None
         links = RoundLinks(self.links, this, present, share, self.payload_bits, uploads)
         channel = simpy.Resource(medium.env, at_a_time)
         processes = {
-            job.position: medium.env.process(digital_client(medium, job, links, self.payload_bits, air_time, channel))
-            for job in shift.jobs(arrives)
+            training.position: medium.env.process(
+                digital_client(medium, training, links, self.payload_bits, air_time, channel)
+            )
+            for training in times.by_client(arrives)
         }
         yield arrives
         medium.note(EventKind.COMPUTE_START, this.clients[present])
@@ -83,11 +85,11 @@ class DigitalUplink:
         self._note_statuses(this, window)
         return self._received(cell, this, np.array(sorted(window.ready), dtype=np.int64), air_time)
 
-    def _uploads(self, cell: Cell, this: Round, shift: Shift) -> Uploads:
+    def _uploads(self, cell: Cell, this: Round, times: TrainingTimes) -> Uploads:
         """The uploads of a round in which nobody waits for the channel."""
         model_arrives = cell.medium.now + ticks(cell.broadcast_s)
         latest, needed = cell.wait_for.closes_after(), cell.wait_for.needed(len(this.clients))
-        return Uploads.after(shift, model_arrives, latest, needed, self.payload_bits)
+        return Uploads.after(times, model_arrives, latest, needed, self.payload_bits)
 
     def _note_statuses(self, this: Round, window: Window) -> None:
         this.status[sorted(window.outstanding)] = Status.LATE
@@ -118,7 +120,7 @@ class DigitalUplink:
         return mean
 
     def offer(self, this: Round, positions: NDArray[np.int64], share: float, begins: NDArray[np.float64]) -> list[Link]:
-        """The links of clients that set out now and send from (n,) seconds on, each with a share of the band."""
+        """The links of clients that start now and send from (n,) seconds on, each with a share of the band."""
         moment = Moment(this.index, begins) if self.links.vary else None
         return self.links.draw(this, positions, share, moment, self.payload_bits)
 

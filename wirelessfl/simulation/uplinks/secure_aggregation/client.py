@@ -9,10 +9,10 @@ from typing import Any
 import simpy
 
 from wirelessfl.secagg import Message
-from wirelessfl.simulation.client import Job, train
+from wirelessfl.simulation.client import ClientTraining, train
 from wirelessfl.simulation.medium import Medium
-from wirelessfl.simulation.messages import Letter, Ready
-from wirelessfl.simulation.uplinks.secure_aggregation.post import Post
+from wirelessfl.simulation.messages import ProtocolMessage, Ready
+from wirelessfl.simulation.uplinks.secure_aggregation.transport import Transport
 from wirelessfl.trace import EventKind
 
 
@@ -20,35 +20,37 @@ class ClientSide(ABC):
     """The client's side of a protocol: what each client sends."""
 
     @abstractmethod
-    def opening(self, position: int) -> Letter | None:
+    def opening(self, position: int) -> ProtocolMessage | None:
         """What a client says once it has trained; None for a report that takes no time."""
 
     @abstractmethod
-    def answer(self, position: int, request: Message) -> Letter:
+    def answer(self, position: int, request: Message) -> ProtocolMessage:
         """A client's answer to a message of the server."""
 
 
-def protocol_client(medium: Medium, job: Job, post: Post, protocol: ClientSide) -> Generator[simpy.Event, Any, None]:
+def protocol_client(
+    medium: Medium, training: ClientTraining, transport: Transport, protocol: ClientSide
+) -> Generator[simpy.Event, Any, None]:
     """Train, then take part in secure aggregation: answer the server for as long as it asks.
 
     Args:
         medium: carries reports.
-        job: the client's round.
-        post: carries the messages of the protocol.
+        training: the client's round.
+        transport: carries the messages of the protocol.
         protocol: says what the client says.
     """
     busy = True
     try:
-        if not (yield from train(medium, job)) or not post.reaches_server(job.position):
+        if not (yield from train(medium, training)) or not transport.reaches_server(training.position):
             return
-        letter = protocol.opening(job.position)
-        if letter is None:
-            medium.send(Ready(job.position))
-        while letter is None or (yield from post.send(letter)):
+        message = protocol.opening(training.position)
+        if message is None:
+            medium.send(Ready(training.position))
+        while message is None or (yield from transport.send(message)):
             busy = False
-            request = yield post.inbox(job.position).get()
+            request = yield transport.inbox(training.position).get()
             busy = True
-            letter = protocol.answer(job.position, request)
+            message = protocol.answer(training.position, request)
     except simpy.Interrupt:
         if busy:
-            medium.note(EventKind.LATE, job.node)
+            medium.note(EventKind.LATE, training.node)

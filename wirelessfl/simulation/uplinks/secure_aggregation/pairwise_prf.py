@@ -28,7 +28,7 @@ from wirelessfl.secagg.pairwise_prf import RUN_BYTES
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import seconds
-from wirelessfl.simulation.messages import Letter
+from wirelessfl.simulation.messages import ProtocolMessage
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
@@ -151,16 +151,16 @@ class PrfRun(ProtocolRun):
     def opening(self, position: int) -> None:
         """A report that takes no time: the client is ready."""
 
-    def answer(self, position: int, request: Message) -> Letter:
+    def answer(self, position: int, request: Message) -> ProtocolMessage:
         """The masked input, under the nonce of the attempt."""
         if not isinstance(request, RoundStart):
             raise TypeError(f"a server does not send a {type(request).__name__}")
         self._starts[position] = request
-        return self.masked_letter(position, request.session)
+        return self.masked_input(position, request.session)
 
-    def accepts(self, letter: Letter) -> bool:
+    def accepts(self, message: ProtocolMessage) -> bool:
         """In time is what belongs to the attempt under way."""
-        return letter.session == self._attempt.session
+        return message.session == self._attempt.session
 
     def protocol(self) -> Generator[simpy.Event, Any, Outcome]:
         """Start an attempt with all who are ready, and another one without those who were missing."""

@@ -15,13 +15,13 @@ from wirelessfl.secagg import Message, RingVector, RoundAborted, RoundResult, St
 from wirelessfl.simulation import messages
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import seconds
-from wirelessfl.simulation.messages import Crashed, Letter
+from wirelessfl.simulation.messages import Crashed, ProtocolMessage
 from wirelessfl.simulation.records import TrainingRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
 from wirelessfl.simulation.uplinks.secure_aggregation.client import ClientSide, protocol_client
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
-from wirelessfl.simulation.uplinks.secure_aggregation.post import Post, column_of
+from wirelessfl.simulation.uplinks.secure_aggregation.transport import Transport, column_of
 from wirelessfl.simulation.uplinks.secure_aggregation.uploads import SecureUploads
 from wirelessfl.simulation.window import WaitFor, Window
 from wirelessfl.trace import SERVER_NODE, EventKind, Status
@@ -36,7 +36,7 @@ class ProtocolRun(ClientSide):
     computed together with those of all others that arrived in time.
 
     Attributes:
-        post: carries the messages.
+        transport: carries the messages.
         threshold: share holders that recover a secret; NaN where there are no shares.
         neighbours: clients that each client exchanges masks with, as planned.
         attempts: attempts at the sum so far.
@@ -51,7 +51,7 @@ class ProtocolRun(ClientSide):
         self.this = this
         self.present = this.with_status(Status.PARTICIPATED)
         links, vanishing = RoundLinks(uplink.links, this, self.present), uplink.vanishing(this, cell.network.streams)
-        self.post = Post(cell, this, self.present, links, vanishing, costs)
+        self.transport = Transport(cell, this, self.present, links, vanishing, costs)
         self.window: Window
         self.threshold = math.nan
         self.neighbours = math.nan
@@ -60,8 +60,8 @@ class ProtocolRun(ClientSide):
         self._processes: list[simpy.Process] = []
 
     @abstractmethod
-    def accepts(self, letter: Letter) -> bool:
-        """Whether the server takes a letter that has arrived; a late one is refused."""
+    def accepts(self, message: ProtocolMessage) -> bool:
+        """Whether the server takes a message that has arrived; a late one is refused."""
 
     @abstractmethod
     def protocol(self) -> Generator[simpy.Event, Any, Outcome]:
@@ -71,8 +71,8 @@ class ProtocolRun(ClientSide):
         """The whole round, from the broadcast of the model to the sum."""
         medium, env = self.cell.medium, self.cell.medium.env
         arrives = self.cell.broadcast()
-        jobs = self.cell.jobs(self.this, self.present, arrives)
-        self._processes = [env.process(protocol_client(medium, job, self.post, self)) for job in jobs]
+        trainings = self.cell.training_times(self.this, self.present).by_client(arrives)
+        self._processes = [env.process(protocol_client(medium, one, self.transport, self)) for one in trainings]
         yield arrives
         closes_after = self.cell.wait_for.closes_after()
         self._deadline = None if closes_after is None else medium.now + closes_after
@@ -93,25 +93,25 @@ class ProtocolRun(ClientSide):
         The deadline of the round is that of all its stages: what comes after it counts for nothing.
         """
         env, timeout = self.cell.medium.env, self.uplink.stage_timeout_s
-        self.post.losses_show = timeout is None
-        limits = [] if timeout is None else [self.post.delivery_time(requests) + timeout]
+        self.transport.losses_show = timeout is None
+        limits = [] if timeout is None else [self.transport.delivery_time(requests) + timeout]
         if self._deadline is not None:
             limits.append(seconds(max(0, self._deadline - self.cell.medium.now)))
         nodes = [request.receiver for request in requests]
         asked = set(np.searchsorted(self.this.clients, nodes).tolist())
         self.window = Window(env, WaitFor(deadline_s=min(limits, default=None)), len(asked), asked)
-        self._processes.append(env.process(self.post.deliver(column_of(stage), requests)))
+        self._processes.append(env.process(self.transport.deliver(column_of(stage), requests)))
         return self.window.closed
 
     def close(self, stage: Stage, expected: int) -> None:
         """Account for a stage that is over, in which so many clients should have been heard."""
-        medium, post = self.cell.medium, self.post
+        medium, transport = self.cell.medium, self.transport
         if self.window.outstanding:
             medium.note(EventKind.TIME_OUT, SERVER_NODE)
-        began = medium.now if post.first_message_at is None else post.first_message_at
-        post.first_message_at = None
+        began = medium.now if transport.first_message_at is None else transport.first_message_at
+        transport.first_message_at = None
         duration = seconds(medium.now - began)
-        post.costs.add(column_of(stage), seconds=duration, dropouts=expected - len(self.window.ready))
+        transport.costs.add(column_of(stage), seconds=duration, dropouts=expected - len(self.window.ready))
 
     def compute_inputs(self, positions: NDArray[np.int64], take: Callable[[int, RingVector], None]) -> None:
         """Train the clients at ``positions``, block by block, and hand over the position and encoded input of each."""
@@ -126,15 +126,15 @@ class ProtocolRun(ClientSide):
                 generator = network.streams.generator("fixed_point", this.index, node)
                 take(position, encoding.encode(update, int(network.registry.samples[node]), generator))
 
-    def masked_letter(self, position: int, session: bytes) -> Letter:
+    def masked_input(self, position: int, session: bytes) -> ProtocolMessage:
         """A masked input as it is sent, before its numbers are known."""
-        return Letter(position, session, Stage.MASKED_INPUT, self.uplink.payload_bits, None)
+        return ProtocolMessage(position, session, Stage.MASKED_INPUT, self.uplink.payload_bits, None)
 
     def _receive(self, message: messages.Message) -> None:
-        if isinstance(message, Letter) and not self.accepts(message):
-            self.post.costs.add(column_of(message.stage), refused=1.0)
+        if isinstance(message, ProtocolMessage) and not self.accepts(message):
+            self.transport.costs.add(column_of(message.stage), refused=1.0)
             self.cell.medium.note(EventKind.REFUSE, int(self.this.clients[message.position]))
             return
         if isinstance(message, Crashed):
-            self.post.lost[message.position] = Status.CRASHED
+            self.transport.lost[message.position] = Status.CRASHED
         self.window.take(message)

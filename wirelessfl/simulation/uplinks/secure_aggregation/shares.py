@@ -26,7 +26,7 @@ from wirelessfl.secagg import (
 )
 from wirelessfl.secagg.sharing_graph import SharingGraph
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.messages import Letter
+from wirelessfl.simulation.messages import ProtocolMessage
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
 from wirelessfl.simulation.uplinks.secure_aggregation.run import Outcome, ProtocolRun
@@ -84,37 +84,37 @@ class SecretSharingRun(ProtocolRun):
     def _random(self, *names: str | int) -> SeededBytes:
         return SeededBytes(self.cell.network.streams.seed, "secagg", *names)
 
-    def opening(self, position: int) -> Letter:
+    def opening(self, position: int) -> ProtocolMessage:
         """The client's public keys."""
         node = int(self.this.clients[position])
         random_bytes = self._random("client", self.this.index, node)
         member = SecAggClient(self._parameters, node, self._link_keys[node], random_bytes)
         self._members[position] = member
-        return self._letter(position, Stage.ADVERTISE_KEYS, member.advertise_keys())
+        return self._message(position, Stage.ADVERTISE_KEYS, member.advertise_keys())
 
-    def answer(self, position: int, request: Message) -> Letter:
+    def answer(self, position: int, request: Message) -> ProtocolMessage:
         """Shares for the neighbours, the masked input, or shares of the neighbours' secrets."""
         member = self._members[position]
         match request:
             case NeighbourKeys():
-                return self._letter(position, Stage.SHARE_KEYS, member.share_keys(request))
+                return self._message(position, Stage.SHARE_KEYS, member.share_keys(request))
             case ShareDelivery():
                 self._deliveries[position] = request
-                return self.masked_letter(position, request.session)
+                return self.masked_input(position, request.session)
             case UnmaskRequest():
-                return self._letter(position, Stage.UNMASK, member.unmask(request))
+                return self._message(position, Stage.UNMASK, member.unmask(request))
             case _:
                 raise TypeError(f"a server does not send a {type(request).__name__}")
 
-    def _letter(self, position: int, stage: Stage, message: Message) -> Letter:
-        return Letter(position, message.session, stage, message.bits, message)
+    def _message(self, position: int, stage: Stage, message: Message) -> ProtocolMessage:
+        return ProtocolMessage(position, message.session, stage, message.bits, message)
 
-    def accepts(self, letter: Letter) -> bool:
+    def accepts(self, message: ProtocolMessage) -> bool:
         """In time is what belongs to the stage under way, from a client that is still in the round."""
-        if letter.content is None:
-            return letter.stage == self._server.stage
+        if message.content is None:
+            return message.stage == self._server.stage
         try:
-            self._server.receive(letter.content)
+            self._server.receive(message.content)
         except LateMessage:
             return False
         return True

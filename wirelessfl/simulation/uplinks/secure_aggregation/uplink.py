@@ -21,8 +21,8 @@ from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
-from wirelessfl.simulation.uplinks.secure_aggregation.post import Post
 from wirelessfl.simulation.uplinks.secure_aggregation.run import Outcome, ProtocolRun
+from wirelessfl.simulation.uplinks.secure_aggregation.transport import Transport
 from wirelessfl.simulation.uplinks.secure_aggregation.uploads import SecureUploads
 from wirelessfl.trace import SERVER_NODE, EventKind, SecAggStage, Status
 
@@ -61,10 +61,10 @@ class SecureUplink(SecureUploads, ABC):
         outcome = yield from run.play()
         reason = outcome.reason if isinstance(outcome, RoundAborted) else ""
         this.secagg = SecAggRecord(costs.table, run.threshold, run.neighbours, run.attempts, reason)
-        self._account(cell, this, run.post)
+        self._account(cell, this, run.transport)
         _note_statuses(this, run, outcome)
-        airtime += run.post.air_time.occupied()
-        transmitted = run.post.air_time.senders(SecAggStage.MASKED_INPUT)
+        airtime += run.transport.air_time.occupied()
+        transmitted = run.transport.air_time.senders(SecAggStage.MASKED_INPUT)
         if isinstance(outcome, RoundAborted):
             cell.medium.note(EventKind.ABORT, SERVER_NODE)
             return self._collected(this, transmitted[:0], transmitted, None, airtime)
@@ -84,14 +84,14 @@ class SecureUplink(SecureUploads, ABC):
         nobody = np.zeros(0, dtype=np.int64)
         return self._collected(this, nobody, nobody, None, airtime)
 
-    def _account(self, cell: Cell, this: Round, post: Post) -> None:
+    def _account(self, cell: Cell, this: Round, transport: Transport) -> None:
         """Energy, by client and by stage."""
         count = len(this.clients)
-        cell.drain(this.clients, self.links.note_energy(this, post.air_time))
+        cell.drain(this.clients, self.links.note_energy(this, transport.air_time))
         for stage in SecAggStage:
-            joules = self.links.joules(post.air_time.by_client(count, stage))
-            post.costs.add(stage, energy=float(joules.sum()))
-        this.energy = Energy().plus(post.costs.energy)
+            joules = self.links.joules(transport.air_time.by_client(count, stage))
+            transport.costs.add(stage, energy=float(joules.sum()))
+        this.energy = Energy().plus(transport.costs.energy)
 
     def _collected(
         self,
@@ -120,7 +120,7 @@ class SecureUplink(SecureUploads, ABC):
 def _note_statuses(this: Round, run: ProtocolRun, outcome: Outcome) -> None:
     """Who is in the sum, or was there when the round was given up; who of the others was lost, and who is late."""
     this.status[run.present] = Status.LATE
-    for position, status in run.post.lost.items():
+    for position, status in run.transport.lost.items():
         this.status[position] = status
     if isinstance(outcome, RoundAborted):
         this.status[sorted(run.window.ready)] = Status.ABORTED

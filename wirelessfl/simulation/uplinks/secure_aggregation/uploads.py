@@ -22,7 +22,7 @@ class SecureUploads:
         links: what the clients' channels carry.
         encoding: how updates become elements of the ring.
         stage_timeout_s: how long the server waits for answers; None where it notices who is lost.
-        vanish_probability: that a client vanishes while it sends its first, second, ... letter of a round.
+        vanish_probability: that a client vanishes while it sends its first, second, ... message of a round.
     """
 
     links: DigitalLinks
@@ -36,7 +36,7 @@ class SecureUploads:
         return HEADER_BITS + self.encoding.ring.bits * self.encoding.length
 
     def vanishing(self, this: Round, streams: Streams) -> NDArray[np.float64]:
-        """(n, letters) share of each letter of a round that a client sends before it vanishes; NaN where it stays."""
+        """(n, messages) share of each message of a round that a client sends before it vanishes; NaN where it stays."""
         probability = np.array(self.vanish_probability)
         drawn = streams.nodes("vanish", this.index, this.clients).uniform(2 * len(probability))
         decides, moment = np.split(drawn, 2, axis=1)

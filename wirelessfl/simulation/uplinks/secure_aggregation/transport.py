@@ -1,4 +1,4 @@
-"""Carries the messages of one round of secure aggregation both ways, and keeps account of them."""
+"""Transport of the messages of one round of secure aggregation, with their costs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wirelessfl.secagg import Message, Stage
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.messages import Crashed, Faded, Letter, Outage
+from wirelessfl.simulation.messages import Crashed, Faded, Outage, ProtocolMessage
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
@@ -38,8 +38,8 @@ def column_of(stage: Stage) -> SecAggStage:
     return _COLUMN[stage]
 
 
-class Post:
-    """The post between the server and the clients of one round.
+class Transport:
+    """Transport of messages between the server and the clients of one round.
 
     Attributes:
         air_time: who was on the air, by stage.
@@ -58,14 +58,14 @@ class Post:
         vanishing: NDArray[np.float64],
         costs: StageCosts,
     ) -> None:
-        """A post for the clients at ``positions``.
+        """Transport for the clients at ``positions``.
 
         Args:
             cell: the cell.
             this: the round.
             positions: (m,) who takes part.
             links: of the clients.
-            vanishing: (n, letters) share of its first, second, ... letter after which the client at each position
+            vanishing: (n, messages) share of its first, second, ... message after which the client at each position
                 vanishes for good; NaN where it does not.
             costs: of the round.
         """
@@ -79,7 +79,7 @@ class Post:
         self._this = this
         self._links = links
         self._vanishing = vanishing
-        self._letters = np.zeros(len(this.clients), dtype=np.int64)
+        self._sent = np.zeros(len(this.clients), dtype=np.int64)
         self._inboxes = {position: simpy.Store(cell.medium.env) for position in positions.tolist()}
 
     def inbox(self, position: int) -> simpy.Store:
@@ -93,21 +93,21 @@ class Post:
         self._note_loss(position, EventKind.DEEP_FADE, Status.DEEP_FADE, Faded(position))
         return False
 
-    def send(self, letter: Letter) -> Generator[simpy.Event, Any, bool]:
-        """A client sends to the server; returns whether the letter arrived, in time or not."""
-        position, medium = letter.position, self._medium
+    def send(self, message: ProtocolMessage) -> Generator[simpy.Event, Any, bool]:
+        """A client sends to the server; returns whether the message arrived, in time or not."""
+        position, medium = message.position, self._medium
         if not self.reaches_server(position):
             return False
-        link = self._links.at(position, medium.now, letter.bits)
+        link = self._links.at(position, medium.now, message.bits)
         node = int(self._this.clients[position])
-        share = float(self._vanishing[position, self._letters[position]])
-        self._letters[position] += 1
+        share = float(self._vanishing[position, self._sent[position]])
+        self._sent[position] += 1
         self._begin()
-        medium.note(_EVENT[letter.stage], node, letter.bits)
-        self.costs.uplink(column_of(letter.stage), letter.bits)
+        medium.note(_EVENT[message.stage], node, message.bits)
+        self.costs.uplink(column_of(message.stage), message.bits)
         vanishes = not np.isnan(share)
-        duration = link.ticks(letter.bits * share if vanishes else letter.bits)
-        yield from self.air_time.send(medium, position, duration, column_of(letter.stage), link.active)
+        duration = link.ticks(message.bits * share if vanishes else message.bits)
+        yield from self.air_time.send(medium, position, duration, column_of(message.stage), link.active)
         if vanishes:
             medium.note(EventKind.VANISH, node)
             self.lost[position] = Status.CRASHED
@@ -117,19 +117,19 @@ class Post:
         if not link.delivers:
             self._note_loss(position, EventKind.OUTAGE, Status.OUTAGE, Outage(position))
             return False
-        medium.note(EventKind.ARRIVE, node, letter.bits)
-        medium.send(letter)
+        medium.note(EventKind.ARRIVE, node, message.bits)
+        medium.send(message)
         return True
 
     def _begin(self) -> None:
         if self.first_message_at is None:
             self.first_message_at = self._medium.now
 
-    def _note_loss(self, position: int, kind: EventKind, status: Status, news: Faded | Outage) -> None:
+    def _note_loss(self, position: int, kind: EventKind, status: Status, report: Faded | Outage) -> None:
         self._medium.note(kind, int(self._this.clients[position]))
         self.lost[position] = status
         if self.losses_show:
-            self._medium.send(news)
+            self._medium.send(report)
 
     def delivery_time(self, messages: Sequence[Message]) -> float:
         """Seconds in which the server sends its messages, one after the other."""

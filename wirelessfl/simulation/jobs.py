@@ -1,4 +1,4 @@
-"""Work in flight: what clients at work are about, whatever round the server has come to."""
+"""Jobs in flight: training and upload of clients that go on across rounds, in asynchronous aggregation."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from wirelessfl.trace import EventKind, Status
 
 
 @dataclass(frozen=True)
-class Errand:
-    """A client's way from the model that it is sent to the update that it returns, settled when it sets out.
+class Job:
+    """Training and upload of one client, from the broadcast of the model on; all known when it starts.
 
     Times are in ticks.
 
     Attributes:
         client: the client's number.
-        round_index: the round in which it set out.
+        round_index: the round in which it started.
         version: the global model that it trains, in steps since the beginning.
         model_arrives: when it has the model.
         training_ends: when training ends, by itself or by a crash.
@@ -45,8 +45,8 @@ class Errand:
     outcome: int
     active: float = 1.0
 
-    def agenda(self) -> list[tuple[int, EventKind, float]]:
-        """What happens to the client, and when: ticks, event and size of a message."""
+    def events(self) -> list[tuple[int, EventKind, float]]:
+        """The client's events: ticks, kind and bits of a message."""
         silence = float("nan")
         crashed = self.outcome == Status.CRASHED
         steps = [(self.model_arrives, EventKind.COMPUTE_START, silence)]
@@ -62,8 +62,8 @@ class Errand:
         return steps
 
     @property
-    def news(self) -> Ready | Crashed | Faded | Outage:
-        """What the server hears of its end."""
+    def report(self) -> Ready | Crashed | Faded | Outage:
+        """The message that tells the server of its end."""
         match self.outcome:
             case Status.CRASHED:
                 return Crashed(self.client)
@@ -75,17 +75,17 @@ class Errand:
                 return Ready(self.client)
 
 
-class Errands:
-    """All work in flight, and the models that it started from; what the checkpoint holds of it.
+class JobsInFlight:
+    """All jobs in flight, and the models that they started from; serialised in the checkpoint.
 
     Attributes:
-        settled_until: ticks up to which time on the air, training and energy have been booked.
+        accounted_until: ticks up to which time on the air, training and energy are accounted for.
     """
 
     def __init__(self) -> None:
         """Nobody is at work."""
-        self.settled_until = 0
-        self._by_client: dict[int, Errand] = {}
+        self.accounted_until = 0
+        self._by_client: dict[int, Job] = {}
         self._models: dict[int, NDArray[np.float32]] = {}
 
     def __len__(self) -> int:
@@ -97,15 +97,15 @@ class Errands:
         """(n,) the clients at work, ascending."""
         return np.array(sorted(self._by_client), dtype=np.int64)
 
-    def in_order(self) -> list[Errand]:
-        """All errands in the order in which clients set out, of one round by their numbers.
+    def in_order(self) -> list[Job]:
+        """All jobs in the order in which they started, of one round by the numbers of their clients.
 
         What happens at one instant happens in this order, also in a run that was resumed.
         """
-        return sorted(self._by_client.values(), key=lambda errand: (errand.round_index, errand.client))
+        return sorted(self._by_client.values(), key=lambda job: (job.round_index, job.client))
 
-    def of(self, clients: NDArray[np.int64]) -> list[Errand]:
-        """The errands of some clients at work, in their order."""
+    def of(self, clients: NDArray[np.int64]) -> list[Job]:
+        """The jobs of some clients at work, in their order."""
         return [self._by_client[client] for client in clients.tolist()]
 
     def at_work(self, clients: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -116,28 +116,28 @@ class Errands:
         """(d,) the global model after so many steps, for as long as somebody trains it."""
         return self._models[version]
 
-    def set_out(self, errand: Errand, model: NDArray[np.float32]) -> None:
-        """A client sets out from a model (d,)."""
-        self._by_client[errand.client] = errand
-        self._models[errand.version] = model
+    def start(self, job: Job, model: NDArray[np.float32]) -> None:
+        """Add a job that starts from a model (d,)."""
+        self._by_client[job.client] = job
+        self._models[job.version] = model
 
     def finish(self, clients: NDArray[np.int64]) -> None:
-        """Some clients are back; models that nobody trains any more are forgotten."""
+        """Remove the jobs of some clients, and models that no job trains any more."""
         for client in clients.tolist():
             del self._by_client[client]
-        used = {errand.version for errand in self._by_client.values()}
+        used = {job.version for job in self._by_client.values()}
         self._models = {version: model for version, model in self._models.items() if version in used}
 
     def state(self) -> dict[str, Any]:
         """All of it, as arrays, numbers and mappings."""
         return {
-            "settled_until": self.settled_until,
-            "errands": {str(client): asdict(errand) for client, errand in self._by_client.items()},
+            "accounted_until": self.accounted_until,
+            "jobs": {str(client): asdict(job) for client, job in self._by_client.items()},
             "models": {str(version): model for version, model in self._models.items()},
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
-        self.settled_until = state["settled_until"]
-        self._by_client = {int(client): Errand(**errand) for client, errand in state["errands"].items()}
+        self.accounted_until = state["accounted_until"]
+        self._by_client = {int(client): Job(**job) for client, job in state["jobs"].items()}
         self._models = {int(version): model for version, model in state["models"].items()}
