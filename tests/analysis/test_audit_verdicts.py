@@ -63,7 +63,15 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("build", RIGHT.values(), ids=RIGHT.keys())
+def cases(table: dict[str, Callable[[], Simulation]]) -> list[object]:
+    """One a name; the adjacency by exchange is the slow twin of another."""
+    slow = pytest.mark.slow
+    return [
+        pytest.param(build, id=name, marks=slow if name.endswith("exchanged") else ()) for name, build in table.items()
+    ]
+
+
+@pytest.mark.parametrize("build", cases(RIGHT))
 def test_right_mechanisms_stand(build: Callable[[], Simulation]) -> None:
     audit = audited(build())
     assert math.isfinite(audit.epsilon_accounted)
@@ -206,7 +214,7 @@ PLAIN = {
 }
 
 
-@pytest.mark.parametrize("build", PLAIN.values(), ids=PLAIN.keys())
+@pytest.mark.parametrize("build", cases(PLAIN))
 def test_canaries_are_worst_cases(build: Callable[[], Simulation]) -> None:
     # Of worst cases whose place in the batches is as bad as the ledger assumes. The signal is exact under the same
     # noise, and so is the accounted μ: what varies is the measured deviation, s² = σ² χ²_ν/ν.

@@ -191,6 +191,7 @@ def test_what_is_measured_at_this_commit_on_this_machine_is_not_measured_again()
     assert call.Wanted(only=("tests",)).left(part, [], HERE) == []
 
 
+@pytest.mark.slow
 def test_a_rehearsed_part_through_the_command_and_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     done = command("--rehearse", "--out", str(tmp_path), "--only", "peaks")
     assert done.returncode == 0, done.stderr

@@ -17,6 +17,7 @@ def test_is_kept_without_results() -> None:
     assert all(not cell.outputs and cell.execution_count is None for cell in code)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # the kernel's client has its own ideas about event loops and sockets
 def test_runs_from_top_to_bottom(tmp_path: Path) -> None:
     from nbclient import NotebookClient

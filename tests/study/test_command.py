@@ -209,7 +209,7 @@ def test_a_finished_study_opens_from_python(finished: Study) -> None:
     assert wfl.open_study(finished.path).to_dataframe().equals(finished.to_dataframe())
 
 
-def test_a_study_ends_with_a_report(tmp_path: Path) -> None:
+def test_a_study_ends_with_a_report(tmp_path: Path, inline: InlineWorkers) -> None:
     file = write_study(tmp_path, grid=GRID)
     result = invoke("study", file, "--workers", "1", "--out", tmp_path / "out", "--quiet")
     assert result.exit_code == 0, result.stderr

@@ -59,7 +59,7 @@ def drawn(one: Study, monkeypatch: pytest.MonkeyPatch) -> Figure:
         ((SNR, ALGORITHM, DEADLINE, COUNT), 4, 4),
         ((Factor(("rounds",), ((5,),)), SNR), 1, 2),  # what does not vary takes no room
         ((MANY, SNR), 1, 7),
-        ((SNR, MANY, COUNT), 12, 4),
+        pytest.param((SNR, MANY, COUNT), 12, 4, marks=pytest.mark.slow),
     ],
 )
 def test_every_shape_is_drawn(tmp_path: Path, factors: tuple[Factor, ...], rows: int, columns: int) -> None:
