@@ -13,51 +13,52 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.private import CentralNoise
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks import OverTheAir, Reception, SlotPlan, TrustedServer
-from wirelessfl.simulation.uplinks.air_noise import AirPlan
+from wirelessfl.simulation.uplinks.air.plan import AirPlan
+from wirelessfl.simulation.uplinks.air.uplink import Received
 
 
 class Noiseless(OverTheAir):
     """Forgets all noise."""
 
-    def _noise(self, round_index: int, plan: AirPlan) -> NDArray[np.float64]:
+    def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
         return np.zeros(self.air.dimension)
 
 
 class HalfTheNoise(OverTheAir):
     """Halves the noise."""
 
-    def _noise(self, round_index: int, plan: AirPlan) -> NDArray[np.float64]:
-        return super()._noise(round_index, plan) / 2
+    def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
+        return super()._noise(round_index, plan, station) / 2
 
 
 class JammerAsleep(OverTheAir):
     """Forgets the jammer."""
 
-    def _noise(self, round_index: int, plan: AirPlan) -> NDArray[np.float64]:
-        return super()._noise(round_index, replace(plan, jammer=None))
+    def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
+        return super()._noise(round_index, replace(plan, jammer=None), station)
 
 
 class SameNoiseInAllRounds(OverTheAir):
     """Draws the noise of the first round in every round."""
 
-    def _noise(self, round_index: int, plan: AirPlan) -> NDArray[np.float64]:
-        return super()._noise(1, plan)
+    def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
+        return super()._noise(1, plan, station)
 
 
 class AlternatingNoise(OverTheAir):
     """Takes in every second round the noise of the round before, turned round."""
 
-    def _noise(self, round_index: int, plan: AirPlan) -> NDArray[np.float64]:
+    def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
         even = round_index % 2 == 0
-        return np.asarray(super()._noise(round_index - even, plan) * (-1.0 if even else 1.0))
+        return np.asarray(super()._noise(round_index - even, plan, station) * (-1.0 if even else 1.0))
 
 
 class NoiseInHalfOfTheCoordinates(OverTheAir):
     """Forgets every second coordinate, and makes up for the variance in the others."""
 
-    def _noise(self, round_index: int, plan: AirPlan) -> NDArray[np.float64]:
+    def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
         there = np.arange(self.air.dimension) % 2
-        return np.asarray(super()._noise(round_index, plan) * np.sqrt(2) * there)
+        return np.asarray(super()._noise(round_index, plan, station) * np.sqrt(2) * there)
 
 
 class SilentServer(CentralNoise):
@@ -104,32 +105,31 @@ class SkipsEmptyRounds(TrustedServer):
 class OneRoundWithoutNoise(OverTheAir):
     """Forgets the noise of round 17."""
 
-    def _noise(self, round_index: int, plan: AirPlan) -> NDArray[np.float64]:
-        return np.asarray(super()._noise(round_index, plan) * (round_index != 17))
+    def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
+        return np.asarray(super()._noise(round_index, plan, station) * (round_index != 17))
 
 
 class OneJammerNoiseForAllRounds(OverTheAir):
     """The jammer sends the noise of round 1 in every round; that of the receiver is new."""
 
-    def _noise(self, round_index: int, plan: AirPlan) -> NDArray[np.float64]:
+    def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
         unjammed = replace(plan, jammer=None)
-        jamming = super()._noise(1, plan) - super()._noise(1, unjammed)
-        return np.asarray(super()._noise(round_index, unjammed) + jamming)
+        jamming = super()._noise(1, plan, station) - super()._noise(1, unjammed, station)
+        return np.asarray(super()._noise(round_index, unjammed, station) + jamming)
 
 
 class SameNoiseInBothQuadratures(OverTheAir):
     """With two coordinates a symbol, one number as the noise of both."""
 
-    def _noise(self, round_index: int, plan: AirPlan) -> NDArray[np.float64]:
-        return np.repeat(super()._noise(round_index, plan)[::2], 2)[: self.air.dimension]
+    def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
+        return np.repeat(super()._noise(round_index, plan, station)[::2], 2)[: self.air.dimension]
 
 
 class LouderThanRecorded(OverTheAir):
     """Client 3 sends twice as much as the record says."""
 
-    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
-        """With its update doubled after it was clipped."""
-        return super().receive(this, plan, (_doubled(block, this.clients[plan.senders]) for block in blocks))
+    def _received(self, this: Round, plan: AirPlan, blocks: Iterable[CohortBlock]) -> Received:
+        return super()._received(this, plan, (_doubled(block, this.clients[plan.senders]) for block in blocks))
 
 
 def _doubled(block: CohortBlock, clients: NDArray[np.int64]) -> CohortBlock:

@@ -15,7 +15,7 @@ from wirelessfl.radio.cellular import CellularNetwork
 from wirelessfl.scenario import Scenario, load_scenario
 from wirelessfl.simulation import FinishedRound, Simulation
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.uplinks import MultiCell
+from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.trace import EventKind, Status
 
 CELLS = {"kind": "multi_cell", "rings": 1, "inter_site_distance_m": 400.0}
@@ -103,7 +103,7 @@ def test_what_is_received_is_the_formula(policy: str) -> None:
     scenario = cellular(rounds=1, channel__csi={"error_std": 0.2}, uplink__power_control=control)
     simulation, (this,), change = played(scenario)
     network, uplink = network_of(simulation), simulation.deployment.uplink
-    assert isinstance(uplink, MultiCell)
+    assert isinstance(uplink, OverTheAir)
     clients = np.arange(14)
     links = network.cell_links(clients, this.round.moment)
     updates = updates_of(simulation, build_simulation(scenario, PLAN).state.parameters, clients, 1)

@@ -13,7 +13,7 @@ from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound
-from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
+from wirelessfl.simulation.uplinks import OverTheAir
 
 ROUNDING = 2e-6
 
@@ -115,7 +115,7 @@ def test_every_cell_hears_the_clipped_signal() -> None:
     scenario = cellular(rounds=1, channel__csi={"error_std": 0.2}, **air)
     simulation, (this,), change = played(scenario)
     network, uplink = network_of(simulation), simulation.deployment.uplink
-    assert isinstance(uplink, MultiCell)
+    assert isinstance(uplink, OverTheAir)
     links = network.cell_links(this.clients, this.round.moment)
     sent, energy = clipped_updates(scenario, this, network.registry.power_budget, 610, 2.0, iq_packing=False)
     total = np.zeros(610)

@@ -20,7 +20,7 @@ from wirelessfl.radio.propagation import Moment
 from wirelessfl.radio.slot_schedule import Instants
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound
-from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
+from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.trace import Status
 
 CLARKE = {"model": "clarke", "doppler_hz": 200.0}
@@ -232,10 +232,10 @@ def test_cells_hear_each_other_in_every_piece(kind: str, refresh: str) -> None:
     )
     simulation, rounds, _ = run(scenario)
     uplink, network = simulation.deployment.uplink, simulation.deployment.network
-    assert isinstance(uplink, MultiCell) and uplink.schedule.pieces == 6
+    assert isinstance(uplink, OverTheAir) and uplink.schedule.pieces == 6
     mu_squared = np.zeros(14)
     for this in rounds:
-        links = network.cell_links(this.clients, this.round.moment, uplink.schedule.instants(14))  # type: ignore[attr-defined]
+        links = network.cell_links(this.clients, this.round.moment, uplink.schedule.instants(14))
         alpha = this.slots["tx_gain_abs"][:, None]
         if refresh == "piece":
             known = np.abs(links.own.estimate[:, :, 0, 0])

@@ -44,12 +44,12 @@ def uplink_of(scenario: Scenario) -> OverTheAir:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_power_control_can_be_built_and_conforms(policy: str) -> None:
-    check_power_control(uplink_of(over_the_air(policy)).policy)
+    check_power_control(uplink_of(over_the_air(policy)).policies[0])
 
 
 def test_schedules_of_privacy_for_free() -> None:
-    static = uplink_of(over_the_air("privacy_for_free", options={"schedule": "static"})).policy
-    adaptive = uplink_of(over_the_air("privacy_for_free", options={"contraction": 0.9})).policy
+    static = uplink_of(over_the_air("privacy_for_free", options={"schedule": "static"})).policies[0]
+    adaptive = uplink_of(over_the_air("privacy_for_free", options={"contraction": 0.9})).policies[0]
     assert isinstance(static, StaticPrivacyForFree)
     assert isinstance(adaptive, PrivacyForFree) and adaptive.contraction == 0.9
     check_power_control(static)

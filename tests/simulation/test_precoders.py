@@ -249,7 +249,7 @@ def test_the_average_is_kept_with_estimates_from_pilots(fading: dict[str, Any], 
     scenario = precoded(control, channel__fading=fading, channel__csi=csi, faults__fade_threshold=0.1)
     parts = build_simulation(scenario, PLAN).deployment
     assert isinstance(parts.uplink, OverTheAir)
-    policy, count = parts.uplink.policy, 200_000
+    policy, count = parts.uplink.policies[0], 200_000
     found = parts.network.clients.channels(np.arange(count), Moment(1, 0.0))
     power, ones = found.mean_estimate_power, np.ones(count)
     channel, estimate = (gains[:, 0] for gains in found.narrowband)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wirelessfl.scenario import Scenario, config, dump_scenario
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Simulation
-from wirelessfl.simulation.uplinks import MultiCell, OverTheAir, Uplink
+from wirelessfl.simulation.uplinks import OverTheAir, Uplink
 from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.trace import TraceHeader, scenario_digest
 from wirelessfl.trace.schema import GAIN_AXES
@@ -67,7 +67,7 @@ def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
 
 def _gain_axes(uplink: Uplink) -> dict[str, int]:
     """The axes of gains that are longer than 1; links that are not over the air have one of each."""
-    shape = uplink.gain_shape if isinstance(uplink, OverTheAir | MultiCell) else (1, 1, 1)
+    shape = uplink.gain_shape if isinstance(uplink, OverTheAir) else (1, 1, 1)
     return {axis: size for axis, size in zip(GAIN_AXES, shape, strict=True) if size > 1}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import assert_never
 
-from wirelessfl.assembly.cells import build_multi_cell
+from wirelessfl.assembly.cells import build_cells
 from wirelessfl.assembly.digital import build_digital_uplink
 from wirelessfl.assembly.power_control import (
     CHANNEL_NOISE_STD,
@@ -15,17 +15,17 @@ from wirelessfl.assembly.power_control import (
 )
 from wirelessfl.assembly.secure_aggregation import build_secure_uplink
 from wirelessfl.assembly.slot import build_schedule, data_airtime, slot_airtime, useful_share
-from wirelessfl.errors import InfeasibleError
+from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.privacy import Statement
 from wirelessfl.radio import (
     AirInterface,
     Calibration,
     Jamming,
+    NormScaledPowerControl,
     PowerControl,
     is_non_expansive,
     jammer_gain_limit,
 )
-from wirelessfl.radio.cellular import CellularNetwork
 from wirelessfl.radio.network import Network, Registry
 from wirelessfl.radio.units import (
     db_to_linear,
@@ -77,27 +77,35 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             return IdealUplink(network.registry, dimension)
         case config.OverTheAir():
             air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension, symbol_energy(scenario, dimension))
-            policy = build_power_control(scenario, uplink.power_control, network, statement)
-            one_cell = OverTheAir(
+            cells = build_cells(scenario.topology, network, dimension)
+            control, policies = uplink.power_control, []
+            for _ in range(cells.receivers):
+                policies.append(build_power_control(scenario, control, network, statement))
+            policy = policies[0]
+            if cells.receivers > 1 and isinstance(policy, NormScaledPowerControl):
+                raise ScenarioError(
+                    f"uplink.power_control.policy: {type(policy).__name__} scales by the norms of a slot, found with "
+                    f"topology.kind: {scenario.topology.kind}; allowed is single_cell"
+                )
+            return OverTheAir(
                 network=network,
-                policy=policy,
+                policies=policies,
                 air=air,
                 jamming=build_jamming(scenario, uplink, policy, network.registry, dimension, statement),
                 rotating_jammer=uplink.jammer is not None and uplink.jammer.role == "rotating",
                 iq_packing=uplink.iq_packing,
-                fade_threshold=0.0 if uplink.power_control.silences else scenario.faults.fade_threshold,
+                fade_threshold=0.0 if control.silences else scenario.faults.fade_threshold,
                 schedule=build_schedule(scenario, uplink, dimension),
                 airtime=slot_airtime(scenario, dimension),
                 num_symbols=num_symbols(dimension, uplink.iq_packing),
                 joules_per_unit=joules_per_unit(scenario),
                 jammer_failure=scenario.faults.jammer_failure,
                 gradient_step=gradient_step(scenario, uplink.clip, is_non_expansive(policy)),
-                theorem=uplink.power_control.theorem,
+                theorem=control.theorem,
+                backhaul_s=cells.backhaul_s,
+                edges=cells.edges,
+                has_cells=not isinstance(scenario.topology, config.SingleCell),
             )
-            if isinstance(scenario.topology, config.SingleCell):
-                return one_cell
-            assert isinstance(network, CellularNetwork), "built for the same topology"
-            return build_multi_cell(scenario, scenario.topology, one_cell, network, statement)
         case config.Digital():
             return build_digital_uplink(scenario, uplink, network, dimension)
         case config.SecureAggregation():

@@ -65,8 +65,9 @@ def jammer_shortfall(uplink: Uplink, selection: Selection) -> tuple[float, float
 def _gain_needed(uplink: OverTheAir, jamming: Jamming, clients: NDArray[np.int64], instants: Instants) -> float:
     """α_CJ of the first round at |h_CJ| = 1."""
     links = uplink.network.slot_links(clients, _START, instants).rows()
-    plan = uplink.policy.plan(links, 1, uplink.air_of_all_rows)
-    needed = jamming.calibration.required_noise_std(uplink.policy, plan, links.take(~plan.silent))
+    (policy,) = uplink.policies
+    plan = policy.plan(links, 1, uplink.air_of_all_rows)
+    needed = jamming.calibration.required_noise_std(policy, plan, links.take(~plan.silent))
     return jammer_gain_for_noise(needed, plan.server_gain, uplink.air.channel_noise_std)
 
 

@@ -18,7 +18,7 @@ from wirelessfl.radio.units import (
     thermal_noise_density,
 )
 from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation.uplinks import MultiCell, OverTheAir, Uplink
+from wirelessfl.simulation.uplinks import OverTheAir, Uplink
 from wirelessfl.streams import Streams
 
 
@@ -75,7 +75,7 @@ def build_schedule(scenario: Scenario, uplink: config.OverTheAir, dimension: int
 
 def slot_pieces(uplink: Uplink) -> int:
     """T, the pieces of a slot; 1 with uplinks that are not over the air."""
-    return uplink.schedule.pieces if isinstance(uplink, OverTheAir | MultiCell) else 1
+    return uplink.schedule.pieces if isinstance(uplink, OverTheAir) else 1
 
 
 def coherence_s(scenario: Scenario) -> float:

@@ -10,7 +10,7 @@ from wirelessfl.radio.cellular import CellularNetwork
 from wirelessfl.radio.network import Network
 from wirelessfl.radio.propagation import DistanceGain, Moment
 from wirelessfl.simulation.server import Deployment
-from wirelessfl.simulation.uplinks import MultiCell, OverTheAir
+from wirelessfl.simulation.uplinks import OverTheAir
 
 MOST_CLIENTS = 1000
 """Clients in the graph; further ones are left out."""
@@ -51,7 +51,7 @@ def _add_stations(graph: nx.Graph, deployment: Deployment) -> None:
     if not isinstance(network, CellularNetwork):
         graph.add_node("station 0", kind="server", x=0.0, y=0.0)
         return
-    behind = "cloud" if isinstance(uplink, MultiCell) and uplink.edges is not None else "server"
+    behind = "cloud" if isinstance(uplink, OverTheAir) and uplink.edges is not None else "server"
     graph.add_node(behind, kind=behind)
     for number, (x, y) in enumerate(network.sites.tolist()):
         graph.add_node(f"station {number}", kind="station", x=x, y=y)
@@ -60,11 +60,7 @@ def _add_stations(graph: nx.Graph, deployment: Deployment) -> None:
 
 def _add_clients(graph: nx.Graph, network: Network) -> None:
     clients = np.arange(min(network.registry.count, MOST_CLIENTS), dtype=np.int64)
-    serving = np.zeros(len(clients), dtype=np.int64)
-    sources = [network.clients]
-    if isinstance(network, CellularNetwork):
-        sources += network.others
-        serving = network.cell_links(clients, _START).serving
+    sources, serving = network.sources, network.cell_links(clients, _START).serving
     for client, cell in zip(clients.tolist(), serving.tolist(), strict=True):
         graph.add_node(client, kind="client", cell=cell)
         graph.add_edge(client, f"station {cell}", kind="radio")

@@ -5,6 +5,7 @@ Arrays (n,) run over the clients active in a round. Nothing here knows a clock, 
 
 from wirelessfl.radio.access import MultipleAccess, Ofdma, Tdma
 from wirelessfl.radio.agreement import Calibration, ExactCalibration, ExactStepCalibration, Jamming, TheoremCalibration
+from wirelessfl.radio.cell_links import CellLinks
 from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.radio.correlation import clarke_fading, clarke_gains, gauss_markov, jakes_correlation
 from wirelessfl.radio.cotaf import Cotaf
@@ -107,6 +108,7 @@ __all__ = [
     "AirInterface",
     "AveragePowerControl",
     "Calibration",
+    "CellLinks",
     "Cotaf",
     "CrossLayer",
     "ExactCalibration",

@@ -6,31 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wirelessfl.memory import Memory
-from wirelessfl.radio.network import Channels, ChannelSource, Network
-from wirelessfl.radio.propagation import Moment
-from wirelessfl.radio.slot_links import SlotLinks
-from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
-
-
-@dataclass(frozen=True, eq=False)
-class CellLinks:
-    """Links of n clients to C base stations.
-
-    Attributes:
-        serving: (n,) the base station that serves each client.
-        own: the links of the n clients to it.
-        channel: (n, C, T, F, A) channels to all of them.
-    """
-
-    serving: NDArray[np.int64]
-    own: SlotLinks
-    channel: NDArray[np.complex128]
-
-    def take(self, index: NDArray[np.int64]) -> CellLinks:
-        """The links of some clients, by position."""
-        return CellLinks(self.serving[index], self.own.take(index), self.channel[index])
+from wirelessfl.radio.network import ChannelSource, Network
 
 
 @dataclass(frozen=True)
@@ -47,16 +26,12 @@ class CellularNetwork(Network):
     others: tuple[ChannelSource, ...]
     sites: NDArray[np.float64]
 
-    def cell_links(self, clients: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> CellLinks:
-        """The links of ``clients`` over a slot, each served by the base station with the largest path gain."""
-        found = [source.channels(clients, moment, instants) for source in (self.clients, *self.others)]
-        path_gain = np.stack([channels.path_gain for channels in found], axis=1)
-        serving = path_gain.argmax(axis=1)
-        rows = np.arange(len(clients))
-        of_all = {name: np.stack([getattr(one, name) for one in found], axis=1) for name in vars(found[0])}
-        own = Channels(**{name: values[rows, serving] for name, values in of_all.items()})
-        return CellLinks(serving, self.as_links(clients, own), of_all["channel"])
+    @property
+    @override
+    def sources(self) -> tuple[ChannelSource, ...]:
+        return (self.clients, *self.others)
 
+    @override
     def memories(self) -> dict[str, Memory]:
         """The parts that remember, by name; the places are remembered once."""
         further = [source.memories().items() for source in self.others]

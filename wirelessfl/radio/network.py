@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.memory import Memory, memories_among
+from wirelessfl.radio.cell_links import CellLinks
 from wirelessfl.radio.csi import Estimator, estimate_channel, mean_estimate_power, pilot_error_std
 from wirelessfl.radio.impairments import carrier_offsets, carrier_rotation, phase_errors, timing_offsets
 from wirelessfl.radio.late_arrival import LateArrival
@@ -243,6 +244,19 @@ class Network:
     def slot_links(self, clients: NDArray[np.int64], moment: Moment, instants: Instants) -> SlotLinks:
         """The uplinks of ``clients`` over the pieces of a slot that begins at a moment."""
         return self.as_links(clients, self.clients.channels(clients, moment, instants))
+
+    @property
+    def sources(self) -> tuple[ChannelSource, ...]:
+        """(C,) channels of the clients to each base station."""
+        return (self.clients,)
+
+    def cell_links(self, clients: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> CellLinks:
+        """The links of ``clients`` over a slot, each served by the base station with the largest path gain."""
+        found = [source.channels(clients, moment, instants) for source in self.sources]
+        of_all = {name: np.stack([getattr(one, name) for one in found], axis=1) for name in vars(found[0])}
+        serving, rows = of_all["path_gain"].argmax(axis=1), np.arange(len(clients))
+        own = Channels(**{name: values[rows, serving] for name, values in of_all.items()})
+        return CellLinks(serving, self.as_links(clients, own), of_all["channel"])
 
     def as_links(self, clients: NDArray[np.int64], found: Channels) -> SlotLinks:
         """Channels of ``clients`` together with what is known of the clients."""

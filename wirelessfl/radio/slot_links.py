@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,20 @@ class SlotLinks:
     def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> SlotLinks:
         """The links of some clients, by position or mask."""
         return SlotLinks(**{name: values[index] for name, values in vars(self).items()})
+
+    def combined(self, weights: NDArray[np.complex128]) -> SlotLinks:
+        """The links behind a combiner: fᴴh and fᴴĥ, as those of one antenna.
+
+        Args:
+            weights: f (n, R, F, A) of the receiver of each client.
+        """
+        gain = (np.abs(weights) ** 2).sum(axis=3).mean(axis=(1, 2))
+        return replace(
+            self,
+            channel=(weights.conj() * self.channel).sum(axis=3, keepdims=True),
+            estimate=(weights.conj() * self.estimate).sum(axis=3, keepdims=True),
+            mean_estimate_power=gain * self.mean_estimate_power,
+        )
 
     def rows(self) -> Links:
         """A link (n R F,) for each client, estimate and group of subcarriers, those of a client side by side.

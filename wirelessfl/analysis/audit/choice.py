@@ -46,7 +46,7 @@ from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, Mean
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.selection import SelectAll, SelectPoisson, SelectUniform
 from wirelessfl.simulation.uplinks import ChannelNoise, NoNoise, NotAuditable, ServerNoise, SlotPlan
-from wirelessfl.simulation.uplinks.air_noise import AirPlan
+from wirelessfl.simulation.uplinks.air.plan import AirPlan
 from wirelessfl.streams import Streams
 
 AIR = "the sum that the server receives over the air in every round"

@@ -13,7 +13,7 @@ from wirelessfl.analysis.audit.reach import tried_updates
 from wirelessfl.analysis.audit.rehearsal import Rehearsal
 from wirelessfl.learning.selection.availability import BernoulliAvailability
 from wirelessfl.simulation.selection import SelectAll
-from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, MultiCell, OverTheAir
+from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, OverTheAir
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
 
 
@@ -81,7 +81,7 @@ def _uplink(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
             yield "the jammer: its noise is taken off, as a colluding party may know it"
         else:
             yield "the jammer's secrecy: that nobody else knows or can remove its noise is taken for granted"
-    if isinstance(uplink, MultiCell):
+    if isinstance(uplink, OverTheAir) and len(uplink.policies) > 1:
         yield "interference: clients of all cells but the canary send zeros"
     if isinstance(uplink, SecureUplink):
         yield "the cryptography of secure aggregation, what its drop-outs lay open, and the rounding into its ring"

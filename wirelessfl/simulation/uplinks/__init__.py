@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from wirelessfl.simulation.slot_plan import SlotPlan
+from wirelessfl.simulation.uplinks.air.edges import EdgeModels
+from wirelessfl.simulation.uplinks.air.uplink import OverTheAir
 from wirelessfl.simulation.uplinks.asynchronous.uplink import Asynchronous
 from wirelessfl.simulation.uplinks.audit_view import (
     AuditView,
@@ -15,10 +17,7 @@ from wirelessfl.simulation.uplinks.audit_view import (
 from wirelessfl.simulation.uplinks.base import Collected, Uplink
 from wirelessfl.simulation.uplinks.digital.links import DigitalLinks
 from wirelessfl.simulation.uplinks.digital.uplink import DigitalUplink
-from wirelessfl.simulation.uplinks.edges import EdgeModels
 from wirelessfl.simulation.uplinks.ideal import IdealUplink
-from wirelessfl.simulation.uplinks.multi_cell import MultiCell
-from wirelessfl.simulation.uplinks.over_the_air import OverTheAir
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 from wirelessfl.simulation.uplinks.trusted import TrustedServer
 
@@ -31,7 +30,6 @@ __all__ = [
     "DigitalUplink",
     "EdgeModels",
     "IdealUplink",
-    "MultiCell",
     "NoNoise",
     "NotAuditable",
     "OverTheAir",

@@ -20,7 +20,6 @@ class EdgeModels:
     Attributes:
         count: C, how many edges.
         edge_rounds: rounds from one averaging to the next.
-        backhaul_s: seconds of an averaging, up and down.
         models: (C, d) float32, or None right after an averaging, when all equal the global model.
         weight: (C,) Σ p_i over the clients heard since the last averaging.
         global_model: (d,) before this round; not remembered from round to round.
@@ -28,7 +27,6 @@ class EdgeModels:
 
     count: int
     edge_rounds: int
-    backhaul_s: float
     models: NDArray[np.float32] | None = None
     weight: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     global_model: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, dtype=np.float32))

@@ -1,0 +1,38 @@
+"""The protocol of a receiver over the air."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.radio.power_control import AirInterface
+from wirelessfl.radio.slot_links import SlotLinks
+
+
+@runtime_checkable
+class Receiver(Protocol):
+    """A receiver with A antennas, combined before updates are touched: the sum arrives with the gains fᴴh.
+
+    `wirelessfl.radio.reception.conformance` checks a receiver of your own.
+    """
+
+    @property
+    def antennas(self) -> int:
+        """A."""
+        ...
+
+    def combine(self, links: SlotLinks, round_index: int, air: AirInterface) -> NDArray[np.complex128]:
+        """The combiner f (R, F, A) for the clients of a receiver; a pure function of its arguments.
+
+        Args:
+            links: of the n clients that the receiver serves, with estimates (n, R, F, A); n >= 1.
+            round_index: from 1.
+            air: constants of the uplink.
+        """
+        ...
+
+    def noise_std(self, weights: NDArray[np.complex128], air: AirInterface) -> NDArray[np.float64]:
+        """The receiver noise (R, F) behind a combiner, per real coordinate: ‖f‖ σ_c where antennas have noise alike."""
+        ...

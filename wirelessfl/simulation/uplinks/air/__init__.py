@@ -1,0 +1,1 @@
+"""The uplink over the air: transmitters, the channel that adds, and receivers."""

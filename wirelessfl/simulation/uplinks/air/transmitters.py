@@ -1,0 +1,128 @@
+"""The transmitters of a slot over the air: power control, amplifiers, and what their signals cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.radio import AirInterface, PowerControl, SlotTransmission, energy_shares, limit_amplitude
+from wirelessfl.radio.modulation import Modulation
+from wirelessfl.radio.peak_power import row_norms
+from wirelessfl.simulation.records import TransmissionRecord
+from wirelessfl.simulation.uplinks.air.plan import AirPlan
+from wirelessfl.simulation.uplinks.air.policy import credited, transmission_over_pieces
+
+Ranges = tuple[tuple[int, int], ...]
+"""First and one past the last coordinate of each block and group of subcarriers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transmitters:
+    """The clients' side of a slot.
+
+    Attributes:
+        plan: of the slot.
+        policies: (C,) power control of each receiver's clients.
+        modulation: how updates become symbols.
+        air: constants of the uplink.
+        ranges: of the T·F blocks and groups of subcarriers.
+        iq_packing: two coordinates a symbol.
+        joules_per_unit: joules of one unit of normalised energy; NaN where watts are unknown.
+    """
+
+    plan: AirPlan
+    policies: Sequence[PowerControl]
+    modulation: Modulation
+    air: AirInterface
+    ranges: Ranges
+    iq_packing: bool
+    joules_per_unit: float
+
+    def send(self, block: CohortBlock) -> tuple[Any, SlotTransmission, TransmissionRecord]:
+        """What a block of clients sends: symbols (k, d) with no one above the peak, their gains, and the record."""
+        symbols, norm = self.modulation.encode(block.updates, block.norm, self.air.clip)
+        sent = self.gains(block.positions, norm)
+        if not np.isinf(self.air.symbol_energy):
+            symbols = self._limited(symbols, sent)
+            limited = row_norms(symbols)
+            norm = np.where(limited > 0, limited, norm)  # a rehearsal has a norm and no update
+        gain = np.abs(sent.tx_gain)
+        energy = (self._amplitude(gain.reshape(len(gain), -1), symbols) * norm) ** 2
+        positions, joules = self.plan.senders[block.positions], energy * self.joules_per_unit
+        truncated = (sent.tx_gain == 0).mean(axis=(1, 2))
+        record = TransmissionRecord(positions, sent.backoff, gain.max(axis=(1, 2)), energy, joules, truncated)
+        return symbols, sent, record
+
+    def gains(self, positions: NDArray[np.int64], norms: NDArray[np.float64]) -> SlotTransmission:
+        """How some of the senders transmit, each after the plan of the receiver that serves it."""
+        sends, serving = self.plan.sends[positions], self.plan.links.serving[positions]
+        gain, backoff = np.zeros(sends.shape, dtype=np.complex128), np.zeros(sends.shape)
+        for station, announced in self.plan.transmit.items():
+            mine = np.flatnonzero(serving == station)
+            links = self.plan.links.own.take(positions[mine])
+            sent = transmission_over_pieces(self.policies[station], announced, links, sends[mine], norms[mine])
+            gain[mine], backoff[mine] = sent.tx_gain, sent.each_backoff
+        return SlotTransmission(gain, backoff)
+
+    def at_the_clip(self) -> SlotTransmission:
+        """How the senders would transmit updates of norm τ."""
+        count = len(self.plan.senders)
+        return self.gains(np.arange(count), np.full(count, self.air.clip))
+
+    def credited(self, sent: SlotTransmission) -> SlotTransmission:
+        """A transmission of all senders with the back-off that the ledger may use."""
+        backoff = np.zeros(sent.each_backoff.shape)
+        for station, announced in self.plan.transmit.items():
+            mine = np.flatnonzero(self.plan.links.serving == station)
+            own, links = SlotTransmission(sent.tx_gain[mine], sent.each_backoff[mine]), self.plan.links.own.take(mine)
+            backoff[mine] = credited(self.policies[station], own, announced, links, self.plan.sends[mine]).each_backoff
+        return SlotTransmission(sent.tx_gain, backoff)
+
+    def _limited(self, symbols: Any, sent: SlotTransmission) -> Any:
+        """(k, d) the symbols behind the amplifiers."""
+        with np.errstate(divide="ignore"):
+            amplitude = np.sqrt(self.air.symbol_energy) / np.abs(sent.tx_gain)
+        columns = amplitude.reshape(len(amplitude), -1).T
+        ranges = ((0, self.air.dimension),) if len(columns) == 1 else self.ranges
+        parts = [
+            limit_amplitude(symbols[:, first:end], column, self.iq_packing)
+            for (first, end), column in zip(ranges, columns, strict=True)
+        ]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def _amplitude(self, gain: NDArray[np.float64], symbols: Any) -> NDArray[np.float64]:
+        """(k,) ‖x_i‖ over the norm of the symbols: the gain (k, R F), in the mean of its square by where they lie."""
+        if gain.shape[1] == 1:
+            return gain[:, 0]
+        return np.asarray(np.sqrt((gain**2 * energy_shares(symbols, self.ranges)).sum(axis=1)))
+
+
+def over_clients(records: Sequence[Any], name: str, count: int) -> NDArray[np.float64]:
+    """(n,) a column of records of some of n clients; 0 for the others."""
+    column = np.zeros(count)
+    for record in records:
+        column[record.positions] = getattr(record, name)
+    return column
+
+
+def renormalised(received: NDArray[np.float64], ranges: Ranges, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Σ p_i Δ_i (d,) divided, in place, by the weight of those who sent, range by range; 0 where nobody did.
+
+    Args:
+        received: the sum, with noise.
+        ranges: of the T·F blocks and groups of subcarriers.
+        weight: Σ p_i (R, F) of those who sent, R = T or 1 for all blocks alike.
+    """
+    each = np.broadcast_to(weight, (len(ranges) // weight.shape[1], weight.shape[1])).ravel()
+    for (first, end), heard in zip(ranges, each.tolist(), strict=True):
+        if heard > 0:
+            received[first:end] /= heard
+        else:
+            received[first:end] = 0.0
+    return received

@@ -1,0 +1,444 @@
+"""Over the air: all clients send in one slot and the channel adds, at every receiver (DESIGN.md §3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from wirelessfl.learning import CohortBlock
+from wirelessfl.privacy import AirRelease
+from wirelessfl.privacy.releases.air import AirTheorem
+from wirelessfl.radio import (
+    AdaptivePowerControl,
+    AirInterface,
+    CellLinks,
+    Jamming,
+    NormScaledPowerControl,
+    PowerControl,
+    Superposition,
+    TransmitPlan,
+    coordinate_ranges,
+    jammer_energy,
+    largest_csi_ratio,
+    received_amplitude,
+    received_jamming_std,
+    worst_over_pieces,
+)
+from wirelessfl.radio.modulation import Analog, Modulation
+from wirelessfl.radio.network import JammerLink, Network
+from wirelessfl.radio.reception import Receiver, SumReceiver
+from wirelessfl.radio.slot_schedule import Instants, SlotSchedule
+from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.records import Energy, LinkRecord, SlotRecord, TrainingRecord, TransmissionRecord
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.slot_plan import SlotPlan
+from wirelessfl.simulation.uplinks.air.edges import EdgeModels
+from wirelessfl.simulation.uplinks.air.noise import SlotNoise
+from wirelessfl.simulation.uplinks.air.plan import AirPlan
+from wirelessfl.simulation.uplinks.air.policy import announced, caveat
+from wirelessfl.simulation.uplinks.air.transmitters import Ranges, Transmitters, over_clients, renormalised
+from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
+from wirelessfl.simulation.uplinks.base import Collected
+from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
+from wirelessfl.streams import Streams
+from wirelessfl.trace import SERVER_NODE, EventKind
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """The signals of a slot at its receivers, of those with senders.
+
+    Attributes:
+        plan: of the slot, at the scale at which everybody sent.
+        signal: y (d,) of each receiver, with noise.
+        interference: (d,) what of it other receivers' clients sent, without noise; none with one receiver.
+        training: of the senders.
+        transmissions: of the senders.
+    """
+
+    plan: AirPlan
+    signal: dict[int, NDArray[np.float64]]
+    interference: dict[int, NDArray[np.float64]]
+    training: tuple[TrainingRecord, ...]
+    transmissions: tuple[TransmissionRecord, ...]
+
+
+@dataclass
+class OverTheAir(SlotUplink):
+    """The superposing uplink with C receivers, the base stations of as many cells.
+
+    The waveform of other cells' clients interferes. It is never counted as noise that protects, and every base station
+    adds to what an adversary behind them learns of a client.
+
+    Attributes:
+        network: the channels.
+        policies: (C,) power control of each receiver; an adaptive one gives way to its successor after every slot.
+        air: clip τ, receiver noise σ_c and dimension d.
+        iq_packing: two coordinates a symbol.
+        fade_threshold: g, a client with |ĥ|²/E|ĥ|² below it stays silent.
+        schedule: pieces and pilots of a slot.
+        airtime: seconds of a slot with the pilots of as many clients as a round can have.
+        num_symbols: channel uses of a slot.
+        joules_per_unit: joules of one unit of normalised energy, N0/2; NaN where watts are unknown.
+        theorem: whose published privacy applies to the power control.
+        gradient_step: samples in the batch of a client whose update is one step on per-sample-clipped gradients with
+            τ = η·clip, so that one sample reaches no further than its share; None for any other local training.
+        receiver: how each receiver combines its antennas.
+        modulation: how updates become symbols.
+        jamming: the cooperative jammer, or None; with one receiver.
+        rotating_jammer: whether its role goes round among the clients.
+        jammer_failure: how often in a round the jammer does not jam, which nobody notices.
+        backhaul_s: seconds between receivers and server, there and back: in every round, or where edges are averaged.
+        edges: models of the edges; None where the server takes everything in every round.
+        has_cells: whether receivers are the base stations of cells, which the records then name.
+    """
+
+    network: Network
+    policies: list[PowerControl]
+    air: AirInterface
+    iq_packing: bool
+    fade_threshold: float
+    schedule: SlotSchedule
+    airtime: float
+    num_symbols: int
+    joules_per_unit: float
+    theorem: AirTheorem
+    gradient_step: int | None = None
+    receiver: Receiver = field(default_factory=SumReceiver)
+    modulation: Modulation = field(default_factory=Analog)
+    jamming: Jamming | None = None
+    rotating_jammer: bool = False
+    jammer_failure: float = 0.0
+    backhaul_s: float = 0.0
+    edges: EdgeModels | None = None
+    has_cells: bool = False
+
+    @property
+    @override
+    def jams(self) -> bool:
+        return self.jamming is not None
+
+    @property
+    def gain_shape(self) -> tuple[int, int, int]:
+        """(T, F, A) of the gains: blocks of the slot, groups of subcarriers, antennas."""
+        return (self.schedule.pieces, 1, self.receiver.antennas)
+
+    @property
+    def ranges(self) -> Ranges:
+        """The coordinates of each block and group of subcarriers."""
+        blocks, subcarriers, _ = self.gain_shape
+        return coordinate_ranges(self.air.dimension, blocks * subcarriers, self.iq_packing)
+
+    @property
+    def air_of_all_rows(self) -> AirInterface:
+        """The uplink where every piece has a row: the noise of the whole slot against the signals of all rows."""
+        return replace(self.air, dimension=self.air.dimension * self.schedule.estimates)
+
+    @override
+    def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
+        """A slot, and the way over the backhaul."""
+        collected = yield from super().collect(cell, this)
+        averages = self.edges is not None and self.edges.is_averaging(this.index)
+        if self.backhaul_s > 0 and (averages or self.edges is None):
+            yield cell.medium.occupy(self.backhaul_s)
+        if self.edges is not None and averages:
+            cell.medium.note(EventKind.CLOUD, SERVER_NODE)
+            self.edges.averaged()
+        return collected
+
+    @override
+    def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> AirPlan:
+        """Draw the channels, let every receiver plan for its own clients, and the jammer agree."""
+        external = self.jams and not self.rotating_jammer
+        nodes = len(ready) + int(external or jammer is not None)
+        instants = self.schedule.instants(nodes)
+        found = self.network.cell_links(this.clients[ready], this.moment, instants)
+        this.links.append(LinkRecord(ready, found.own, found.serving if self.has_cells else None))
+        weights = self._weights(found, this.index)
+        links = found.combined(weights)
+        sends = ~links.own.rows().in_deep_fade(self.fade_threshold).reshape(links.own.estimate.shape[:3])
+        transmit = self._announced(links, sends, this.index)
+        sending = np.flatnonzero(sends.any(axis=(1, 2)))
+        silent = np.delete(ready, sending)
+        unknown = np.full(len(silent), math.nan)
+        this.transmissions.append(TransmissionRecord(silent, *(unknown,) * 4, np.ones(len(silent))))
+        jammer_link, gain = self._jammer_link(this, jammer, instants), 0.0
+        if self.jamming is not None and jammer_link is not None and transmit:
+            ((station, plan),) = transmit.items()
+            heard, weakest = links.own.rows().take(sends.ravel()), jammer_link.weakest_estimate
+            transmit[station], gain = self.jamming.agree(self.policies[station], plan, heard, self.air, weakest)
+        failed = gain > 0 and self._jammer_fails(this.index)
+        return AirPlan(
+            senders=ready[sending],
+            silent=silent,
+            airtime=self.schedule.airtime(nodes),
+            pilots=self.schedule.pilot_charge(nodes, external),
+            jammer_gain=0.0 if failed else gain,
+            jammer_failed=failed,
+            links=links.take(sending),
+            sends=sends[sending],
+            transmit=transmit,
+            noise_std=np.stack([self.receiver.noise_std(each, self.air) for each in weights]),
+            jammer=jammer_link,
+        )
+
+    @override
+    def train(self, cell: Cell, this: Round, plan: SlotPlan) -> Iterator[CohortBlock]:
+        """Local training from the global model, or from that of each client's edge."""
+        if self.edges is None:
+            yield from cell.train(this, plan.senders)
+            return
+        assert isinstance(plan, AirPlan)
+        models = self.edges.begin(cell.state.parameters)
+        for station in plan.transmit:
+            mine = np.flatnonzero(plan.links.serving == station)
+            for block in cell.train(this, plan.senders[mine], models[station]):
+                yield replace(block, positions=mine[block.positions])
+
+    @override
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+        """Superpose at every receiver, add jamming and noise, undo the scale, and put the cells together."""
+        if not isinstance(plan, AirPlan):
+            raise TypeError(f"an over-the-air slot was planned by another uplink: {type(plan).__name__}")
+        loudest = np.abs(self._transmitters(plan).at_the_clip().tx_gain).max(axis=(1, 2))
+        drain = (loudest * self.air.clip) ** 2 * self.joules_per_unit
+        received = self._received(this, plan, blocks)
+        plan, count = received.plan, len(this.clients)
+        jamming = 0.0
+        if self.jamming is not None:
+            jamming = jammer_energy(plan.jammer_gain, self.num_symbols, self.jamming.noise)
+        transmitted = float(np.nansum(over_clients(received.transmissions, "energy", count)))
+        energy = Energy(
+            (transmitted + jamming) * self.joules_per_unit, float(drain.sum()) + jamming * self.joules_per_unit
+        )
+        backoff = over_clients(received.transmissions, "backoff", count)[plan.senders]
+        release, slot = self._release(this, plan, backoff), self._slot(this, received, jamming)
+        for station, announced_plan in plan.transmit.items():
+            policy = self.policies[station]
+            if isinstance(policy, AdaptivePowerControl):
+                self.policies[station] = policy.after(announced_plan)
+        sums = {
+            station: self.modulation.decode(signal, plan.transmit[station])[0]
+            for station, signal in received.signal.items()
+        }
+        records = (received.training, received.transmissions)
+        return Reception(self._together(plan, sums), (release,), drain, *records, slot, energy)
+
+    @override
+    def audit_view(self) -> AuditView:
+        """The noise of receivers and jammer; those behind several receivers see all receptions."""
+        return ChannelNoise(self._overheard, self.gradient_step)
+
+    def state(self) -> dict[str, Any]:
+        """What power controls and edges remember."""
+        adaptive = enumerate(self.policies)
+        return {
+            "policies": {str(c): dict(p.state()) for c, p in adaptive if isinstance(p, AdaptivePowerControl)},
+            "edges": {} if self.edges is None else self.edges.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        for station, policy in enumerate(self.policies):
+            if isinstance(policy, AdaptivePowerControl):
+                self.policies[station] = policy.restored(dict(state["policies"][str(station)]))
+        if self.edges is not None:
+            self.edges.restore(state["edges"])
+
+    def _weights(self, links: CellLinks, round_index: int) -> NDArray[np.complex128]:
+        """(C, R, F, A) the combiners; ones at receivers that serve nobody."""
+        weights = np.ones((len(self.policies), *links.own.estimate.shape[1:]), dtype=np.complex128)
+        for station in np.unique(links.serving).tolist():
+            own = links.own.take(links.serving == station)
+            weights[station] = self.receiver.combine(own, round_index, self.air)
+        return weights
+
+    def _announced(self, links: CellLinks, sends: NDArray[np.bool_], round_index: int) -> dict[int, TransmitPlan]:
+        """What receivers announce to clients that would send (n, R, F); those told to be silent are taken out of it."""
+        transmit: dict[int, TransmitPlan] = {}
+        for station in np.unique(links.serving[sends.any(axis=(1, 2))]).tolist():
+            mine = np.flatnonzero(links.serving == station)
+            heard = sends[mine]
+            rows = links.own.take(mine).rows().take(heard.ravel())
+            plan = announced(self.policies[station], rows, round_index, self.air_of_all_rows)
+            heard[heard] = ~plan.silent
+            sends[mine] = heard
+            if heard.any():
+                transmit[station] = plan
+        return transmit
+
+    def _jammer_link(self, this: Round, jammer: int | None, instants: Instants) -> JammerLink | None:
+        if self.jamming is None:
+            return None
+        if not self.rotating_jammer:
+            return self.network.jammer_link(this.moment, instants)
+        if jammer is None:
+            return None
+        position = np.array([jammer])
+        link = self.network.slot_links(this.clients[position], this.moment, instants)
+        this.links.append(LinkRecord(position, link))
+        return JammerLink(link.channel[0], link.estimate[0], float(link.path_gain[0]))
+
+    def _jammer_fails(self, round_index: int) -> bool:
+        drawn = self.network.streams.nodes("jammer_failure", round_index, np.zeros(1, dtype=np.int64)).uniform()[0, 0]
+        return bool(drawn < self.jammer_failure)
+
+    def _transmitters(self, plan: AirPlan) -> Transmitters:
+        constants = (self.air, self.ranges, self.iq_packing, self.joules_per_unit)
+        return Transmitters(plan, self.policies, self.modulation, *constants)
+
+    def _received(self, this: Round, plan: AirPlan, blocks: Iterable[CohortBlock]) -> Received:
+        """What arrives at each receiver of its own clients and of all others, block by block, with noise."""
+        stations, transmitters = list(plan.transmit), self._transmitters(plan)
+        shape, several = (self.air.dimension, self.iq_packing, len(self.ranges)), len(self.policies) > 1
+        own = {station: Superposition(*shape) for station in stations}
+        foreign = {station: Superposition(*shape) for station in stations if several}
+        late = self.network.late_arrival(this.clients[plan.senders], this.index)
+        signal = {station: self._noise(this.index, plan, station) for station in stations}  # while the workers train
+        training, transmissions = [], []
+        for block in blocks:
+            links = plan.links.take(block.positions)
+            symbols, sent, record = transmitters.send(block)
+            offset = None if late is None else late[block.positions]
+            for station in stations:
+                arriving, mine = links.channel[:, station, ..., 0] * sent.tx_gain, links.serving == station
+                there = mine[:, None, None]
+                own[station].add(symbols, np.where(there, arriving, 0) if several else arriving, offset)
+                if several:
+                    foreign[station].add(symbols, np.where(there, 0, arriving), offset)
+            training.append(TrainingRecord.of(plan.senders[block.positions], block))
+            transmissions.append(record)
+        arrived = {station: np.asarray(air.received()) for station, air in own.items()}
+        interference = {station: np.asarray(air.received(), dtype=np.float64) for station, air in foreign.items()}
+        for policy in self.policies:
+            if isinstance(policy, NormScaledPowerControl):
+                ((station, announced_plan),) = plan.transmit.items()
+                norms = over_clients(training, "norm", len(this.clients))[plan.senders]
+                settled = policy.settled(announced_plan, norms)
+                louder = settled.server_gain / announced_plan.server_gain
+                plan, arrived[station] = replace(plan, transmit={station: settled}), arrived[station] * louder
+                transmissions = [record.scaled(louder) for record in transmissions]
+        for station in stations:
+            signal[station] += arrived[station] + interference[station] if several else arrived[station]
+        return Received(plan, signal, interference, tuple(training), tuple(transmissions))
+
+    def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
+        """(d,) receiver noise, and jamming, as they add to the coordinates of the sum at a receiver."""
+        streams, dimension = self.network.streams, self.air.dimension
+        noise = streams.generator("receiver_noise", round_index, station).standard_normal(dimension)
+        noise_std = np.broadcast_to(plan.noise_std[station], self.gain_shape[:2])
+        for (first, end), std in zip(self.ranges, noise_std.ravel().tolist(), strict=True):
+            noise[first:end] *= std
+        if plan.jammer is not None and self.jamming is not None and plan.jammer_gain > 0:
+            jammer = plan.jammer
+            received = received_jamming_std(plan.jammer_gain, jammer.channel, self.jamming.noise, jammer.phase_error)
+            jamming = streams.generator("jammer_noise", round_index).standard_normal(dimension)
+            for (first, end), std in zip(self.ranges, received.ravel().tolist(), strict=True):
+                noise[first:end] += std * jamming[first:end]
+        return noise
+
+    def _together(self, plan: AirPlan, sums: dict[int, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """(d,) the step of the global model from what each receiver read, Σ p_i Δ_i of its clients.
+
+        Weights are renormalised after reception: the noise scales with them and ε does not change.
+        """
+        heard = np.stack([plan.heard_weight(station) for station in range(len(self.policies))])
+        if self.edges is None:
+            return renormalised(reduce(np.add, sums.values()), self.ranges, heard.sum(axis=0))
+        mean = np.zeros((len(self.policies), self.air.dimension))
+        for station, total in sums.items():
+            mean[station] = renormalised(total, self.ranges, heard[station])
+        serving, weight = plan.links.serving, plan.links.own.weight
+        return self.edges.step(mean, np.bincount(serving, weight, len(self.policies)).astype(np.float64))
+
+    def _slot_noise(self, this: Round, plan: AirPlan) -> SlotNoise:
+        late = self.network.late_arrival(this.clients[plan.senders], this.index)
+        return SlotNoise(plan, self.jamming, late, self.num_symbols)
+
+    def _slot(self, this: Round, received: Received, jammer_energy: float) -> SlotRecord:
+        """Gains and noise of the slot; of several receivers, noises that add up and their interference."""
+        plan, reference = received.plan, received.plan.loudest.server_gain
+        gains, plans = plan.gains, plan.transmit.values()
+        noise_std = self._slot_noise(this, plan).published_std * (reference / gains)
+        step = noise_std * gains / np.array([each.receive_scale for each in plans])
+        interference = [waveform / plan.transmit[c].server_gain for c, waveform in received.interference.items()]
+        interference_std = float(np.linalg.norm(np.sum(interference, axis=0)) / np.sqrt(self.air.dimension))
+        of_edges = self.edges is not None  # which have models of their own: there is no one step
+        return SlotRecord(
+            server_gain=reference,
+            channel_noise_std=float(plan.noise_std.min()),
+            effective_noise_std=_root_sum_of_squares(noise_std),
+            aggregate_noise_std=math.nan if of_edges else _root_sum_of_squares(step) / plan.links.own.weight.sum(),
+            interference_std=interference_std if self.has_cells else math.nan,
+            jammer_gain=math.nan if self.has_cells else plan.jammer_gain,
+            jammer_energy=math.nan if self.has_cells else jammer_energy,
+            jammer=plan.jammer,
+        )
+
+    def _release(self, this: Round, plan: AirPlan, backoff: NDArray[np.float64]) -> AirRelease:
+        """The record for the ledger, in units of y/α_u at the largest α_u: what could arrive, under how much noise.
+
+        A smaller α_u at a client's own receiver acts as a back-off.
+
+        Args:
+            this: the round.
+            plan: of the slot.
+            backoff: (k,) s_i as realised.
+        """
+        own, clients, noise = plan.links.own, this.clients[plan.senders], self._slot_noise(this, plan)
+        transmitters, is_public = self._transmitters(plan), not any(policy.needs_norms for policy in self.policies)
+        at_the_clip = transmitters.at_the_clip()
+        counted, received = transmitters.credited(at_the_clip), received_amplitude(own, at_the_clip, plan.loudest)
+        worst = worst_over_pieces(received, noise.visible_std())
+        gain = np.array([plan.transmit[station].server_gain for station in plan.links.serving.tolist()])
+        return AirRelease(
+            round_index=this.index,
+            clients=clients,
+            weight=own.weight,
+            backoff=(counted.backoff if is_public else backoff) * (plan.loudest.server_gain / gain),
+            received_bound=worst.received_bound,
+            effective_noise_std=noise.published_std,
+            accounted_noise_std=worst.noise_std,
+            unjammed_noise_std=noise.unjammed_std if self.jams else float(worst.noise_std.min()),
+            csi_ratio=largest_csi_ratio(own, counted),
+            rule="whole_update" if self.gradient_step is None else "gradient_step",
+            batch_size=_batch_size(self.gradient_step, self.network.registry.samples[clients]),
+            backoff_is_public=is_public,
+            theorem=self.theorem,
+            caveat=next(filter(None, map(caveat, self.policies)), None),
+        )
+
+    def _overheard(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
+        """What each receiver with senders reads of a slot, at the largest α_u, with noise from other streams.
+
+        Of real jamming a part may be in the other quadrature: the receiver's own noise alone is sure to be here.
+        """
+        assert isinstance(plan, AirPlan), "the rehearsal planned it"
+        received = replace(self, network=replace(self.network, streams=streams))._received(this, plan, blocks)
+        readings = np.stack(list(received.signal.values())) / received.plan.loudest.server_gain
+        noise = self._slot_noise(this, received.plan)
+        whole = self.jamming is None or self.jamming.noise == "complex"
+        counted = noise.published_std if whole else noise.unjammed_std
+        if whole:  # the noise of each piece as little as in the one with the least
+            for (first, end), noise_std in zip(self.ranges, noise.counted_std().ravel().tolist(), strict=True):
+                readings[:, first:end] *= counted / noise_std
+        return Reading(readings, np.full(len(readings), counted))
+
+
+def _root_sum_of_squares(values: NDArray[np.float64]) -> float:
+    return float(np.sqrt(np.sum(values**2)))
+
+
+def _batch_size(gradient_step: int | None, samples: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """(n,) samples in the mean of a gradient step; None for all (n,) samples, or where an update is no such step."""
+    if gradient_step is None or np.all(samples <= gradient_step):
+        return None
+    return np.minimum(samples, gradient_step)
