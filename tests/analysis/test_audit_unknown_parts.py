@@ -12,10 +12,10 @@ from torch import Tensor
 
 from tests.analysis.audit_examples import audited, built, local, trusted
 from wirelessfl.errors import InfeasibleError
+from wirelessfl.learning.selection import Selection, SelectionContext
 from wirelessfl.privacy.clipping import Clipped, ClippingState, FlatClipping, Samples, Step
 from wirelessfl.privacy.clipping.base import Memoryless
 from wirelessfl.simulation import Simulation
-from wirelessfl.simulation.selection import SelectUniform
 from wirelessfl.simulation.uplinks import NotAuditable
 
 
@@ -50,14 +50,11 @@ class OwnClipping(Memoryless):
         return self.rule.clip(samples, state, step)
 
 
-class OwnSelection:
+class OwnSelection(Selection):
     """A third of the clients, who take turns."""
 
-    def select(self, registered: int, round_index: int, *_: Any) -> NDArray[np.int64]:
-        return np.arange(round_index % 3, registered, 3)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(SelectUniform(2), name)
+    def select(self, context: SelectionContext, count: int) -> NDArray[np.int64]:
+        return np.arange(context.round_index % 3, context.registered, 3)
 
 
 class OwnUplink(Delegate):
@@ -88,7 +85,7 @@ def with_private_parts(**classes: Any) -> Simulation:
 
 def own_selection() -> Simulation:
     simulation = trusted(clients__selection={"scheme": "uniform", "count": 2})
-    selection: Any = OwnSelection()
+    selection = replace(simulation.deployment.selection, rule=OwnSelection())
     simulation.deployment = replace(simulation.deployment, selection=selection)
     return simulation
 

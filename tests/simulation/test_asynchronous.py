@@ -17,11 +17,12 @@ from tests.statistics import FALSE_ALARM
 from wirelessfl import api
 from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.cli import main
+from wirelessfl.learning.selection import SelectUniform
 from wirelessfl.privacy.calibration import dp_sgd_epsilon
 from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.jobs import Job, JobsInFlight
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.selection import KeepAtWork, SelectUniform
+from wirelessfl.simulation.selection import KeepAtWork
 from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.streams import Streams
 from wirelessfl.summary.activity import activities
@@ -226,10 +227,11 @@ def test_those_who_are_back_are_replaced_uniformly_from_the_others() -> None:
     jobs = JobsInFlight()
     for client in (2, 5):
         jobs.start(job(client), np.zeros(1, dtype=np.float32))
-    keep, streams, draws = KeepAtWork(SelectUniform(3), jobs), Streams(5), 6000
+    keep = KeepAtWork(SelectUniform(), 3, np.ones(8, dtype=np.int64), jobs=jobs)
+    streams, draws = Streams(5), 6000
     counts = np.zeros(8)
     for round_index in range(1, draws + 1):
-        chosen = keep.select(8, round_index, streams)
+        chosen = keep.select(round_index, streams)
         assert len(chosen) == 3 and {2, 5} <= set(chosen.tolist()) and np.all(np.diff(chosen) > 0)
         counts[chosen] += 1
     others = counts[[0, 1, 3, 4, 6, 7]]

@@ -17,6 +17,7 @@ from wirelessfl.analysis.audit.audit import audit_simulation
 from wirelessfl.analysis.replay.ledger import recorded_ledger
 from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.assembly import build_simulation
+from wirelessfl.learning.selection import Selection, SelectionContext
 from wirelessfl.privacy import ServerNoiseRelease, gaussian_epsilon
 from wirelessfl.privacy.releases import NoAmplification
 from wirelessfl.scenario import Scenario
@@ -161,12 +162,12 @@ def test_what_is_a_clients_own_affair_keeps_the_amplification(change: dict[str, 
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Chosen(Selection):
     """A selection fixed beforehand."""
 
     clients: tuple[int, ...]
 
-    def select(self, registered: int, round_index: int, streams: Streams) -> NDArray[np.int64]:
+    def select(self, context: SelectionContext, count: int) -> NDArray[np.int64]:
         """The same in every round."""
         return np.array(self.clients, dtype=np.int64)
 
@@ -174,7 +175,8 @@ class Chosen:
 def heard(scenario: Scenario, *clients: int) -> list[set[int]]:
     """Who is in the sum of each round, where these are selected."""
     simulation = build_simulation(scenario, PLAN)
-    simulation.deployment = replace(simulation.deployment, selection=Chosen(clients))
+    chosen = replace(simulation.deployment.selection, rule=Chosen(clients))
+    simulation.deployment = replace(simulation.deployment, selection=chosen)
     rounds: list[FinishedRound] = []
     simulation.run(lambda this, _: rounds.append(this))
     return [set(this.clients[this.round.with_status(Status.PARTICIPATED)].tolist()) for this in rounds]

@@ -14,13 +14,12 @@ import torch
 from tests.simulation.scenarios import PLAN, small
 from wirelessfl.assembly import build_simulation
 from wirelessfl.assembly.plan import Resources, choose_plan, plan_to_look
-from wirelessfl.assembly.simulation import clients_of_a_round
 from wirelessfl.errors import InfeasibleError, InputError
 from wirelessfl.learning import CohortBlock, ExecutionPlan
 from wirelessfl.learning.cohort import BlockMemory
 from wirelessfl.scenario.bookkeeping import Compute
+from wirelessfl.scenario.clients import Clients, SelectPoisson, SelectUniform
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.selection import SelectAll, SelectPoisson, SelectUniform
 
 NO_GPU = not torch.cuda.is_available()
 
@@ -65,10 +64,12 @@ def test_on_a_gpu_the_chunk_follows_from_its_memory_and_no_clock(monkeypatch: py
 
 
 def test_a_round_trains_on_average_as_many_clients_as_its_selection_says() -> None:
-    assert clients_of_a_round(SelectAll(), 50) == 50
-    assert clients_of_a_round(SelectUniform(7), 50) == 7
-    assert clients_of_a_round(SelectPoisson(0.3), 50) == 15
-    assert clients_of_a_round(SelectPoisson(0.001), 50) == 1
+    assert Clients(count=50).expected == Clients(count=50).most == 50
+    uniform = Clients(count=50, selection=SelectUniform(count=7))
+    assert uniform.expected == uniform.most == 7
+    for rate, expected in ((0.3, 15), (0.001, 1)):
+        poisson = Clients(count=50, selection=SelectPoisson(rate=rate))
+        assert (poisson.expected, poisson.most) == (expected, 50)
 
 
 @pytest.mark.parametrize(("chunk", "advice"), [(5, r"set compute\.chunk to 2 or less"), (1, "one client alone")])

@@ -22,8 +22,7 @@ def why_unamplified(scenario: Scenario, wait_for: WaitFor) -> NoAmplification | 
     selection = scenario.clients.selection
     if isinstance(selection, config.SelectAll):
         return None
-    most = selection.count if isinstance(selection, config.SelectUniform) else scenario.clients.count
-    if wait_for.stops_early(most):
+    if wait_for.stops_early(scenario.clients.most):
         return NoAmplification.QUORUM
     if scenario.stop.sim_time_s is not None:
         return NoAmplification.STOPPED_BY_CLOCK

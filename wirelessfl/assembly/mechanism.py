@@ -28,6 +28,7 @@ from wirelessfl.privacy.clipping import (
 from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario.clients import ExternalSelection
 from wirelessfl.simulation.local_privacy import LocalPrivacy, ProxyCalibration
 from wirelessfl.simulation.window import WaitFor
 
@@ -100,6 +101,8 @@ def build_central_noise(
             rate = selection.count / count
         case config.SelectPoisson():
             rate = selection.rate
+        case ExternalSelection():
+            raise TypeError("central noise needs a known probability of selection; the scenario was checked")
         case _:
             assert_never(selection)
 
@@ -137,7 +140,7 @@ def _planned_sum(scenario: Scenario) -> SecureSum | None:
     selection = scenario.clients.selection
     if not isinstance(scenario.uplink, config.SecureAggregation) or isinstance(selection, config.SelectPoisson):
         return None
-    selected = selection.count if isinstance(selection, config.SelectUniform) else scenario.clients.count
+    selected = scenario.clients.most
     return SecureSum(selected, selected, arithmetic="integer")
 
 

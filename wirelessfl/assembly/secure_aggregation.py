@@ -59,8 +59,7 @@ def build_encoding(
     Raises:
         ScenarioError: the sum of updates, or of the sample numbers, could overflow, or a client has too many samples.
     """
-    selection, registry = scenario.clients.selection, network.registry
-    clients = selection.count if isinstance(selection, config.SelectUniform) else scenario.clients.count
+    clients, registry = scenario.clients.most, network.registry
     largest = int(registry.samples.max())
     if uplink.max_samples is not None and largest > uplink.max_samples:
         raise ScenarioError(

@@ -21,7 +21,7 @@ from wirelessfl.radio.propagation import BlockFading, Fading, Moment
 from wirelessfl.radio.slot_schedule import Instants
 from wirelessfl.radio.units import linear_to_db
 from wirelessfl.scenario.uplink import Jammer
-from wirelessfl.simulation.selection import Selection
+from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.uplinks import OverTheAir, Uplink
 from wirelessfl.streams import Streams
 
@@ -34,7 +34,7 @@ _ROTATING = 1000
 """Clients whose path gains stand for all of those that may jam."""
 
 
-def jammer_shortfall(uplink: Uplink, selection: Selection) -> tuple[float, float]:
+def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float, float]:
     """How often in a round the jammer lacks the power that is needed, and the energy E₁ needed at |h_CJ| = 1.
 
     A Rayleigh link has the closed form Pr(short) = 1 − exp(−E₁/(P_CJ β_CJ)), β_CJ its path gain; other laws are drawn,
@@ -48,7 +48,7 @@ def jammer_shortfall(uplink: Uplink, selection: Selection) -> tuple[float, float
         return 0.0, 0.0
     network, jamming = uplink.network, uplink.jamming
     with forgotten(network.memories()):
-        clients = selection.select(network.registry.count, 1, network.streams)
+        clients = selection.select(1, network.streams)
         instants = uplink.schedule.instants(len(clients) + int(not uplink.rotating_jammer))
         gain = _gain_needed(uplink, jamming, clients, instants)
         energy = jammer_energy(gain, uplink.num_symbols, jamming.noise)
@@ -110,7 +110,7 @@ def _share_below(law: FadingModel, power: NDArray[np.float64], streams: Streams)
     return np.searchsorted(np.sort(np.abs(gains) ** 2), power) / len(gains)
 
 
-def check_jammer_power(jammer: Jammer, uplink: OverTheAir, selection: Selection) -> None:
+def check_jammer_power(jammer: Jammer, uplink: OverTheAir, selection: ClientSelection) -> None:
     """Refuse a jammer that is too weak too often.
 
     Raises:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import assert_never
 
 from wirelessfl.assembly.asynchronous import build_asynchronous
 from wirelessfl.assembly.calibration import calibrate
@@ -28,6 +27,7 @@ from wirelessfl.assembly.shortfall import check_jammer_power
 from wirelessfl.assembly.upload_span import check_uploads
 from wirelessfl.learning import Algorithm, ExecutionPlan, FlatModel, LocalTraining, Population
 from wirelessfl.learning.private import without_noise
+from wirelessfl.learning.selection import Selection
 from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import memories_among, restore_memories
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
@@ -37,7 +37,7 @@ from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.run import Simulation, StopRules
-from wirelessfl.simulation.selection import KeepAtWork, SelectAll, Selection, SelectPoisson, SelectUniform
+from wirelessfl.simulation.selection import ClientSelection, KeepAtWork
 from wirelessfl.simulation.server import Deployment
 from wirelessfl.simulation.state import SimulationState, check_continues, restoring
 from wirelessfl.simulation.uplinks import OverTheAir, TrustedServer, Uplink
@@ -77,8 +77,8 @@ def build_simulation(
     facts = PrivacyFacts(samples, samples / registry.total_samples, registry.total_samples)
     training = build_training(scenario, algorithm, model)
     check_batches(training, samples)
-    selection = build_selection(scenario.clients.selection)
-    cohort = clients_of_a_round(selection, registry.count)
+    rule: Selection = make_object("clients.selection.scheme", scenario.clients.selection)
+    selection, cohort = ClientSelection(rule, scenario.clients.most, samples), scenario.clients.expected
     private = build_local_privacy(scenario, model, population, training, facts, statement)
     undrawn = None if private is None else without_noise(private.gradients)
     untimed = plan.plan(model, training, population, cohort, undrawn) if isinstance(plan, Resources) else plan
@@ -110,8 +110,7 @@ def build_simulation(
     faults, jobs = build_faults(scenario), JobsInFlight()
     if isinstance(scenario.aggregation, config.Asynchronous):
         uplink = build_asynchronous(scenario.aggregation, uplink, jobs)
-        assert isinstance(selection, SelectAll | SelectUniform), "the scenario was checked"
-        selection = KeepAtWork(selection, jobs)
+        selection = KeepAtWork(rule, selection.count, samples, jobs=jobs)
     deployment = Deployment(
         network=network,
         selection=selection,
@@ -123,6 +122,7 @@ def build_simulation(
         jobs=jobs,
         memories={
             **network.memories(),
+            **({"selection": selection} if rule.facts().reads else {}),
             **memories_among(availability=faults.availability, power_control=uplink, jobs=jobs),
         },
     )
@@ -169,30 +169,6 @@ def build_statement(scenario: Scenario) -> Statement:
     """For whom, against whom and at which δ the run's ε is stated."""
     privacy = scenario.privacy
     return Statement(privacy.delta, privacy.unit, privacy.adjacency, privacy.adversary, privacy.colluding)
-
-
-def build_selection(selection: config.Selection) -> Selection:
-    """Who is asked in a round."""
-    match selection:
-        case config.SelectAll():
-            return SelectAll()
-        case config.SelectUniform():
-            return SelectUniform(selection.count)
-        case config.SelectPoisson():
-            return SelectPoisson(selection.rate)
-        case _:
-            assert_never(selection)
-
-
-def clients_of_a_round(selection: Selection, registered: int) -> int:
-    """How many clients a round trains, on average where that is drawn by lot: no matter of the seed."""
-    match selection:
-        case SelectUniform():
-            return selection.count
-        case SelectPoisson():
-            return max(1, round(selection.rate * registered))
-        case _:
-            return registered
 
 
 def build_timing(timing: config.Timing) -> Timing:

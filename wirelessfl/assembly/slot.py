@@ -35,12 +35,11 @@ def data_airtime(scenario: Scenario, dimension: int) -> float:
 
 def slot_airtime(scenario: Scenario, dimension: int) -> float:
     """Seconds of a slot with the pilots of as many clients as a round can have; 0 for uplinks without one."""
-    uplink, selection = scenario.uplink, scenario.clients.selection
+    uplink = scenario.uplink
     if not isinstance(uplink, config.OverTheAir):
         return 0.0
-    clients = selection.count if isinstance(selection, config.SelectUniform) else scenario.clients.count
     external = uplink.jammer is not None and uplink.jammer.role == "external"
-    return build_schedule(scenario, uplink, dimension).airtime(clients + int(external))
+    return build_schedule(scenario, uplink, dimension).airtime(scenario.clients.most + int(external))
 
 
 def build_schedule(scenario: Scenario, uplink: config.OverTheAir, dimension: int) -> SlotSchedule:

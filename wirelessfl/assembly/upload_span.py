@@ -37,13 +37,14 @@ def upload_span(scenario: Scenario, uplink: Uplink) -> UploadSpan:
     uploads = uplink.uploads if isinstance(uplink, Asynchronous) else uplink
     if not isinstance(uploads, DigitalUplink | SecureUplink):
         return UploadSpan()
-    links, selection = uploads.links, scenario.clients.selection
+    links = uploads.links
     with forgotten(links.network.memories()):
         everyone = np.arange(links.network.registry.count)
         path_gain = links.network.clients.large_scale.gains(everyone, Moment(1, 0.0)).path_gain
     tdma = isinstance(scenario.uplink, config.Digital) and scenario.uplink.access == "tdma"
-    clients = selection.count if isinstance(selection, config.SelectUniform) else scenario.clients.count
-    seconds = uploads.payload_bits / links.mean_rate(float(np.median(path_gain)), 1.0 if tdma else 1.0 / clients)
+    seconds = uploads.payload_bits / links.mean_rate(
+        float(np.median(path_gain)), 1.0 if tdma else 1.0 / scenario.clients.most
+    )
     doppler_hz = links.division.doppler_hz
     return UploadSpan(seconds, pieces_needed(seconds, doppler_hz), seconds / coherence_time(doppler_hz))
 

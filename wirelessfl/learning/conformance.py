@@ -1,4 +1,4 @@
-"""Checks for an algorithm or a server optimizer of your own: what the simulator relies on.
+"""Checks for an algorithm, a server optimizer or a selection of clients of your own: what the simulator relies on.
 
 Call them from a test: they return nothing where all is well and raise `wirelessfl.errors.CheckFailed` with the first
 broken promise.
@@ -7,14 +7,19 @@ broken promise.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from wirelessfl.errors import CheckFailed
+from wirelessfl.errors import CheckFailed, ScenarioError
 from wirelessfl.learning.algorithms import Algorithm, ClientRows, LocalOutcome, RoundFacts, ServerState
+from wirelessfl.learning.selection import Selection, SelectionContext
+from wirelessfl.learning.selection.base import Known
 from wirelessfl.learning.server_optimizers import ServerOptimizer
+from wirelessfl.streams import Streams
 
 _ROUNDING = 1e-5
 
@@ -126,6 +131,45 @@ def check_server_optimizer(optimizer: ServerOptimizer, dimension: int = 7, round
         again, _ = optimizer.step(before.pop("update"), before)
         _require(torch.equal(change, again), "the same arguments give another change: is there hidden state?")
         memory = after
+
+
+def check_selection(rule: Selection, registered: int = 40, count: int = 7, rounds: int = 20, seed: int = 0) -> None:
+    """Checks that at most ``count`` clients are selected, ascending and each once, again and again the same ones.
+
+    Nothing is handed to the rule but what its ``facts`` name: clients never heard of have NaN there.
+
+    Args:
+        rule: the rule to check.
+        registered: K.
+        count: the most clients of a round.
+        rounds: rounds of the trial.
+        seed: seed of what is known of the clients.
+
+    Raises:
+        CheckFailed: with what was promised and what was found.
+    """
+    _require(isinstance(rule, Selection), "lacks facts or select")
+    generator = np.random.default_rng(seed)
+    for round_index in range(1, rounds + 1):
+        heard = generator.random(registered) < (round_index - 1) / rounds
+        columns: dict[Known, NDArray[np.float64]] = {
+            "samples": np.floor(generator.uniform(1, 100, registered)),
+            "gains": np.where(heard, generator.exponential(size=registered), np.nan),
+            "losses": np.where(heard, generator.gamma(2.0, size=registered), np.nan),
+            "age": np.where(heard, np.floor(generator.uniform(1, round_index + 1, registered)), np.nan),
+        }
+        sources = {name: partial(np.copy, columns[name]) for name in rule.facts().reads}
+        context = SelectionContext(registered, round_index, Streams(seed), sources)
+        try:
+            chosen = rule.select(context, count)
+        except ScenarioError as error:
+            raise CheckFailed(f"not conforming: {error}") from None
+        _require(isinstance(chosen, np.ndarray) and chosen.dtype == np.int64, "select gives no array of int64 numbers")
+        inside = len(chosen) <= count and bool(np.all((chosen >= 0) & (chosen < registered)))
+        _require(inside, f"select gives {chosen}; allowed are at most {count} numbers from 0 to {registered - 1}")
+        _require(bool(np.all(np.diff(chosen) > 0)), f"select gives {chosen}, which does not ascend")
+        again = np.array_equal(chosen, rule.select(context, count))
+        _require(again, "the same context gives other clients: where does the randomness come from?")
 
 
 def _require(holds: bool, found: str) -> None:

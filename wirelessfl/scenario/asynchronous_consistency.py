@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wirelessfl.scenario.aggregation import Asynchronous
-from wirelessfl.scenario.clients import SelectPoisson, SelectUniform
+from wirelessfl.scenario.clients import SelectAll, SelectUniform
 from wirelessfl.scenario.mechanism import DynamicClip, GradientNoise
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.timing import Quorum
@@ -40,10 +40,14 @@ def find_asynchronous_contradictions(scenario: Sections) -> Iterator[Contradicti
 
 def _asynchronous_clients(scenario: Sections, buffer: int, mode: str) -> Iterator[Contradiction]:
     selection = scenario.clients.selection
-    if isinstance(selection, SelectPoisson):
-        yield "clients.selection.scheme", f"poisson {mode}", "all | uniform, whose count says how many are at work"
+    if not isinstance(selection, SelectAll | SelectUniform):
+        yield (
+            "clients.selection.scheme",
+            f"{selection.scheme} {mode}",
+            "all | uniform, whose count says how many are at work",
+        )
         return
-    active = selection.count if isinstance(selection, SelectUniform) else scenario.clients.count
+    active = scenario.clients.most
     if buffer > active:
         yield "aggregation.buffer", str(buffer), f"at most {active}, the clients at work at a time"
 

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from wirelessfl.scenario.base import Count, Family, Section, Share, key
+from wirelessfl.scenario.base import CoreVariant, Count, External, Family, Reference, Section, Share, key
 
 
-class SelectAll(Section):
+class SelectAll(CoreVariant):
     """Everybody takes part in every round."""
+
+    core: ClassVar[str] = "wirelessfl.learning.selection:SelectAll"
 
     scheme: Literal["all"] = key("all", "Every client takes part in every round.")
 
 
-class SelectUniform(Section):
+class SelectUniform(CoreVariant):
     """A fixed number, drawn without replacement."""
+
+    core: ClassVar[str] = "wirelessfl.learning.selection:SelectUniform"
 
     scheme: Literal["uniform"] = key("uniform", "A fixed number of clients, drawn afresh each round.")
     count: Count = key(10, "Clients drawn in each round, without replacement.")
 
+    def arguments(self) -> dict[str, Any]:
+        """None: every rule is told how many to select when it is asked."""
+        return {}
 
-class SelectPoisson(Section):
+
+class SelectPoisson(CoreVariant):
     """Each client for itself with the same probability."""
+
+    core: ClassVar[str] = "wirelessfl.learning.selection:SelectPoisson"
 
     scheme: Literal["poisson"] = key(
         "poisson",
@@ -31,7 +41,20 @@ class SelectPoisson(Section):
     rate: Share = key(0.2, "Probability that a client is selected in a round.")
 
 
-Selection = Annotated[SelectAll | SelectUniform | SelectPoisson, Family("scheme", default="all")]
+class ExternalSelection(External):
+    """A rule of the user's own."""
+
+    family: ClassVar[str] = "selection"
+    protocol: ClassVar[str] = "wirelessfl.learning.selection:Selection"
+    check: ClassVar[str] = "wirelessfl.learning.conformance:check_selection"
+
+    scheme: Reference = key(
+        ..., "Importable rule, as package.module:Class; one that reads the clients' losses makes every ε infinite."
+    )
+    count: Count = key(10, "The most clients that it may select in a round.")
+
+
+Selection = Annotated[SelectAll | SelectUniform | SelectPoisson | ExternalSelection, Family("scheme", default="all")]
 
 
 class Clients(Section):
@@ -39,3 +62,15 @@ class Clients(Section):
 
     count: Count = key(50, "Registered clients K.")
     selection: Selection = key(SelectAll(), "Who is asked to take part in a round.")
+
+    @property
+    def most(self) -> int:
+        """The most clients that a round can have."""
+        return self.selection.count if isinstance(self.selection, SelectUniform | ExternalSelection) else self.count
+
+    @property
+    def expected(self) -> int:
+        """The clients of a round, on average where their number is drawn: no matter of the seed."""
+        if isinstance(self.selection, SelectPoisson):
+            return max(1, round(self.selection.rate * self.count))
+        return self.most

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wirelessfl.scenario.clients import SelectPoisson, SelectUniform
+from wirelessfl.scenario.clients import ExternalSelection, SelectPoisson
 from wirelessfl.scenario.data import (
     Adult,
     Cifar10,
@@ -83,12 +83,9 @@ def _model(scenario: Sections) -> Iterator[Contradiction]:
 
 
 def _clients(scenario: Sections) -> Iterator[Contradiction]:
-    clients, selection = scenario.clients.count, scenario.clients.selection
-    active = clients
-    if isinstance(selection, SelectUniform):
-        active = selection.count
-        if active > clients:
-            yield "clients.selection.count", str(active), f"at most {clients}, the value of clients.count"
+    clients, active = scenario.clients.count, scenario.clients.most
+    if active > clients:
+        yield "clients.selection.count", str(active), f"at most {clients}, the value of clients.count"
     wait_for = scenario.timing.wait_for
     if isinstance(wait_for, Quorum) and wait_for.count is not None and wait_for.count > active:
         yield "timing.wait_for.count", str(wait_for.count), f"at most {active}, the clients of a round"
@@ -131,7 +128,7 @@ def _secure_aggregation(scenario: Sections) -> Iterator[Contradiction]:
     uplink = scenario.uplink
     if not isinstance(uplink, SecureAggregation):
         return
-    clients = _largest_cohort(scenario)
+    clients = scenario.clients.most
     if clients < 2:
         yield "uplink.kind", f"secure_aggregation with {clients} client in a round", "at least 2, or another kind"
     # The coarsest encoding has one step a client; the sum of all must not pass the middle of the ring.
@@ -148,12 +145,6 @@ def _secure_aggregation(scenario: Sections) -> Iterator[Contradiction]:
         yield from _pairwise_prf(uplink)
     else:
         yield from _share_holders(scenario, uplink, clients)
-
-
-def _largest_cohort(scenario: Sections) -> int:
-    """The most clients that a round can have."""
-    selection = scenario.clients.selection
-    return selection.count if isinstance(selection, SelectUniform) else scenario.clients.count
 
 
 def _pairwise_prf(uplink: SecureAggregation) -> Iterator[Contradiction]:
@@ -197,6 +188,12 @@ def _mechanism(scenario: Sections) -> Iterator[Contradiction]:
             "training.privacy.unit",
             f"client with uplink.kind: {scenario.uplink.kind}",
             "uplink.kind: ideal, where a trusted server adds the noise; over the air channel and jammer add it",
+        )
+    if mechanism.unit == "client" and isinstance(scenario.clients.selection, ExternalSelection):
+        yield (
+            "training.privacy.unit",
+            f"client with the selection {scenario.clients.selection.scheme}",
+            "sample, or the selection all | uniform | poisson, whose weights and noise follow a known probability",
         )
     if mechanism.unit == "client" and scenario.uplink.clip is not None:
         yield "uplink.clip", f"{scenario.uplink.clip} with training.privacy.unit: client", "null; privacy.clip clips"

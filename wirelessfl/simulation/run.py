@@ -92,7 +92,7 @@ class Simulation:
     def slots(self) -> int:
         """Clients to expect in a round; there may be more where their number is random."""
         parts = self.deployment
-        return len(parts.selection.select(parts.network.registry.count, 1, parts.network.streams))
+        return len(parts.selection.select(1, parts.network.streams))
 
     @property
     def finished(self) -> bool:

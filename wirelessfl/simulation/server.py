@@ -14,6 +14,7 @@ from wirelessfl.learning.faults import Faults
 from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import Memory
 from wirelessfl.privacy import BareRelease, Ledger, Release
+from wirelessfl.privacy.releases import LossReport
 from wirelessfl.radio.network import Network
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import after_all_else, seconds, ticks
@@ -22,7 +23,7 @@ from wirelessfl.simulation.learner import Training
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.records import ServerRecord
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.selection import Selection
+from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.uplinks import Collected, Uplink
 from wirelessfl.simulation.window import WaitFor
@@ -39,7 +40,7 @@ class Deployment:
     """
 
     network: Network
-    selection: Selection
+    selection: ClientSelection
     timing: Timing
     wait_for: WaitFor
     faults: Faults
@@ -82,8 +83,7 @@ class ParameterServer:
         going_on = True
         while going_on:
             index = self._state.round_index + 1
-            network = self._parts.network
-            this = Round(index, self._parts.selection.select(network.registry.count, index, network.streams))
+            this = Round(index, self._parts.selection.select(index, self._parts.network.streams))
             yield from self._round(this)
             going_on = self._announce(this)
 
@@ -140,6 +140,8 @@ class ParameterServer:
         # An upload without noise is no release of its own where clients add noise, or where nobody uploads.
         bare_counts = len(clients) > 0 and not local
         this.releases = local + tuple(r for r in collected.releases if bare_counts or not isinstance(r, BareRelease))
+        if self._parts.selection.reads_losses and len(clients):  # no noise of another release hides them
+            this.releases = (LossReport(this.index, clients),)
         for release in this.releases:
             self._ledger.add(release)
 
@@ -167,4 +169,5 @@ class ParameterServer:
         state.energy_j += this.energy.joules
         state.nominal_energy_j += this.energy.nominal
         state.ledger = self._ledger.state()
+        self._parts.selection.note(this, heard)
         state.memories = {name: memory.state() for name, memory in self._parts.memories.items()}

@@ -33,6 +33,7 @@ from wirelessfl.analysis.audit.noise_records import local_noise, slot_noise
 from wirelessfl.analysis.audit.rehearsal import Rehearsal
 from wirelessfl.analysis.audit.steps import CanaryClient, StepGame, TrainedUploads
 from wirelessfl.errors import InfeasibleError
+from wirelessfl.learning.selection import SelectAll, SelectPoisson, SelectUniform
 from wirelessfl.privacy import AirRelease, BareRelease, DpSgdRelease, Release, ServerNoiseRelease, ZcdpRelease
 from wirelessfl.privacy.clipping import (
     DynamicClipping,
@@ -44,7 +45,6 @@ from wirelessfl.privacy.clipping import (
 )
 from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.selection import SelectAll, SelectPoisson, SelectUniform
 from wirelessfl.simulation.uplinks import ChannelNoise, NoNoise, NotAuditable, ServerNoise, SlotPlan
 from wirelessfl.simulation.uplinks.air.plan import AirPlan
 from wirelessfl.streams import Streams
@@ -172,10 +172,11 @@ def _air_noises(rehearsal: Rehearsal, game: SlotGame, client: CanaryClient | Non
 
 def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> Choice:
     """On the released models; who was selected is as secret as the ledger takes it to be."""
-    _require_known("selection", rehearsal.selection, _KNOWN_SELECTIONS)
+    _require_known("selection", rehearsal.selection.rule, _KNOWN_SELECTIONS)
     statement, haar_noise = rehearsal.ledger.statement, server.central.wavelet is not None
     uploads = _whole_updates(rehearsal.learner, haar_noise)
-    slots = _known_slots(rehearsal) if isinstance(rehearsal.selection, SelectAll) else _secret_slots(rehearsal, server)
+    known = isinstance(rehearsal.selection.rule, SelectAll)
+    slots = _known_slots(rehearsal) if known else _secret_slots(rehearsal, server)
     rate = server.central.sample_rate
     noisy = all(server.central.noise_std(round_index) > LEAST_NOISE for round_index in slots.rounds)
     game = SlotGame(

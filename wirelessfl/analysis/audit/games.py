@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.selection import Selection
+from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.uplinks import SlotPlan
 from wirelessfl.simulation.uplinks.audit_view import Listen
 from wirelessfl.streams import Streams
@@ -167,7 +167,7 @@ class SecretSlots:
     """
 
     plan: Callable[[Round, NDArray[np.int64]], SlotPlan]
-    selection: Selection
+    selection: ClientSelection
     registered: int
     client: int
     rounds: list[int]
@@ -181,7 +181,7 @@ class SecretSlots:
 
     def drawn(self, round_index: int, streams: Streams) -> Slot:
         """Whom the server selects and hears."""
-        clients = self.selection.select(self.registered, round_index, streams)
+        clients = self.selection.select(round_index, streams)
         return self._slot(round_index, clients, self.heard(clients, round_index, streams))
 
     def attended(self, round_index: int, streams: Streams) -> list[Slot]:

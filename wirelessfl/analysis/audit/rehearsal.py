@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wirelessfl.errors import InfeasibleError
+from wirelessfl.learning.selection import SelectAll
 from wirelessfl.privacy import AirRelease, BareRelease, Ledger, Release, ServerNoiseRelease, Spending
 from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.rehearsal import Rehearser
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.selection import SelectAll, Selection
+from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.server import Deployment
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.uplinks import SlotPlan, Uplink
@@ -39,7 +40,7 @@ class Rehearsal:
     parts: Deployment
     learner: Learner
     uplink: Uplink
-    selection: Selection
+    selection: ClientSelection
     ledger: Ledger
     state: SimulationState
     slots: list[tuple[Round, SlotPlan]]
@@ -120,14 +121,14 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
     )
 
 
-def _worst_client(ledger: Ledger, selection: Selection, slots: list[tuple[Round, SlotPlan]]) -> int:
+def _worst_client(ledger: Ledger, selection: ClientSelection, slots: list[tuple[Round, SlotPlan]]) -> int:
     """The client charged most; of several, the one that a slot tells most of, where it is known who is in which.
 
     A trusted server charges everybody for every round, also those whom a quorum never lets in.
     """
     published, accounted = ledger.client_epsilons()
     told = ledger.facts.weights.copy()
-    if isinstance(selection, SelectAll) and slots:
+    if isinstance(selection.rule, SelectAll) and slots:
         heard = np.zeros(len(told))
         for this, plan in slots:
             heard[this.clients[plan.senders]] += 1

@@ -11,8 +11,8 @@ from wirelessfl.analysis.audit.noise import NoiseRecord
 from wirelessfl.analysis.audit.noise_records import LONGEST
 from wirelessfl.analysis.audit.reach import tried_updates
 from wirelessfl.analysis.audit.rehearsal import Rehearsal
+from wirelessfl.learning.selection import SelectAll
 from wirelessfl.learning.selection.availability import BernoulliAvailability
-from wirelessfl.simulation.selection import SelectAll
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, OverTheAir
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
 
@@ -53,7 +53,7 @@ def _other_clients(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
 
 def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
     """Amplification."""
-    if choice.view == MODELS and not isinstance(rehearsal.selection, SelectAll):
+    if choice.view == MODELS and not isinstance(rehearsal.selection.rule, SelectAll):
         yield (
             "the secrecy of the selection: how often a client is selected is measured, but not whether clients are "
             "selected independently, nor what else tells who was"

@@ -1,1 +1,8 @@
-"""Who takes part in a round: availability of the clients."""
+"""Selection of the clients of a round, and their availability."""
+
+from __future__ import annotations
+
+from wirelessfl.learning.selection.base import Selection, SelectionContext, SelectionFacts
+from wirelessfl.learning.selection.schemes import SelectAll, SelectPoisson, SelectUniform
+
+__all__ = ["SelectAll", "SelectPoisson", "SelectUniform", "Selection", "SelectionContext", "SelectionFacts"]

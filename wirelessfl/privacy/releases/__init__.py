@@ -6,7 +6,7 @@ To add a mechanism, write one record here that satisfies ``Release`` and list it
 from __future__ import annotations
 
 from wirelessfl.privacy.releases.air import AirRelease
-from wirelessfl.privacy.releases.bare import BareRelease
+from wirelessfl.privacy.releases.bare import BareRelease, LossReport
 from wirelessfl.privacy.releases.base import Release
 from wirelessfl.privacy.releases.dp_sgd import DpSgdRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
@@ -26,6 +26,7 @@ __all__ = [
     "AirRelease",
     "BareRelease",
     "DpSgdRelease",
+    "LossReport",
     "NoAmplification",
     "Release",
     "SecureSum",

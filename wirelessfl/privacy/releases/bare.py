@@ -1,4 +1,4 @@
-"""An upload without any noise."""
+"""What clients send without any noise."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class BareRelease:
     """
 
     route: ClassVar[str] = "an upload without noise"
+    reason: ClassVar[str] = Caveat.NOTHING_ADDS_NOISE.value
 
     round_index: int
     clients: NDArray[np.int64]
@@ -34,12 +35,20 @@ class BareRelease:
 
     def published(self, facts: PrivacyFacts) -> Spending:
         """No paper claims privacy for it."""
-        return no_guarantee(len(self.clients), Caveat.NOTHING_ADDS_NOISE.value)
+        return no_guarantee(len(self.clients), self.reason)
 
     def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
         """Nothing holds."""
-        return no_guarantee(len(self.clients), Caveat.NOTHING_ADDS_NOISE.value)
+        return no_guarantee(len(self.clients), self.reason)
 
     def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
         """None: both columns agree."""
         return iter(())
+
+
+@dataclass(frozen=True, eq=False)
+class LossReport(BareRelease):
+    """Local losses that clients report beside their uploads, for the selection of the clients of later rounds."""
+
+    route: ClassVar[str] = "a loss without noise"
+    reason: ClassVar[str] = "clients report their losses without noise, for the selection of later rounds"

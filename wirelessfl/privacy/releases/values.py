@@ -17,14 +17,21 @@ from numpy.typing import NDArray
 from wirelessfl.privacy.clipping_laws import DynamicClip, FixedClip, MooClip, PerLayerClip, QuantileClip
 from wirelessfl.privacy.noise_laws import HaarNoise, WhiteNoise
 from wirelessfl.privacy.releases.air import AirRelease
-from wirelessfl.privacy.releases.bare import BareRelease
+from wirelessfl.privacy.releases.bare import BareRelease, LossReport
 from wirelessfl.privacy.releases.base import Release
 from wirelessfl.privacy.releases.dp_sgd import DpSgdRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
 from wirelessfl.privacy.releases.zcdp import SecureSum, ZcdpRelease
 from wirelessfl.privacy.spending import Caveat
 
-RELEASES: tuple[type[Release], ...] = (AirRelease, BareRelease, DpSgdRelease, ServerNoiseRelease, ZcdpRelease)
+RELEASES: tuple[type[Release], ...] = (
+    AirRelease,
+    BareRelease,
+    LossReport,
+    DpSgdRelease,
+    ServerNoiseRelease,
+    ZcdpRelease,
+)
 """Every kind of release that a trace can hold."""
 
 PARTS: tuple[type, ...] = (

@@ -1,0 +1,91 @@
+"""What a rule for the selection of clients is, and what it may know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, get_args, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.errors import ScenarioError
+from wirelessfl.streams import Streams
+
+Known = Literal["samples", "gains", "losses", "age"]
+"""What a rule may read of the registered clients."""
+
+
+@dataclass(frozen=True)
+class SelectionFacts:
+    """What a rule reads; nothing else is kept for it, or handed to it.
+
+    Attributes:
+        reads: Names of attributes of ``SelectionContext``. Sample numbers, channel gains and who was heard when are
+            public. Losses are private data that clients report without noise: with them no ε is finite.
+
+    Raises:
+        ValueError: if a name is unknown.
+    """
+
+    reads: frozenset[Known] = frozenset()
+
+    def __post_init__(self) -> None:
+        unknown = sorted(self.reads - set(get_args(Known)))
+        if unknown:
+            raise ValueError(f"a selection cannot read {', '.join(unknown)}; allowed: {' | '.join(get_args(Known))}")
+
+
+@dataclass(frozen=True)
+class SelectionContext:
+    """What is known when the clients of a round are selected.
+
+    Attributes:
+        registered: K.
+        round_index: Communication round, from 1.
+        streams: Randomness of the run; the purpose ``selection`` is the rule's own.
+        sources: Of each name that the rule reads, the numbers (K,), computed when they are asked for.
+    """
+
+    registered: int
+    round_index: int
+    streams: Streams
+    sources: Mapping[Known, Callable[[], NDArray[np.float64]]] = field(default_factory=dict)
+
+    @property
+    def samples(self) -> NDArray[np.float64]:
+        """(K,) sample numbers n_i."""
+        return self._read("samples")
+
+    @property
+    def gains(self) -> NDArray[np.float64]:
+        """(K,) |ĥ_i|² as last estimated, the mean over a slot; NaN where nothing was."""
+        return self._read("gains")
+
+    @property
+    def losses(self) -> NDArray[np.float64]:
+        """(K,) local training losses as last reported by those who were heard; NaN where nobody was."""
+        return self._read("losses")
+
+    @property
+    def age(self) -> NDArray[np.float64]:
+        """(K,) rounds since a client was last heard; NaN where it never was."""
+        return self._read("age")
+
+    def _read(self, name: Known) -> NDArray[np.float64]:
+        if name not in self.sources:
+            raise ScenarioError(f"clients.selection.scheme: reads {name}; allowed: what the facts() of the rule name")
+        return self.sources[name]()
+
+
+@runtime_checkable
+class Selection(Protocol):
+    """A rule for who takes part in a round."""
+
+    def facts(self) -> SelectionFacts:
+        """What the rule reads; by default nothing."""
+        return SelectionFacts()
+
+    def select(self, context: SelectionContext, count: int) -> NDArray[np.int64]:
+        """Ascending numbers of at most ``count`` clients, each once; slots and sums have this order."""
+        ...
