@@ -6,7 +6,9 @@ import math
 from typing import assert_never
 
 from wirelessfl.assembly.learning import build_algorithm
+from wirelessfl.assembly.objects import make_object
 from wirelessfl.assembly.path_loss import largest_doppler_hz
+from wirelessfl.learning.compression import Codec, RandomRounding
 from wirelessfl.radio import AdaptiveRate, FixedRate, Ofdma, ShortPackets, StochasticQuantiser, Tdma
 from wirelessfl.radio.message_division import MessageDivision
 from wirelessfl.radio.network import Network
@@ -17,10 +19,12 @@ from wirelessfl.simulation.uplinks import DigitalLinks, DigitalUplink
 
 def build_digital_uplink(scenario: Scenario, uplink: config.Digital, network: Network, dimension: int) -> DigitalUplink:
     """Uploads that arrive one by one."""
-    quantiser = None if uplink.bits is None else StochasticQuantiser(uplink.bits)
+    codec: Codec = make_object("uplink.codec.name", uplink.codec)
+    if uplink.bits is not None:
+        codec = RandomRounding(StochasticQuantiser(uplink.bits))
     links = build_digital_links(scenario, uplink, network)
     access = Tdma() if uplink.access == "tdma" else Ofdma()
-    return DigitalUplink(links, dimension, quantiser, access, build_algorithm(scenario).facts().payload)
+    return DigitalUplink(links, dimension, access, codec, build_algorithm(scenario).facts().payload)
 
 
 def build_digital_links(scenario: Scenario, uplink: config.DigitalLink, network: Network) -> DigitalLinks:

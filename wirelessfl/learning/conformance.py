@@ -1,4 +1,4 @@
-"""Checks for an algorithm, a server optimizer or a selection of clients of your own: what the simulator relies on.
+"""Checks for an algorithm, server optimizer, selection of clients or codec of your own: what the simulator relies on.
 
 Call them from a test: they return nothing where all is well and raise `wirelessfl.errors.CheckFailed` with the first
 broken promise.
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from wirelessfl.errors import CheckFailed, ScenarioError
 from wirelessfl.learning.algorithms import Algorithm, ClientRows, LocalOutcome, RoundFacts, ServerState
+from wirelessfl.learning.compression import Codec
 from wirelessfl.learning.selection import Selection, SelectionContext
 from wirelessfl.learning.selection.base import Known
 from wirelessfl.learning.server_optimizers import ServerOptimizer
@@ -170,6 +171,42 @@ def check_selection(rule: Selection, registered: int = 40, count: int = 7, round
         _require(bool(np.all(np.diff(chosen) > 0)), f"select gives {chosen}, which does not ascend")
         again = np.array_equal(chosen, rule.select(context, count))
         _require(again, "the same context gives other clients: where does the randomness come from?")
+
+
+def check_codec(codec: Codec, dimension: int = 37, clients: int = 5, seed: int = 0) -> None:
+    """Checks that payloads have the bits that were said, are decoded to vectors, and depend on their client alone.
+
+    Args:
+        codec: the codec to check.
+        dimension: d.
+        clients: k.
+        seed: seed of the vectors.
+
+    Raises:
+        CheckFailed: with what was promised and what was found.
+    """
+    _require(isinstance(codec, Codec), "lacks bits, encode or decode")
+    rows = np.random.default_rng(seed).standard_normal((clients, dimension)).astype(np.float32)
+    rows[1] = 0.0
+
+    def carried(some: NDArray[np.float32], first: int) -> NDArray[np.float32]:
+        generators = [np.random.default_rng(first + row) for row in range(len(some))]
+        given = some.copy()
+        payload = codec.encode(given, generators)
+        _require(np.array_equal(given, some), "encode changes its arguments in place")
+        said = codec.bits(dimension)
+        _require(payload.bits == said > 0, f"encode makes {payload.bits} bits; bits({dimension}) says {said}")
+        decoded = codec.decode(payload)
+        _require(np.shape(decoded) == some.shape, f"decode gives shape {np.shape(decoded)} for {some.shape}")
+        return decoded
+
+    whole = carried(rows, 0)
+    _require(bool(np.all(np.isfinite(whole))), "decode gives numbers that are not finite")
+    _require(np.array_equal(whole, carried(rows, 0)), "the same generators give other numbers: is there hidden state?")
+    for row in range(clients):
+        alone = carried(rows[row : row + 1], row)
+        same = np.allclose(alone[0], whole[row], rtol=_ROUNDING, atol=_ROUNDING)
+        _require(same, "what is decoded for a client depends on which others are encoded with it")
 
 
 def _require(holds: bool, found: str) -> None:

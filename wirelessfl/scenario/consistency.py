@@ -24,7 +24,15 @@ from wirelessfl.scenario.model import CnnCifar10, CnnMnist, ResNet18
 from wirelessfl.scenario.radio_consistency import find_radio_contradictions
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.timing import Quorum
-from wirelessfl.scenario.uplink import DigitalLink, Ideal, OverTheAir, SecureAggregation, StageDropout
+from wirelessfl.scenario.uplink import (
+    Digital,
+    DigitalLink,
+    ExternalCodec,
+    Ideal,
+    OverTheAir,
+    SecureAggregation,
+    StageDropout,
+)
 
 Contradiction = tuple[str, str, str]
 """Key path, what was found, what is allowed."""
@@ -37,6 +45,7 @@ def find_contradictions(scenario: Sections) -> Iterator[Contradiction]:
     yield from _clients(scenario)
     yield from _energy(scenario)
     yield from _jammer(scenario)
+    yield from _codec(scenario)
     yield from _secure_aggregation(scenario)
     yield from _mechanism(scenario)
     yield from find_radio_contradictions(scenario)
@@ -122,6 +131,17 @@ def _jammer(scenario: Sections) -> Iterator[Contradiction]:
             "exact with privacy.adversary individual, before whom no jamming hides a single upload",
             "theorem, or the adversary observer | server",
         )
+
+
+def _codec(scenario: Sections) -> Iterator[Contradiction]:
+    uplink = scenario.uplink
+    if not isinstance(uplink, DigitalLink) or not isinstance(uplink.codec, ExternalCodec):
+        return
+    if isinstance(uplink, SecureAggregation):
+        found = f"{uplink.codec.name} with secure_aggregation, whose masks cancel in a sum of numbers"
+        yield "uplink.codec.name", found, "none, or uplink.kind: digital; encoded uploads are not known to add up"
+    elif isinstance(uplink, Digital) and uplink.bits is not None:
+        yield "uplink.bits", f"{uplink.bits} with the codec {uplink.codec.name}", "null: a codec decides its bits"
 
 
 def _secure_aggregation(scenario: Sections) -> Iterator[Contradiction]:

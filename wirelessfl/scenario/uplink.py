@@ -8,12 +8,15 @@ from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
     BitsPerSecond,
+    CoreVariant,
     Count,
     Decibel,
     Epsilon,
+    External,
     Family,
     PositiveSingle,
     Probability,
+    Reference,
     Section,
     Wait,
     contradiction,
@@ -136,6 +139,27 @@ class FixedRate(Section):
 Rate = Annotated[AdaptiveRate | FixedRate, Family("model", default="adaptive")]
 
 
+class NoCodec(CoreVariant):
+    """Single precision."""
+
+    core: ClassVar[str] = "wirelessfl.learning.compression:NoCodec"
+
+    name: Literal["none"] = key("none", "No codec: 32-bit floating point.")
+
+
+class ExternalCodec(External):
+    """A codec of the user's own."""
+
+    family: ClassVar[str] = "codec"
+    protocol: ClassVar[str] = "wirelessfl.learning.compression:Codec"
+    check: ClassVar[str] = "wirelessfl.learning.conformance:check_codec"
+
+    name: Reference = key(..., "Importable codec, as package.module:Class; its bits decide the airtime.")
+
+
+Codec = Annotated[NoCodec | ExternalCodec, Family("name", default="none")]
+
+
 class DigitalLink(Section):
     """What digital uplinks have in common: every client sends in a band of its own."""
 
@@ -147,6 +171,7 @@ class DigitalLink(Section):
     )
     tx_power_dbm: Decibel | None = key(None, "Transmit power of a client [dBm], instead of snr_db.")
     rate: Rate = key(AdaptiveRate(), "How fast a client sends.")
+    codec: Codec = key(NoCodec(), "How the vectors of an upload become bits.")
 
     @model_validator(mode="before")
     @classmethod

@@ -10,10 +10,11 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import CohortBlock
-from wirelessfl.learning.timing import BITS_PER_PARAMETER
+from wirelessfl.learning.compression import Codec, NoCodec
 from wirelessfl.privacy import BareRelease
-from wirelessfl.radio import MultipleAccess, Ofdma, StochasticQuantiser, Superposition
+from wirelessfl.radio import MultipleAccess, Ofdma, Superposition
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
@@ -37,27 +38,25 @@ class DigitalUplink:
     Attributes:
         links: what the clients' channels carry.
         dimension: numbers of an upload, d or a multiple.
-        quantiser: rounds every vector of length d to few bits; None sends 32-bit floating point.
         access: how clients share the band.
+        codec: how vectors of length d become bits.
         vectors: P, of length d, in an upload.
     """
 
     links: DigitalLinks
     dimension: int
-    quantiser: StochasticQuantiser | None = None
     access: MultipleAccess = field(default_factory=Ofdma)
+    codec: Codec = field(default_factory=NoCodec)
     vectors: int = 1
 
     def audit_view(self) -> AuditView:
-        """No noise: for the rounding to few bits nobody claims anything."""
+        """No noise: for what a codec loses nobody claims anything."""
         return NoNoise()
 
     @property
     def payload_bits(self) -> int:
         """Size of an upload."""
-        if self.quantiser is None:
-            return BITS_PER_PARAMETER * self.dimension
-        return self.vectors * self.quantiser.payload_bits(self.dimension // self.vectors)
+        return self.vectors * self.codec.bits(self.dimension // self.vectors)
 
     def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
         """Broadcast, wait for arrivals, average what has arrived."""
@@ -129,16 +128,25 @@ class DigitalUplink:
         return self.links.note_energy(this, air_time)
 
     def decoded(self, cell: Cell, this: Round, positions: NDArray[np.int64], block: CohortBlock) -> Any:
-        """(k, P·d) the uploads of a block of clients as they come out of the links."""
-        if self.quantiser is None:
+        """(k, P·d) the uploads of a block of clients as they come out of the links.
+
+        Raises:
+            ScenarioError: a codec from outside takes other bits than it said, or gives other rows back.
+        """
+        if type(self.codec) is NoCodec:  # nothing is copied
             return block.updates
-        streams = cell.network.streams
-        uniform = np.stack(
-            [
-                streams.generator("quantiser", this.index, node).random(self.dimension, dtype=np.float32)
-                for node in this.clients[positions].tolist()
-            ]
-        )
-        sent = block.updates.cpu().numpy()
-        rows = (-1, self.dimension // self.vectors)
-        return self.quantiser.quantise(sent.reshape(rows), uniform.reshape(rows)).reshape(sent.shape)
+        streams, sent = cell.network.streams, block.updates.cpu().numpy()
+        generators = [streams.generator("quantiser", this.index, node) for node in this.clients[positions].tolist()]
+        arrived = [self._carried(vectors, generators) for vectors in np.split(sent, self.vectors, axis=1)]
+        return np.concatenate(arrived, axis=1)
+
+    def _carried(self, vectors: NDArray[np.float32], generators: list[np.random.Generator]) -> NDArray[np.float32]:
+        """Vectors (k, d) encoded and decoded again."""
+        payload, bits = self.codec.encode(vectors, generators), self.codec.bits(vectors.shape[1])
+        rows = np.asarray(self.codec.decode(payload), dtype=vectors.dtype)
+        if payload.bits != bits or rows.shape != vectors.shape:
+            raise ScenarioError(
+                f"uplink.codec.name: {type(self.codec).__name__} makes payloads of {payload.bits} bits and decodes "
+                f"shape {rows.shape}; allowed: {bits} bits, as it said, and {vectors.shape}; `check_codec` tests it"
+            )
+        return rows

@@ -1,0 +1,8 @@
+"""Codecs of digital uploads."""
+
+from __future__ import annotations
+
+from wirelessfl.learning.compression.base import Codec, Payload
+from wirelessfl.learning.compression.codecs import NoCodec, RandomRounding
+
+__all__ = ["Codec", "NoCodec", "Payload", "RandomRounding"]
