@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from wirelessfl.errors import OutputError
 from wirelessfl.folder import RunFolder
 from wirelessfl.outputs import replacing
-from wirelessfl.summary import draw_summary, draw_timeline, summarise
+from wirelessfl.summary import draw_summary, draw_timeline, epsilon_text, summarise
 from wirelessfl.trace import open_trace, read_group
 from wirelessfl.trace.failures import trace_errors
 
@@ -83,8 +83,8 @@ class Result:
         rows = {
             "rounds": f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard",
             "test accuracy": f"{summary['test_accuracy']:.1%}, loss {summary['test_loss']:.4g}",
-            "ε published": f"{summary['epsilon_published']:.4g} {at}".replace("inf", "∞"),
-            "ε accounted": f"{summary['epsilon_accounted']:.4g} {at}".replace("inf", "∞"),
+            "ε published": f"{epsilon_text(summary['epsilon_published'])} {at}",
+            "ε accounted": f"{epsilon_text(summary['epsilon_accounted'])} {at}",
             "simulated time": f"{summary['sim_time']:.4g} s, on the air {summary['airtime']:.4g} s",
             "trace": str(self.trace),
         }

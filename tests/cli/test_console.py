@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from wirelessfl.cli.console import duration_text, epsilon_text
+from wirelessfl.cli.console import duration_text
+from wirelessfl.summary import epsilon_text
 
 
 @pytest.mark.parametrize(

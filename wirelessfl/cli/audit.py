@@ -43,7 +43,7 @@ def command(
     from wirelessfl.errors import CheckFailed, OutputError
     from wirelessfl.outputs import refuse_inputs, replacing
     from wirelessfl.scenario import locate, resolve_scenario
-    from wirelessfl.summary import to_json
+    from wirelessfl.summary import epsilon_text, to_json
 
     resolved = resolve_scenario(scenario, overrides, allow_plugins=allow_plugins)
     for note in resolved.notes:
@@ -68,7 +68,9 @@ def command(
     else:
         _print(audit, picture)
     if audit.contradicts_ledger:
-        raise CheckFailed(f"the accounted ε of {audit.epsilon_accounted:.4g} does not hold: {audit.contradiction}")
+        raise CheckFailed(
+            f"the accounted ε of {epsilon_text(audit.epsilon_accounted)} does not hold: {audit.contradiction}"
+        )
     if missing:
         raise OutputError(missing)
 
@@ -98,7 +100,7 @@ def _print(audit: Audit, picture: Path) -> None:
 
 
 def _rows(audit: Audit, picture: Path) -> Iterator[tuple[str, str]]:
-    from wirelessfl.cli.console import epsilon_text
+    from wirelessfl.summary import epsilon_text
 
     statement = audit.statement
     yield "scenario", f"{audit.name}: {audit.trials} games in either world over {audit.rounds} rounds"

@@ -14,16 +14,12 @@ from rich.text import Text
 
 from wirelessfl.api import Result
 from wirelessfl.cli.terminal import open_console
+from wirelessfl.summary import epsilon_text
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound
 
 __all__ = ["print_result", "print_summary", "progress_line"]
-
-
-def epsilon_text(epsilon: float) -> str:
-    """An ε for people: three digits, or ∞."""
-    return "∞" if math.isinf(epsilon) else f"{epsilon:.3g}"
 
 
 def duration_text(seconds: float) -> str:

@@ -32,8 +32,7 @@ def command() -> None:
 
 def _answer(calculate: Callable[[], Mapping[str, Any]], as_json: bool) -> None:
     """Print what a calculator returns; a number out of range is the user's, not ours."""
-    from wirelessfl.cli.console import epsilon_text
-    from wirelessfl.summary import to_json
+    from wirelessfl.summary import epsilon_text, to_json
 
     try:
         result = calculate()

@@ -137,7 +137,7 @@ def _print_comparison(recording: Recording, comparison: Comparison) -> None:
 def _print_ledgers(rows: list[LedgerRow]) -> None:
     from rich.table import Table
 
-    from wirelessfl.cli.console import epsilon_text
+    from wirelessfl.summary import epsilon_text
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("δ", "accountant", "ε published", "ε accounted"):

@@ -13,10 +13,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from wirelessfl.cli.console import duration_text, epsilon_text
+from wirelessfl.cli.console import duration_text
 from wirelessfl.cli.terminal import open_console
 from wirelessfl.study import Message, Outcome, Progress, Study, StudyDesign
 from wirelessfl.study.bands import band
+from wirelessfl.summary import epsilon_text
 
 _REFRESH_S = 0.25
 

@@ -49,7 +49,8 @@ def _print(plan: Plan) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from wirelessfl.cli.console import duration_text, epsilon_text
+    from wirelessfl.cli.console import duration_text
+    from wirelessfl.summary import epsilon_text
 
     forecast = plan.forecast
     table = Table(show_header=False, box=None, pad_edge=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from wirelessfl.study.design import StudyDesign
 from wirelessfl.study.factors import Factor, point_text, values_at
 from wirelessfl.study.folder import StudyFolder
 from wirelessfl.study.task import Outcome
+from wirelessfl.summary import epsilon_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,7 +125,7 @@ class Study:
         rows = "".join(
             f"<tr><td>{html.escape(point_text(self.factors, levels))}</td><td>{len(records)}</td>"
             f"<td>{accuracy[levels].text(0, percent=True)}</td>"
-            + "".join(f"<td>{_epsilon_text(float(final[levels].mean[0]))}</td>" for final in epsilons.values())
+            + "".join(f"<td>{epsilon_text(float(final[levels].mean[0]))}</td>" for final in epsilons.values())
             + "</tr>"
             for levels, records in self.points().items()
         )
@@ -166,10 +166,6 @@ def open_study(path: str | Path) -> Study:
 
 def _tuples(levels: Iterable[Iterable[Any]]) -> tuple[tuple[Any, ...], ...]:
     return tuple(tuple(level) for level in levels)
-
-
-def _epsilon_text(epsilon: float) -> str:
-    return "–" if math.isnan(epsilon) else "∞" if math.isinf(epsilon) else f"{epsilon:.3g}"
 
 
 def _number(value: Any) -> float:

@@ -108,6 +108,13 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def epsilon_text(epsilon: float) -> str:
+    """An ε in words for people: three digits, ∞, or – where it is not known."""
+    if math.isnan(epsilon):
+        return "–"
+    return "∞" if math.isinf(epsilon) else f"{epsilon:.3g}"
+
+
 def to_json(summary: Mapping[str, Any]) -> str:
     """The text of ``summary.json``."""
     return json.dumps(_plain(dict(summary)), indent=2, ensure_ascii=False) + "\n"

@@ -33,14 +33,14 @@ Leaf = NDArray[Any] | int | float | str | bool | None
 State = Mapping[str, "Leaf | State"]
 """What lives across rounds: nested mappings with text keys over arrays, numbers, text, truth values and None."""
 
+# The number grows whenever parts of the simulation remember something else than before.
 _MAGIC = b"wirelessfl-checkpoint 3\n"
-"""The number grows whenever parts of the simulation remember something else than before."""
 _HASH_BYTES = 32
 _LENGTH_BYTES = 8
 _START = len(_MAGIC) + _HASH_BYTES
 _ARRAY_KINDS = "biufcS"
+# What reading a tree that no run left may raise.
 _NONSENSE = (AttributeError, IndexError, KeyError, MemoryError, OverflowError, RecursionError, TypeError, ValueError)
-"""What reading a tree that no run left may raise."""
 
 
 def save_checkpoint(path: str | Path, state: State, identity: RunIdentity) -> None:

@@ -18,6 +18,7 @@ from h5py import h5a, h5d, h5l, h5o, h5r, h5t, h5z
 
 from wirelessfl.errors import TraceError
 
+# Filters that are compiled into every h5py; for any other HDF5 looks for a library in its plug-in folders.
 _BUILT_IN_FILTERS = frozenset(
     {
         h5z.FILTER_DEFLATE,
@@ -28,11 +29,10 @@ _BUILT_IN_FILTERS = frozenset(
         h5z.FILTER_LZF,
     }
 )
-"""Filters that are compiled into every h5py; for any other HDF5 looks for a library in its plug-in folders."""
 
 _LINKS = {h5l.TYPE_SOFT: "a soft link", h5l.TYPE_EXTERNAL: "a link to another file"}
+# The attribute by which a variable refers to its dimensions: the references that a netCDF-4 reader follows.
 _DIMENSIONS = b"DIMENSION_LIST"
-"""The attribute by which a variable refers to its dimensions: the references that a netCDF-4 reader follows."""
 
 
 @contextmanager

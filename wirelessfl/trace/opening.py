@@ -17,8 +17,8 @@ from wirelessfl.trace.storage import check_format
 from wirelessfl.trace.watched import watched
 
 _MOST_REMEMBERED = 1024
+# Files that were found in order, by what changes when they do: one inspection a file and process.
 _sound: dict[tuple[object, ...], None] = {}
-"""Files that were found in order, by what changes when they do: one inspection a file and process."""
 
 
 @contextmanager

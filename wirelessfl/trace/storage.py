@@ -22,12 +22,12 @@ from wirelessfl.trace.schema import FORMAT, GAIN_AXES, GROUPS, SECAGG, VERSION, 
 
 _CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1024, "parameter": 65536}
 _MIN_CHUNK_VALUES = 64
+# A chunk is rewritten whole at every flush: few wide rounds or many narrow ones, about 32 KiB either way.
 _ROW_CHUNK_VALUES = 4096
-"""A chunk is rewritten whole at every flush: few wide rounds or many narrow ones, about 32 KiB either way."""
 
+# Dimensions can grow, yet are not unlimited: h5netcdf then takes their length from the scale itself. So the length of
+# ``round`` counts for every reader, and a trace opens at once, not after looking at every pair of variables.
 _LIMIT = 1 << 40
-"""Dimensions can grow, yet are not unlimited: h5netcdf then takes their length from the scale itself. So the length of
-``round`` counts for every reader, and a trace opens at once, not after looking at every pair of variables."""
 
 
 def check_format(path: Path, attributes: Mapping[str, object]) -> None:

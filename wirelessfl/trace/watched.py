@@ -22,16 +22,16 @@ from pathlib import Path
 from h5py._objects import phil
 
 _CPU_S, _WALL_S = 8.0, 20.0
+# A sound trace takes 20 ms and a second for each gigabyte; the limits leave room for a slow and busy machine.
 _BYTES_PER_S = 50e6
-"""A sound trace takes 20 ms and a second for each gigabyte; the limits leave room for a slow and busy machine."""
 _MEMORY = 1 << 30
 _MOST_WORDS = 8192
 _SIZE = Path("/proc/self/statm")
 _DAMAGED = 1
+# The signals of a limit that was reached; the others are those of a crash.
 _ENDS = {signal.SIGXCPU, signal.SIGKILL}
-"""The signals of a limit that was reached; the others are those of a crash."""
+# Blocked from before the process doubles: the one that waits hears them, and ends the other.
 _ENDING = {signal.SIGINT, signal.SIGTERM}
-"""Blocked from before the process doubles: the one that waits hears them, and ends the other."""
 
 
 def watched(look: Callable[[], str | None], size: int) -> str | None:

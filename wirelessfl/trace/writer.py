@@ -59,8 +59,8 @@ from wirelessfl.trace.storage import (
 
 ROUNDS_AHEAD = 64
 """Datasets over rounds grow by so many rows at once: a new extent has to be written out, as their values have."""
+# Room for each text of the end. One that is longer lies elsewhere, and then a kill between two writes can lose it.
 _CLOSING_BYTES = 8192
-"""Room for each text of the end. One that is longer lies elsewhere, and then a kill between two writes can lose it."""
 
 
 class _Block:

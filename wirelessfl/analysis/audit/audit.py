@@ -22,12 +22,13 @@ from wirelessfl.errors import InfeasibleError, MissingDataError
 from wirelessfl.privacy import Statement, ZcdpRelease
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Simulation
+from wirelessfl.summary import epsilon_text
 
 FALSE_ALARM = 1e-3
 """How often the audit of a mechanism that keeps its promise says that it does not."""
 FEWEST_TRIALS = 10
+# What the default number of trials is to take on a common processor.
 _SECONDS = 10.0
-"""What the default number of trials is to take on a common processor."""
 _TRIALS = (40, 1000)
 
 
@@ -89,7 +90,7 @@ class Audit:
     @property
     def contradiction(self) -> str:
         """By what the accounted ε does not hold; empty if nothing speaks against it."""
-        shown = f"the audit shows at least {self.epsilon_empirical:.4g} with confidence {self.confidence:.4g}"
+        shown = f"the audit shows at least {epsilon_text(self.epsilon_empirical)} with confidence {self.confidence:.4g}"
         told_apart = [shown] if self.epsilon_empirical > self.epsilon_accounted else []
         return "; ".join([*told_apart, *(fault.removesuffix(".") for fault in self.noise_faults)])
 

@@ -7,19 +7,21 @@ of the update. All other samples contribute nothing, which the adversary is take
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from typing_extensions import override
 
 from wirelessfl.learning import CohortBlock, LocalTraining
 from wirelessfl.learning.batches import Batches, local_steps, plan_batches
 from wirelessfl.learning.cohort import GradientTransform, PrivateStep, SampleGradients, StepContext, TransformState
 from wirelessfl.learning.cohort.block import Batch, BlockData
+from wirelessfl.learning.cohort.local import LocalModels
 from wirelessfl.learning.cohort.run import LocalRun
 from wirelessfl.privacy.mechanisms import padded_length
 from wirelessfl.streams import Streams
@@ -43,7 +45,7 @@ def canary_direction(dimension: int, haar_noise: bool) -> Tensor:
     return direction.div_(torch.linalg.vector_norm(direction))
 
 
-class CanaryGradients:
+class CanaryGradients(SampleGradients):
     """``SampleGradients`` of batches that hold one canary or none; samples without gradient are left out of them."""
 
     def __init__(self, canary: Tensor, parts: list[int], present: Tensor) -> None:
@@ -56,15 +58,20 @@ class CanaryGradients:
         """
         self.present = present[:, None]
         self.losses = torch.zeros_like(self.present, dtype=canary.dtype)
-        self._canary, self.sizes = canary, parts
+        self._canary, self._parts = canary, parts
 
+    @property
+    @override
+    def sizes(self) -> list[int]:
+        return self._parts
+
+    @override
     def squared_norms(self) -> Tensor:
-        """See ``SampleGradients.squared_norms``."""
         norms = torch.stack([part.square().sum() for part in torch.split(self._canary, self.sizes)])
         return norms.expand(len(self.present), 1, -1)
 
+    @override
     def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
-        """See ``SampleGradients.weighted_sum``."""
         if weights.ndim == 3:
             per_element = torch.repeat_interleave(weights[:, 0], torch.tensor(self.sizes), dim=1)
         else:
@@ -75,12 +82,12 @@ class CanaryGradients:
     def products(self) -> None:
         """See ``SampleGradients.products``: canaries are formed."""
 
+    @override
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
-        """See ``SampleGradients.formed``."""
         yield slice(0, 1), self._canary.expand(len(self.present), 1, -1).clone()
 
 
-class CanaryModels:
+class CanaryModels(LocalModels):
     """k local models (``LocalModels``) whose changes are the rows of one matrix."""
 
     def __init__(self, changes: Tensor) -> None:
@@ -93,49 +100,55 @@ class CanaryModels:
         """Canaries have per-sample gradients only."""
         raise NotImplementedError
 
+    @override
     def updates(self) -> Tensor:
-        """See ``LocalModels.updates``."""
         return self.trained[0]
 
 
-class Overheard(NamedTuple):
-    """What an adversary reads off one noised sum, and what scales it.
+class Heard(NamedTuple):
+    """One noised sum of k clients, and what scales its noise.
 
     Attributes:
-        projection: (k,) on the direction of the clipped canary.
-        size: (k,) root mean square of the elements.
+        reading: (k, ...) what is read off the sums.
         clip_norm: (k,) the sensitivity that the noise was scaled to.
         noise_multiplier: (k,) as the mechanism claims it.
+        divisor: (k,) by which the sum is divided.
     """
 
-    projection: NDArray[np.float64]
-    size: NDArray[np.float64]
+    reading: NDArray[np.float64]
     clip_norm: NDArray[np.float64]
     noise_multiplier: NDArray[np.float64]
+    divisor: NDArray[np.float64]
 
 
-class Eavesdropper:
-    """A gradient transform that changes nothing and keeps what it hears of every step."""
+@dataclass
+class Listener(GradientTransform):
+    """A gradient transform that changes nothing and keeps what is read off the noised sums of every step.
 
-    def __init__(self, transform: GradientTransform, direction: Tensor) -> None:
-        self.steps: list[Overheard] = []
-        self._transform, self._direction = transform, direction
+    Attributes:
+        transform: clipping and noise.
+        read: from sums (k, d) to what is kept of them (k, ...).
+        steps: what was kept.
+    """
 
+    transform: GradientTransform
+    read: Callable[[Tensor], Tensor]
+    steps: list[Heard] = field(default_factory=list)
+
+    @override
     def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
-        """See ``GradientTransform.start``."""
-        return self._transform.start(clients, like)
+        return self.transform.start(clients, like)
 
+    @override
     def __call__(
         self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
     ) -> PrivateStep:
-        """See ``GradientTransform.__call__``."""
         mean = torch.zeros_like(into)
-        out = self._transform(gradients, state, context, mean, 0.0)
+        out = self.transform(gradients, state, context, mean, 0.0)
         into.mul_(decay).add_(mean)
-        total = mean * context.divisor[:, None]
-        heard = (total @ self._direction, total.square().mean(1).sqrt())
-        claimed = (out.statistics["clip_norm"], out.statistics["noise_multiplier"])
-        self.steps.append(Overheard(*(values.double().numpy() for values in (*heard, *claimed))))
+        claimed = (out.statistics["clip_norm"], out.statistics["noise_multiplier"], context.divisor)
+        reading = self.read(mean * context.divisor[:, None])
+        self.steps.append(Heard(*(values.double().numpy() for values in (reading, *claimed))))
         return out
 
 

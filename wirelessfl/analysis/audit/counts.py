@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.analysis.audit.canaries import Eavesdropper
+from wirelessfl.analysis.audit.canaries import Listener
 from wirelessfl.analysis.audit.games import Advance, Observations, Values
 from wirelessfl.analysis.audit.noise import NoiseRecord
 from wirelessfl.analysis.audit.steps import SMALLEST_SINGLE, CanaryClient, chunks
@@ -19,12 +19,12 @@ from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning.cohort import TransformState
 from wirelessfl.privacy.clipping import QuantileClipping
 
+# In so many steps the clipping norm cannot grow beyond the canary.
 _STEPS = 64
-"""In so many steps the clipping norm cannot grow beyond the canary."""
+# Of the noise on a count, beside the rounding of the norm that it is read off.
 _MOST_ROUNDING = 0.05
-"""Of the noise on a count, beside the rounding of the norm that it is read off."""
+# Clients whose counts are recorded for the tests of the noise.
 _ROWS = 64
-"""Clients whose counts are recorded for the tests of the noise."""
 
 
 def releases_counts(client: CanaryClient) -> bool:
@@ -90,7 +90,7 @@ class CountGame:
         for round_index in self.client.rounds:
             batches = self.client.batches(round_index, rows).beginning(_STEPS - len(norms))
             sign, size = (1, 1.0) if there else (1, 0.0) if self.exchange else (0, 1.0)
-            listener = Eavesdropper(self.client.transforms[round_index], self.client.gradient(1))
+            listener = Listener(self.client.transforms[round_index], lambda total: total[:, :0])
             block = self.client.train(round_index, rows, batches, sign, memory, listener, size)
             norms += [step.clip_norm for step in listener.steps]
             divisors.append(batches.divisor)

@@ -20,17 +20,18 @@ from wirelessfl.analysis.audit.statistics import (
     shift_bound,
     threshold_bound,
 )
+from wirelessfl.summary import epsilon_text
 
 Values = NDArray[np.float64]
 
+# Matched filter, difference, counts and threshold share the rate of false alarms.
 _BOUNDS = 4
-"""Matched filter, difference, counts and threshold share the rate of false alarms."""
+# A canary that is smaller beside the noise is lost in the rounding of numbers of 32 bits, and shows nothing.
 _FAINTEST = 1e-5
-"""A canary that is smaller beside the noise is lost in the rounding of numbers of 32 bits, and shows nothing."""
+# Correlations that differ by less are equal.
 _EQUALLY_ALIKE = 1e-6
-"""Correlations that differ by less are equal."""
+# Events of which all pairs are compared.
 _MOST_EVENTS = 512
-"""Events of which all pairs are compared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,19 +80,16 @@ class Evidence:
         if self.epsilon_difference > max(self.epsilon_gaussian, self.threshold.epsilon):
             yield (
                 "The difference of two outputs, in which noise that is used again cancels, shows more: "
-                f"ε ≥ {_text(self.epsilon_difference)}."
+                f"ε ≥ {epsilon_text(self.epsilon_difference)}."
             )
         if self.epsilon_count is not None:
-            yield f"The released counts, from which the clipping norm follows, show ε ≥ {_text(self.epsilon_count)}."
+            shown = epsilon_text(self.epsilon_count)
+            yield f"The released counts, from which the clipping norm follows, show ε ≥ {shown}."
         most = epsilon_shown_without_error(len(self.without), self.false_alarm / _BOUNDS)
         yield (
-            f"Whatever the law of the noise, a threshold shows ε ≥ {self.threshold.epsilon:.3g} (Clopper and Pearson); "
-            f"so many games cannot show more than {most:.3g} in this way."
+            f"Whatever the law of the noise, a threshold shows ε ≥ {epsilon_text(self.threshold.epsilon)} (Clopper and "
+            f"Pearson); so many games cannot show more than {epsilon_text(most)} in this way."
         )
-
-
-def _text(epsilon: float) -> str:
-    return "∞" if math.isinf(epsilon) else f"{epsilon:.3g}"
 
 
 def weigh(observations: Observations, counts: Observations | None, delta: float, false_alarm: float) -> Evidence:

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.simulation.round import Round
@@ -77,7 +78,7 @@ class Uploads(Protocol):
 
 
 @dataclass(frozen=True)
-class FixedUpload:
+class FixedUpload(Uploads):
     """The same upload in every round.
 
     Attributes:
@@ -86,8 +87,8 @@ class FixedUpload:
 
     blocks: dict[int, CohortBlock]
 
+    @override
     def of(self, round_index: int, sign: int, trials: int) -> CohortBlock:
-        """See ``Uploads.of``."""
         return self.blocks[sign]
 
 
@@ -125,18 +126,18 @@ class Slots(Protocol):
 
 
 @dataclass(frozen=True)
-class KnownSlots:
+class KnownSlots(Slots):
     """Slots as the rehearsal of the scenario planned them; the adversary knows who is in them."""
 
     slots: dict[int, Slot]
 
     @property
+    @override
     def rounds(self) -> list[int]:
-        """See ``Slots.rounds``."""
         return list(self.slots)
 
+    @override
     def with_canary(self, round_index: int) -> Slot:
-        """See ``Slots.with_canary``."""
         return self.slots[round_index]
 
     def drawn(self, round_index: int, streams: Streams) -> Slot:
@@ -147,9 +148,9 @@ class KnownSlots:
         """The one that is known."""
         return [self.slots[round_index]]
 
+    @override
     def is_released(self, slot: Slot, absent: bool) -> bool:
-        """See ``Slots.is_released``; that a slot takes place is known."""
-        return True
+        return True  # that it takes place is known
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class SecretSlots:
         return [self.with_canary(round_index), *([heard] if len(heard.plan.senders) else []), *empty]
 
     def is_released(self, slot: Slot, absent: bool) -> bool:
-        """See ``Slots.is_released``."""
+        """Whether a round without the canary alone is released too."""
         gone = absent and slot.position is not None
         return self.always or len(slot.plan.senders) > gone
 

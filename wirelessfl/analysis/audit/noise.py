@@ -28,12 +28,12 @@ from scipy import special, stats
 
 Values = NDArray[np.float64]
 
+# Coordinates of which all pairs are compared; beyond, all distances between coordinates.
 _PAIRED_COORDINATES = 512
-"""Coordinates of which all pairs are compared; beyond, all distances between coordinates."""
+# Size, events, neighbouring events, two of coordinates, law.
 _TESTS = 6
-"""Size, events, neighbouring events, two of coordinates, law."""
+# Above max |x φ(x)| = 0.242: by how much Φ(x/s) moves with ln s.
 _SLOPE = 0.25
-"""Above max |x φ(x)| = 0.242: by how much Φ(x/s) moves with ln s."""
 
 
 @dataclass(frozen=True, eq=False)

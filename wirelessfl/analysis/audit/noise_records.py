@@ -3,68 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from wirelessfl.analysis.audit.canaries import Heard, Listener
 from wirelessfl.analysis.audit.games import SlotGame, hear
 from wirelessfl.analysis.audit.noise import NoiseRecord, Values
 from wirelessfl.analysis.audit.steps import SMALLEST_SINGLE, CanaryClient
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.learning.cohort import GradientTransform, PrivateStep, SampleGradients, StepContext, TransformState
+from wirelessfl.learning.cohort import TransformState
 from wirelessfl.privacy import DpSgdRelease, Release, ZcdpRelease
 from wirelessfl.privacy.mechanisms import padded_length
 from wirelessfl.privacy.wavelet import haar, haar_weights
 from wirelessfl.streams import Streams
 
+# Numbers in a record.
 _ELEMENTS = 2**23
-"""Numbers in a record."""
+# Fewest and most events in a record.
 _EVENTS = (48, 768)
-"""Fewest and most events in a record."""
+# Stretches of coordinates that are kept of a long vector; an odd number, so that tiles of a vector overlap them.
 _RUNS = 17
-"""Stretches of coordinates that are kept of a long vector; an odd number, so that tiles of a vector overlap them."""
 LONGEST = 2**17
 """Coordinates of an event that are kept."""
+# Seeds, clients, and rounds (as far as there are so many) in which local noise is recorded, at least.
 _SEEDS, _CLIENTS, _ROUNDS = 2, 3, 8
-"""Seeds, clients, and rounds (as far as there are so many) in which local noise is recorded, at least."""
+# Seeds under which the noise of slots is recorded; the fewest where there are many rounds.
 _SLOT_SEEDS = (4, 40)
-"""Seeds under which the noise of slots is recorded; the fewest where there are many rounds."""
-
-
-@dataclass
-class NoiseListener:
-    """A gradient transform that changes nothing and keeps the noised sum of every step.
-
-    Attributes:
-        transform: clipping and noise.
-        totals: (k, d) of each step.
-        sensitivity: (k,) the norm that the noise is scaled to.
-        divisor: (k,) by which the sum is divided.
-    """
-
-    transform: GradientTransform
-    totals: list[Tensor] = field(default_factory=list)
-    sensitivity: list[Values] = field(default_factory=list)
-    divisor: list[Values] = field(default_factory=list)
-
-    def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
-        """See ``GradientTransform.start``."""
-        return self.transform.start(clients, like)
-
-    def __call__(
-        self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
-    ) -> PrivateStep:
-        """See ``GradientTransform.__call__``."""
-        mean = torch.zeros_like(into)
-        out = self.transform(gradients, state, context, mean, 0.0)
-        into.mul_(decay).add_(mean)
-        self.totals.append(mean * context.divisor[:, None])
-        self.sensitivity.append(out.statistics["clip_norm"].double().numpy())
-        self.divisor.append(context.divisor.double().numpy())
-        return out
 
 
 def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseRecord:
@@ -88,12 +54,11 @@ def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseR
         memory: TransformState = {}
         for round_index in rounds:
             batches = seeded.batches(round_index, rows).beginning(steps)
-            listener = NoiseListener(client.transforms[round_index])
+            listener = Listener(client.transforms[round_index], lambda total: total)
             seeded.train(round_index, rows, batches, 0, memory, listener)
-            for step, total in enumerate(listener.totals):
-                std = _recorded_std(releases[round_index], listener.sensitivity[step], listener.divisor[step])
-                values = total.double().numpy()
-                held = (std > SMALLEST_SINGLE * listener.divisor[step]) & np.isfinite(values).all(axis=1)
+            for step, heard in enumerate(listener.steps):
+                std, values = _recorded_std(releases[round_index], heard), heard.reading
+                held = (std > SMALLEST_SINGLE * heard.divisor) & np.isfinite(values).all(axis=1)
                 white = haar_whitened(values[held]) if client.haar_noise else values[held]
                 found.append(white[:, kept[kept < white.shape[1]]] / std[held, None])
                 beyond += int(np.count_nonzero(~held))
@@ -109,13 +74,13 @@ def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseR
     )
 
 
-def _recorded_std(release: Release, sensitivity: Values, divisor: Values) -> Values:
+def _recorded_std(release: Release, heard: Heard) -> Values:
     """(k,) the standard deviation on the sum that the ledger's record stands for."""
     match release:
         case DpSgdRelease():
-            return release.noise_multiplier * sensitivity
+            return release.noise_multiplier * heard.clip_norm
         case ZcdpRelease():
-            return release.noise_std * divisor
+            return release.noise_std * heard.divisor
         case _:
             raise InfeasibleError(
                 f"this scenario cannot be audited: its local noise is on record as a {type(release).__name__}"

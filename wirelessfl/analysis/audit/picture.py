@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wirelessfl.summary import epsilon_text
 from wirelessfl.summary.picture import BLUE, COLUMN_WIDTH_IN, GREEN, GREY, ORANGE, VERMILION
 
 if TYPE_CHECKING:
@@ -86,10 +87,9 @@ def _numbers(axes: Axes, audit: Audit) -> None:
     for row, (_, value, colour) in enumerate(rows):
         shown = min(max(value, low), high)
         axes.barh(row, shown - low, left=low, color=colour, height=0.6)
-        text = "∞" if math.isinf(value) else f"{value:.3g}"
         inside = shown > math.sqrt(low * high)
         axes.annotate(
-            text,
+            epsilon_text(value),
             (shown, row),
             xytext=(-3 if inside else 3, 0),
             textcoords="offset points",

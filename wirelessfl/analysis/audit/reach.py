@@ -18,10 +18,10 @@ from wirelessfl.privacy import AirRelease, PrivacyFacts, ServerNoiseRelease
 from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.streams import Streams
 
+# Relative; updates are numbers of 32 bits.
 _SLACK = 1e-3
-"""Relative; updates are numbers of 32 bits."""
+# What it may take on a common processor, and how many updates are tried in any case.
 _SECONDS, _FEWEST = 1.0, 16
-"""What it may take on a common processor, and how many updates are tried in any case."""
 
 
 @dataclass(frozen=True, eq=False)

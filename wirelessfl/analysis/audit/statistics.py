@@ -21,11 +21,11 @@ Values = NDArray[np.float64]
 
 ROUNDING = 1e-9
 """A standard deviation below this part of the distance is float rounding: there is no noise."""
+# Spacing of the loss grid; rounding down loses at most half of it in a step.
 _GRID = 3e-4
-"""Spacing of the loss grid; rounding down loses at most half of it in a step."""
 _LARGEST_GRID = 50_000
+# A use whose means are so many standard deviations apart says enough by itself (ε in the hundreds).
 _CLEAR = 30.0
-"""A use whose means are so many standard deviations apart says enough by itself (ε in the hundreds)."""
 
 
 @dataclass(frozen=True)

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from typing_extensions import override
 
 from wirelessfl.analysis.audit.canaries import (
     LONGEST_CANARY,
     REACH,
     CanaryBatches,
     CanaryGradients,
-    Eavesdropper,
+    Listener,
     canary_direction,
     draw_batches,
     train_on_canary,
 )
-from wirelessfl.analysis.audit.games import Advance, Observations, Values
+from wirelessfl.analysis.audit.games import Advance, Observations, Uploads, Values
 from wirelessfl.learning import CohortBlock, LocalTraining
 from wirelessfl.learning.cohort import GradientTransform, StepContext, TransformState
 from wirelessfl.learning.private import PrivateGradients, resumed_state
@@ -31,14 +32,14 @@ from wirelessfl.privacy.clipping.base import Memoryless
 from wirelessfl.privacy.mechanisms import HaarMechanism
 from wirelessfl.streams import Streams
 
+# Of stacked models that train side by side: they stay in the cache.
 _ELEMENTS = 2**18
-"""Of stacked models that train side by side: they stay in the cache."""
+# A row that no trial has.
 _PILOT = 2**40
-"""A row that no trial has."""
 SMALLEST_SINGLE = float(np.finfo(np.float32).tiny)
 """Below it numbers of 32 bits lose their digits: smaller noise is not there."""
+# Sizes of noise between which logarithms are taken.
 _SIZES = (1e-30, 1e30)
-"""Sizes of noise between which logarithms are taken."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class CanaryClient:
 
 
 @dataclass
-class TrainedUploads:
+class TrainedUploads(Uploads):
     """Uploads (``Uploads``) that end the local training of a client with the canary among its samples.
 
     Attributes:
@@ -199,8 +200,8 @@ class TrainedUploads:
     random: bool
     memory: dict[tuple[int, int], TransformState] = field(default_factory=dict)
 
+    @override
     def of(self, round_index: int, sign: int, trials: int) -> CohortBlock:
-        """See ``Uploads.of``."""
         blocks = []
         for rows in chunks(trials if self.random else 1, self.client.dimension):
             memory = self.memory.setdefault((sign, int(rows[0])), {})
@@ -271,18 +272,23 @@ class StepGame:
         for round_index in self.client.rounds:
             batches = self.client.batches(round_index, rows)
             batches = replace(batches, included=batches.included & holds)
-            listener = Eavesdropper(self.client.transforms[round_index], direction)
+            listener = Listener(self.client.transforms[round_index], partial(_read, direction))
             self.client.train(round_index, rows, batches, sign, memory, listener)
             included.append(batches.included[:, holds])
             for step in listener.steps:
                 # Sensitivity and multiplier are public (or released with the sums), unless nothing is proven.
                 noise = np.maximum(step.noise_multiplier, SMALLEST_SINGLE)[holds] * np.sqrt(self.crowd)
                 scale = step.clip_norm[holds] * noise  # 0 for a norm below the range of numbers: all sums are 0
-                projection = step.projection.reshape(-1, self.crowd).sum(axis=1) / np.where(scale > 0, scale, 1.0)
-                sizes = np.nan_to_num(step.size[holds], nan=_SIZES[1]).clip(*_SIZES)
+                projection = step.reading[:, 0].reshape(-1, self.crowd).sum(axis=1) / np.where(scale > 0, scale, 1.0)
+                sizes = np.nan_to_num(step.reading[holds, 1], nan=_SIZES[1]).clip(*_SIZES)
                 seen.append(np.log(sizes) if self.unproven else projection)
                 clearness.append(1 / noise[0])
         return _Heard(np.stack(seen, axis=1), np.concatenate(included).T, np.array(clearness))
+
+
+def _read(direction: Tensor, total: Tensor) -> Tensor:
+    """(k, 2) projections of sums on the direction of the clipped canary, and the root mean square of their elements."""
+    return torch.stack([total @ direction, total.square().mean(1).sqrt()], dim=1)
 
 
 class _Heard(NamedTuple):

@@ -22,12 +22,12 @@ from scipy import stats
 
 from wirelessfl.analysis.audit.games import Observations, Values
 
+# Size and reach in two worlds each, the former with the canary and in all events, and two of the sampling.
 _TESTS = 8
-"""Size and reach in two worlds each, the former with the canary and in all events, and two of the sampling."""
+# Of a canary that is larger beside the noise, the rounding of numbers of 32 bits hides the noise.
 _CLEAREST = 1e4
-"""Of a canary that is larger beside the noise, the rounding of numbers of 32 bits hides the noise."""
+# Outputs of one event that hold the canary, below which those of all events are taken together.
 _FEWEST = 10
-"""Outputs of one event that hold the canary, below which those of all events are taken together."""
 
 
 def world_faults(observations: Observations, false_alarm: float) -> list[str]:

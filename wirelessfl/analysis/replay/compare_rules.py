@@ -25,8 +25,8 @@ STOPPED = "what stopped the run is not repeated"
 OTHER_LAYOUT = "another version of the package recorded the run"
 """Reasons that hold for some comparisons alone."""
 
+# Texts that another version of the package may write in other words; the repeated run follows what they say.
 _RESOLVED = ("scenario", "scenario_digest", "plan")
-"""Texts that another version of the package may write in other words; the repeated run follows what they say."""
 
 
 @dataclass(frozen=True)

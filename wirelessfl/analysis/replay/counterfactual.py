@@ -58,8 +58,8 @@ NATURE = (
 )
 """Keys of what the recording holds; a counterfactual changes none of them."""
 
+# Keys on which depends how long a client works; where one changes, so do compute times, with the recorded luck.
 _WORK = ("training.epochs", "training.steps", "training.batch_size", "training.privacy")
-"""Keys on which depends how long a client works; where one changes, so do compute times, with the recorded luck."""
 
 
 @dataclass

@@ -30,13 +30,13 @@ _LANES = {SERVER_NODE: ("server", 0), JAMMER_NODE: ("jammer", 1)}
 _FIRST_CLIENT_LANE = 2
 _COUNTERS = ("test_accuracy", "participants", "epsilon_published", "epsilon_accounted")
 
+# Events that begin something, with its name; the others are instants.
 _BARS = {
     EventKind.BROADCAST: "broadcast",
     EventKind.COMPUTE_START: "compute",
     EventKind.TRANSMIT: "transmit",
     EventKind.JAM: "jam",
 }
-"""Events that begin something, with its name; the others are instants."""
 
 
 class _Moment(NamedTuple):
@@ -47,8 +47,8 @@ class _Moment(NamedTuple):
     bits: float
 
 
+# What goes on: the kind of event that began it, and its node.
 _Begun = dict[tuple[EventKind, int], _Moment]
-"""What goes on: the kind of event that began it, and its node."""
 
 
 def tables(recording: Recording) -> dict[str, pd.DataFrame]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_CLIENTS, MOST_LANES = 200, 24
 _BINS = 40
+# Of the heat map, an image: the same by day and by night, so none of the page's own.
 _STATUS_COLOURS = {
     Status.PARTICIPATED: "#2A86C4",
     Status.UNAVAILABLE: "#8A8A8A",
@@ -38,7 +39,6 @@ _STATUS_COLOURS = {
     Status.UNDERWAY: "#BFD9EA",
     Status.OUTAGE: "#882255",
 }
-"""Of the heat map, an image: the same by day and by night, so none of the page's own."""
 _BAR_COLOURS = {"broadcast": GREEN, "compute": BLUE, "transmit": ORANGE, "jam": VERMILION}
 
 

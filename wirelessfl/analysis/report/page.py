@@ -13,9 +13,10 @@ from wirelessfl.analysis.report.channel import ChannelStatistics, channel_statis
 from wirelessfl.analysis.report.figures import Drawing, run_figures
 from wirelessfl.analysis.report.secagg import cost_facts, cost_table, secure_aggregation_costs
 from wirelessfl.analysis.report.study import StudyData, open_study_data, study_errors, study_figures, study_points
-from wirelessfl.analysis.report.tables import SortedTable, number_text, point_table, round_table, run_table
+from wirelessfl.analysis.report.tables import SortedTable, point_table, round_table, run_table
 from wirelessfl.errors import InputError, OutputError
 from wirelessfl.outputs import write_text
+from wirelessfl.summary import epsilon_text
 from wirelessfl.trace import FINISHED
 from wirelessfl.trace.failures import trace_errors
 
@@ -173,8 +174,8 @@ def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) ->
     facts = [
         ("test accuracy", f"{summary['test_accuracy']:.1%}"),
         ("test loss", f"{summary['test_loss']:.4g} nat"),
-        ("ε published", f"{number_text(summary['epsilon_published'])} {delta}"),
-        ("ε accounted", f"{number_text(summary['epsilon_accounted'])} {delta}"),
+        ("ε published", f"{epsilon_text(summary['epsilon_published'])} {delta}"),
+        ("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}"),
         ("rounds", f"{summary['rounds']}, {summary['participants_mean']:.1f} clients heard on average"),
         ("model", f"{summary['d']:,} parameters, {summary['samples']:,} samples"),
         *_noise_facts(summary),
