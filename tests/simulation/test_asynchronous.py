@@ -19,11 +19,12 @@ from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.cli import main
 from wirelessfl.learning.selection import SelectUniform
 from wirelessfl.privacy.calibration import dp_sgd_epsilon
+from wirelessfl.radio.digital_links import Link
 from wirelessfl.simulation import FinishedRound
+from wirelessfl.simulation.clock import ticks
 from wirelessfl.simulation.jobs import Job, JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.selection import KeepAtWork
-from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.streams import Streams
 from wirelessfl.summary.activity import activities
 from wirelessfl.trace import EventKind, Status, read_group
@@ -117,7 +118,7 @@ def test_the_arrivals_of_the_timing_case_of_the_radio_page() -> None:
     assert np.nansum([this.slots["tx_time"] for this in found.rounds]) == pytest.approx(
         8 + 4 + 2 + 1 + 2 + 2, rel=1e-12
     )
-    assert links[0].ticks(bits) == 8 * 10**12
+    assert ticks(links[0].duration(bits)) == 8 * 10**12
 
 
 FAULTY = {

@@ -10,11 +10,12 @@ from wirelessfl.assembly.objects import make_object
 from wirelessfl.assembly.path_loss import largest_doppler_hz
 from wirelessfl.learning.compression import Codec, RandomRounding
 from wirelessfl.radio import AdaptiveRate, FixedRate, Ofdma, ShortPackets, StochasticQuantiser, Tdma
+from wirelessfl.radio.digital_links import DigitalLinks
 from wirelessfl.radio.message_division import MessageDivision
 from wirelessfl.radio.network import Network
 from wirelessfl.radio.units import db_to_linear, dbm_to_watts, thermal_noise_density
 from wirelessfl.scenario import Scenario, config
-from wirelessfl.simulation.uplinks import DigitalLinks, DigitalUplink
+from wirelessfl.simulation.uplinks import DigitalUplink
 
 
 def build_digital_uplink(scenario: Scenario, uplink: config.Digital, network: Network, dimension: int) -> DigitalUplink:

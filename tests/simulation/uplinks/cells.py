@@ -17,12 +17,12 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.timing import Timing
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
+from wirelessfl.radio.digital_links import DigitalLinks, Link
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.scenario import Scenario
-from wirelessfl.simulation import FinishedRound, Round, Simulation
+from wirelessfl.simulation import FinishedRound, Simulation
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.uplinks import Asynchronous, OverTheAir
-from wirelessfl.simulation.uplinks.digital.links import DigitalLinks, Link
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
 from wirelessfl.streams import Streams
 from wirelessfl.trace import EventBatch, EventKind
@@ -47,14 +47,9 @@ class GivenLinks(DigitalLinks):
     given: tuple[Link, ...] = ()
 
     def draw(
-        self,
-        this: Round,
-        positions: NDArray[np.int64],
-        share: float | None = None,
-        moment: Moment | None = None,
-        bits: float | None = None,
-    ) -> list[Link]:
-        return [self.given[client] for client in this.clients[positions].tolist()]
+        self, clients: NDArray[np.int64], moment: Moment, share: float, bits: float | None = None
+    ) -> tuple[list[Link], None]:
+        return [self.given[client] for client in clients.tolist()], None
 
 
 @dataclass

@@ -13,9 +13,9 @@ from tests.simulation.uplinks.cells import play
 from tests.statistics import assert_mean
 from wirelessfl.errors import ScenarioError
 from wirelessfl.radio import rayleigh_outage_probability
+from wirelessfl.radio.digital_links import Link
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation.uplinks import DigitalUplink
-from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.trace import EventKind, Status
 
 TIMING_COMPUTE = (1.0, 2.0, 3.0, 9.0)

@@ -13,9 +13,9 @@ from tests.simulation.uplinks.cells import play
 from wirelessfl.assembly import build_simulation
 from wirelessfl.assembly.secure_aggregation import build_encoding
 from wirelessfl.errors import ScenarioError
+from wirelessfl.radio.digital_links import Link
 from wirelessfl.scenario import Scenario
 from wirelessfl.secagg import MaskedInput, SecAggServer
-from wirelessfl.simulation.uplinks.digital.links import Link
 
 
 def hidden(**keys: Any) -> Scenario:

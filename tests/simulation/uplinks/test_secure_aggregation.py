@@ -15,13 +15,13 @@ from tests.simulation.uplinks.cells import Play, play
 from tests.trace.traces import IDENTITY
 from wirelessfl.assembly import build_simulation
 from wirelessfl.privacy.releases import SecureSum
+from wirelessfl.radio.digital_links import Link
 from wirelessfl.scenario import Scenario
 from wirelessfl.secagg import RoundAborted, RoundParameters, RoundResult, Stage, complete_neighbourhood, rehearse
 from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.records import SecAggRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.state import SimulationState
-from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.simulation.uplinks.secure_aggregation import PairwisePrf, SecureUplink
 from wirelessfl.streams import Streams
 from wirelessfl.trace import EventKind, SecAggStage, Status, load_checkpoint, save_checkpoint

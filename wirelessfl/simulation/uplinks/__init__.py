@@ -15,7 +15,6 @@ from wirelessfl.simulation.uplinks.audit_view import (
     ServerNoise,
 )
 from wirelessfl.simulation.uplinks.base import Collected, Uplink
-from wirelessfl.simulation.uplinks.digital.links import DigitalLinks
 from wirelessfl.simulation.uplinks.digital.uplink import DigitalUplink
 from wirelessfl.simulation.uplinks.ideal import IdealUplink
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
@@ -26,7 +25,6 @@ __all__ = [
     "AuditView",
     "ChannelNoise",
     "Collected",
-    "DigitalLinks",
     "DigitalUplink",
     "EdgeModels",
     "IdealUplink",

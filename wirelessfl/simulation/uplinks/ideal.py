@@ -14,6 +14,7 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import Superposition
+from wirelessfl.radio.digital_links import Link
 from wirelessfl.radio.network import Registry
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
@@ -21,7 +22,6 @@ from wirelessfl.simulation.records import Energy, TrainingRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
-from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 
 

@@ -18,6 +18,7 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.staleness import Mixing
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import Superposition
+from wirelessfl.radio.digital_links import Link
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.client import ClientTraining
@@ -29,7 +30,6 @@ from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.asynchronous.client import asynchronous_client
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
-from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.simulation.window import WaitFor, Window
 from wirelessfl.trace import Status
 
@@ -133,14 +133,14 @@ class Asynchronous:
         crashes, bits = training.crash_ticks is not None, self.uploads.payload_bits
         training_ends = arrives + training.ticks
         sends = link.sends and not crashes
-        outcome = Status.CRASHED if crashes else link.outcome
+        outcome = Status.CRASHED if crashes else _outcome(link)
         return Job(
             client=training.node,
             round_index=round_index,
             version=version,
             model_arrives=arrives,
             training_ends=training_ends,
-            ends=training_ends + (link.ticks(bits) if sends else 0),
+            ends=training_ends + (ticks(link.duration(bits)) if sends else 0),
             compute_s=compute_s,
             bits=bits,
             sends=sends,
@@ -197,6 +197,13 @@ class Asynchronous:
                 total.add(decoded, share[trained].astype(np.complex128))
         received = np.asarray(total.received(), dtype=np.float64)
         return np.asarray((received + to_start if self.mixes == "models" else received) / weight.sum())
+
+
+def _outcome(link: Link) -> Status:
+    """What becomes of a client that has trained and has this link."""
+    if link.delivers:
+        return Status.PARTICIPATED
+    return Status.OUTAGE if link.sends else Status.DEEP_FADE
 
 
 def _part(begin: int, end: int, first: int, last: int) -> tuple[int, int]:

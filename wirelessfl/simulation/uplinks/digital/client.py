@@ -9,6 +9,7 @@ import simpy
 
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.client import ClientTraining, train
+from wirelessfl.simulation.clock import ticks
 from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.messages import Faded, Outage, Ready
 from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
@@ -38,7 +39,7 @@ def digital_client(
                 link = links.at(training.position, medium.now)
                 if link.sends:
                     medium.note(EventKind.TRANSMIT, training.node, bits)
-                    yield from air_time.send(medium, training.position, link.ticks(bits), active=link.active)
+                    yield from air_time.send(medium, training.position, ticks(link.duration(bits)), active=link.active)
     except simpy.Interrupt:
         medium.note(EventKind.LATE, training.node)
         return

@@ -7,11 +7,41 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.radio.digital_links import DigitalLinks, Link
 from wirelessfl.radio.propagation import Moment
+from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.client import TrainingTimes
-from wirelessfl.simulation.clock import LATEST_TICK, all_seconds, seconds
+from wirelessfl.simulation.clock import LATEST_TICK, all_seconds, seconds, ticks
+from wirelessfl.simulation.records import Energy, LinkRecord, UploadRecord
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.digital.links import DigitalLinks, Link
+
+
+def draw_links(
+    links: DigitalLinks,
+    this: Round,
+    positions: NDArray[np.int64],
+    share: float,
+    moment: Moment,
+    bits: float | None = None,
+) -> list[Link]:
+    """Links of the clients at ``positions``, as ``DigitalLinks.draw``; their channels are written to the round."""
+    drawn, channels = links.draw(this.clients[positions], moment, share, bits)
+    if channels is not None:
+        this.links.append(LinkRecord(positions, channels))
+    return drawn
+
+
+def record_uploads(links: DigitalLinks, this: Round, air_time: AirTime) -> NDArray[np.float64]:
+    """Write time on the air and energy of the uploads of a round; returns (n,) joules."""
+    senders = air_time.senders()
+    airtime = air_time.by_client(len(this.clients))[senders]
+    joules = np.zeros(len(this.clients))
+    joules[senders] = links.joules(airtime)
+    # ‖x‖² in units of N0/2, as over the air: 2 p T/N0.
+    energy = links.snr * links.bandwidth_hz * airtime
+    this.uploads = UploadRecord(senders, airtime, energy, joules[senders])
+    this.energy = Energy().plus(float(joules.sum()))
+    return joules
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +107,7 @@ class RoundLinks:
         self._settled: dict[int, Link] | None = None
         self._latest: dict[int, tuple[int, int, float | None, Link]] = {}
         if not links.vary and not (links.ages and bits is None):
-            drawn = links.draw(this, positions, self._share, None, bits)
+            drawn = draw_links(links, this, positions, self._share, this.moment, bits)
             self._settled = dict(zip(positions.tolist(), drawn, strict=True))
 
     def foreseen(self, position: int) -> Link | None:
@@ -103,7 +133,7 @@ class RoundLinks:
                 return link
             begun += last != now
         moment = Moment(self._this.index, seconds(now), begun)
-        (link,) = self._links.draw(self._this, np.array([position]), self._share, moment, bits)
+        (link,) = draw_links(self._links, self._this, np.array([position]), self._share, moment, bits)
         self._latest[position] = (now, begun, bits, link)
         return link
 
@@ -119,11 +149,11 @@ class RoundLinks:
         positions, begins = positions[:sure], begins[:sure]
         starts = [uploads.model_arrives + begin for begin in begins.tolist()]
         moment = Moment(self._this.index, all_seconds(starts))
-        drawn = self._links.draw(self._this, positions, self._share, moment, uploads.bits)
+        drawn = draw_links(self._links, self._this, positions, self._share, moment, uploads.bits)
         arrivals = []
         for position, begin, start, link in zip(positions.tolist(), begins.tolist(), starts, drawn, strict=True):
             self._latest[position] = (start, 0, uploads.bits, link)
             if link.delivers:
-                arrivals.append(min(begin + link.ticks(uploads.bits), LATEST_TICK))
+                arrivals.append(min(begin + ticks(link.duration(uploads.bits)), LATEST_TICK))
         self._arrivals = np.sort(np.concatenate([self._arrivals, np.array(arrivals, dtype=np.int64)]))
         self._drawn += sure

@@ -15,6 +15,7 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.compression import Codec, NoCodec
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import MultipleAccess, Ofdma, Superposition
+from wirelessfl.radio.digital_links import DigitalLinks, Link
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
@@ -25,8 +26,7 @@ from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.digital.client import digital_client
-from wirelessfl.simulation.uplinks.digital.links import DigitalLinks, Link
-from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks, Uploads
+from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks, Uploads, draw_links, record_uploads
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import EventKind, Status
 
@@ -97,7 +97,7 @@ class DigitalUplink:
         this.status[sorted(window.lost)] = Status.OUTAGE
 
     def _received(self, cell: Cell, this: Round, heard: NDArray[np.int64], air_time: AirTime) -> Collected:
-        cell.drain(this.clients, self.links.note_energy(this, air_time))
+        cell.drain(this.clients, record_uploads(self.links, this, air_time))
         transmitted = air_time.senders()
         return Collected(
             heard=heard,
@@ -120,12 +120,12 @@ class DigitalUplink:
 
     def offer(self, this: Round, positions: NDArray[np.int64], share: float, begins: NDArray[np.float64]) -> list[Link]:
         """The links of clients that start now and send from (n,) seconds on, each with a share of the band."""
-        moment = Moment(this.index, begins) if self.links.vary else None
-        return self.links.draw(this, positions, share, moment, self.payload_bits)
+        moment = Moment(this.index, begins) if self.links.vary else this.moment
+        return draw_links(self.links, this, positions, share, moment, self.payload_bits)
 
     def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
         """Write how long the clients of a round were on the air, and what that cost; returns (n,) joules."""
-        return self.links.note_energy(this, air_time)
+        return record_uploads(self.links, this, air_time)
 
     def decoded(self, cell: Cell, this: Round, positions: NDArray[np.int64], block: CohortBlock) -> Any:
         """(k, P·d) the uploads of a block of clients as they come out of the links.

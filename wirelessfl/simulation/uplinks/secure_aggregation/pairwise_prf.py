@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import simpy
 
+from wirelessfl.radio.digital_links import Link
+from wirelessfl.radio.propagation import Moment
 from wirelessfl.secagg import (
     KeyAdvertisement,
     Message,
@@ -27,10 +29,9 @@ from wirelessfl.secagg import (
 from wirelessfl.secagg.pairwise_prf import RUN_BYTES
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.clock import seconds
+from wirelessfl.simulation.clock import seconds, ticks
 from wirelessfl.simulation.messages import ProtocolMessage
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.digital.links import Link
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
 from wirelessfl.simulation.uplinks.secure_aggregation.run import Outcome, ProtocolRun
 from wirelessfl.simulation.uplinks.secure_aggregation.uplink import SecureUplink
@@ -98,8 +99,7 @@ class PairwisePrf(SecureUplink):
         cell.state.uplink_memory[NONCE] = 0
         medium, everyone, air_time = cell.medium, np.arange(self.registered), AirTime()
         begin = medium.now
-        set_up = Round(0, everyone, slot_opens=seconds(begin))
-        links = self.links.draw(set_up, everyone)
+        links, _ = self.links.draw(everyone, Moment(0, seconds(begin)), 1.0 / self.registered)
         yield medium.env.all_of(
             [
                 medium.env.process(self._advertise(cell, link, message, air_time))
@@ -123,7 +123,7 @@ class PairwisePrf(SecureUplink):
         self, cell: Cell, link: Link, message: KeyAdvertisement, air_time: AirTime
     ) -> Generator[simpy.Event, Any, None]:
         cell.medium.note(EventKind.ADVERTISE_KEYS, message.sender, message.bits)
-        yield from air_time.send(cell.medium, message.sender, link.ticks(message.bits))
+        yield from air_time.send(cell.medium, message.sender, ticks(link.duration(message.bits)))
         cell.medium.note(EventKind.ARRIVE, message.sender, message.bits)
 
     def begin(self, cell: Cell, this: Round, costs: StageCosts) -> PrfRun:

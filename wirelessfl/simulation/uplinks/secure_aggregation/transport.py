@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from wirelessfl.secagg import Message, Stage
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.clock import ticks
 from wirelessfl.simulation.messages import Crashed, Faded, Outage, ProtocolMessage
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
@@ -106,7 +107,7 @@ class Transport:
         medium.note(_EVENT[message.stage], node, message.bits)
         self.costs.uplink(column_of(message.stage), message.bits)
         vanishes = not np.isnan(share)
-        duration = link.ticks(message.bits * share if vanishes else message.bits)
+        duration = ticks(link.duration(message.bits * share if vanishes else message.bits))
         yield from self.air_time.send(medium, position, duration, column_of(message.stage), link.active)
         if vanishes:
             medium.note(EventKind.VANISH, node)

@@ -20,6 +20,7 @@ from wirelessfl.simulation.records import Energy, SecAggRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
+from wirelessfl.simulation.uplinks.digital.round_links import record_uploads
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
 from wirelessfl.simulation.uplinks.secure_aggregation.run import Outcome, ProtocolRun
 from wirelessfl.simulation.uplinks.secure_aggregation.transport import Transport
@@ -87,7 +88,7 @@ class SecureUplink(SecureUploads, ABC):
     def _account(self, cell: Cell, this: Round, transport: Transport) -> None:
         """Energy, by client and by stage."""
         count = len(this.clients)
-        cell.drain(this.clients, self.links.note_energy(this, transport.air_time))
+        cell.drain(this.clients, record_uploads(self.links, this, transport.air_time))
         for stage in SecAggStage:
             joules = self.links.joules(transport.air_time.by_client(count, stage))
             transport.costs.add(stage, energy=float(joules.sum()))

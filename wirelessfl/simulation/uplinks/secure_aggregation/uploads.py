@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.radio.digital_links import DigitalLinks
 from wirelessfl.secagg.messages import HEADER_BITS
 from wirelessfl.secagg.sum_encoding import SumEncoding
 from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.digital.links import DigitalLinks
 from wirelessfl.streams import Streams
 
 

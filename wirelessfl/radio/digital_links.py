@@ -7,26 +7,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio import (
-    AdaptiveRate,
-    FixedRate,
-    ShortPackets,
-    Upload,
-    link_snr,
-    longest_piece,
-    outage_power,
-    shannon_rate,
-    snr_of_power,
-)
 from wirelessfl.radio.message_division import MessageDivision, PieceRates
 from wirelessfl.radio.network import Channels, Network
+from wirelessfl.radio.pieces import longest_piece
 from wirelessfl.radio.propagation import Moment
+from wirelessfl.radio.rate_margin import outage_power
+from wirelessfl.radio.rates import ShortPackets, link_snr, shannon_rate, snr_of_power
+from wirelessfl.radio.slot_links import SlotLinks
 from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
-from wirelessfl.simulation.air_time import AirTime
-from wirelessfl.simulation.clock import ticks
-from wirelessfl.simulation.records import Energy, LinkRecord, UploadRecord
-from wirelessfl.simulation.round import Round
-from wirelessfl.trace import Status
+from wirelessfl.radio.upload import AdaptiveRate, FixedRate, Upload
 
 
 @dataclass(frozen=True)
@@ -45,16 +34,9 @@ class Link:
     delivers: bool = True
     active: float = 1.0
 
-    @property
-    def outcome(self) -> Status:
-        """What becomes of a client that has trained and has this link."""
-        if self.delivers:
-            return Status.PARTICIPATED
-        return Status.OUTAGE if self.sends else Status.DEEP_FADE
-
-    def ticks(self, bits: float) -> int:
-        """Duration of a message."""
-        return ticks(bits * self.seconds_per_bit)
+    def duration(self, bits: float) -> float:
+        """Seconds of a message."""
+        return bits * self.seconds_per_bit
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,40 +84,31 @@ class DigitalLinks:
         return self.division.doppler_hz > 0
 
     def draw(
-        self,
-        this: Round,
-        positions: NDArray[np.int64],
-        share: float | None = None,
-        moment: Moment | None = None,
-        bits: float | None = None,
-    ) -> list[Link]:
-        """The links in this round of the clients at ``positions``; written to the round as they are at the beginning.
+        self, clients: NDArray[np.int64], moment: Moment, share: float, bits: float | None = None
+    ) -> tuple[list[Link], SlotLinks | None]:
+        """Links of n clients, and their channels at the beginning; None for nobody's.
 
         Args:
-            this: the round.
-            positions: (n,) who is going to send.
-            share: the part B_i/B of the band that each has; by default they divide it among themselves.
-            moment: when they begin to send; by default when the round begins.
+            clients: (n,) who is going to send.
+            moment: when they begin to send.
+            share: the part B_i/B of the band that each has.
             bits: of the message of each; None for links that are looked at, or of messages that fit into one piece.
         """
-        if not len(positions):
-            return []
-        moment = this.moment if moment is None else moment
-        share = 1.0 / len(positions) if share is None else share
-        clients = this.clients[positions]
+        if not len(clients):
+            return [], None
         found = self.network.clients.channels(clients, moment)
         slot = self.network.as_links(clients, found)
         links = slot.rows()
-        this.links.append(LinkRecord(positions, slot))
         (believed, carried) = (rate[:, 0] for rate in self._rates(clients, moment, found, AT_ONCE, share))
         one_bit = self._one_bit(believed, carried)
         silent = links.in_deep_fade(self.fade_threshold)
         sends, delivers = (one_bit.attempts > 0) & ~silent, one_bit.delivered & ~silent
         airtime = np.where(one_bit.attempts > 0, one_bit.airtime, self._longest_bit)
-        sent = Sent(airtime, sends, delivers, np.ones(len(positions)))
+        sent = Sent(airtime, sends, delivers, np.ones(len(clients)))
         if bits is not None and self.ages:
             self._over_pieces(sent, clients, moment, share, bits)
-        return [Link(*link) for link in zip(*(column.tolist() for column in vars(sent).values()), strict=True)]
+        columns = (column.tolist() for column in vars(sent).values())
+        return [Link(*link) for link in zip(*columns, strict=True)], slot
 
     @property
     def _longest_bit(self) -> float:
@@ -217,15 +190,3 @@ class DigitalLinks:
     def joules(self, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
         """What (n,) seconds on the air cost; NaN where watts are unknown."""
         return self.transmit_watts * airtime
-
-    def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
-        """Write how long the clients of a round were on the air, and what that cost; returns (n,) joules."""
-        senders = air_time.senders()
-        airtime = air_time.by_client(len(this.clients))[senders]
-        joules = np.zeros(len(this.clients))
-        joules[senders] = self.joules(airtime)
-        # ‖x‖² in units of N0/2, as over the air: 2 p T/N0.
-        energy = self.snr * self.bandwidth_hz * airtime
-        this.uploads = UploadRecord(senders, airtime, energy, joules[senders])
-        this.energy = Energy().plus(float(joules.sum()))
-        return joules
