@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import pkgutil
+import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
 import wirelessfl
+from wirelessfl.simulation import Round
+from wirelessfl.trace.schema import ROOT as TRACE_ROOT
 
 PACKAGE = Path(wirelessfl.__file__).parent
 ROOT = Path(__file__).parents[1]
@@ -75,6 +80,41 @@ def test_imports_point_downwards(path: Path) -> None:
 
 def test_every_room_has_a_floor() -> None:
     assert {room_of(path) for path in SOURCES} - {"__init__"} <= set().union(*FLOORS)
+
+
+SHELL = PACKAGE / "simulation"
+WITHOUT_A_CLOCK = {
+    "records round slot_plan messages jobs state uplinks/audit_view uplinks/air/plan uplinks/secure_aggregation/costs "
+    "uplinks/secure_aggregation/uploads": "values that processes hand on",
+    "recorder": "turns the records of a round into columns of the trace",
+    "learner local_privacy": "training as the server asks for it, with the rows that the state keeps of it",
+    "selection": "selects around the jobs in flight",
+    "rehearsal": "runs the shell without training",
+    "uplinks/ideal uplinks/trusted": "wait as every uplink with a slot does, in uplinks/slot",
+    "uplinks/air/noise uplinks/air/policy uplinks/air/transmitters": "steps of a slot that uplinks/air/uplink awaits",
+    "uplinks/digital/round_links": "draws links at the instant at which a client begins to send",
+}
+"""Files of the shell that do not import SimPy, and why they are there."""
+
+
+def test_the_shell_holds_only_what_waits() -> None:
+    files = {path.relative_to(SHELL).with_suffix("").as_posix(): path for path in SHELL.rglob("[!_]*.py")}
+    waiting = {name for name, path in files.items() if "simpy" in imports(path)}
+    listed = [name for names in WITHOUT_A_CLOCK for name in names.split()]
+    assert sorted(listed) == sorted(files.keys() - waiting)
+
+
+def test_a_round_holds_typed_records_and_no_columns_by_name() -> None:
+    fields = {field.name: str(field.type) for field in dataclasses.fields(Round)}
+    assert not [name for name, kind in fields.items() if re.search("dict|Mapping|Any|object", kind)]
+    named = {variable.name for variable in TRACE_ROOT.of("round", "slot")} - {"samples", "weight", "backoff"}
+    for path in SHELL.rglob("*.py"):
+        words = {node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if is_text(node)}
+        assert path.name == "recorder.py" or not words & named, f"{path}: only the recorder knows the trace's names"
+
+
+def is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def files_of(package: Path) -> dict[str, Path]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wirelessfl.learning.edges import EdgeModels
 from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.radio.network import Network
 from wirelessfl.scenario import config
-from wirelessfl.simulation.uplinks import EdgeModels
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def _over_axes(
 
 
 def _client_columns(this: Round) -> dict[str, NDArray[np.float64]]:
-    columns = {name: column.copy() for name, column in this.slots.items()}
+    columns = {"compute_time": this.compute_time}
 
     def put(record: Any, **values: Any) -> None:
         for name, column in values.items():
@@ -116,7 +116,6 @@ def _client_columns(this: Round) -> dict[str, NDArray[np.float64]]:
                 columns[name] = np.full((len(this.clients), *np.shape(column)[1:]), np.nan)
             columns[name][record.positions] = column
 
-    columns["compute_time"] = this.compute_time
     for name, column in (("compute_energy_j", this.compute_joules), ("staleness", this.staleness)):
         if column is not None:
             columns[name] = column

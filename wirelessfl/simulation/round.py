@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
-from wirelessfl.radio import SlotLinks
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.simulation.records import (
     Energy,
@@ -74,7 +72,6 @@ class Round:
     releases: tuple[Release, ...] = ()
     server: ServerRecord = field(init=False)
     wall_time: float = math.nan
-    slots: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         count = len(self.clients)
@@ -102,22 +99,3 @@ class Round:
     def with_status(self, status: Status) -> NDArray[np.int64]:
         """Positions of the clients in a status."""
         return np.flatnonzero(self.status == status)
-
-    def put(self, name: str, positions: NDArray[np.int64], values: NDArray[np.float64]) -> None:
-        """Write a per-client column (n,) or (n, T) at some positions; the others stay as they are, NaN at first."""
-        if name not in self.slots:
-            self.slots[name] = np.full((len(self.clients), *np.shape(values)[1:]), math.nan)
-        self.slots[name][positions] = values
-
-    def put_energy(self, joules: float, nominal: float | None = None) -> None:
-        """Write the energy of the round so far; NaN where watts are unknown."""
-        self.energy = Energy(joules, joules if nominal is None else nominal)
-
-    def note_links(self, positions: NDArray[np.int64], links: SlotLinks) -> None:
-        """Write the channels of the clients at ``positions``."""
-        self.links.append(LinkRecord(positions, links))
-
-    def note_training(self, positions: NDArray[np.int64], block: CohortBlock) -> None:
-        """Write what local training reports of the clients at ``positions``."""
-        self.training.append(TrainingRecord.of(positions, block))
-        self.put("update_norm", positions, block.norm)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from wirelessfl.simulation.slot_plan import SlotPlan
-from wirelessfl.simulation.uplinks.air.edges import EdgeModels
 from wirelessfl.simulation.uplinks.air.uplink import OverTheAir
 from wirelessfl.simulation.uplinks.asynchronous.uplink import Asynchronous
 from wirelessfl.simulation.uplinks.audit_view import (
@@ -26,7 +25,6 @@ __all__ = [
     "ChannelNoise",
     "Collected",
     "DigitalUplink",
-    "EdgeModels",
     "IdealUplink",
     "NoNoise",
     "NotAuditable",

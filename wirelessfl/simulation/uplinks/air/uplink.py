@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.edges import EdgeModels
 from wirelessfl.privacy import AirRelease
 from wirelessfl.privacy.releases.air import AirTheorem
 from wirelessfl.radio import (
@@ -40,7 +41,6 @@ from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.records import Energy, LinkRecord, SlotRecord, TrainingRecord, TransmissionRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan
-from wirelessfl.simulation.uplinks.air.edges import EdgeModels
 from wirelessfl.simulation.uplinks.air.noise import SlotNoise
 from wirelessfl.simulation.uplinks.air.plan import AirPlan
 from wirelessfl.simulation.uplinks.air.policy import announced, caveat
