@@ -19,11 +19,9 @@ class Memory(Protocol):
 
     def state(self) -> dict[str, Any]:
         """All that is remembered, as arrays, numbers and mappings."""
-        ...
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a state; the inverse of ``state``."""
-        ...
 
 
 def memories_among(**parts: object) -> dict[str, Memory]:

@@ -22,16 +22,13 @@ class Optimizer(Protocol):
     @property
     def decay(self) -> float:
         """What the accumulated gradient is multiplied by before a new gradient is added; 0 forgets it."""
-        ...
 
     @property
     def linear(self) -> bool:
         """Whether a step is linear in parameters and gradient, and so the same in any linear coordinates."""
-        ...
 
     def start(self, parameters: Tensor) -> OptimizerState:
         """The state before the first step, for ``parameters`` (k, d)."""
-        ...
 
     def step(
         self, parameters: Tensor, accumulated: Tensor, state: OptimizerState, learning_rate: float, step: int
@@ -45,7 +42,6 @@ class Optimizer(Protocol):
             learning_rate: η.
             step: Steps taken before this one, the same for all rows.
         """
-        ...
 
 
 @dataclass(frozen=True)

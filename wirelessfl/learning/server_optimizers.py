@@ -21,7 +21,6 @@ class ServerOptimizer(Protocol):
 
     def start(self, parameters: Tensor) -> Mapping[str, Tensor]:
         """The memory before the first round, by name, for a global model (d,)."""
-        ...
 
     def step(self, update: Tensor, memory: Mapping[str, Tensor]) -> tuple[Tensor, Mapping[str, Tensor]]:
         """(d,) what is to be added to the global model, and the memory after the round.
@@ -31,7 +30,6 @@ class ServerOptimizer(Protocol):
                 optimization", ICLR 2021).
             memory: Of the round before; left as it is.
         """
-        ...
 
 
 @dataclass(frozen=True)

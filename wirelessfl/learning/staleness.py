@@ -20,7 +20,6 @@ class StalenessDiscount(Protocol):
 
     def discount(self, staleness: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) s in (0, 1], falling with (n,) staleness."""
-        ...
 
 
 @dataclass(frozen=True)

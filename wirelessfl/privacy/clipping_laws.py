@@ -13,20 +13,16 @@ class ClippingLaw(Protocol):
 
     def published_multiplier(self, noise_multiplier: float, factor: float = 1.0) -> float:
         """The multiplier the paper feeds its accountant, ``factor`` being what its noise law makes of a multiplier."""
-        ...
 
     def accounted_multiplier(self, noise_multiplier: float) -> float:
         """The multiplier of the whole mechanism, the rule's own release included."""
-        ...
 
     @property
     def unproven(self) -> str | None:
         """Why no guarantee holds, None if one does."""
-        ...
 
     def remarks(self) -> Iterator[str]:
         """Plain sentences on why published and accounted differ."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,12 @@ class NoiseLaw(Protocol):
 
     def published_factor(self) -> float | None:
         """What sigma is multiplied by in the paper; None where no paper claims anything."""
-        ...
 
     def accounted_factor(self) -> float:
         """What sigma is multiplied by to give the multiplier that holds."""
-        ...
 
     def remarks(self) -> Iterator[str]:
         """Plain sentences on why the two differ."""
-        ...
 
 
 @dataclass(frozen=True)

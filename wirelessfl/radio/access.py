@@ -15,15 +15,12 @@ class MultipleAccess(Protocol):
 
     def bandwidth_share(self, num_clients: int) -> float:
         """B_i/B of each client."""
-        ...
 
     def finish_times(self, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
         """When each upload (n,) ends, in seconds after the first begins; airtimes in the order of the schedule."""
-        ...
 
     def at_a_time(self, num_clients: int) -> int:
         """How many of the clients may send at the same time."""
-        ...
 
 
 @dataclass(frozen=True)

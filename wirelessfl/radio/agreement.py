@@ -32,11 +32,9 @@ class Calibration(Protocol):
 
     def required_noise_std(self, policy: PowerControl, plan: TransmitPlan, links: Links) -> float:
         """σ_m that the slot must reach, in units of y/α_u."""
-        ...
 
     def server_gain(self, received_noise_std: float, links: Links) -> float:
         """The largest α_u at which noise of this standard deviation at the receiver is enough."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,6 @@ class FadingModel(Protocol):
 
     def draw(self, stream: NodeStream) -> NDArray[np.complex128]:
         """The gains (n,) of the n nodes of ``stream`` in its round, E|gain|² = 1."""
-        ...
 
 
 @runtime_checkable
@@ -32,7 +31,6 @@ class SpecularFading(FadingModel, Protocol):
 
     def specular(self, stream: NodeStream) -> NDArray[np.complex128]:
         """The known parts μ (n,) of the gains that `draw` gives for the same stream, |μ|² <= 1."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ class PlacementLaw(Protocol):
 
     def place(self, stream: NodeStream) -> NDArray[np.float64]:
         """Positions (n, 2) of the stream's nodes; a node's own does not depend on the others."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -107,15 +107,12 @@ class PowerControl(Protocol):
     @property
     def needs_norms(self) -> bool:
         """Whether `transmit` needs the realised norms, which makes gains private data."""
-        ...
 
     def plan(self, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
         """What the server announces for these clients in a round, from 1; a pure function of its arguments."""
-        ...
 
     def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None) -> Transmission:
         """The gains of a block of clients that are not silent, ``norms`` (n,) being their realised ‖Δ_i‖."""
-        ...
 
 
 @runtime_checkable
@@ -124,15 +121,12 @@ class AdaptivePowerControl(PowerControl, Protocol):
 
     def after(self, plan: TransmitPlan) -> Self:
         """The policy of the next round, once this plan was carried out."""
-        ...
 
     def state(self) -> dict[str, float]:
         """All that the policy remembers."""
-        ...
 
     def restored(self, state: dict[str, float]) -> Self:
         """The same policy with a remembered state."""
-        ...
 
 
 @runtime_checkable
@@ -145,7 +139,6 @@ class AveragePowerControl(PowerControl, Protocol):
     @property
     def power_limit(self) -> PowerLimit:
         """What P_i limits: "peak", ‖x_i‖² of every transmission; "average", its mean."""
-        ...
 
 
 @runtime_checkable
@@ -154,7 +147,6 @@ class NormScaledPowerControl(PowerControl, Protocol):
 
     def settled(self, plan: TransmitPlan, norms: NDArray[np.float64]) -> TransmitPlan:
         """The plan at its final α_u, once the norms (k,) of all senders are known; every α_i changes in proportion."""
-        ...
 
 
 def is_peak_limited(policy: PowerControl) -> bool:

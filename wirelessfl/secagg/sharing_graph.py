@@ -29,11 +29,9 @@ class SharingGraph(Protocol):
         Raises:
             ValueError: nothing suits so few, or so many.
         """
-        ...
 
     def opened_by(self, num_clients: int) -> int:
         """The least number of colluding clients for which it is not certain that single inputs stay hidden."""
-        ...
 
 
 @dataclass(frozen=True)

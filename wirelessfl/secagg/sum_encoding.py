@@ -21,20 +21,16 @@ class SumEncoding(Protocol):
     @property
     def ring(self) -> Ring:
         """Where the sum lives."""
-        ...
 
     @property
     def length(self) -> int:
         """Elements of an encoded vector."""
-        ...
 
     def encode(self, update: NDArray[np.float32], samples: int, generator: np.random.Generator) -> RingVector:
         """The vector (length,) of a client with ``samples`` samples."""
-        ...
 
     def decode(self, total: RingVector, samples: NDArray[np.int64]) -> NDArray[np.float64]:
         """The weighted mean (d,) from the sum over clients with (k,) ``samples``."""
-        ...
 
 
 @dataclass(frozen=True)

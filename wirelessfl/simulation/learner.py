@@ -44,28 +44,23 @@ class Training(Protocol):
     @property
     def dimension(self) -> int:
         """d, the number of trainable parameters."""
-        ...
 
     @property
     def broadcast_dimension(self) -> int:
         """The numbers that the server sends to the clients before they train."""
-        ...
 
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n,) samples that clients with (n,) samples pass through the model in a round, a public number."""
-        ...
 
     def train(
         self, start: NDArray[np.float32], state: SimulationState, clients: NDArray[np.int64], round_index: int
     ) -> Iterator[CohortBlock]:
         """Local training of ``clients`` from the model ``start`` (d,), in fixed blocks."""
-        ...
 
     def releases(
         self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
     ) -> tuple[Release, ...]:
         """What the local training of ``clients`` means to the privacy ledger; empty without noise of its own."""
-        ...
 
     def update(
         self,
@@ -76,11 +71,9 @@ class Training(Protocol):
         weights: NDArray[np.float64],
     ) -> None:
         """Step the global model in ``state`` by an aggregate over the (k,) clients ``arrived`` with weights p_i."""
-        ...
 
     def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
         """Test accuracy and loss; NaN in rounds that are not evaluated."""
-        ...
 
 
 @dataclass(frozen=True)

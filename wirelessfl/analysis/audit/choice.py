@@ -68,7 +68,6 @@ class Game(Protocol):
 
     def play(self, trials: int, advance: Advance) -> Observations:
         """Both worlds, ``trials`` times; ``advance`` hears how much of it is done."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,6 @@ class Uploads(Protocol):
 
         Rounds come in order, as training may remember earlier ones.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -106,23 +105,18 @@ class Slots(Protocol):
     @property
     def rounds(self) -> list[int]:
         """Those in which the canary's client may be heard."""
-        ...
 
     def with_canary(self, round_index: int) -> Slot:
         """A slot of the round in which it is."""
-        ...
 
     def drawn(self, round_index: int, streams: Streams) -> Slot:
         """The slot of a trial."""
-        ...
 
     def attended(self, round_index: int, streams: Streams) -> list[Slot]:
         """Slots of a round that different clients attend, as far as there may be any."""
-        ...
 
     def is_released(self, slot: Slot, absent: bool) -> bool:
         """Whether anything is released of a slot, the canary's client being ``absent`` or not."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -159,4 +159,3 @@ class Algorithm(Protocol):
                 has been applied to the first.
             facts: Of the round.
         """
-        ...

@@ -32,11 +32,9 @@ class LocalModels(Protocol):
         Returns:
             (a, b) losses of the samples, arbitrary in padding.
         """
-        ...
 
     def updates(self) -> Tensor:
         """(k, d) local minus global model; may overwrite ``trained``."""
-        ...
 
 
 class SampledModels(LocalModels, Protocol):
@@ -44,4 +42,3 @@ class SampledModels(LocalModels, Protocol):
 
     def samples(self, batch: Batch) -> SampleGradients:
         """The per-sample gradients of a step."""
-        ...

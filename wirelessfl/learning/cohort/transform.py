@@ -39,7 +39,6 @@ class SampleGradients(Protocol):
     @property
     def sizes(self) -> Sequence[int]:
         """Elements of each of the L parameters, in flat order."""
-        ...
 
     def squared_norms(self) -> Tensor:
         """(k, B, L) squared norms of the part of ∇ℓ_b in each of the L parameters, in flat order.
@@ -47,7 +46,6 @@ class SampleGradients(Protocol):
         Their sum over the last axis is ‖∇ℓ_b‖². No per-sample gradient is formed where the layer's norm has a
         closed form.
         """
-        ...
 
     def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
         """(k, d) sums Σ_b weights_b ∇ℓ_b.
@@ -57,7 +55,6 @@ class SampleGradients(Protocol):
             into: (k, d) set in place to decay · into + sums, and given back; None for new memory.
             decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
         """
-        ...
 
     def products(self) -> Sequence[tuple[Tensor, Tensor]] | None:
         """The gradients as outer products, where every parameter's part is one: in models of linear layers.
@@ -66,14 +63,12 @@ class SampleGradients(Protocol):
             A pair (k, B, m), (k, B, n) for each parameter in flat order, element i · n + j of whose part is the
             product of element i of the first and j of the second; None where some part is no outer product.
         """
-        ...
 
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         """The gradients themselves, (k, b, d) for a slice of samples at a time, in chunks that fit in memory.
 
         For norms that have no closed form (a wavelet norm). Each chunk may be overwritten by the caller.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -121,7 +116,6 @@ class GradientTransform(Protocol):
 
     def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
         """The state (k, ...) of clients that have never trained before, on the device and in the dtype of ``like``."""
-        ...
 
     def __call__(
         self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
@@ -135,4 +129,3 @@ class GradientTransform(Protocol):
             into: (k, d) set in place to decay · into + (sum of the clipped gradients + noise) / divisor.
             decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
         """
-        ...

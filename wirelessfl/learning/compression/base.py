@@ -29,12 +29,9 @@ class Codec(Protocol):
 
     def bits(self, dimension: int) -> int:
         """Bits of an encoded vector of length d."""
-        ...
 
     def encode(self, rows: NDArray[np.float32], generators: Sequence[np.random.Generator]) -> Payload:
         """The payload of vectors (k, d), with randomness of k generators, one a client."""
-        ...
 
     def decode(self, payload: Payload) -> NDArray[np.float32]:
         """(k, d) what the server reconstructs."""
-        ...

@@ -23,7 +23,6 @@ class AvailabilityModel(Protocol):
 
     def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
         """(n,) True where the client can be reached."""
-        ...
 
 
 @dataclass(frozen=True)

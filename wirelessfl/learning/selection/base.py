@@ -88,4 +88,3 @@ class Selection(Protocol):
 
     def select(self, context: SelectionContext, count: int) -> NDArray[np.int64]:
         """Ascending numbers of at most ``count`` clients, each once; slots and sums have this order."""
-        ...

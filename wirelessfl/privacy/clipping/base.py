@@ -27,32 +27,26 @@ class Step(Protocol):
     @property
     def streams(self) -> Streams:
         """The run's random streams. Draw per client, step and round, never per group of clients."""
-        ...
 
     @property
     def round_index(self) -> int:
         """Communication round, from 1."""
-        ...
 
     @property
     def step(self) -> int:
         """Local step in this round, from 0."""
-        ...
 
     @property
     def clients(self) -> NDArray[np.int64]:
         """(k,) the clients."""
-        ...
 
     @property
     def divisor(self) -> Tensor:
         """(k,) the public number by which the sum over a batch is divided."""
-        ...
 
     @property
     def learning_rate(self) -> float:
         """η."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -103,11 +97,9 @@ class ClippingRule(Protocol):
     @property
     def lasting(self) -> tuple[str, ...]:
         """Names of those state rows that a client keeps from round to round; the others start anew."""
-        ...
 
     def law(self) -> ClippingLaw:
         """What the ledger has to know of the rule."""
-        ...
 
     def start(self, clients: int, like: Tensor) -> ClippingState:
         """The rows (clients, ...) of clients that have never trained, in the dtype and on the device of ``like``.
@@ -116,11 +108,9 @@ class ClippingRule(Protocol):
             clients: k.
             like: (d,) a model.
         """
-        ...
 
     def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
         """Weights for the samples of this step."""
-        ...
 
     def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
         """The rows for the next step, by the names of ``start``, after the noised result of this one is known.
@@ -133,7 +123,6 @@ class ClippingRule(Protocol):
             state: What ``clip`` gave back.
             step: This step.
         """
-        ...
 
 
 class Memoryless:

@@ -13,7 +13,6 @@ class Schedule(Protocol):
 
     def at(self, round_index: int) -> float:
         """The value in a round, counted from 1."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -23,19 +23,15 @@ class PerSampleGradients(Protocol):
 
     def squared_norms(self) -> Tensor:
         """(k, B, L) squared norms of the parts of each sample's gradient."""
-        ...
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """(k, d) sums of the weighted gradients."""
-        ...
 
     def products(self) -> Sequence[tuple[Tensor, Tensor]] | None:
         """The gradients as outer products (k, B, m), (k, B, n), one a parameter; None where some parts are none."""
-        ...
 
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         """The gradients themselves, (k, b, d) for a slice of the samples at a time."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +78,6 @@ class NoiseMechanism(Protocol):
 
         L is 1 where the norm does not split into parts.
         """
-        ...
 
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         """Adds noise to sums in place.
@@ -95,7 +90,6 @@ class NoiseMechanism(Protocol):
         Returns:
             (k,) the noise multiplier used: standard deviation over sensitivity, as the record understands it.
         """
-        ...
 
     def release(self, steps: LocalSteps, clipping: ClippingRule) -> Release:
         """The record of a round's local steps for the ledger.
@@ -103,7 +97,6 @@ class NoiseMechanism(Protocol):
         Raises:
             ValueError: If no record covers this combination.
         """
-        ...
 
 
 Add = TypeVar("Add", bound=Callable[..., Tensor])

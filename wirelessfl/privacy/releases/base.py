@@ -27,7 +27,6 @@ class Release(Protocol):
     @property
     def round_index(self) -> int:
         """Communication round."""
-        ...
 
     @property
     def clients(self) -> NDArray[np.int64]:
@@ -35,24 +34,19 @@ class Release(Protocol):
 
         A late upload, or a client that vanished after its masked input, counts: it has transmitted.
         """
-        ...
 
     @property
     def relation(self) -> str:
         """Which runs the paper's published figure compares, such as "one sample more or fewer"."""
-        ...
 
     def published(self, facts: PrivacyFacts) -> Spending:
         """What the paper's theorem says, fed with this round's numbers."""
-        ...
 
     def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
         """What holds for the mechanism that ran, for the statement's unit, adjacency and adversary."""
-        ...
 
     def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
         """Plain sentences that say why the two differ."""
-        ...
 
 
 def per_client(name: str, values: ArrayLike, num_clients: int) -> NDArray[np.float64]:

@@ -29,7 +29,6 @@ class Modulation(Protocol):
             norms: ‖Δ_i‖ (k,).
             clip: τ.
         """
-        ...
 
     def decode(self, received: NDArray[np.float64], plan: TransmitPlan) -> NDArray[np.float64]:
         """The estimate of Σ p_i Δ_i (P, d), P vectors of each client, from the received signal (d,).
@@ -38,4 +37,3 @@ class Modulation(Protocol):
             received: y, with noise; may be changed in place.
             plan: what the server announced; ``receive_scale`` undoes the gains of linear amplitudes.
         """
-        ...

@@ -19,25 +19,20 @@ class Doppler(Protocol):
 
     def shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
         """(n,) f_D, the largest shift of the scattered part at a moment."""
-        ...
 
     def cycles(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
         """(n,) ∫ f_D dt up to a moment: scattered gains Δ cycles apart have the correlation J0(2πΔ)."""
-        ...
 
     def mean_shift_hz(
         self, cycles: NDArray[np.float64], elapsed: NDArray[np.float64], since: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """(n,) mean f_D over ``elapsed`` seconds that ended at ``cycles`` and began at ``since``."""
-        ...
 
     def ray_cycles(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
         """(n,) turns of the direct ray's phase at a moment."""
-        ...
 
     def ray_shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
         """(n,) Doppler shift of the direct ray at a moment, negative for who moves away."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -37,33 +37,27 @@ class Fading(Protocol):
     @property
     def varies(self) -> bool:
         """Whether a link has other gains at other instants of the same round."""
-        ...
 
     def gains(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment
     ) -> NDArray[np.complex128]:
         """(n,) gains of mean power 1 at a moment; asked twice in a round, the same."""
-        ...
 
     def over(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
         """(n, T) gains at T times of a slot that begins at a moment, ``offsets`` (T,) or (n, T) seconds after it."""
-        ...
 
     def specular(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
     ) -> NDArray[np.complex128]:
         """(n, T) the part of these gains that the receiver knows; 0 where their phase is uniform."""
-        ...
 
     def shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
         """(n,) f_D, the largest Doppler shift with which gains change within a transmission."""
-        ...
 
     def law_of(self, in_sight: bool) -> FadingModel:
         """The law of a gain at one instant, with or without line of sight."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -40,15 +40,12 @@ class LargeScale(Protocol):
     @property
     def varies(self) -> bool:
         """Whether a link has other gains at other instants of the same round."""
-        ...
 
     def gains(self, nodes: NDArray[np.int64], moment: Moment) -> LargeScaleGains:
         """The gains of the links of some nodes at a moment."""
-        ...
 
     def last_distances(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n,) metres to the base station when last asked for; NaN where that was never, or nobody is anywhere."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -33,41 +33,32 @@ class PathLossModel(Protocol):
     @property
     def rician_k(self) -> float | None:
         """Linear Rician factor of a link with line of sight; None where the model says nothing of the fading."""
-        ...
 
     def line_of_sight_probability(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
         """Probability (n,) of a line of sight."""
-        ...
 
     def loss_db(self, distance: NDArray[np.float64], line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Path loss (n,) in dB without shadowing."""
-        ...
 
     def shadowing_std_db(self, line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Standard deviation (n,) of the shadowing in dB."""
-        ...
 
     def decorrelation_distance(self, line_of_sight: NDArray[np.bool_]) -> NDArray[np.float64]:
         """d_cor (n,) of the shadowing in metres: its autocorrelation is e^{−Δd/d_cor} along a node's way."""
-        ...
 
     @property
     def sight_decorrelation(self) -> float:
         """d_cor in metres of the field that decides on the line of sight."""
-        ...
 
     @property
     def wavelength(self) -> float:
         """c/f in metres."""
-        ...
 
     def ray_length(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
         """Metres (n,) between the antennas."""
-        ...
 
     def in_range(self, distance: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Where (n,) the model claims to hold."""
-        ...
 
 
 @dataclass(frozen=True)

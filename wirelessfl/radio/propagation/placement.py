@@ -45,19 +45,15 @@ class Placement(Protocol):
     @property
     def moves(self) -> bool:
         """Whether anybody ever leaves his place."""
-        ...
 
     def positions(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
         """(n, 2) metres at a moment that is no earlier than the last one asked for."""
-        ...
 
     def motion(self, nodes: NDArray[np.int64], moment: Moment) -> Motion:
         """The motion at a moment that is no earlier than the last one asked for."""
-        ...
 
     def last_positions(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n, 2) metres where nodes were when last asked for; NaN where that was never."""
-        ...
 
 
 @dataclass(frozen=True)

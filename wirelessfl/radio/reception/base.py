@@ -21,7 +21,6 @@ class Receiver(Protocol):
     @property
     def antennas(self) -> int:
         """A."""
-        ...
 
     def combine(self, links: SlotLinks, round_index: int, air: AirInterface) -> NDArray[np.complex128]:
         """The combiner f (R, F, A) for the clients of a receiver; a pure function of its arguments.
@@ -31,8 +30,6 @@ class Receiver(Protocol):
             round_index: from 1.
             air: constants of the uplink.
         """
-        ...
 
     def noise_std(self, weights: NDArray[np.complex128], air: AirInterface) -> NDArray[np.float64]:
         """The receiver noise (R, F) behind a combiner, per real coordinate: ‖f‖ σ_c where antennas have noise alike."""
-        ...

@@ -46,8 +46,6 @@ class Uplink(Protocol):
 
         Writes the uplink's columns of the round and the statuses of those who did not make it.
         """
-        ...
 
     def audit_view(self) -> AuditView:
         """Where noise hides the updates from an adversary, or why no audit can be played."""
-        ...

@@ -21,14 +21,12 @@ class Layer(Protocol):
 
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Saved]:
         """The outputs, and what the backward pass needs."""
-        ...
 
     def backward(self, weights: Weights, saved: Saved, delta: Tensor) -> Tensor:
         """The derivative by the inputs, from ``delta``, that by the outputs.
 
         A layer without parameters may overwrite ``delta``: nobody else holds it.
         """
-        ...
 
 
 class TrainedLayer(Layer, Protocol):
@@ -40,23 +38,18 @@ class TrainedLayer(Layer, Protocol):
 
     def weighted(self, delta: Tensor, weights: Tensor) -> Tensor:
         """A new ``delta`` with client i's sample b times ``weights[i, b]`` (k, B)."""
-        ...
 
     def add_gradient(self, saved: Saved, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
         """Sets into ← decay · into + Σ_b gradient of sample b, for each parameter."""
-        ...
 
     def squared_norms(self, saved: Saved, delta: Tensor) -> list[Tensor]:
         """(k, B) squared norm of each sample's gradient by each parameter (Goodfellow 2015 for linear layers)."""
-        ...
 
     def products(self, saved: Saved, delta: Tensor) -> list[tuple[Tensor, Tensor]] | None:
         """Of each parameter the gradients as outer products (k, B, m), (k, B, n); None if they are none."""
-        ...
 
     def sample_gradients(self, saved: Saved, delta: Tensor, part: slice) -> list[Tensor]:
         """(k, b, *shape) gradient by each parameter of each sample in ``part``."""
-        ...
 
 
 def squared_norm(rows: Tensor) -> Tensor:

@@ -40,22 +40,18 @@ class SeparateUploads(Protocol):
     @property
     def payload_bits(self) -> int:
         """Size of an upload."""
-        ...
 
     def offer(self, this: Round, positions: NDArray[np.int64], share: float, begins: NDArray[np.float64]) -> list[Link]:
         """The links of clients that start now and send from (n,) seconds on, each with a share of the band.
 
         They are written to the round.
         """
-        ...
 
     def decoded(self, cell: Cell, this: Round, positions: NDArray[np.int64], block: CohortBlock) -> Any:
         """(k, d) the updates of a block of clients as they come out of the links."""
-        ...
 
     def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
         """Write how long the clients of a round were on the air, and what that cost; returns (n,) joules."""
-        ...
 
 
 @dataclass
