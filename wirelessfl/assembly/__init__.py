@@ -4,8 +4,6 @@ Each family has one ``build_<family>``: a ``match`` over its variants that ends 
 reports a variant that was forgotten. Here, and nowhere earlier, the user's own modules are imported.
 """
 
-from __future__ import annotations
-
 from wirelessfl.assembly.deadline import training_time
 from wirelessfl.assembly.header import client_values, closing_attributes, trace_header
 from wirelessfl.assembly.plan import choose_plan, plan_to_look, recorded_plan

@@ -1,7 +1,5 @@
 """The learning core: data, models, local training of a whole cohort, federated algorithms; without a clock."""
 
-from __future__ import annotations
-
 from wirelessfl.learning.algorithms import (
     Algorithm,
     AlgorithmFacts,

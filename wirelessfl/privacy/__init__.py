@@ -1,7 +1,5 @@
 """Privacy: what a run releases, what the papers claim for it, and what holds."""
 
-from __future__ import annotations
-
 from wirelessfl.privacy.accountants import composed_epsilon
 from wirelessfl.privacy.calibration import (
     dp_sgd_epsilon,

@@ -4,8 +4,6 @@
 (``training.algorithm``, ``channel.fading``, ...) are unions of small classes, one module each.
 """
 
-from __future__ import annotations
-
 from wirelessfl.scenario.base import Steps
 from wirelessfl.scenario.library import Shipped, copy_shipped, list_shipped, locate
 from wirelessfl.scenario.loader import (

@@ -1,7 +1,5 @@
 """The event shell: SimPy processes that exchange messages and call the core."""
 
-from __future__ import annotations
-
 from wirelessfl.simulation.clock import seconds
 from wirelessfl.simulation.recorder import FinishedRound, round_record
 from wirelessfl.simulation.rehearsal import Forecast, rehearse

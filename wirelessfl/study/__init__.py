@@ -1,7 +1,5 @@
 """Studies: many runs of one scenario, from the design over the runs to a table and a picture."""
 
-from __future__ import annotations
-
 from wirelessfl.study.bands import Band, band
 from wirelessfl.study.content import content_id
 from wirelessfl.study.design import Run, StudyDesign, load_study

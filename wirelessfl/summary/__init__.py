@@ -1,7 +1,5 @@
 """What a finished (or interrupted) run has to say: numbers and pictures, read from its trace alone."""
 
-from __future__ import annotations
-
 from wirelessfl.summary.numbers import epsilon_text, summarise, to_json
 from wirelessfl.summary.picture import draw_summary
 from wirelessfl.summary.tensorboard import TensorBoardLog

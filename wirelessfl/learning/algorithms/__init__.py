@@ -1,7 +1,5 @@
 """Federated algorithms, one file each: client side and server step together."""
 
-from __future__ import annotations
-
 from wirelessfl.learning.algorithms.base import (
     Algorithm,
     AlgorithmFacts,

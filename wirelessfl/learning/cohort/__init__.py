@@ -1,7 +1,5 @@
 """Local training of many clients at once."""
 
-from __future__ import annotations
-
 from wirelessfl.learning.cohort.engine import train_cohort
 from wirelessfl.learning.cohort.peak import BlockMemory
 from wirelessfl.learning.cohort.planning import client_bytes, cpu_chunks, cuda_chunk, fastest_chunk

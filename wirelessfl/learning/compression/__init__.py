@@ -1,7 +1,5 @@
 """Codecs of digital uploads."""
 
-from __future__ import annotations
-
 from wirelessfl.learning.compression.base import Codec, Payload
 from wirelessfl.learning.compression.codecs import NoCodec, RandomRounding
 

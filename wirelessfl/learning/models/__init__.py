@@ -4,8 +4,6 @@ A user's own model is a function of the same form; ``check_module`` says whether
 client by client and sample by sample.
 """
 
-from __future__ import annotations
-
 from wirelessfl.learning.models.activations import TemperedSigmoid
 from wirelessfl.learning.models.checks import check_module
 from wirelessfl.learning.models.cnn import cnn_cifar10, cnn_mnist

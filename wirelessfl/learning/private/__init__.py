@@ -1,7 +1,5 @@
 """Differentially private local training: clipping rules and noise mechanisms inside the cohort engine."""
 
-from __future__ import annotations
-
 from wirelessfl.learning.private.central import CentralNoise
 from wirelessfl.learning.private.layers import layer_of_parameters
 from wirelessfl.learning.private.proxy import proxy_median_norm

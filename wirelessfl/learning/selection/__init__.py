@@ -1,7 +1,5 @@
 """Selection of the clients of a round, and their availability."""
 
-from __future__ import annotations
-
 from wirelessfl.learning.selection.base import Selection, SelectionContext, SelectionFacts
 from wirelessfl.learning.selection.schemes import SelectAll, SelectPoisson, SelectUniform
 

@@ -1,7 +1,5 @@
 """Clipping rules: how far the gradient of one sample may reach. Importing this needs torch."""
 
-from __future__ import annotations
-
 from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step
 from wirelessfl.privacy.clipping.conformance import check_clipping_rule
 from wirelessfl.privacy.clipping.flat import DynamicClipping, FlatClipping

@@ -1,7 +1,5 @@
 """Noise mechanisms: what is added to clipped sums, at the clients and at the server. Importing this needs torch."""
 
-from __future__ import annotations
-
 from wirelessfl.privacy.mechanisms.base import (
     LocalSteps,
     NoiseMechanism,

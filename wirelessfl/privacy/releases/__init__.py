@@ -3,8 +3,6 @@
 To add a mechanism, write one record here that satisfies ``Release`` and list it in ``values.RELEASES``.
 """
 
-from __future__ import annotations
-
 from wirelessfl.privacy.releases.air import AirRelease
 from wirelessfl.privacy.releases.bare import BareRelease, LossReport
 from wirelessfl.privacy.releases.base import Release

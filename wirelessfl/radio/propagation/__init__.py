@@ -5,8 +5,6 @@ Each part is asked for some nodes at a moment and answers for these alone. Where
 ever asked; asking twice in a round gives the same answer.
 """
 
-from __future__ import annotations
-
 from wirelessfl.radio.propagation.doppler import Doppler, GivenDoppler, MotionDoppler
 from wirelessfl.radio.propagation.draws import Draws, Moment
 from wirelessfl.radio.propagation.fading import BlockFading, ClarkeFading, DirectRay, Fading, GaussMarkovFading

@@ -1,7 +1,5 @@
 """The ways in which updates reach the server; one file each."""
 
-from __future__ import annotations
-
 from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.uplinks.air.uplink import OverTheAir
 from wirelessfl.simulation.uplinks.asynchronous.uplink import Asynchronous

@@ -1,7 +1,5 @@
 """Closed-form forward and backward passes of many clients' models at once."""
 
-from __future__ import annotations
-
 from wirelessfl.learning.cohort.stacked.compilation import compile_program
 from wirelessfl.learning.cohort.stacked.models import StackedModels
 from wirelessfl.learning.cohort.stacked.program import Program
