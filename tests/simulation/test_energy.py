@@ -45,7 +45,7 @@ def test_the_energy_of_every_shipped_scenario_adds_up(name: str) -> None:
     joules_per_unit = getattr(simulation.deployment.uplink, "joules_per_unit", 0.0)
     for this in rounds:
         sent, computed = (np.nansum(this.slots.get(part, 0.0)) for part in ("tx_energy_j", "compute_energy_j"))
-        jammed = this.values.get("jammer_energy", 0.0) * joules_per_unit
+        jammed = np.nansum(this.values.get("jammer_energy", 0.0)) * joules_per_unit
         # Keys are exchanged once by all who are registered, also by those that the first round does not select.
         set_up = (
             0.0 if this.round.secagg is None else np.nan_to_num(this.round.secagg.costs["energy"][SecAggStage.SET_UP])

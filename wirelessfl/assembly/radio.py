@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import assert_never
+from typing import Any, assert_never
 
 from wirelessfl.assembly.cells import build_cells
 from wirelessfl.assembly.digital import build_digital_uplink
+from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.power_control import (
     CHANNEL_NOISE_STD,
     build_calibration,
@@ -26,7 +27,9 @@ from wirelessfl.radio import (
     is_non_expansive,
     jammer_gain_limit,
 )
+from wirelessfl.radio.modulation import Modulation
 from wirelessfl.radio.network import Network, Registry
+from wirelessfl.radio.reception import Receiver
 from wirelessfl.radio.units import (
     db_to_linear,
     dbm_to_watts,
@@ -36,7 +39,9 @@ from wirelessfl.radio.units import (
     thermal_noise_density,
 )
 from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario.base import External
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
+from wirelessfl.simulation.uplinks.air.policy import OwnRelease
 
 
 def power_budget(scenario: Scenario, dimension: int) -> float:
@@ -102,6 +107,7 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 jammer_failure=scenario.faults.jammer_failure,
                 gradient_step=gradient_step(scenario, uplink.clip, is_non_expansive(policy)),
                 theorem=control.theorem,
+                **_waveform(scenario, uplink),
                 backhaul_s=cells.backhaul_s,
                 edges=cells.edges,
                 has_cells=not isinstance(scenario.topology, config.SingleCell),
@@ -112,6 +118,25 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             return build_secure_uplink(scenario, uplink, network, dimension)
         case _:
             assert_never(uplink)
+
+
+def _waveform(scenario: Scenario, uplink: config.OverTheAir) -> dict[str, Any]:
+    """Receiver and modulation, and whether one of them leaves no record of what it costs.
+
+    Raises:
+        ScenarioError: code from outside cannot be used.
+    """
+    facts = RunFacts.of(scenario)
+    receiver: Receiver = make_object("uplink.receiver.combiner", uplink.receiver, context=facts)
+    modulation: Modulation = make_object("uplink.modulation.scheme", uplink.modulation, context=facts)
+    if receiver.antennas != 1:
+        raise ScenarioError(
+            f"uplink.receiver.combiner: {type(receiver).__name__} has {receiver.antennas} antennas; allowed is 1, as a "
+            "channel has one so far"
+        )
+    made = ((uplink.receiver, receiver), (uplink.modulation, modulation))
+    unvouched = any(isinstance(named, External) and not isinstance(part, OwnRelease) for named, part in made)
+    return {"receiver": receiver, "modulation": modulation, "unvouched": unvouched}
 
 
 def build_jamming(

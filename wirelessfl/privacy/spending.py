@@ -28,6 +28,7 @@ class Caveat(StrEnum):
         "and the server learn depends on them"
     )
     NOTHING_ADDS_NOISE = "nothing adds noise to what is released"
+    OUTSIDE_WAVEFORM = "a receiver or a modulation from outside the package leaves no release of its own"
     UNCLIPPED = "nothing bounds the update before it is released"
 
 

@@ -10,13 +10,13 @@ from wirelessfl.radio.conformance import check_fading_model, check_power_control
 from wirelessfl.radio.correlation import clarke_fading, clarke_gains, gauss_markov, jakes_correlation
 from wirelessfl.radio.cotaf import Cotaf
 from wirelessfl.radio.cross_layer import CrossLayer
-from wirelessfl.radio.csi import estimate_channel, mean_estimate_power, pilot_error_std
+from wirelessfl.radio.csi import estimate_channel, mean_estimate_power
 from wirelessfl.radio.expected_norms import ExpectedNorms, MeasuredNorms
 from wirelessfl.radio.fading import FadingModel, Nakagami, Rayleigh, Recorded, Rician, SpecularFading, Static
 from wirelessfl.radio.full_power import FullPower
 from wirelessfl.radio.gbma import Gbma
-from wirelessfl.radio.geometry import hexagonal_sites, nearest_site, site_distances, uniform_disc, uniform_hexagon
-from wirelessfl.radio.impairments import carrier_offsets, carrier_rotation, phase_errors, timing_offsets
+from wirelessfl.radio.geometry import hexagonal_sites, nearest_site, uniform_disc
+from wirelessfl.radio.impairments import carrier_offsets
 from wirelessfl.radio.inverse_power import mean_inverse_power
 from wirelessfl.radio.jamming import (
     accounted_noise_std,
@@ -33,14 +33,11 @@ from wirelessfl.radio.late_arrival import LateArrival
 from wirelessfl.radio.links import Links
 from wirelessfl.radio.lower_gain import LowerGain
 from wirelessfl.radio.minimum_mse import MinimumMse
-from wirelessfl.radio.mobility import Journey, RandomWaypoint
+from wirelessfl.radio.mobility import RandomWaypoint
 from wirelessfl.radio.numerology import OfdmNumerology
 from wirelessfl.radio.pathloss import (
     free_space_path_loss_db,
-    line_of_sight,
-    log_distance_path_loss_db,
     path_gain,
-    shadowing_db,
 )
 from wirelessfl.radio.peak_power import limit_amplitude
 from wirelessfl.radio.pieces import (
@@ -51,7 +48,6 @@ from wirelessfl.radio.pieces import (
     pieces_needed,
     self_distortion,
 )
-from wirelessfl.radio.piecewise_upload import PiecewiseUpload, upload_over_pieces
 from wirelessfl.radio.placement import GivenPositions, PlacementLaw, UniformDisc, UniformHexagons
 from wirelessfl.radio.power_control import (
     AdaptivePowerControl,
@@ -63,7 +59,6 @@ from wirelessfl.radio.power_control import (
     TransmitPlan,
     at_the_clip,
     clamped_inversion,
-    credited_backoff,
     follows_own_norms,
     is_non_expansive,
     is_peak_limited,
@@ -80,7 +75,6 @@ from wirelessfl.radio.quantiser import StochasticQuantiser
 from wirelessfl.radio.rate_margin import channel_given_estimate, outage_power
 from wirelessfl.radio.rates import (
     ShortPackets,
-    finite_blocklength_rate,
     link_snr,
     rayleigh_outage_probability,
     shannon_rate,
@@ -97,7 +91,7 @@ from wirelessfl.radio.slot_links import (
 )
 from wirelessfl.radio.spatial import PairedFields, ornstein_uhlenbeck
 from wirelessfl.radio.superposition import Superposition, superpose
-from wirelessfl.radio.tr38901 import tr38901_breakpoint, tr38901_in_range, tr38901_los_probability, tr38901_path_loss_db
+from wirelessfl.radio.tr38901 import tr38901_los_probability, tr38901_path_loss_db
 from wirelessfl.radio.truncated_inversion import TruncatedInversion
 from wirelessfl.radio.upload import AdaptiveRate, FixedRate, Upload
 from wirelessfl.radio.weakest_inversion import WeakestInversion
@@ -120,7 +114,6 @@ __all__ = [
     "Gbma",
     "GivenPositions",
     "Jamming",
-    "Journey",
     "LateArrival",
     "Links",
     "LogDistance",
@@ -134,7 +127,6 @@ __all__ = [
     "Ofdma",
     "PairedFields",
     "PathLossModel",
-    "PiecewiseUpload",
     "PlacementLaw",
     "PowerControl",
     "PrivacyBudget",
@@ -164,7 +156,6 @@ __all__ = [
     "accounted_noise_std",
     "at_the_clip",
     "carrier_offsets",
-    "carrier_rotation",
     "channel_given_estimate",
     "check_fading_model",
     "check_power_control",
@@ -173,12 +164,10 @@ __all__ = [
     "clarke_gains",
     "coherence_time",
     "coordinate_ranges",
-    "credited_backoff",
     "credited_over_pieces",
     "effective_noise_std",
     "energy_shares",
     "estimate_channel",
-    "finite_blocklength_rate",
     "follows_own_norms",
     "free_space_path_loss_db",
     "gauss_markov",
@@ -191,9 +180,7 @@ __all__ = [
     "jammer_gain_limit",
     "largest_csi_ratio",
     "limit_amplitude",
-    "line_of_sight",
     "link_snr",
-    "log_distance_path_loss_db",
     "longest_piece",
     "mean_estimate_power",
     "mean_inverse_power",
@@ -201,9 +188,7 @@ __all__ = [
     "ornstein_uhlenbeck",
     "outage_power",
     "path_gain",
-    "phase_errors",
     "pieces_needed",
-    "pilot_error_std",
     "rayleigh_outage_probability",
     "received_amplitude",
     "received_bound",
@@ -212,20 +197,13 @@ __all__ = [
     "self_distortion",
     "server_gain_for_noise",
     "server_gain_for_received_limit",
-    "shadowing_db",
     "shannon_rate",
     "shortfall_probability",
-    "site_distances",
     "snr_of_power",
     "superpose",
-    "timing_offsets",
-    "tr38901_breakpoint",
-    "tr38901_in_range",
     "tr38901_los_probability",
     "tr38901_path_loss_db",
     "transmit_over_pieces",
     "uniform_disc",
-    "uniform_hexagon",
-    "upload_over_pieces",
     "worst_over_pieces",
 ]

@@ -76,11 +76,13 @@ class SlotLinks:
         """
         estimate = self.estimate.squeeze(axis=3)
         count, estimates, subcarriers = estimate.shape
-        served = self.channel.reshape(count, estimates, self.pieces // estimates, subcarriers)
-        loudest = np.abs(served).argmax(axis=2)[:, :, None]
+        channel = self.channel
+        if self.pieces > estimates:
+            served = channel.reshape(count, estimates, self.pieces // estimates, subcarriers)
+            channel = np.take_along_axis(served, np.abs(served).argmax(axis=2)[:, :, None], axis=2)
         each = ("weight", "power_budget", "path_gain", "mean_estimate_power")
         return Links(
-            channel=np.take_along_axis(served, loudest, axis=2).ravel(),
+            channel=channel.ravel(),
             estimate=estimate.ravel(),
             **{name: np.repeat(getattr(self, name), estimates * subcarriers) for name in each},
         )

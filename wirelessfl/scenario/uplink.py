@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
+    RUN,
     BitsPerSecond,
     CoreVariant,
     Count,
@@ -63,6 +64,55 @@ class Jammer(Section):
     )
 
 
+class SumCombiner(CoreVariant):
+    """The signals of all antennas added up as they come."""
+
+    core: ClassVar[str] = "wirelessfl.radio.reception:SumReceiver"
+
+    combiner: Literal["sum"] = key("sum", "The plain sum of what the antennas receive.")
+    antennas: Literal[1] = key(1, "Antennas A of each receiver.")
+
+
+class ExternalReceiver(External):
+    """A receiver of the user's own."""
+
+    family: ClassVar[str] = "receiver"
+    protocol: ClassVar[str] = "wirelessfl.radio.reception:Receiver"
+    check: ClassVar[str] = "wirelessfl.radio.reception.conformance:check_receiver"
+    context: ClassVar[str | None] = RUN
+
+    combiner: Reference = key(
+        ..., "Importable receiver, as package.module:Class; without a release of its own the accounted ε is infinite."
+    )
+
+
+Receiver = Annotated[SumCombiner | ExternalReceiver, Family("combiner", default="sum")]
+
+
+class AnalogModulation(CoreVariant):
+    """Coordinates as amplitudes."""
+
+    core: ClassVar[str] = "wirelessfl.radio.modulation:Analog"
+
+    scheme: Literal["analog"] = key("analog", "Linear amplitudes: every coordinate of an update is one.")
+
+
+class ExternalModulation(External):
+    """A modulation of the user's own."""
+
+    family: ClassVar[str] = "modulation"
+    protocol: ClassVar[str] = "wirelessfl.radio.modulation:Modulation"
+    check: ClassVar[str] = "wirelessfl.radio.modulation.conformance:check_modulation"
+    context: ClassVar[str | None] = RUN
+
+    scheme: Reference = key(
+        ..., "Importable modulation, as package.module:Class; without a release of its own the accounted ε is infinite."
+    )
+
+
+Modulation = Annotated[AnalogModulation | ExternalModulation, Family("scheme", default="analog")]
+
+
 class OverTheAir(Section):
     """All clients send at once and the radio channel adds them up."""
 
@@ -85,6 +135,8 @@ class OverTheAir(Section):
     )
     clip: PositiveSingle = key(1.0, "Clip norm τ of the local update; the transmit power is set for it.")
     power_control: PowerControl = key(CrossLayer(), "How server and clients set their gains.")
+    receiver: Receiver = key(SumCombiner(), "Antennas of each receiver, and how they are combined.")
+    modulation: Modulation = key(AnalogModulation(), "How updates become symbols.")
     jammer: Jammer | None = key(None, "Cooperative jammer. null: none.")
 
     @model_validator(mode="before")
@@ -99,6 +151,11 @@ class OverTheAir(Section):
         require_exactly_one(self)
         if self.iq_packing and self.jammer is not None and self.jammer.noise == "real":
             raise contradiction("jammer.noise", "real with iq_packing: true", "complex, for data in both quadratures")
+        for part in (self.receiver, self.modulation):
+            if self.jammer is not None and isinstance(part, External):
+                raise contradiction(
+                    "jammer", f"a jammer with {part.tag}: {part.reference}", "jammer: null beside code from outside"
+                )
         return self
 
 

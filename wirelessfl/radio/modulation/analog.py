@@ -20,6 +20,6 @@ class Analog:
         return updates, norms
 
     def decode(self, received: NDArray[np.float64], plan: TransmitPlan) -> NDArray[np.float64]:
-        """The received signal without the server's scale (1, d)."""
+        """The received signal without the server's scale."""
         received /= plan.receive_scale
-        return received[None]
+        return received

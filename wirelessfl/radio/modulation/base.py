@@ -31,7 +31,7 @@ class Modulation(Protocol):
         """
 
     def decode(self, received: NDArray[np.float64], plan: TransmitPlan) -> NDArray[np.float64]:
-        """The estimate of Σ p_i Δ_i (P, d), P vectors of each client, from the received signal (d,).
+        """The estimate of Σ p_i Δ_i (d,) from the received signal (d,).
 
         Args:
             received: y, with noise; may be changed in place.

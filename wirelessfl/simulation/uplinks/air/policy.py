@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import ScenarioError
-from wirelessfl.privacy import Caveat
+from wirelessfl.privacy import AirRelease, Caveat, Release
 from wirelessfl.radio import (
     AdaptivePowerControl,
     AirInterface,
@@ -100,6 +103,30 @@ def caveat(policy: PowerControl) -> Caveat | None:
     """What voids the guarantee: a common scale after realised norms, of this slot or maybe of earlier ones."""
     may_remember_norms = policy.needs_norms and isinstance(policy, AdaptivePowerControl)
     return Caveat.REALISED_NORMS if may_remember_norms or isinstance(policy, NormScaledPowerControl) else None
+
+
+@runtime_checkable
+class OwnRelease(Protocol):
+    """A receiver or a modulation that says itself what a slot costs."""
+
+    def release(self, slot: Release) -> Release:
+        """The record for the ledger in place of that of linear amplitudes at one antenna."""
+
+
+def vouched(slot: AirRelease, parts: Sequence[object], unvouched: bool) -> Release:
+    """The record of a slot as receiver and modulation have it; without any guarantee where one of them says nothing.
+
+    Args:
+        slot: the record of linear amplitudes at one antenna.
+        parts: receiver and modulation.
+        unvouched: whether one of them comes from outside and leaves no record.
+    """
+    if unvouched:
+        return replace(slot, theorem="none", caveat=Caveat.OUTSIDE_WAVEFORM)
+    release: Release = slot
+    for part in parts:
+        release = part.release(release) if isinstance(part, OwnRelease) else release
+    return release
 
 
 def _refuse(policy: PowerControl, found: str) -> None:

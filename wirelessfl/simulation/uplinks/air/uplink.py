@@ -43,7 +43,7 @@ from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.uplinks.air.noise import SlotNoise
 from wirelessfl.simulation.uplinks.air.plan import AirPlan
-from wirelessfl.simulation.uplinks.air.policy import announced, caveat
+from wirelessfl.simulation.uplinks.air.policy import announced, caveat, vouched
 from wirelessfl.simulation.uplinks.air.transmitters import Ranges, Transmitters, over_clients, renormalised
 from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
 from wirelessfl.simulation.uplinks.base import Collected
@@ -99,6 +99,7 @@ class OverTheAir(SlotUplink):
         backhaul_s: seconds between receivers and server, there and back: in every round, or where edges are averaged.
         edges: models of the edges; None where the server takes everything in every round.
         has_cells: whether receivers are the base stations of cells, which the records then name.
+        unvouched: whether receiver or modulation come from outside and leave no release of their own.
     """
 
     network: Network
@@ -120,6 +121,7 @@ class OverTheAir(SlotUplink):
     backhaul_s: float = 0.0
     edges: EdgeModels | None = None
     has_cells: bool = False
+    unvouched: bool = False
 
     @property
     @override
@@ -220,17 +222,18 @@ class OverTheAir(SlotUplink):
             (transmitted + jamming) * self.joules_per_unit, float(drain.sum()) + jamming * self.joules_per_unit
         )
         backoff = over_clients(received.transmissions, "backoff", count)[plan.senders]
-        release, slot = self._release(this, plan, backoff), self._slot(this, received, jamming)
+        counted = vouched(self._release(this, plan, backoff), (self.receiver, self.modulation), self.unvouched)
+        slot = self._slot(this, received, jamming)
         for station, announced_plan in plan.transmit.items():
             policy = self.policies[station]
             if isinstance(policy, AdaptivePowerControl):
                 self.policies[station] = policy.after(announced_plan)
         sums = {
-            station: self.modulation.decode(signal, plan.transmit[station])[0]
+            station: self.modulation.decode(signal, plan.transmit[station])
             for station, signal in received.signal.items()
         }
         records = (received.training, received.transmissions)
-        return Reception(self._together(plan, sums), (release,), drain, *records, slot, energy)
+        return Reception(self._together(plan, sums), (counted,), drain, *records, slot, energy)
 
     @override
     def audit_view(self) -> AuditView:
@@ -305,12 +308,11 @@ class OverTheAir(SlotUplink):
         signal = {station: self._noise(this.index, plan, station) for station in stations}  # while the workers train
         training, transmissions = [], []
         for block in blocks:
-            links = plan.links.take(block.positions)
+            serving, channel = plan.links.serving[block.positions], plan.links.channel[block.positions, ..., 0]
             symbols, sent, record = transmitters.send(block)
             offset = None if late is None else late[block.positions]
             for station in stations:
-                arriving, mine = links.channel[:, station, ..., 0] * sent.tx_gain, links.serving == station
-                there = mine[:, None, None]
+                arriving, there = channel[:, station] * sent.tx_gain, (serving == station)[:, None, None]
                 own[station].add(symbols, np.where(there, arriving, 0) if several else arriving, offset)
                 if several:
                     foreign[station].add(symbols, np.where(there, 0, arriving), offset)
