@@ -40,7 +40,7 @@ def test_the_sum_of_the_largest_inputs_does_not_wrap(bound: float, bits: int, nu
 @given(bounds, st.floats(1e-9, 1e3), counts)
 def test_the_smallest_ring_fits_and_one_bit_less_overflows(bound: float, step: float, num_clients: int) -> None:
     largest = ceil(Fraction(bound) / Fraction(step))
-    encoding = FixedPoint.smallest(bound, step, num_clients)
+    encoding = FixedPoint(bound, step, bits_for(num_clients * largest), num_clients)
     assert num_clients * largest <= 2 ** (encoding.bits - 1) - 1
     assert num_clients * largest > 2 ** (encoding.bits - 2) - 1
     with pytest.raises(ValueError, match=r"overflow|bits"):
@@ -118,7 +118,7 @@ def test_impossible_encodings_are_refused(bound: float, step: float, bits: int, 
 
 def test_a_step_that_needs_more_than_64_bits_is_refused() -> None:
     with pytest.raises(ValueError, match="64 bits"):
-        FixedPoint.smallest(1.0, 2.0**-50, 2**20)
+        FixedPoint(1.0, 2.0**-50, bits_for(2**70), 2**20)
 
 
 @pytest.mark.parametrize("largest", [0, 1, 2, 127, 128, 2**40])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.secagg.rounds import STAGES, encoded_inputs, parameters, parties, play_until
 from tests.statistics import assert_counts, shifted
 from wirelessfl.secagg import (
+    MaskedInput,
     Message,
     Neighbourhood,
     Ring,
@@ -42,7 +43,8 @@ def masked_vector(client: int, seed: int, value: int = 3) -> tuple[RingVector, d
     server, clients = parties(facts, 4, shifted(seed))
     messages = play_until(Stage.MASKED_INPUT, server, clients, inputs)
     reply = answer(clients[client], messages[client], inputs[client])
-    return reply.content()[0], clients
+    assert isinstance(reply, MaskedInput)
+    return reply.values, clients
 
 
 def without_pairwise_masks(vector: RingVector, client: int, clients: dict[int, SecAggClient]) -> RingVector:

@@ -8,9 +8,16 @@ from wirelessfl.assembly.digital import build_digital_links
 from wirelessfl.errors import ScenarioError
 from wirelessfl.radio.network import Network
 from wirelessfl.scenario import Scenario, config
-from wirelessfl.secagg import FixedPoint, WeightedMean
-from wirelessfl.secagg.sharing_graph import CompleteGraph, SparseGraph
-from wirelessfl.secagg.sum_encoding import FLOAT_ROOM, HiddenWeights, PublicWeights, SumEncoding
+from wirelessfl.secagg import (
+    FLOAT_ROOM,
+    CompleteGraph,
+    FixedPoint,
+    HiddenWeights,
+    PublicWeights,
+    SparseGraph,
+    SumEncoding,
+    WeightedMean,
+)
 from wirelessfl.simulation.uplinks.secure_aggregation import PairwisePrf, SecretSharing, SecureUplink
 
 

@@ -6,10 +6,21 @@ taken to be honest but curious: it follows the protocol, relays public keys unch
 """
 
 from wirelessfl.secagg.client import SecAggClient
-from wirelessfl.secagg.encoding import FixedPoint, WeightedMean, bits_for
+from wirelessfl.secagg.encoding import (
+    FLOAT_ROOM,
+    FixedPoint,
+    HiddenWeights,
+    PublicWeights,
+    SumEncoding,
+    WeightedMean,
+    bits_for,
+)
 from wirelessfl.secagg.field import PrimeField, RandomBytes
 from wirelessfl.secagg.graph import (
+    CompleteGraph,
     Neighbourhood,
+    SharingGraph,
+    SparseGraph,
     choose_neighbourhood,
     complete_neighbourhood,
     correctness_failure,
@@ -20,6 +31,7 @@ from wirelessfl.secagg.graph import (
 from wirelessfl.secagg.keys import KeyPair, SeededBytes, agree, link_key
 from wirelessfl.secagg.masks import MaskStream, Ring, RingVector
 from wirelessfl.secagg.messages import (
+    HEADER_BITS,
     SERVER,
     EncryptedShares,
     KeyAdvertisement,
@@ -31,7 +43,7 @@ from wirelessfl.secagg.messages import (
     UnmaskRequest,
     UnmaskShares,
 )
-from wirelessfl.secagg.pairwise_prf import PairwiseSeeds, PrfClient, PrfEnrolment, PrfParameters, PrfRound
+from wirelessfl.secagg.pairwise_prf import RUN_BYTES, PairwiseSeeds, PrfClient, PrfEnrolment, PrfParameters, PrfRound
 from wirelessfl.secagg.parameters import RoundAborted, RoundParameters, RoundResult, Stage
 from wirelessfl.secagg.refusals import (
     AlteredMessage,
@@ -47,12 +59,17 @@ from wirelessfl.secagg.server import SecAggServer
 from wirelessfl.secagg.sharing import reconstruct, split
 
 __all__ = [
+    "FLOAT_ROOM",
+    "HEADER_BITS",
+    "RUN_BYTES",
     "SERVER",
     "AlteredMessage",
+    "CompleteGraph",
     "EncryptedShares",
     "FixedPoint",
     "ForbiddenRequest",
     "ForeignMessage",
+    "HiddenWeights",
     "KeyAdvertisement",
     "KeyPair",
     "LateMessage",
@@ -69,6 +86,7 @@ __all__ = [
     "PrfParameters",
     "PrfRound",
     "PrimeField",
+    "PublicWeights",
     "RandomBytes",
     "ReplayedMessage",
     "Ring",
@@ -81,7 +99,10 @@ __all__ = [
     "SecAggServer",
     "SeededBytes",
     "ShareDelivery",
+    "SharingGraph",
+    "SparseGraph",
     "Stage",
+    "SumEncoding",
     "UnmaskRequest",
     "UnmaskShares",
     "WeightedMean",

@@ -1,11 +1,9 @@
 """The client of `secagg` and `secagg_plus`: one method a step, message in, message out, no clock."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.secagg import envelope
+from wirelessfl.secagg import sharing
 from wirelessfl.secagg.field import RandomBytes
 from wirelessfl.secagg.keys import KEY_BYTES, KeyPair, agree, pair_context
 from wirelessfl.secagg.masks import MaskStream, RingVector
@@ -25,8 +23,7 @@ from wirelessfl.secagg.messages import (
     check_octets,
 )
 from wirelessfl.secagg.parameters import RoundParameters, Stage
-from wirelessfl.secagg.refusals import ForbiddenRequest, MalformedMessage, ReplayedMessage
-from wirelessfl.secagg.sharing import share_points, split
+from wirelessfl.secagg.refusals import ForbiddenRequest, MalformedMessage, ReplayedMessage, require
 
 # The order of the public keys in an advertisement, and of the two secrets in every share.
 CHANNEL, MASK = 0, 1
@@ -92,11 +89,13 @@ class SecAggClient:
         }
         secrets = np.frombuffer(self._mask.secret + self._self_seed, dtype=np.uint8).reshape(2, KEY_BYTES)
         holders = np.append(peers, np.uint32(self.name))
-        shares = split(secrets, share_points(holders), self.parameters.neighbourhood.threshold, self._random_bytes)
+        shares = sharing.split(
+            secrets, sharing.share_points(holders), self.parameters.neighbourhood.threshold, self._random_bytes
+        )
         plain = shares.astype("<u4").tobytes()
-        size = envelope.PLAIN_BYTES
+        size = sharing.PLAIN_BYTES
         sealed = b"".join(
-            envelope.seal(key, session, self.name, peer, plain[index * size : (index + 1) * size])
+            sharing.seal(key, session, self.name, peer, plain[index * size : (index + 1) * size])
             for index, (peer, key) in enumerate(channel_secrets.items())
         )
         self._channel_secrets = channel_secrets
@@ -108,7 +107,7 @@ class SecAggClient:
             sender=self.name,
             receiver=SERVER,
             peers=peers,
-            ciphertexts=np.frombuffer(sealed, dtype=np.uint8).reshape(len(peers), envelope.SEALED_BYTES),
+            ciphertexts=np.frombuffer(sealed, dtype=np.uint8).reshape(len(peers), sharing.SEALED_BYTES),
         ).sealed(self._link_key)
 
     def mask_input(self, message: ShareDelivery, encoded: RingVector) -> MaskedInput:
@@ -123,7 +122,7 @@ class SecAggClient:
         self._accept(message, Stage.MASKED_INPUT)
         peers = self._check_delivery(message)
         plain = b"".join(
-            envelope.unseal(self._channel_secrets[peer], parameters.session, peer, self.name, ciphertext)
+            sharing.unseal(self._channel_secrets[peer], parameters.session, peer, self.name, ciphertext)
             for peer, ciphertext in zip(peers, message.ciphertexts, strict=True)
         )
         masked = encoded.copy()
@@ -135,7 +134,7 @@ class SecAggClient:
         parameters.ring.reduce(masked)
         position = int(np.searchsorted(message.peers, self.name))
         self._owners = np.insert(message.peers, position, self.name)
-        self._shares = np.insert(envelope.shares_of(plain), position, self._own_share, axis=0)
+        self._shares = np.insert(sharing.shares_of(plain), position, self._own_share, axis=0)
         self.stage = Stage.UNMASK
         return MaskedInput(
             session=parameters.session,
@@ -153,15 +152,27 @@ class SecAggClient:
             MessageRefused: see `refusals`.
         """
         self._accept(message, Stage.UNMASK)
-        if np.intersect1d(message.alive, message.dropped).size:
-            raise ForbiddenRequest("the server asks for both secrets of one client")
-        if self.name not in message.alive:
-            raise ForbiddenRequest("the server asks for the mask key of a client that sent its masked input")
+        require(
+            not np.intersect1d(message.alive, message.dropped).size,
+            "the server asks for both secrets of one client",
+            ForbiddenRequest,
+        )
+        require(
+            self.name in message.alive,
+            "the server asks for the mask key of a client that sent its masked input",
+            ForbiddenRequest,
+        )
         owners = np.concatenate([message.alive, message.dropped])
-        if not np.array_equal(np.sort(owners), self._owners):
-            raise MalformedMessage("the request does not name every neighbour that sent shares exactly once")
-        if len(message.alive) < self.parameters.neighbourhood.threshold:
-            raise MalformedMessage("fewer neighbours than the threshold survived: nothing may be unmasked")
+        require(
+            np.array_equal(np.sort(owners), self._owners),
+            "the request does not name every neighbour that sent shares exactly once",
+            MalformedMessage,
+        )
+        require(
+            len(message.alive) >= self.parameters.neighbourhood.threshold,
+            "fewer neighbours than the threshold survived: nothing may be unmasked",
+            MalformedMessage,
+        )
         secret = np.repeat([SELF_SEED, MASK_KEY], [len(message.alive), len(message.dropped)])
         self.stage = Stage.FINISHED
         return UnmaskShares(
@@ -173,10 +184,12 @@ class SecAggClient:
         ).sealed(self._link_key)
 
     def _expect(self, stage: Stage) -> None:
-        if self.stage > stage:
-            raise ReplayedMessage(f"client {self.name} has already taken the step {stage.name}")
-        if self.stage < stage:
-            raise MalformedMessage(f"client {self.name} is at {self.stage.name}, not yet at {stage.name}")
+        require(self.stage <= stage, f"client {self.name} has already taken the step {stage.name}", ReplayedMessage)
+        require(
+            self.stage >= stage,
+            f"client {self.name} is at {self.stage.name}, not yet at {stage.name}",
+            MalformedMessage,
+        )
 
     def _accept(self, message: Message, stage: Stage) -> None:
         authenticate(message, self.parameters.session, self.name, {SERVER: self._link_key})
@@ -186,17 +199,25 @@ class SecAggClient:
         peers, neighbourhood = message.peers, self.parameters.neighbourhood
         check_ascending(peers)
         check_octets(message.keys, (len(peers), 2, KEY_BYTES))
-        if self.name in peers:
-            raise MalformedMessage(f"client {self.name} is listed as its own neighbour")
-        if not neighbourhood.threshold <= len(peers) + 1 < 2 * neighbourhood.threshold:
-            raise MalformedMessage(f"{len(peers)} neighbours do not suit a threshold of {neighbourhood.threshold}")
+        require(self.name not in peers, f"client {self.name} is listed as its own neighbour", MalformedMessage)
+        require(
+            neighbourhood.threshold <= len(peers) + 1 < 2 * neighbourhood.threshold,
+            f"{len(peers)} neighbours do not suit a threshold of {neighbourhood.threshold}",
+            MalformedMessage,
+        )
 
     def _check_delivery(self, message: ShareDelivery) -> list[int]:
         peers: list[int] = message.peers.tolist()
         check_ascending(message.peers)
-        check_octets(message.ciphertexts, (len(peers), envelope.SEALED_BYTES))
-        if not self._channel_secrets.keys() >= set(peers):
-            raise MalformedMessage("a share comes from a client that is no neighbour")
-        if len(peers) + 1 < self.parameters.neighbourhood.threshold:
-            raise MalformedMessage("fewer neighbours than the threshold sent shares: the input stays here")
+        check_octets(message.ciphertexts, (len(peers), sharing.SEALED_BYTES))
+        require(
+            self._channel_secrets.keys() >= set(peers),
+            "a share comes from a client that is no neighbour",
+            MalformedMessage,
+        )
+        require(
+            len(peers) + 1 >= self.parameters.neighbourhood.threshold,
+            "fewer neighbours than the threshold sent shares: the input stays here",
+            MalformedMessage,
+        )
         return peers

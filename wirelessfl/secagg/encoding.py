@@ -1,19 +1,25 @@
-"""Fixed-point encoding of updates into a ring in which the sum of all clients cannot overflow."""
+"""Fixed-point encoding of updates into a ring in which the sum of all clients cannot overflow.
 
-from __future__ import annotations
+A `SumEncoding` turns updates and their weights into vectors whose ring sum gives the weighted mean.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wirelessfl.secagg.masks import Ring, RingVector
+from wirelessfl.secagg.refusals import require
 
 # Beyond this many steps a double does not tell neighbouring steps apart.
 _MOST_STEPS = 2**53
+
+FLOAT_ROOM = 1.0 + 2.0**-10
+"""Bound of a coordinate over the clip τ: a float32 update clipped to τ exceeds it by a few times 2^-24."""
 
 
 @dataclass(frozen=True)
@@ -37,44 +43,33 @@ class FixedPoint:
     num_clients: int
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.bound) and np.isfinite(self.step) and self.bound > 0 and self.step > 0):
-            raise ValueError(f"bound and step must be positive and finite, not {self.bound} and {self.step}")
-        if self.num_clients < 1:
-            raise ValueError(f"a sum needs at least one client, not {self.num_clients}")
-        if self.largest > _MOST_STEPS:
-            raise ValueError(f"a bound of {self.largest} steps is finer than the double precision of the updates")
-        needed = bits_for(self.num_clients * self.largest)
-        if needed > self.ring.bits:
-            raise ValueError(
-                f"{self.bits} bits overflow: {self.num_clients} clients of up to {self.largest} steps need {needed}"
-            )
+        require(
+            np.isfinite(self.bound) and np.isfinite(self.step) and self.bound > 0 and self.step > 0,
+            f"bound and step must be positive and finite, not {self.bound} and {self.step}",
+        )
+        require(self.num_clients >= 1, f"a sum needs at least one client, not {self.num_clients}")
+        largest = self.largest
+        require(largest <= _MOST_STEPS, f"a bound of {largest} steps is finer than the double precision of the updates")
+        needed = bits_for(self.num_clients * largest)
+        require(
+            needed <= self.ring.bits,
+            f"{self.bits} bits overflow: {self.num_clients} clients of up to {largest} steps need {needed}",
+        )
 
     @classmethod
-    def finest(cls, bound: float, bits: int, num_clients: int) -> FixedPoint:
+    def finest(cls, bound: float, bits: int, num_clients: int) -> Self:
         """The smallest step that a ring of ``bits`` allows.
 
         Raises:
             ValueError: not even one step per client fits.
         """
         steps = (2 ** (bits - 1) - 1) // num_clients if bits >= 1 and num_clients >= 1 else 0
-        if steps < 1:
-            raise ValueError(f"{bits} bits overflow: they do not hold one step of each of {num_clients} clients")
+        require(steps >= 1, f"{bits} bits overflow: they do not hold one step of each of {num_clients} clients")
         steps = min(steps, _MOST_STEPS)
         step = bound / steps
         if Fraction(bound) > steps * Fraction(step):  # the division rounded down: one step would be missing
             step = float(np.nextafter(step, np.inf))
         return cls(bound, step, bits, num_clients)
-
-    @classmethod
-    def smallest(cls, bound: float, step: float, num_clients: int) -> FixedPoint:
-        """The smallest ring for a wanted step.
-
-        Raises:
-            ValueError: more than 64 bits would be needed.
-        """
-        if not (np.isfinite(bound) and np.isfinite(step) and bound > 0 and step > 0):
-            raise ValueError(f"bound and step must be positive and finite, not {bound} and {step}")
-        return cls(bound, step, bits_for(num_clients * _steps(bound, step)), num_clients)
 
     @property
     def ring(self) -> Ring:
@@ -84,7 +79,7 @@ class FixedPoint:
     @property
     def largest(self) -> int:
         """The largest magnitude of an encoded coordinate, ⌈bound/step⌉."""
-        return _steps(self.bound, self.step)
+        return ceil(Fraction(self.bound) / Fraction(self.step))
 
     def encode(self, values: NDArray[Any], generator: np.random.Generator) -> RingVector:
         """Encode real values (d,) with stochastic rounding; ring elements (d,).
@@ -93,8 +88,7 @@ class FixedPoint:
             ValueError: a value is not finite or beyond the bound. Saturating it would bias the sum in silence.
         """
         scaled = np.asarray(values, dtype=np.float64)
-        if not np.all(np.abs(scaled) <= self.bound):
-            raise ValueError(f"a coordinate is not a number in [-{self.bound}, {self.bound}]")
+        require(np.all(np.abs(scaled) <= self.bound), f"a coordinate is not a number in [-{self.bound}, {self.bound}]")
         scaled = scaled / self.step
         steps = np.floor(scaled)
         scaled -= steps
@@ -120,16 +114,13 @@ class WeightedMean:
     max_weight: int
 
     def __post_init__(self) -> None:
-        if self.max_weight < 1:
-            raise ValueError(f"the largest weight must be at least 1, not {self.max_weight}")
-        needed = bits_for(self.fixed_point.num_clients * self.max_weight)
-        if needed > self.fixed_point.bits:
-            raise ValueError(f"{self.fixed_point.bits} bits overflow: the sum of the weights needs {needed}")
+        require(self.max_weight >= 1, f"the largest weight must be at least 1, not {self.max_weight}")
+        bits, needed = self.fixed_point.bits, bits_for(self.fixed_point.num_clients * self.max_weight)
+        require(needed <= bits, f"{bits} bits overflow: the sum of the weights needs {needed}")
 
     def encode(self, update: NDArray[Any], weight: int, generator: np.random.Generator) -> RingVector:
         """Encode an update (d,) and its weight n_i in [0, max_weight] as (d + 1,) ring elements."""
-        if not 0 <= weight <= self.max_weight:
-            raise ValueError(f"a weight must lie in [0, {self.max_weight}], not {weight}")
+        require(0 <= weight <= self.max_weight, f"a weight must lie in [0, {self.max_weight}], not {weight}")
         share = np.asarray(update, dtype=np.float64) * (weight / self.max_weight)
         encoded = self.fixed_point.encode(share, generator)
         return np.append(encoded, encoded.dtype.type(weight))
@@ -141,8 +132,7 @@ class WeightedMean:
             ValueError: all weights are zero, so that there is no mean.
         """
         total_weight = int(total[-1])
-        if total_weight == 0:
-            raise ValueError("the weights sum to zero: there is no mean")
+        require(total_weight != 0, "the weights sum to zero: there is no mean")
         return self.fixed_point.decode(total[:-1]) * (self.max_weight / total_weight), total_weight
 
 
@@ -151,6 +141,83 @@ def bits_for(largest_sum: int) -> int:
     return largest_sum.bit_length() + 1
 
 
-def _steps(bound: float, step: float) -> int:
-    """⌈bound/step⌉ of the two doubles as exact fractions."""
-    return ceil(Fraction(bound) / Fraction(step))
+class SumEncoding(Protocol):
+    """Encoding of updates and their weights p_i for a ring sum that gives the weighted mean."""
+
+    @property
+    def ring(self) -> Ring:
+        """The ring of the sum."""
+
+    @property
+    def length(self) -> int:
+        """Elements of an encoded vector."""
+
+    def encode(self, update: NDArray[np.float32], samples: int, generator: np.random.Generator) -> RingVector:
+        """The vector (length,) of a client with ``samples`` samples."""
+
+    def decode(self, total: RingVector, samples: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The weighted mean (d,) from the sum over clients with (k,) ``samples``."""
+
+
+@dataclass(frozen=True)
+class PublicWeights(SumEncoding):
+    """Encoding with public sample numbers n_i: (n_i/max n) Δ_i (d,) of client i, divided by Σ n_i/max n at the server.
+
+    Attributes:
+        fixed_point: encodes coordinates.
+        dimension: d.
+        max_weight: the largest n_i.
+    """
+
+    fixed_point: FixedPoint
+    dimension: int
+    max_weight: int
+
+    @property
+    @override
+    def ring(self) -> Ring:
+        return self.fixed_point.ring
+
+    @property
+    @override
+    def length(self) -> int:
+        return self.dimension
+
+    @override
+    def encode(self, update: NDArray[np.float32], samples: int, generator: np.random.Generator) -> RingVector:
+        return self.fixed_point.encode(update.astype(np.float64) * (samples / self.max_weight), generator)
+
+    @override
+    def decode(self, total: RingVector, samples: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self.fixed_point.decode(total) * (self.max_weight / float(samples.sum()))
+
+
+@dataclass(frozen=True)
+class HiddenWeights(SumEncoding):
+    """Encoding with n_i summed under the masks as well, (d + 1,): the server learns Σ n_i and no single one.
+
+    Attributes:
+        weighted_mean: encodes updates with their weights.
+        dimension: d.
+    """
+
+    weighted_mean: WeightedMean
+    dimension: int
+
+    @property
+    @override
+    def ring(self) -> Ring:
+        return self.weighted_mean.fixed_point.ring
+
+    @property
+    @override
+    def length(self) -> int:
+        return self.dimension + 1
+
+    @override
+    def encode(self, update: NDArray[np.float32], samples: int, generator: np.random.Generator) -> RingVector:
+        return self.weighted_mean.encode(update, samples, generator)
+
+    @override
+    def decode(self, total: RingVector, samples: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self.weighted_mean.decode(total)[0]

@@ -4,20 +4,19 @@ Products of two elements of a field below 2**31 fit 62 bits, so that uint64 hold
 floating-point BLAS, with one factor split in halves so short that every sum stays an exact integer below 2**53.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.secagg.refusals import require
+
 RandomBytes = Callable[[int], bytes]
 Elements = NDArray[np.uint64]
 
 _HALF_BITS = 16
-_LOW_HALF = np.uint64(2**_HALF_BITS - 1)
-_SHIFT = np.uint64(_HALF_BITS)
+_LOW_HALF = 2**_HALF_BITS - 1
 # 2**6 terms of (16-bit half) x (31-bit element) sum to less than 2**53, the last exact integer of a double.
 _EXACT_TERMS = 2 ** (53 - 31 - _HALF_BITS)
 
@@ -29,8 +28,7 @@ class PrimeField:
     prime: int
 
     def __post_init__(self) -> None:
-        if not 2 <= self.prime < 2**31:
-            raise ValueError(f"the field's prime must lie in [2, 2**31), not {self.prime}")
+        require(2 <= self.prime < 2**31, f"the field's prime must lie in [2, 2**31), not {self.prime}")
 
     def random(self, shape: tuple[int, ...], random_bytes: RandomBytes) -> Elements:
         """Uniform elements of the given shape, by rejection of words that are not below the prime."""
@@ -44,57 +42,53 @@ class PrimeField:
 
     def matmul(self, left: Elements, right: Elements) -> Elements:
         """The matrix product of (m, k) and (k, n) elements, (m, n)."""
-        prime = np.uint64(self.prime)
         product = np.zeros((left.shape[0], right.shape[1]), dtype=np.uint64)
         for start in range(0, left.shape[1], _EXACT_TERMS):
             block = left[:, start : start + _EXACT_TERMS]
             factor = right[start : start + _EXACT_TERMS].astype(np.float64)
-            high = ((block >> _SHIFT).astype(np.float64) @ factor).astype(np.uint64)
+            high = ((block >> _HALF_BITS).astype(np.float64) @ factor).astype(np.uint64)
             low = ((block & _LOW_HALF).astype(np.float64) @ factor).astype(np.uint64)
-            product += ((high % prime) << _SHIFT) + low % prime
-            product %= prime
+            product += ((high % self.prime) << _HALF_BITS) + low % self.prime
+            product %= self.prime
         return product
 
     def inverse(self, elements: Elements) -> Elements:
         """Multiplicative inverses by Fermat's theorem; 0 has none and gives 0."""
-        prime = np.uint64(self.prime)
         result = np.ones_like(elements)
-        square, exponent = elements % prime, self.prime - 2
+        square, exponent = elements % self.prime, self.prime - 2
         while exponent:
             if exponent & 1:
-                result = result * square % prime
-            square = square * square % prime
+                result = result * square % self.prime
+            square = square * square % self.prime
             exponent >>= 1
-        return result % prime
+        return result % self.prime
 
     def powers(self, points: Elements, count: int) -> Elements:
         """The Vandermonde matrix (m, count): powers 0 to count - 1 of the m points."""
-        prime = np.uint64(self.prime)
         matrix = np.ones((len(points), count), dtype=np.uint64)
-        base, filled = points % prime, 1
+        base, filled = points % self.prime, 1
         while filled < count:  # each pass doubles the number of columns: base is points**filled
             width = min(filled, count - filled)
-            matrix[:, filled : filled + width] = matrix[:, :width] * base[:, None] % prime
-            base, filled = base * base % prime, filled + width
-        return matrix % prime
+            matrix[:, filled : filled + width] = matrix[:, :width] * base[:, None] % self.prime
+            base, filled = base * base % self.prime, filled + width
+        return matrix % self.prime
 
     def lagrange_at_zero(self, points: Elements) -> Elements:
         """Weights (m, t) that take the values of a polynomial at each row's t points to its value at 0.
 
         λ_i = Π_{j ≠ i} x_j / (x_j − x_i). The points of a row must be distinct and non-zero.
         """
-        prime = np.uint64(self.prime)
         numerator = np.ones_like(points)
         denominator = np.ones_like(points)
         for j in range(points.shape[1]):
             point = points[:, j : j + 1]
-            factor = (point + prime - points) % prime
+            factor = (point + self.prime - points) % self.prime
             factor[:, j] = 1
-            denominator = denominator * factor % prime
+            denominator = denominator * factor % self.prime
             others = np.broadcast_to(point, points.shape).copy()
             others[:, j] = 1
-            numerator = numerator * others % prime
-        return numerator * self.inverse(denominator) % prime
+            numerator = numerator * others % self.prime
+        return numerator * self.inverse(denominator) % self.prime
 
 
 MERSENNE_31 = PrimeField(2**31 - 1)

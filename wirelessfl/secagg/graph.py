@@ -1,22 +1,27 @@
-"""Who shares with whom: random Harary graphs, with degree and threshold chosen for a stated level.
+"""Graphs of the clients that share secrets: complete or random Harary, degree and threshold for a stated level.
 
 Bell, Bonawitz, Gascón, Lepoint, Raykova, "Secure Single-Server Aggregation with (Poly)Logarithmic Overhead",
 CCS 2020, §3: it is enough that every client exchanges masks and shares with k = O(log n) others, if the graph is
 drawn at random after the set of colluding clients is fixed.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import comb, perm
+from typing import Protocol
 
 import networkx as nx
 import numpy as np
+from typing_extensions import override
 
 from wirelessfl.secagg.field import RandomBytes
+from wirelessfl.secagg.refusals import require
+
+SECURITY_BITS = 40
+CORRECTNESS_BITS = 30
 
 
 @dataclass(frozen=True)
@@ -28,13 +33,15 @@ class Neighbourhood:
 
     def __post_init__(self) -> None:
         holders = self.num_neighbours + 1
-        if not 2 <= self.threshold <= holders:
-            raise ValueError(f"the threshold must lie between 2 and the {holders} share holders, not {self.threshold}")
-        if 2 * self.threshold <= holders:
-            raise ValueError(
-                f"a threshold of {self.threshold} among {holders} holders lets the server learn both secrets of a "
-                f"client by asking one half for each: at least {majority(self.num_neighbours)} is needed"
-            )
+        require(
+            2 <= self.threshold <= holders,
+            f"the threshold must lie between 2 and the {holders} share holders, not {self.threshold}",
+        )
+        require(
+            2 * self.threshold > holders,
+            f"a threshold of {self.threshold} among {holders} holders lets the server learn both secrets of a "
+            f"client by asking one half for each: at least {majority(self.num_neighbours)} is needed",
+        )
 
 
 def majority(num_neighbours: int) -> int:
@@ -44,14 +51,18 @@ def majority(num_neighbours: int) -> int:
 
 def complete_neighbourhood(num_clients: int, threshold: int | None = None) -> Neighbourhood:
     """Everybody with everybody (Bonawitz et al. 2017); by default t = ⌊2n/3⌋ + 1, their choice for n/3 colluders."""
-    if num_clients < 2:
-        raise ValueError(f"secure aggregation needs at least two clients, not {num_clients}")
+    require(num_clients >= 2, f"secure aggregation needs at least two clients, not {num_clients}")
     chosen = min(2 * num_clients // 3 + 1, num_clients) if threshold is None else threshold
     return Neighbourhood(num_clients - 1, chosen)
 
 
+@lru_cache
 def choose_neighbourhood(
-    num_clients: int, num_colluding: int, num_dropouts: int, security_bits: int = 40, correctness_bits: int = 30
+    num_clients: int,
+    num_colluding: int,
+    num_dropouts: int,
+    security_bits: int = SECURITY_BITS,
+    correctness_bits: int = CORRECTNESS_BITS,
 ) -> Neighbourhood:
     """The smallest degree, and the smallest threshold for it, that meet both levels.
 
@@ -63,25 +74,24 @@ def choose_neighbourhood(
     Raises:
         ValueError: even the complete graph does not meet the levels.
     """
-    if num_colluding < 0 or num_dropouts < 0 or num_clients - num_colluding - num_dropouts < 2:
-        raise ValueError(
-            f"{num_colluding} colluding clients and {num_dropouts} dropouts among {num_clients} clients must leave two "
-            "honest ones, and neither number may be negative"
-        )
+    require(
+        num_colluding >= 0 and num_dropouts >= 0 and num_clients - num_colluding - num_dropouts >= 2,
+        f"{num_colluding} colluding clients and {num_dropouts} dropouts among {num_clients} clients must leave two "
+        "honest ones, and neither number may be negative",
+    )
     # An odd degree is regular only on an even number of clients, and gives no more connectivity than the next lower.
     for degree in [*range(2, num_clients - 1, 2), num_clients - 1]:
         thresholds = range(majority(degree), degree + 2)
 
         def is_secure(threshold: int, degree: int = degree) -> bool:
-            bound = security_failure(num_clients, num_colluding, num_dropouts, degree, threshold)
-            return bound <= Fraction(1, 2**security_bits)
+            failure = security_failure(num_clients, num_colluding, num_dropouts, degree, threshold)
+            return failure <= Fraction(1, 2**security_bits)
 
         first = bisect_left(thresholds, True, key=is_secure)  # a higher threshold is never less secure
-        if first == len(thresholds):
-            continue
-        threshold = thresholds[first]
-        if correctness_failure(num_clients, num_dropouts, degree, threshold) <= Fraction(1, 2**correctness_bits):
-            return Neighbourhood(degree, threshold)
+        if first < len(thresholds):
+            failure = correctness_failure(num_clients, num_dropouts, degree, thresholds[first])
+            if failure <= Fraction(1, 2**correctness_bits):
+                return Neighbourhood(degree, thresholds[first])
     raise ValueError(
         f"no graph on {num_clients} clients tolerates {num_colluding} colluders and {num_dropouts} dropouts "
         f"at {security_bits} bits of security and {correctness_bits} of correctness"
@@ -145,3 +155,76 @@ def _hypergeometric_tail(population: int, marked: int, draws: int, least: int) -
         for count in range(max(least, 0), min(marked, draws) + 1)
     )
     return Fraction(favourable, comb(population, draws))
+
+
+class SharingGraph(Protocol):
+    """Degree and threshold by the number of clients."""
+
+    def neighbourhood(self, num_clients: int) -> Neighbourhood:
+        """Degree and threshold of a round of so many clients.
+
+        Raises:
+            ValueError: nothing suits so few, or so many.
+        """
+
+    def opened_by(self, num_clients: int) -> int:
+        """The least number of colluding clients for which it is not certain that single inputs stay hidden."""
+
+
+@dataclass(frozen=True)
+class CompleteGraph(SharingGraph):
+    """The complete graph, of degree n − 1 (Bonawitz et al. 2017); the threshold opens single inputs.
+
+    Attributes:
+        threshold: shares that recover a secret; None for two thirds.
+    """
+
+    threshold: int | None
+
+    @override
+    def neighbourhood(self, num_clients: int) -> Neighbourhood:
+        return complete_neighbourhood(num_clients, self.threshold)
+
+    @override
+    def opened_by(self, num_clients: int) -> int:
+        return self.neighbourhood(num_clients).threshold
+
+
+@dataclass(frozen=True)
+class SparseGraph(SharingGraph):
+    """A random regular graph (Bell et al. 2020), as given, or chosen at 40 bits of security and 30 of correctness.
+
+    Single inputs are taken as open from the first number of colluding clients at which the bound on the probability
+    passes 2^-40, at most the threshold.
+
+    Attributes:
+        neighbours: degree; None for the least that tolerates the two shares below.
+        threshold: shares that recover a secret; None for the majority, or as the degree is chosen.
+        max_colluding: share of the clients that may collude.
+        max_dropouts: share of the clients that may drop out.
+    """
+
+    neighbours: int | None
+    threshold: int | None
+    max_colluding: float
+    max_dropouts: float
+
+    @override
+    def neighbourhood(self, num_clients: int) -> Neighbourhood:
+        if self.neighbours is not None:
+            return Neighbourhood(self.neighbours, self.threshold or majority(self.neighbours))
+        colluding, dropouts = int(self.max_colluding * num_clients), int(self.max_dropouts * num_clients)
+        return choose_neighbourhood(num_clients, colluding, dropouts)
+
+    @override
+    def opened_by(self, num_clients: int) -> int:
+        return _opened_by(num_clients, int(self.max_dropouts * num_clients), self.neighbourhood(num_clients))
+
+
+@lru_cache
+def _opened_by(num_clients: int, num_dropouts: int, chosen: Neighbourhood) -> int:
+    def is_open(num_colluding: int) -> bool:
+        failure = security_failure(num_clients, num_colluding, num_dropouts, chosen.num_neighbours, chosen.threshold)
+        return failure > Fraction(1, 2**SECURITY_BITS)
+
+    return bisect_left(range(chosen.threshold), True, key=is_open)

@@ -1,11 +1,10 @@
 """Key agreement: X25519 (RFC 7748) and HKDF-SHA256 (RFC 5869)."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Self
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -27,10 +26,13 @@ class KeyPair:
     public: bytes
 
     @classmethod
-    def of(cls, secret: bytes) -> KeyPair:
+    def of(cls, secret: bytes) -> Self:
         """The key pair that belongs to a 32-byte secret."""
         private = X25519PrivateKey.from_private_bytes(secret)
         return cls(secret, private, private.public_key().public_bytes_raw())
+
+
+_PROBE = KeyPair.of(bytes(KEY_BYTES))
 
 
 def agree(own: KeyPair, peer_public: bytes, context: bytes) -> bytes:
@@ -51,7 +53,7 @@ def check_order(public: bytes) -> None:
     Raises:
         MalformedMessage: the key has small order.
     """
-    _exchange(_any_pair(), public)
+    _exchange(_PROBE, public)
 
 
 def _exchange(own: KeyPair, peer_public: bytes) -> bytes:
@@ -59,11 +61,6 @@ def _exchange(own: KeyPair, peer_public: bytes) -> bytes:
         return own.private.exchange(_public_key(peer_public))
     except ValueError as error:
         raise MalformedMessage("a peer's public key is not a valid X25519 key") from error
-
-
-@lru_cache(maxsize=1)
-def _any_pair() -> KeyPair:
-    return KeyPair.of(bytes(KEY_BYTES))
 
 
 @lru_cache(maxsize=8192)  # in a simulation, one process meets every key once for each neighbour of its owner

@@ -1,7 +1,5 @@
 """Masks: ChaCha20 key streams read as ring elements, added to a vector without ever being stored whole."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +7,8 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from numpy.typing import NDArray
+
+from wirelessfl.secagg.refusals import require
 
 # Elements of the ring: little-endian words of 32 or 64 bits, the upper bits beyond the ring's own being free.
 RingVector = NDArray[Any]
@@ -29,8 +29,7 @@ class Ring:
     bits: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.bits <= 64:
-            raise ValueError(f"the ring must have 1 to 64 bits, not {self.bits}")
+        require(1 <= self.bits <= 64, f"the ring must have 1 to 64 bits, not {self.bits}")
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -56,10 +55,11 @@ class Ring:
         Raises:
             ValueError: wrong shape, wrong word, or elements beyond the ring.
         """
-        if vector.shape != (dimension,) or vector.dtype != self.dtype:
-            raise ValueError(f"expected {dimension} words {self.dtype}, found {vector.dtype} of shape {vector.shape}")
-        if int(vector.max()) > self.largest:
-            raise ValueError(f"an element does not fit the ring of {self.bits} bits")
+        require(
+            vector.shape == (dimension,) and vector.dtype == self.dtype,
+            f"expected {dimension} words {self.dtype}, found {vector.dtype} of shape {vector.shape}",
+        )
+        require(int(vector.max()) <= self.largest, f"an element does not fit the ring of {self.bits} bits")
 
     def signed(self, elements: RingVector) -> NDArray[np.int64]:
         """The representative of each element in [-2**(bits-1), 2**(bits-1))."""
@@ -76,7 +76,7 @@ class MaskStream:
     def __init__(self, ring: Ring, dimension: int) -> None:
         self._block = min(dimension * ring.dtype.itemsize, _BLOCK_BYTES)
         self._words_per_block = _BLOCK_BYTES // ring.dtype.itemsize
-        self._zeros = bytes(self._block)
+        self._zeros = memoryview(bytes(self._block))
         self._buffer = bytearray(self._block)
         self._words = np.frombuffer(self._buffer, dtype=ring.dtype)
 
@@ -96,8 +96,5 @@ class MaskStream:
         encryptor = Cipher(ChaCha20(key, nonce), mode=None).encryptor()
         for start in range(0, len(vector), self._words_per_block):
             part = vector[start : start + self._words_per_block]
-            if part.nbytes == self._block:
-                encryptor.update_into(self._zeros, self._buffer)
-            else:
-                encryptor.update_into(memoryview(self._zeros)[: part.nbytes], self._buffer)
+            encryptor.update_into(self._zeros[: part.nbytes], self._buffer)
             operation(part, self._words[: len(part)], out=part)

@@ -5,21 +5,18 @@ at enrolment; the tag covers the kind and every field of the message, arrays wit
 and receiver make a message of another round, or one sent back to its sender, recognisable.
 """
 
-from __future__ import annotations
-
 import hmac
 import struct
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.secagg.keys import KEY_BYTES, check_order
 from wirelessfl.secagg.masks import Ring, RingVector
-from wirelessfl.secagg.refusals import AlteredMessage, ForeignMessage, MalformedMessage
+from wirelessfl.secagg.refusals import AlteredMessage, ForeignMessage, MalformedMessage, require
 
 SERVER = 2**32 - 1
 SESSION_BYTES = 16
@@ -32,7 +29,7 @@ Octets = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Message(ABC):
+class Message:
     """A message of one session; clients are numbered below 2**31 - 2, the server is ``SERVER``."""
 
     kind: ClassVar[int]
@@ -42,14 +39,11 @@ class Message(ABC):
     receiver: int
     tag: bytes = b""
 
-    @abstractmethod
-    def content(self) -> tuple[NDArray[Any], ...]:
-        """The arrays that the message carries, in a fixed order."""
-
     @property
     def bits(self) -> int:
-        """Size on the air: header, tag and content."""
-        return HEADER_BITS + 8 * sum(part.nbytes for part in self.content())
+        """Size on the air: header, tag and arrays."""
+        values = (getattr(self, field.name) for field in fields(self))
+        return HEADER_BITS + 8 * sum(value.nbytes for value in values if isinstance(value, np.ndarray))
 
     def sealed(self, link_key: bytes) -> Self:
         """The message with its authentication tag."""
@@ -61,8 +55,8 @@ class Message(ABC):
         Raises:
             AlteredMessage: the message is not what the holder of the key sealed.
         """
-        if not hmac.compare_digest(self.tag, self._expected_tag(link_key)):
-            raise AlteredMessage(f"the {type(self).__name__} from {self.sender} does not verify")
+        authentic = hmac.compare_digest(self.tag, self._expected_tag(link_key))
+        require(authentic, f"the {type(self).__name__} from {self.sender} does not verify", AlteredMessage)
 
     def _expected_tag(self, link_key: bytes) -> bytes:
         code = hmac.new(link_key, bytes([self.kind]), "sha256")
@@ -100,12 +94,17 @@ def authenticate(message: Message, session: bytes, receiver: int, link_keys: Map
     """
     name = type(message).__name__
     header = (message.session, bytes), (message.tag, bytes), (message.sender, int), (message.receiver, int)
-    if not all(type(value) is kind for value, kind in header):
-        raise MalformedMessage(f"the header of a {name} is not two numbers, a session and a tag")
-    if message.session != session:
-        raise ForeignMessage(f"a {name} of another session")
-    if message.receiver != receiver or message.sender not in link_keys:
-        raise ForeignMessage(f"a {name} from {message.sender} to {message.receiver} has no place here")
+    require(
+        all(type(value) is kind for value, kind in header),
+        f"the header of a {name} is not two numbers, a session and a tag",
+        MalformedMessage,
+    )
+    require(message.session == session, f"a {name} of another session", ForeignMessage)
+    require(
+        message.receiver == receiver and message.sender in link_keys,
+        f"a {name} from {message.sender} to {message.receiver} has no place here",
+        ForeignMessage,
+    )
     message.verify(link_keys[message.sender])
 
 
@@ -120,19 +119,11 @@ def check_ascending(clients: Names) -> None:
     Raises:
         MalformedMessage: it is not.
     """
-    if clients.dtype != np.uint32 or clients.ndim != 1 or not np.all(clients[1:] > clients[:-1]):
-        raise MalformedMessage("the clients are not listed once each, in ascending order")
-
-
-def check_keys(message: KeyAdvertisement, count: int) -> None:
-    """Refuse an advertisement of anything but ``count`` public keys that others can agree on a secret with.
-
-    Raises:
-        MalformedMessage: it is.
-    """
-    check_octets(message.keys, (count, KEY_BYTES))
-    for key in message.keys:
-        check_order(key.tobytes())
+    require(
+        clients.dtype == np.uint32 and clients.ndim == 1 and np.all(clients[1:] > clients[:-1]),
+        "the clients are not listed once each, in ascending order",
+        MalformedMessage,
+    )
 
 
 def check_octets(octets: Octets, shape: tuple[int, ...]) -> None:
@@ -141,8 +132,11 @@ def check_octets(octets: Octets, shape: tuple[int, ...]) -> None:
     Raises:
         MalformedMessage: they are.
     """
-    if octets.shape != shape or octets.dtype != np.uint8:
-        raise MalformedMessage(f"expected bytes of shape {shape}, found {octets.dtype} of shape {octets.shape}")
+    require(
+        octets.shape == shape and octets.dtype == np.uint8,
+        f"expected bytes of shape {shape}, found {octets.dtype} of shape {octets.shape}",
+        MalformedMessage,
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -152,9 +146,15 @@ class KeyAdvertisement(Message):
     kind = 1
     keys: Octets
 
-    def content(self) -> tuple[NDArray[Any], ...]:
-        """The public keys."""
-        return (self.keys,)
+    def check(self, count: int) -> None:
+        """Refuse anything but ``count`` public keys that others can agree on a secret with.
+
+        Raises:
+            MalformedMessage: it is.
+        """
+        check_octets(self.keys, (count, KEY_BYTES))
+        for key in self.keys:
+            check_order(key.tobytes())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -165,10 +165,6 @@ class NeighbourKeys(Message):
     peers: Names
     keys: Octets
 
-    def content(self) -> tuple[NDArray[Any], ...]:
-        """Names and keys."""
-        return self.peers, self.keys
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EncryptedShares(Message):
@@ -177,10 +173,6 @@ class EncryptedShares(Message):
     kind = 3
     peers: Names
     ciphertexts: Octets
-
-    def content(self) -> tuple[NDArray[Any], ...]:
-        """Names and ciphertexts."""
-        return self.peers, self.ciphertexts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -191,10 +183,6 @@ class ShareDelivery(Message):
     peers: Names
     ciphertexts: Octets
 
-    def content(self) -> tuple[NDArray[Any], ...]:
-        """Names and ciphertexts."""
-        return self.peers, self.ciphertexts
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MaskedInput(Message):
@@ -203,10 +191,6 @@ class MaskedInput(Message):
     kind = 5
     values: RingVector
     bits_per_element: int
-
-    def content(self) -> tuple[NDArray[Any], ...]:
-        """The masked vector."""
-        return (self.values,)
 
     @property
     def bits(self) -> int:
@@ -219,10 +203,11 @@ class MaskedInput(Message):
         Raises:
             MalformedMessage: it is not.
         """
-        if self.bits_per_element != ring.bits:
-            raise MalformedMessage(
-                f"the masked input of client {self.sender} has {self.bits_per_element} bits an element, not {ring.bits}"
-            )
+        require(
+            self.bits_per_element == ring.bits,
+            f"the masked input of client {self.sender} has {self.bits_per_element} bits an element, not {ring.bits}",
+            MalformedMessage,
+        )
         try:
             ring.check(self.values, dimension)
         except ValueError as error:
@@ -237,10 +222,6 @@ class UnmaskRequest(Message):
     alive: Names
     dropped: Names
 
-    def content(self) -> tuple[NDArray[Any], ...]:
-        """Both lists of names."""
-        return self.alive, self.dropped
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UnmaskShares(Message):
@@ -250,10 +231,6 @@ class UnmaskShares(Message):
     owners: Names
     shares: NDArray[np.uint32]
 
-    def content(self) -> tuple[NDArray[Any], ...]:
-        """Names and shares."""
-        return self.owners, self.shares
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RoundStart(Message):
@@ -261,7 +238,3 @@ class RoundStart(Message):
 
     kind = 8
     participants: Names
-
-    def content(self) -> tuple[NDArray[Any], ...]:
-        """The names."""
-        return (self.participants,)

@@ -7,8 +7,6 @@ no other. The number t is a nonce: a round that failed is tried again under a fr
 masked under the same nonce with different participants differ by a mask that may be known.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,18 +21,18 @@ from wirelessfl.secagg.messages import (
     SESSION_BYTES,
     KeyAdvertisement,
     MaskedInput,
+    Message,
     Names,
     NeighbourKeys,
     Octets,
     RoundStart,
     authenticate,
     check_ascending,
-    check_keys,
     check_octets,
     names,
 )
 from wirelessfl.secagg.parameters import RoundAborted, RoundResult, Stage
-from wirelessfl.secagg.refusals import ForeignMessage, LateMessage, MalformedMessage, ReplayedMessage
+from wirelessfl.secagg.refusals import ForeignMessage, LateMessage, MalformedMessage, ReplayedMessage, require
 
 RUN_BYTES = 8
 _NONCE = struct.Struct(">Q")
@@ -49,10 +47,8 @@ class PrfParameters:
     ring: Ring
 
     def __post_init__(self) -> None:
-        if len(self.run) != RUN_BYTES:
-            raise ValueError(f"a run is named by {RUN_BYTES} bytes, not {len(self.run)}")
-        if self.dimension < 1:
-            raise ValueError(f"the summed vectors need at least one coordinate, not {self.dimension}")
+        require(len(self.run) == RUN_BYTES, f"a run is named by {RUN_BYTES} bytes, not {len(self.run)}")
+        require(self.dimension >= 1, f"the summed vectors need at least one coordinate, not {self.dimension}")
 
     def session(self, nonce: int) -> bytes:
         """The session of a nonce: 0 for the enrolment, 1 and up for the attempts at a round."""
@@ -105,12 +101,10 @@ class PrfClient:
         """
         session = self.parameters.session(0)
         authenticate(message, session, self.name, self._link)
-        if self.seeds is not None:
-            raise ReplayedMessage(f"client {self.name} has agreed on its seeds before")
+        require(self.seeds is None, f"client {self.name} has agreed on its seeds before", ReplayedMessage)
         check_ascending(message.peers)
         check_octets(message.keys, (len(message.peers), 1, KEY_BYTES))
-        if self.name in message.peers:
-            raise MalformedMessage(f"client {self.name} is listed as its own peer")
+        require(self.name not in message.peers, f"client {self.name} is listed as its own peer", MalformedMessage)
         seeds = b"".join(
             agree(self._pair, keys.tobytes(), pair_context(b"seed", session, self.name, peer))
             for peer, keys in zip(message.peers.tolist(), message.keys, strict=True)
@@ -129,14 +123,18 @@ class PrfClient:
         parameters.ring.check(encoded, parameters.dimension)
         authenticate(message, message.session, self.name, self._link)
         run, counter = message.session[:RUN_BYTES], message.session[RUN_BYTES:]
-        if run != parameters.run or len(message.session) != SESSION_BYTES:
-            raise ForeignMessage("a round of another run")
+        require(
+            run == parameters.run and len(message.session) == SESSION_BYTES, "a round of another run", ForeignMessage
+        )
         if self.seeds is None:
             raise MalformedMessage(f"client {self.name} has not agreed on seeds yet")
         (nonce,) = _NONCE.unpack(counter)
-        if nonce <= self.seeds.last_nonce:
-            raise ReplayedMessage(f"nonce {nonce} is not fresh: client {self.name} has used {self.seeds.last_nonce}")
-        others = self._others(message.participants)
+        require(
+            nonce > self.seeds.last_nonce,
+            f"nonce {nonce} is not fresh: client {self.name} has used {self.seeds.last_nonce}",
+            ReplayedMessage,
+        )
+        others = self._others(message.participants, self.seeds.peers)
         masked = encoded.copy()
         masks = MaskStream(parameters.ring, parameters.dimension)
         rows = np.searchsorted(self.seeds.peers, others)
@@ -152,30 +150,47 @@ class PrfClient:
             bits_per_element=parameters.ring.bits,
         ).sealed(self._link[SERVER])
 
-    def _others(self, participants: Names) -> Names:
+    def _others(self, participants: Names, known: Names) -> Names:
         """The participants without this client; it must be one of them, and know the rest."""
         check_ascending(participants)
         others: Names = participants[participants != self.name]
-        if len(others) != len(participants) - 1 or len(others) == 0:
-            raise MalformedMessage(f"client {self.name} is not among two or more participants")
-        if self.seeds is None or not np.isin(others, self.seeds.peers).all():
-            raise MalformedMessage("a participant was not there when seeds were agreed")
+        require(
+            len(others) == len(participants) - 1 and len(others) > 0,
+            f"client {self.name} is not among two or more participants",
+            MalformedMessage,
+        )
+        require(np.isin(others, known).all(), "a participant was not there when seeds were agreed", MalformedMessage)
         return others
 
 
-class PrfEnrolment:
-    """The server's side of the enrolment: collect public keys, hand everybody those of everybody else."""
+class _Collection:
+    """One message from each client under one nonce, taken by the server until it is closed."""
 
-    def __init__(self, parameters: PrfParameters, link_keys: Mapping[int, bytes]) -> None:
+    def __init__(self, parameters: PrfParameters, nonce: int, link_keys: Mapping[int, bytes]) -> None:
         self.parameters = parameters
+        self.session = parameters.session(nonce)
         self._link_keys = dict(link_keys)
-        self._advertised: dict[int, KeyAdvertisement] = {}
+        self._heard: set[int] = set()
         self._closed = False
 
     @property
     def awaited(self) -> frozenset[int]:
         """The clients that have not been heard yet."""
-        return frozenset(self._link_keys) - self._advertised.keys()
+        return frozenset(self._link_keys) - self._heard
+
+    def _authenticate(self, message: Message, sent: str, closed: str) -> None:
+        authenticate(message, self.session, SERVER, self._link_keys)
+        sender = message.sender
+        require(sender not in self._heard, f"client {sender} has already {sent}", ReplayedMessage)
+        require(not self._closed, f"{closed} was closed without client {sender}", LateMessage)
+
+
+class PrfEnrolment(_Collection):
+    """The server's side of the enrolment: collect public keys, hand everybody those of everybody else."""
+
+    def __init__(self, parameters: PrfParameters, link_keys: Mapping[int, bytes]) -> None:
+        super().__init__(parameters, 0, link_keys)
+        self._keys: dict[int, Octets] = {}
 
     def receive(self, message: KeyAdvertisement) -> None:
         """Take one client's public key.
@@ -183,22 +198,19 @@ class PrfEnrolment:
         Raises:
             MessageRefused: see `refusals`.
         """
-        authenticate(message, self.parameters.session(0), SERVER, self._link_keys)
-        if message.sender in self._advertised:
-            raise ReplayedMessage(f"client {message.sender} has already advertised its key")
-        if self._closed:
-            raise LateMessage(f"the enrolment was closed without client {message.sender}")
-        check_keys(message, 1)
-        self._advertised[message.sender] = message
+        self._authenticate(message, "advertised its key", "the enrolment")
+        message.check(1)
+        self._keys[message.sender] = message.keys
+        self._heard.add(message.sender)
 
     def close(self) -> list[NeighbourKeys]:
         """End the enrolment: the keys of all enrolled clients, for each of them without its own."""
         self._closed = True
-        enrolled = sorted(self._advertised)
-        keys = np.array([self._advertised[name].keys for name in enrolled], dtype=np.uint8)
+        enrolled = sorted(self._heard)
+        keys = np.array([self._keys[name] for name in enrolled], dtype=np.uint8)
         return [
             NeighbourKeys(
-                session=self.parameters.session(0),
+                session=self.session,
                 sender=SERVER,
                 receiver=name,
                 peers=np.delete(names(enrolled), row),
@@ -208,7 +220,7 @@ class PrfEnrolment:
         ]
 
 
-class PrfRound:
+class PrfRound(_Collection):
     """The server's side of one attempt at a round.
 
     Args:
@@ -218,21 +230,10 @@ class PrfRound:
     """
 
     def __init__(self, parameters: PrfParameters, nonce: int, link_keys: Mapping[int, bytes]) -> None:
-        if nonce < 1:
-            raise ValueError(f"the nonce of a round must be at least 1, not {nonce}")
-        if len(link_keys) < 2:
-            raise ValueError(f"a sum of {len(link_keys)} clients hides nothing: at least two must participate")
-        self.parameters = parameters
-        self.session = parameters.session(nonce)
-        self._link_keys = dict(link_keys)
-        self._heard: set[int] = set()
-        self._closed = False
+        require(nonce >= 1, f"the nonce of a round must be at least 1, not {nonce}")
+        require(len(link_keys) >= 2, f"a sum of {len(link_keys)} clients hides nothing: at least two must participate")
+        super().__init__(parameters, nonce, link_keys)
         self._total = parameters.ring.zeros(parameters.dimension)
-
-    @property
-    def awaited(self) -> frozenset[int]:
-        """The participants that have not answered yet."""
-        return frozenset(self._link_keys) - self._heard
 
     def start(self) -> list[RoundStart]:
         """Tell every participant who participates."""
@@ -248,11 +249,7 @@ class PrfRound:
         Raises:
             MessageRefused: see `refusals`.
         """
-        authenticate(message, self.session, SERVER, self._link_keys)
-        if message.sender in self._heard:
-            raise ReplayedMessage(f"client {message.sender} has already sent its masked input")
-        if self._closed:
-            raise LateMessage(f"the round was closed without client {message.sender}")
+        self._authenticate(message, "sent its masked input", "the round")
         message.check(self.parameters.ring, self.parameters.dimension)
         self._total += message.values
         self._heard.add(message.sender)

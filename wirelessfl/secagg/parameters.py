@@ -1,13 +1,12 @@
 """What server and clients of a round know beforehand, and what a round ends with."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 
 from wirelessfl.secagg.graph import Neighbourhood
 from wirelessfl.secagg.masks import Ring, RingVector
 from wirelessfl.secagg.messages import SESSION_BYTES
+from wirelessfl.secagg.refusals import require
 
 
 class Stage(IntEnum):
@@ -38,10 +37,8 @@ class RoundParameters:
     neighbourhood: Neighbourhood
 
     def __post_init__(self) -> None:
-        if len(self.session) != SESSION_BYTES:
-            raise ValueError(f"a session has {SESSION_BYTES} bytes, not {len(self.session)}")
-        if self.dimension < 1:
-            raise ValueError(f"the summed vectors need at least one coordinate, not {self.dimension}")
+        require(len(self.session) == SESSION_BYTES, f"a session has {SESSION_BYTES} bytes, not {len(self.session)}")
+        require(self.dimension >= 1, f"the summed vectors need at least one coordinate, not {self.dimension}")
 
 
 @dataclass(frozen=True, eq=False)

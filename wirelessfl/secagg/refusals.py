@@ -1,4 +1,4 @@
-"""Why a message is refused: one exception per reason, all of them ValueErrors.
+"""Refusals of messages, one class of ValueError for each reason, and the check that raises them.
 
 MessageRefused                 a message that does not fit the round; nothing of it is used
 ├── ForeignMessage             another session, an unknown sender, another receiver
@@ -9,7 +9,7 @@ MessageRefused                 a message that does not fit the round; nothing of
 └── ForbiddenRequest           answering would give the server both secrets of one client
 """
 
-from __future__ import annotations
+import numpy as np
 
 
 class MessageRefused(ValueError):
@@ -38,3 +38,13 @@ class MalformedMessage(MessageRefused):
 
 class ForbiddenRequest(MessageRefused):
     """A request for both the mask key and the self-mask seed of one client."""
+
+
+def require(condition: bool | np.bool_, reason: str, refusal: type[ValueError] = ValueError) -> None:
+    """A precondition of a parameter or of a message.
+
+    Raises:
+        ValueError: the condition does not hold; an instance of ``refusal``.
+    """
+    if not condition:
+        raise refusal(reason)

@@ -1,7 +1,5 @@
 """One round of `secagg` or `secagg_plus` from end to end without clock or radio: for tests, benchmarks and studies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from wirelessfl.secagg.client import SecAggClient

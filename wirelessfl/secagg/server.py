@@ -4,15 +4,12 @@ The shell hands over what arrives (`receive`) and says when a stage is over (`cl
 heard by then are out of the round.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import networkx as nx
 import numpy as np
 
 from wirelessfl.secagg.client import MASK
-from wirelessfl.secagg.envelope import SEALED_BYTES
 from wirelessfl.secagg.field import RandomBytes
 from wirelessfl.secagg.graph import harary_graph
 from wirelessfl.secagg.messages import (
@@ -27,12 +24,12 @@ from wirelessfl.secagg.messages import (
     UnmaskRequest,
     UnmaskShares,
     authenticate,
-    check_keys,
     check_octets,
     names,
 )
 from wirelessfl.secagg.parameters import RoundAborted, RoundParameters, RoundResult, Stage
-from wirelessfl.secagg.refusals import ForeignMessage, LateMessage, MalformedMessage, ReplayedMessage
+from wirelessfl.secagg.refusals import ForeignMessage, LateMessage, MalformedMessage, ReplayedMessage, require
+from wirelessfl.secagg.sharing import SEALED_BYTES
 from wirelessfl.secagg.unmasking import check_shares, remove_masks
 
 _STAGE_OF: dict[type[Message], Stage] = {
@@ -84,15 +81,20 @@ class SecAggServer:
         if stage is None:
             raise ForeignMessage(f"a {type(message).__name__} is not for a server")
         authenticate(message, self.parameters.session, SERVER, self._link_keys)
-        if sender in self.heard.get(stage, ()):
-            raise ReplayedMessage(f"client {sender} has already sent its {type(message).__name__}")
-        if sender not in self._expected:
-            raise LateMessage(f"client {sender} dropped out of this round, which is at {self.stage.name}")
-        if stage > self.stage:
-            raise MalformedMessage(f"client {sender} answers {stage.name} before being asked")
+        require(
+            sender not in self.heard.get(stage, ()),
+            f"client {sender} has already sent its {type(message).__name__}",
+            ReplayedMessage,
+        )
+        require(
+            sender in self._expected,
+            f"client {sender} dropped out of this round, which is at {self.stage.name}",
+            LateMessage,
+        )
+        require(stage <= self.stage, f"client {sender} answers {stage.name} before being asked", MalformedMessage)
         match message:
             case KeyAdvertisement():
-                check_keys(message, 2)
+                message.check(2)
                 self._advertised[sender] = message
             case EncryptedShares():
                 self._check_encrypted(message)
@@ -115,8 +117,7 @@ class SecAggServer:
             ValueError: the round is over.
         """
         closed, survivors = self.stage, self.heard.get(self.stage, set())
-        if closed == Stage.FINISHED:
-            raise ValueError("the round is over: there is no stage to close")
+        require(closed != Stage.FINISHED, "the round is over: there is no stage to close")
         self._expected = frozenset(survivors)
         if closed == Stage.ADVERTISE_KEYS and len(survivors) > 1:
             self._graph = harary_graph(
@@ -175,8 +176,11 @@ class SecAggServer:
         )
 
     def _check_encrypted(self, message: EncryptedShares) -> None:
-        if not np.array_equal(message.peers, names(sorted(self._graph.adj[message.sender]))):
-            raise MalformedMessage(f"client {message.sender} did not share with exactly its neighbours")
+        require(
+            np.array_equal(message.peers, names(sorted(self._graph.adj[message.sender]))),
+            f"client {message.sender} did not share with exactly its neighbours",
+            MalformedMessage,
+        )
         check_octets(message.ciphertexts, (len(message.peers), SEALED_BYTES))
 
     def _share_deliveries(self) -> Iterable[ShareDelivery]:

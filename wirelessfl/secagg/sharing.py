@@ -1,21 +1,33 @@
-"""Shamir's t-of-n secret sharing of 32-byte secrets, for all secrets and all holders at once.
+"""Shamir's t-of-n secret sharing of 32-byte secrets, for all secrets and all holders at once, and share encryption.
 
 Shamir, "How to share a secret", CACM 1979. A secret is cut into 9 limbs of 30 bits; each limb is the value at 0 of
 its own uniformly random polynomial of degree t - 1 over the field of 2**31 - 1 elements, and a holder's share is
 the nine values at the holder's point. Any t shares determine the secret, fewer are independent of it.
+
+Shares travel between two clients through the server, encrypted with AES-256-GCM (NIST SP 800-38D).
 """
 
-from __future__ import annotations
+import struct
 
 import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from wirelessfl.secagg.field import MERSENNE_31, Elements, PrimeField, RandomBytes
+from wirelessfl.secagg.refusals import AlteredMessage, require
 
 SECRET_BYTES = 32
 _LIMB_BITS = 30
 LIMBS = -(-8 * SECRET_BYTES // _LIMB_BITS)
 _BIT = np.arange(_LIMB_BITS, dtype=np.uint64)
+
+# The shares of the mask key and of the self-mask seed.
+SECRETS = 2
+PLAIN_BYTES = SECRETS * LIMBS * 4
+SEALED_BYTES = PLAIN_BYTES + 16
+
+_ENDS = struct.Struct("<II")
 
 
 def share_points(names: NDArray[np.uint32]) -> Elements:
@@ -31,10 +43,14 @@ def share_elements(
     Raises:
         ValueError: the threshold is not in [1, m], or the points are not distinct non-zero elements.
     """
-    if not 1 <= threshold <= len(points):
-        raise ValueError(f"the threshold must lie between 1 and the {len(points)} holders, not {threshold}")
-    if len(np.unique(points)) != len(points) or points.min() < 1 or points.max() >= field.prime:
-        raise ValueError(f"share points must be distinct and in [1, {field.prime})")
+    require(
+        1 <= threshold <= len(points),
+        f"the threshold must lie between 1 and the {len(points)} holders, not {threshold}",
+    )
+    require(
+        len(np.unique(points)) == len(points) and points.min() >= 1 and points.max() < field.prime,
+        f"share points must be distinct and in [1, {field.prime})",
+    )
     coefficients = field.random((threshold - 1, len(secrets)), random_bytes)
     return field.matmul(field.powers(points, threshold), np.concatenate([secrets[None, :], coefficients]))
 
@@ -46,8 +62,7 @@ def reconstruct_elements(field: PrimeField, points: Elements, shares: Elements) 
     """
     distinct, which = np.unique(points, axis=0, return_inverse=True)
     weights = field.lagrange_at_zero(distinct)[which.reshape(-1)]
-    prime = np.uint64(field.prime)
-    secrets: Elements = (weights[:, :, None] * shares % prime).sum(axis=1) % prime
+    secrets: Elements = (weights[:, :, None] * shares % field.prime).sum(axis=1) % field.prime
     return secrets
 
 
@@ -70,6 +85,35 @@ def reconstruct(points: Elements, shares: NDArray[np.uint32]) -> NDArray[np.uint
     """
     limbs = reconstruct_elements(MERSENNE_31, points, shares.astype(np.uint64))
     bits = ((limbs[:, :, None] >> _BIT) & np.uint64(1)).astype(np.uint8).reshape(len(limbs), -1)
-    if (limbs >> np.uint64(_LIMB_BITS)).any() or bits[:, 8 * SECRET_BYTES :].any():
-        raise ValueError("the shares do not reconstruct a 32-byte secret: at least one was altered")
+    require(
+        not (limbs >> _LIMB_BITS).any() and not bits[:, 8 * SECRET_BYTES :].any(),
+        "the shares do not reconstruct a 32-byte secret: at least one was altered",
+    )
     return np.packbits(bits[:, : 8 * SECRET_BYTES], axis=1, bitorder="little")
+
+
+def seal(key: bytes, session: bytes, sender: int, receiver: int, plaintext: bytes) -> bytes:
+    """Encrypt a share; session, sender and receiver are authenticated with it.
+
+    The pair's key is used once in each direction, so that the two ends make a nonce that never repeats.
+    """
+    ends = _ENDS.pack(sender, receiver)
+    return AESGCM(key).encrypt(ends + b"\0\0\0\0", plaintext, session + ends)
+
+
+def unseal(key: bytes, session: bytes, sender: int, receiver: int, ciphertext: NDArray[np.uint8]) -> bytes:
+    """Decrypt a share.
+
+    Raises:
+        AlteredMessage: it was altered, or is not what this sender sealed for this receiver in this session.
+    """
+    ends = _ENDS.pack(sender, receiver)
+    try:
+        return AESGCM(key).decrypt(ends + b"\0\0\0\0", ciphertext.tobytes(), session + ends)
+    except InvalidTag as error:
+        raise AlteredMessage(f"the share of {sender} for {receiver} does not verify") from error
+
+
+def shares_of(plaintexts: bytes) -> NDArray[np.uint32]:
+    """The shares (m, SECRETS, LIMBS) in m plaintexts that follow each other."""
+    return np.frombuffer(plaintexts, dtype="<u4").reshape(-1, SECRETS, LIMBS)

@@ -1,7 +1,5 @@
 """The server's last step: reconstruct the secrets that the survivors' shares determine, and remove all masks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -12,7 +10,7 @@ from wirelessfl.secagg.keys import KeyPair, agree, pair_context
 from wirelessfl.secagg.masks import MaskStream, RingVector
 from wirelessfl.secagg.messages import Names, UnmaskShares
 from wirelessfl.secagg.parameters import RoundParameters
-from wirelessfl.secagg.refusals import MalformedMessage
+from wirelessfl.secagg.refusals import MalformedMessage, require
 from wirelessfl.secagg.sharing import LIMBS, reconstruct, share_points
 
 
@@ -22,13 +20,22 @@ def check_shares(message: UnmaskShares, alive: Names, dropped: Names) -> None:
     Raises:
         MalformedMessage: other owners, another shape, or values that are not field elements.
     """
-    if not np.array_equal(message.owners, np.concatenate([alive, dropped])):
-        raise MalformedMessage(f"client {message.sender} did not answer for exactly the clients it was asked about")
+    require(
+        np.array_equal(message.owners, np.concatenate([alive, dropped])),
+        f"client {message.sender} did not answer for exactly the clients it was asked about",
+        MalformedMessage,
+    )
     shares = message.shares
-    if shares.shape != (len(message.owners), LIMBS) or shares.dtype != np.uint32:
-        raise MalformedMessage(f"client {message.sender} did not send one share for each client")
-    if shares.max() >= MERSENNE_31.prime:
-        raise MalformedMessage(f"a share from client {message.sender} is not made of field elements")
+    require(
+        shares.shape == (len(message.owners), LIMBS) and shares.dtype == np.uint32,
+        f"client {message.sender} did not send one share for each client",
+        MalformedMessage,
+    )
+    require(
+        shares.max() < MERSENNE_31.prime,
+        f"a share from client {message.sender} is not made of field elements",
+        MalformedMessage,
+    )
 
 
 def remove_masks(
@@ -60,8 +67,10 @@ def remove_masks(
         masks.subtract(total, seed)
     for client, secret in zip(peers_of, secrets[len(contributors) :], strict=True):
         pair = KeyPair.of(secret)
-        if pair.public != public_keys[client]:
-            raise ValueError(f"the shares do not reconstruct the mask key that client {client} advertised")
+        require(
+            pair.public == public_keys[client],
+            f"the shares do not reconstruct the mask key that client {client} advertised",
+        )
         for peer in peers_of[client]:
             context = pair_context(b"mask", parameters.session, client, peer)
             # What the dropped client would have added: the opposite of what its peer did add.

@@ -13,6 +13,7 @@ import simpy
 from wirelessfl.radio.digital_links import Link
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.secagg import (
+    RUN_BYTES,
     KeyAdvertisement,
     Message,
     NeighbourKeys,
@@ -26,7 +27,6 @@ from wirelessfl.secagg import (
     SeededBytes,
     Stage,
 )
-from wirelessfl.secagg.pairwise_prf import RUN_BYTES
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import seconds, ticks

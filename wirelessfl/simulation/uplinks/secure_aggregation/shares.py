@@ -21,10 +21,10 @@ from wirelessfl.secagg import (
     SecAggServer,
     SeededBytes,
     ShareDelivery,
+    SharingGraph,
     Stage,
     UnmaskRequest,
 )
-from wirelessfl.secagg.sharing_graph import SharingGraph
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.messages import ProtocolMessage
 from wirelessfl.simulation.round import Round

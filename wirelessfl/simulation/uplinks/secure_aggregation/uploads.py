@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.radio.digital_links import DigitalLinks
-from wirelessfl.secagg.messages import HEADER_BITS
-from wirelessfl.secagg.sum_encoding import SumEncoding
+from wirelessfl.secagg import HEADER_BITS, SumEncoding
 from wirelessfl.simulation.round import Round
 from wirelessfl.streams import Streams
 
