@@ -83,7 +83,7 @@ class BareCount(QuantileClipping):
 
     def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
         """As with next to no standard deviation."""
-        bare = QuantileClipping(self.initial_clip, self.quantile, self.clip_learning_rate, 1e-12)
+        bare = QuantileClipping(self.clip_norm, self.quantile, self.lr, 1e-12)
         return bare.clip(samples, state, step)
 
 
@@ -92,7 +92,7 @@ class HalvedCountNoise(QuantileClipping):
 
     def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
         """As with half the standard deviation."""
-        less = QuantileClipping(self.initial_clip, self.quantile, self.clip_learning_rate, self.count_noise_std / 2)
+        less = QuantileClipping(self.clip_norm, self.quantile, self.lr, self.count_noise_std / 2)
         return less.clip(samples, state, step)
 
 

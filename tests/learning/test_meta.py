@@ -29,9 +29,9 @@ from wirelessfl.privacy.clipping import (
     DynamicClipping,
     FlatClipping,
     Geometric,
-    PerLayerClipping,
     PrivateMooClipping,
     PublishedMooClipping,
+    per_layer_clipping,
 )
 from wirelessfl.privacy.mechanisms import (
     GaussianMechanism,
@@ -176,7 +176,7 @@ def test_every_private_transform(how: str, name: str) -> None:
 @pytest.mark.parametrize("name", ["mlp", "cnn_mnist", "cnn_cifar10", "plug-in"])
 @pytest.mark.parametrize("sampling", ["shuffle", "poisson"])
 def test_clipping_by_layer(name: str, sampling: Sampling) -> None:
-    rule = PerLayerClipping.split(0.5, layer_of_parameters(make(name)))
+    rule = per_layer_clipping(0.5, layer_of_parameters(make(name)))
     training = LocalTraining(SGD(0.5), 0.01, batch_size=6, epochs=1, sampling=sampling)
     assert traffic(name, training, PrivateGradients(rule, GAUSSIAN)) == []
 

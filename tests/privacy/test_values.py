@@ -19,6 +19,7 @@ from wirelessfl.privacy import (
     SecureSum,
     ServerNoiseRelease,
     Statement,
+    UnknownClip,
     ZcdpRelease,
     client_values,
     recompute,
@@ -26,7 +27,7 @@ from wirelessfl.privacy import (
     round_values,
     settings,
 )
-from wirelessfl.privacy.releases import PARTS, RELEASES, NoAmplification
+from wirelessfl.privacy.releases import PARTS, RELEASES, LossReport, NoAmplification, UnvouchedRelease
 
 FACTS = facts_of([40, 60])
 EVERYONE = np.array([0, 1])
@@ -40,10 +41,13 @@ EXAMPLES: list[Release] = [
     air_release(FACTS, [1], theorem="privacy_for_free", backoff_is_public=False, caveat=Caveat.REALISED_NORMS),
     air_release(FACTS, EVERYONE, accounted_noise_std=np.array([0.01, 0.02])),
     BareRelease(2, EVERYONE),
+    LossReport(2, EVERYONE),
+    UnvouchedRelease(2, EVERYONE, "my_module:Mechanism"),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, "shuffle", HaarNoise(64, "weighted"), QuantileClip(2.0)),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=PerLayerClip((0.5, 0.25))),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=DynamicClip()),
+    DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=UnknownClip()),
     DpSgdRelease(0, EVERYONE, 1.1, BATCH, STEPS, clipping=MooClip("private")),
     ServerNoiseRelease(5, EVERYONE, 1.0, 0.5, None, 0.2, "uniform"),
     ServerNoiseRelease(5, EVERYONE, 1.0, 0.5, 1.5, 0.2, "poisson"),

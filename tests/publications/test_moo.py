@@ -15,6 +15,7 @@ from publications.moo import EPSILON, MECHANISM, METHODS, MULTI_OBJECTIVE, table
 from publications.moo_numbers import TABLE_III
 from publications.tables import RunRow, StudyTable, Tables, long_table
 from wirelessfl.learning import Population
+from wirelessfl.scenario.mechanism import GradientNoise
 from wirelessfl.study import load_study
 
 ACCURACY = {
@@ -112,7 +113,7 @@ def test_methods_start_from_the_same_norm_and_rate(size: str) -> None:
             continue
         for one in load_study(study_file(paper, "small" if size == "small" else "full", study)).runs:
             training = one.scenario.training
-            assert training.privacy.mechanism != "none"
+            assert isinstance(training.privacy, GradientNoise)
             assert (training.privacy.clip, training.optimizer.lr) == (1.0, 0.5)
             assert one.scenario.data.partition.scheme == "classes"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 from tests.simulation.scaffold import PlainLoop, Scaffold
 from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.assembly import build_simulation
+from wirelessfl.assembly.power_control import gradient_step
 from wirelessfl.errors import CheckFailed, ScenarioError
 from wirelessfl.learning import ClientRows, LocalOutcome, RoundFacts, ServerState
 from wirelessfl.learning.conformance import check_algorithm
@@ -193,11 +195,12 @@ def test_over_the_air_one_sample_reaches_as_far_as_the_whole_upload() -> None:
         "training__privacy": {"mechanism": "gaussian", "noise_multiplier": 0.0, "clip": 1.0},
         "uplink": {"kind": "over_the_air", "clip": 0.05},
     }
-    own, other = (
-        run(controlled(training__algorithm=algorithm, **step))[1][0].round.releases[0]
-        for algorithm in (SCAFFOLD, {"name": "fedavg"})
-    )
-    assert (own.rule, other.rule) == ("whole_update", "gradient_step")  # type: ignore[attr-defined]
+    own, other = (controlled(training__algorithm=algorithm, **step) for algorithm in (SCAFFOLD, {"name": "fedavg"}))
+    assert gradient_step(own, 0.05, True) is None
+    assert gradient_step(other, 0.05, True) == other.training.batch_size
+    simulation, rounds, _ = run(own)
+    assert rounds[-1].values["epsilon_accounted"] == math.inf
+    assert any(f"({SCAFFOLD['name']}) is code from outside" in why for why in simulation.ledger.why_different())
 
 
 @pytest.mark.parametrize(

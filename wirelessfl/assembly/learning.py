@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from wirelessfl import plugins
 from wirelessfl.assembly.memory import check_clients
 from wirelessfl.assembly.objects import make_object
-from wirelessfl.errors import DataError, ScenarioError
+from wirelessfl.errors import CheckFailed, DataError, ScenarioError
 from wirelessfl.learning import (
-    SGD,
-    AdaGrad,
-    Adam,
     Algorithm,
     ExecutionPlan,
     FlatModel,
     LocalTraining,
-    Optimizer,
     PartitionedData,
     Population,
     SyntheticPopulation,
@@ -39,15 +36,10 @@ from wirelessfl.learning.data import (
     load_dataset,
     load_synthetic,
 )
-from wirelessfl.learning.partition import (
-    Partition,
-    classes_partition,
-    dirichlet_partition,
-    iid_partition,
-    power_law_partition,
-)
+from wirelessfl.learning.local_conformance import check_dataset
+from wirelessfl.learning.partition import Partition, PartitionRule, check_shares
 from wirelessfl.scenario import Scenario, Steps, config
-from wirelessfl.scenario.base import CoreVariant
+from wirelessfl.scenario.base import CoreVariant, External
 from wirelessfl.streams import Streams
 
 
@@ -92,9 +84,8 @@ def load_data(scenario: Scenario) -> tuple[Dataset, Examples | None]:
 
 def public_samples(mechanism: config.Mechanism) -> int:
     """How many training samples are public and belong to no client."""
-    if isinstance(mechanism, config.GradientNoise) and isinstance(mechanism.clipping, config.MedianClip):
-        return mechanism.clipping.proxy_samples
-    return 0
+    clipping = getattr(mechanism, "clipping", None)
+    return clipping.proxy_samples if isinstance(clipping, config.MedianClip) else 0
 
 
 def _load(data: config.Data) -> Dataset:
@@ -104,6 +95,10 @@ def _load(data: config.Data) -> Dataset:
         return whole if data.limit is None else whole.head(data.limit)
     if isinstance(dataset, config.ExternalDataset):
         own: Dataset = make_object("data.dataset.name", dataset)
+        try:
+            check_dataset(own)
+        except CheckFailed as failure:
+            raise ScenarioError(f"data.dataset.name: {dataset.name}: {failure}") from failure
         return own if data.limit is None else own.head(data.limit)
     if isinstance(dataset, config.Adult) and dataset.source == "synthetic":
         rows = load_adult_stand_in(data.split_seed)
@@ -121,22 +116,31 @@ def _sizes(dataset: config.Synthetic) -> LogNormalSizes:
     return LogNormalSizes(minimum=dataset.min_samples, maximum=dataset.max_samples)
 
 
+@dataclass(frozen=True)
+class PartitionContext:
+    """What the functions of `wirelessfl.learning.partition` are called with beside their own keys."""
+
+    num_samples: int
+    targets: NDArray[np.int64]
+    owners: NDArray[np.int64] | None
+    num_clients: int
+    generator: np.random.Generator
+
+
 def _partition(choice: config.Partition, dataset: Dataset, count: int, streams: Streams) -> Partition:
-    generator = streams.generator("partition")
-    targets = dataset.train.targets.numpy()
-    match choice:
-        case config.IidPartition():
-            return iid_partition(len(targets), count, generator)
-        case config.ClassesPartition():
-            return classes_partition(targets, count, choice.classes_per_client, generator)
-        case config.DirichletPartition():
-            return dirichlet_partition(targets, count, choice.alpha, generator)
-        case config.SizesPartition():
-            return power_law_partition(len(targets), count, choice.exponent, generator)
-        case config.NaturalPartition():
-            raise ScenarioError("data.partition.scheme: natural is for the synthetic set")
-        case _:
-            assert_never(choice)
+    key, generator = "data.partition.scheme", streams.generator("partition")
+    if not isinstance(choice, External):
+        samples, targets = len(dataset.train), dataset.train.targets.numpy()
+        context = PartitionContext(samples, targets, dataset.owners, count, generator)
+        divided: Partition = make_object(key, choice, context=context)
+        return divided
+    rule: PartitionRule = make_object(key, choice)
+    divided = plugins.make(key, choice.reference, rule.divide, dataset, count, generator)
+    try:
+        check_shares(divided, len(dataset.train), count)
+    except (TypeError, ValueError) as error:
+        raise ScenarioError(f"{key}: {choice.reference}: {error}") from error
+    return divided
 
 
 def build_model(scenario: Scenario, population: Population) -> FlatModel:
@@ -215,7 +219,7 @@ def build_training(scenario: Scenario, algorithm: Algorithm, model: FlatModel) -
     training, server = scenario.training, algorithm.start(torch.zeros(model.dimension))
     nobody = algorithm.first_rows(server, np.zeros(0, dtype=np.int64))
     return LocalTraining(
-        optimizer=_optimizer(training.optimizer),
+        optimizer=make_object("training.optimizer.name", training.optimizer),
         learning_rate=training.optimizer.lr,
         batch_size=training.batch_size,
         epochs=training.epochs,
@@ -224,18 +228,6 @@ def build_training(scenario: Scenario, algorithm: Algorithm, model: FlatModel) -
         prox_mu=algorithm.client(server, nobody).prox_mu,
         clip=scenario.uplink.clip,
     )
-
-
-def _optimizer(optimizer: config.Optimizer) -> Optimizer:
-    match optimizer:
-        case config.Sgd():
-            return SGD(optimizer.momentum)
-        case config.Adam():
-            return Adam(optimizer.beta1, optimizer.beta2, optimizer.eps)
-        case config.AdaGrad():
-            return AdaGrad(optimizer.eps)
-        case _:
-            assert_never(optimizer)
 
 
 def on_device(population: Population, plan: ExecutionPlan) -> Population:

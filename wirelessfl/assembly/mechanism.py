@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
@@ -9,28 +10,47 @@ import numpy as np
 from wirelessfl.assembly.amplification import why_unamplified
 from wirelessfl.assembly.learning import load_data, uploads_are_updates
 from wirelessfl.assembly.noise_search import calibrate
-from wirelessfl.errors import ScenarioError
+from wirelessfl.assembly.objects import make_object
+from wirelessfl.assembly.outside_records import check_records
 from wirelessfl.learning import FlatModel, LocalTraining, Population
 from wirelessfl.learning.private import CentralNoise, PrivateGradients, layer_of_parameters
 from wirelessfl.privacy import PrivacyFacts, Release, Statement
-from wirelessfl.privacy.clipping import (
-    ClippingRule,
-    Constant,
-    DynamicClipping,
-    FlatClipping,
-    Geometric,
-    PerLayerClipping,
-    PrivateMooClipping,
-    PublishedMooClipping,
-    QuantileClipping,
-    Schedule,
-)
-from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
+from wirelessfl.privacy.clipping import Constant, Geometric, Schedule
+from wirelessfl.privacy.noise_laws import ClipDomain
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.scenario.clients import ExternalSelection
+from wirelessfl.scenario.mechanism import ExternalClipping, ExternalMechanism
 from wirelessfl.simulation.local_privacy import LocalPrivacy, ProxyCalibration
 from wirelessfl.simulation.window import WaitFor
+
+
+@dataclass(frozen=True)
+class PrivacyContext:
+    """What clipping rules and noise mechanisms are made with beside their own keys.
+
+    Attributes:
+        clip_norm: C, ``training.privacy.clip``.
+        rounds: M.
+        layer_of: (L,) the layer of each parameter in flat order, from 0.
+    """
+
+    clip_norm: float
+    rounds: int
+    layer_of: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class NoiseContext:
+    """What the package's noise mechanisms are made with beside their own keys.
+
+    Attributes:
+        noise_multiplier: σ/C in each round.
+        noise_std: σ on a mini-batch mean.
+    """
+
+    noise_multiplier: Schedule
+    noise_std: float
 
 
 def build_local_privacy(
@@ -45,34 +65,50 @@ def build_local_privacy(
 
     Raises:
         InfeasibleError: a target ε that no noise meets.
+        ScenarioError: code of the user's own cannot be used.
     """
     mechanism = scenario.training.privacy
-    if isinstance(mechanism, config.NoMechanism) or getattr(mechanism, "unit", "sample") == "client":
-        return None
+    match mechanism:
+        case config.NoMechanism():
+            return None
+        case config.Zcdp():
+            clipping: config.Clipping = config.FlatClip()
+            given, epsilon = mechanism.noise_std, mechanism.epsilon
+        case config.GaussianNoise() | config.WaveletNoise():
+            if mechanism.unit == "client":
+                return None
+            clipping, given, epsilon = mechanism.clipping, mechanism.noise_multiplier, mechanism.epsilon
+        case ExternalMechanism():
+            clipping, given, epsilon = mechanism.clipping, 0.0, None
+        case _:
+            assert_never(mechanism)
+    assert mechanism.clip is not None, "noise at the clients always clips"
+    context = PrivacyContext(mechanism.clip, scenario.rounds, layer_of_parameters(model))
+    rule = make_object("training.privacy.clipping.name", clipping, context=context)
+    proxy = _proxy(scenario, clipping, mechanism.clip)
+    outside = isinstance(mechanism, ExternalMechanism)
 
     def with_noise(noise: float) -> LocalPrivacy:
-        adds_noise = noise > 0
-        if isinstance(mechanism, config.Zcdp):
-            gradients = PrivateGradients(FlatClipping(mechanism.clip), MeanGaussianMechanism(noise))
-            return LocalPrivacy(gradients, adds_noise, model.dimension, None, uploads_are_updates(scenario))
-        assert isinstance(mechanism, config.GradientNoise)
-        rule = build_clipping(mechanism, model, noise, scenario.rounds)
-        gradients = PrivateGradients(rule, _noise_mechanism(mechanism, noise, scenario.rounds))
-        proxy = _proxy(scenario, mechanism)
-        return LocalPrivacy(gradients, adds_noise, model.dimension, proxy, uploads_are_updates(scenario))
-
-    given = mechanism.noise_std if isinstance(mechanism, config.Zcdp) else mechanism.noise_multiplier
-    if given is not None:
-        return with_noise(given)
+        made_with = context if outside else NoiseContext(_multiplier_schedule(clipping, noise, scenario.rounds), noise)
+        added = make_object("training.privacy.mechanism", mechanism, context=made_with)
+        return LocalPrivacy(PrivateGradients(rule, added), model.dimension, proxy, uploads_are_updates(scenario))
 
     representatives = _one_client_of_each_size(population)
 
-    def planned(noise: float, round_index: int) -> tuple[Release, ...]:
+    def records(private: LocalPrivacy, round_index: int) -> tuple[Release, ...]:
         samples = population.sizes[representatives]
-        return with_noise(noise).releases(training, samples, representatives, round_index, _planned_sum(scenario))
+        return private.releases(training, samples, representatives, round_index, _planned_sum(scenario))
 
-    assert mechanism.epsilon is not None
-    return with_noise(calibrate(planned, mechanism.epsilon, mechanism.target, scenario.rounds, facts, statement))
+    if given is None:
+        assert epsilon is not None and not isinstance(mechanism, ExternalMechanism)
+        given = calibrate(
+            lambda noise, round_index: records(with_noise(noise), round_index),
+            *(epsilon, mechanism.target, scenario.rounds, facts, statement),
+        )
+    private = with_noise(given)
+    if outside or isinstance(clipping, ExternalClipping):
+        check_records(private, lambda: records(private, 1))
+    return private
 
 
 def build_central_noise(
@@ -91,7 +127,7 @@ def build_central_noise(
         InfeasibleError: a target ε that no noise meets.
     """
     mechanism = scenario.training.privacy
-    if not isinstance(mechanism, config.GradientNoise) or mechanism.unit != "client":
+    if not isinstance(mechanism, config.GaussianNoise | config.WaveletNoise) or mechanism.unit != "client":
         return None
     selection, count = scenario.clients.selection, scenario.clients.count
     match selection:
@@ -112,15 +148,22 @@ def build_central_noise(
         clip: Schedule | None = None if mechanism.clip is None else Constant(mechanism.clip)
         if isinstance(mechanism.clipping, config.DynamicClip) and mechanism.clip is not None:
             clip = Geometric(mechanism.clip, mechanism.clipping.clip_ratio, scenario.rounds)
-        wavelet = mechanism if isinstance(mechanism, config.WaveletNoise) else None
+        match mechanism:
+            case config.WaveletNoise():
+                domain: ClipDomain | None = mechanism.clip_domain
+                reading = mechanism.reading
+            case config.GaussianNoise():
+                domain, reading = None, "algorithm_1"
+            case _:
+                assert_never(mechanism)
         return CentralNoise(
-            noise_multiplier=_multiplier_schedule(mechanism, multiplier, scenario.rounds),
+            noise_multiplier=_multiplier_schedule(mechanism.clipping, multiplier, scenario.rounds),
             clip=clip,
             sample_rate=rate,
             selection=selection.scheme,
             count=count,
-            wavelet=None if wavelet is None else wavelet.clip_domain,
-            reading="algorithm_1" if wavelet is None else wavelet.reading,
+            wavelet=domain,
+            reading=reading,
             unamplified=unamplified,
         )
 
@@ -149,55 +192,15 @@ def _one_client_of_each_size(population: Population) -> np.ndarray[tuple[int], n
     return np.unique(population.sizes, return_index=True)[1].astype(np.int64)
 
 
-def build_clipping(mechanism: config.GradientNoise, model: FlatModel, noise: float, rounds: int) -> ClippingRule:
-    """How gradients are clipped.
-
-    Raises:
-        ScenarioError: norms of other layers than the model has.
-    """
-    clipping, clip = mechanism.clipping, mechanism.clip
-    assert clip is not None, "noise at the clients always clips"
-    match clipping:
-        case config.FlatClip() | config.MedianClip():
-            return FlatClipping(clip)
-        case config.PerLayerClip():
-            layers = layer_of_parameters(model)
-            if clipping.norms is None:
-                return PerLayerClipping.split(clip, layers)
-            if len(clipping.norms) != len(set(layers)):
-                raise ScenarioError(
-                    f"training.privacy.clipping.norms: found {len(clipping.norms)} norms; "
-                    f"allowed with this model: {len(set(layers))}, one for each layer, or null"
-                )
-            return PerLayerClipping(clipping.norms, layers)
-        case config.QuantileClip():
-            return QuantileClipping(clip, clipping.quantile, clipping.lr, clipping.count_noise_std)
-        case config.DynamicClip():
-            return DynamicClipping(Geometric(clip, clipping.clip_ratio, rounds))
-        case config.MooClip(feedback="published"):
-            return PublishedMooClipping(clip, clipping.kappa, clipping.lr)
-        case config.MooClip():
-            return PrivateMooClipping(clip, clipping.kappa, clipping.lr)
-        case _:
-            assert_never(clipping)
-
-
-def _noise_mechanism(mechanism: config.GradientNoise, noise: float, rounds: int) -> NoiseMechanism:
-    schedule = _multiplier_schedule(mechanism, noise, rounds)
-    if isinstance(mechanism, config.WaveletNoise):
-        return HaarMechanism(schedule, mechanism.clip_domain, mechanism.reading)
-    return GaussianMechanism(schedule)
-
-
-def _multiplier_schedule(mechanism: config.GradientNoise, noise: float, rounds: int) -> Schedule:
-    if isinstance(mechanism.clipping, config.DynamicClip) and noise > 0:
-        return Geometric(noise, mechanism.clipping.multiplier_ratio, rounds)
+def _multiplier_schedule(clipping: config.Clipping, noise: float, rounds: int) -> Schedule:
+    if isinstance(clipping, config.DynamicClip) and noise > 0:
+        return Geometric(noise, clipping.multiplier_ratio, rounds)
     return Constant(noise)
 
 
-def _proxy(scenario: Scenario, mechanism: config.GradientNoise) -> ProxyCalibration | None:
-    if not isinstance(mechanism.clipping, config.MedianClip):
+def _proxy(scenario: Scenario, clipping: config.Clipping, clip_norm: float) -> ProxyCalibration | None:
+    if not isinstance(clipping, config.MedianClip):
         return None
     examples = load_data(scenario)[1]
-    assert examples is not None and mechanism.clip is not None
-    return ProxyCalibration(examples, mechanism.clip, mechanism.clipping.calibration_rounds)
+    assert examples is not None, "the rule asks for public samples"
+    return ProxyCalibration(examples, clip_norm, clipping.calibration_rounds)

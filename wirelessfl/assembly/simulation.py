@@ -21,6 +21,7 @@ from wirelessfl.assembly.mechanism import build_central_noise, build_local_priva
 from wirelessfl.assembly.memory import check_batches
 from wirelessfl.assembly.network import build_network
 from wirelessfl.assembly.objects import make_object
+from wirelessfl.assembly.outside_records import unvouched
 from wirelessfl.assembly.plan import Resources
 from wirelessfl.assembly.radio import build_uplink, power_budget
 from wirelessfl.assembly.shortfall import check_jammer_power
@@ -162,6 +163,7 @@ def _learner(
         evaluate_every=scenario.evaluate.every,
         rounds=scenario.rounds,
         pause=pause,
+        unvouched=unvouched(scenario),
     )
 
 

@@ -71,7 +71,7 @@ def command(
     # What may be refused comes before anything is printed, and what is altered is found before it is used.
     comparison = _verify(recording, out, allow_plugins, quiet) if verify else None
     answer = recording.summary()
-    rows = recompute_privacy(recording, deltas, accountant) if deltas or accountant else []
+    rows = recompute_privacy(recording, deltas, accountant, allow_plugins=allow_plugins) if deltas or accountant else []
     changed = _changed(recording, overrides, allow_plugins) if overrides else None
     if shown:
         _print_recording(recording, answer)

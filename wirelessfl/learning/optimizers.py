@@ -7,28 +7,33 @@ dictionary of (k, d) matrices. Parameters and state are updated in place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 OptimizerState: TypeAlias = dict[str, Tensor]
 
 
+@runtime_checkable
 class Optimizer(Protocol):
-    """One step of all rows at once."""
+    """Local optimizer: one step of all rows at once. A class that derives from it has to define ``step`` alone."""
 
     @property
     def decay(self) -> float:
         """What the accumulated gradient is multiplied by before a new gradient is added; 0 forgets it."""
+        return 0.0
 
     @property
     def linear(self) -> bool:
         """Whether a step is linear in parameters and gradient, and so the same in any linear coordinates."""
+        return False
 
     def start(self, parameters: Tensor) -> OptimizerState:
-        """The state before the first step, for ``parameters`` (k, d)."""
+        """The state before the first step, for ``parameters`` (k, d): rows (k, d) by name."""
+        return {}
 
     def step(
         self, parameters: Tensor, accumulated: Tensor, state: OptimizerState, learning_rate: float, step: int
@@ -45,7 +50,7 @@ class Optimizer(Protocol):
 
 
 @dataclass(frozen=True)
-class SGD:
+class SGD(Optimizer):
     """Gradient descent with momentum: v ← momentum · v + g, w ← w − η v.
 
     Raises:
@@ -53,30 +58,26 @@ class SGD:
     """
 
     momentum: float = 0.0
-    linear: bool = field(default=True, init=False)
+    linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must lie in [0, 1), not {self.momentum}")
 
+    @override
     @property
     def decay(self) -> float:
-        """The momentum: the velocity is the accumulated gradient."""
-        return self.momentum
+        return self.momentum  # the velocity is the accumulated gradient
 
-    def start(self, parameters: Tensor) -> OptimizerState:
-        """No state besides the velocity."""
-        return {}
-
+    @override
     def step(
         self, parameters: Tensor, accumulated: Tensor, state: OptimizerState, learning_rate: float, step: int
     ) -> None:
-        """See ``Optimizer.step``."""
         parameters.add_(accumulated, alpha=-learning_rate)
 
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(Optimizer):
     """Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015, Algorithm 1.
 
     Raises:
@@ -86,21 +87,19 @@ class Adam:
     beta1: float = 0.9
     beta2: float = 0.999
     eps: float = 1e-8
-    decay: float = field(default=0.0, init=False)
-    linear: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1 and self.eps >= 0):
             raise ValueError(f"Adam needs betas in [0, 1) and eps ≥ 0, not {self}")
 
+    @override
     def start(self, parameters: Tensor) -> OptimizerState:
-        """Both moments."""
         return {"mean": torch.zeros_like(parameters), "square": torch.zeros_like(parameters)}
 
+    @override
     def step(
         self, parameters: Tensor, accumulated: Tensor, state: OptimizerState, learning_rate: float, step: int
     ) -> None:
-        """See ``Optimizer.step``."""
         torch._fused_adam_(  # one pass instead of seven
             [parameters],
             [accumulated],
@@ -119,7 +118,7 @@ class Adam:
 
 
 @dataclass(frozen=True)
-class AdaGrad:
+class AdaGrad(Optimizer):
     """Duchi, Hazan and Singer, "Adaptive subgradient methods", JMLR 2011, diagonal form.
 
     Raises:
@@ -127,21 +126,19 @@ class AdaGrad:
     """
 
     eps: float = 1e-10
-    decay: float = field(default=0.0, init=False)
-    linear: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         if not self.eps >= 0:
             raise ValueError(f"AdaGrad needs eps ≥ 0, not {self.eps}")
 
+    @override
     def start(self, parameters: Tensor) -> OptimizerState:
-        """The sum of squared gradients."""
         return {"square": torch.zeros_like(parameters)}
 
+    @override
     def step(
         self, parameters: Tensor, accumulated: Tensor, state: OptimizerState, learning_rate: float, step: int
     ) -> None:
-        """See ``Optimizer.step``."""
         if parameters.device.type != "cpu":  # where torch has no fused step for it
             square = state["square"].addcmul_(accumulated, accumulated)
             parameters.addcdiv_(accumulated, square.sqrt().add_(self.eps), value=-learning_rate)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError
+from wirelessfl.learning.data.examples import Dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,30 @@ class Partition:
         """(n, max n_i) the rows of several clients, padded with 0."""
         position = padded_positions(self.offsets[clients], self.sizes[clients])
         return np.where(position >= 0, self.order[position], 0)
+
+
+@runtime_checkable
+class PartitionRule(Protocol):
+    """Division of the training samples among clients by code from outside."""
+
+    def divide(self, dataset: Dataset, num_clients: int, generator: np.random.Generator) -> Partition:
+        """Disjoint, non-empty shares of the training samples of ``dataset``, random by ``generator`` alone."""
+
+
+def check_shares(partition: Partition, num_samples: int, num_clients: int) -> None:
+    """Checks that shares are disjoint and not empty.
+
+    Raises:
+        TypeError: it is no partition.
+        ValueError: there are other clients, a client has nothing, or a row is unknown or in two shares.
+    """
+    if not isinstance(partition, Partition):
+        raise TypeError(f"divided into a {type(partition).__name__}; allowed: a learning.Partition")
+    offsets, order = partition.offsets, partition.order
+    if len(offsets) != num_clients + 1 or offsets[0] != 0 or offsets[-1] != len(order) or (np.diff(offsets) < 1).any():
+        raise ValueError(f"offsets {offsets} do not cut {len(order)} rows into a share for each of {num_clients}")
+    if order.dtype != np.int64 or (np.bincount(order, minlength=num_samples) > 1).any() or order.max() >= num_samples:
+        raise ValueError(f"rows must be different numbers from 0 to {num_samples - 1}")
 
 
 def padded_positions(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -157,8 +183,8 @@ def natural_partition(owners: NDArray[np.int64] | None, num_clients: int) -> Par
     """
     if owners is None:
         raise DataError(
-            "data.partition.scheme: this dataset does not say who its samples belong to; "
-            "`natural` is for the synthetic set, allowed here are iid, classes, dirichlet, sizes"
+            "data.partition.scheme: found natural with a dataset that does not say who its samples belong to "
+            "(Dataset.owners); allowed here are iid, classes, dirichlet, sizes"
         )
     ids, owner = np.unique(owners, return_inverse=True)
     if num_clients > len(ids):

@@ -18,6 +18,7 @@ from wirelessfl.privacy.clipping_laws import (
     MooClip,
     PerLayerClip,
     QuantileClip,
+    UnknownClip,
 )
 from wirelessfl.privacy.concentrated import tail_bound_cost, tail_bound_epsilon, zcdp_epsilon, zcdp_rho
 from wirelessfl.privacy.gaussian import EPSILON_CAP, gaussian_delta, gaussian_epsilon, gaussian_mu
@@ -30,6 +31,7 @@ from wirelessfl.privacy.releases import (
     Release,
     SecureSum,
     ServerNoiseRelease,
+    UnvouchedRelease,
     ZcdpRelease,
     client_values,
     release_from_values,
@@ -72,6 +74,8 @@ __all__ = [
     "ServerNoiseRelease",
     "Spending",
     "Statement",
+    "UnknownClip",
+    "UnvouchedRelease",
     "WhiteNoise",
     "ZcdpRelease",
     "client_values",

@@ -5,50 +5,50 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
+
+from typing_extensions import override
 
 
-class ClippingLaw(Protocol):
-    """How a rule that sets the clipping norm turns the multiplier sigma into privacy."""
-
-    def published_multiplier(self, noise_multiplier: float, factor: float = 1.0) -> float:
-        """The multiplier the paper feeds its accountant, ``factor`` being what its noise law makes of a multiplier."""
-
-    def accounted_multiplier(self, noise_multiplier: float) -> float:
-        """The multiplier of the whole mechanism, the rule's own release included."""
+@dataclass(frozen=True)
+class ClippingLaw:
+    """Public facts of a clipping rule: how a noise multiplier becomes privacy. Here for a public norm."""
 
     @property
     def unproven(self) -> str | None:
         """Why no guarantee holds, None if one does."""
-
-    def remarks(self) -> Iterator[str]:
-        """Plain sentences on why published and accounted differ."""
-
-
-@dataclass(frozen=True)
-class FixedClip:
-    """A public norm: flat clipping, or the median of a public proxy set, which costs nothing."""
-
-    @property
-    def unproven(self) -> str | None:
-        """None: the norm reveals nothing."""
         return None
 
     def published_multiplier(self, noise_multiplier: float, factor: float = 1.0) -> float:
-        """As configured."""
+        """The multiplier the paper feeds its accountant, ``factor`` being what its noise law makes of a multiplier."""
         return factor * noise_multiplier
 
     def accounted_multiplier(self, noise_multiplier: float) -> float:
-        """As configured."""
+        """The multiplier of the whole mechanism, the rule's own release included."""
         return noise_multiplier
 
     def remarks(self) -> Iterator[str]:
-        """None."""
+        """Plain sentences on why published and accounted differ."""
         return iter(())
 
 
 @dataclass(frozen=True)
-class PerLayerClip(FixedClip):
+class FixedClip(ClippingLaw):
+    """A public norm: flat clipping, or the median of a public proxy set, which costs nothing."""
+
+
+@dataclass(frozen=True)
+class UnknownClip(ClippingLaw):
+    """A clipping rule whose class says nothing of what its norm reveals: nothing is proven."""
+
+    @override
+    @property
+    def unproven(self) -> str | None:
+        return "the clipping rule is code from outside whose law does not say what its norm reveals"
+
+
+@dataclass(frozen=True)
+class PerLayerClip(ClippingLaw):
     """Each layer j clipped to its own C_j, noise of standard deviation sigma √(ΣC_j²) on all.
 
     The papers print √ΣC_j for the sensitivity, which is another number (larger when the C_j are below one).
@@ -70,12 +70,12 @@ class PerLayerClip(FixedClip):
         """√ΣC_j, as the papers print it."""
         return math.sqrt(sum(self.norms))
 
+    @override
     def published_multiplier(self, noise_multiplier: float, factor: float = 1.0) -> float:
-        """The same noise over the printed sensitivity."""
         return factor * noise_multiplier * self.sensitivity / self.printed_sensitivity
 
+    @override
     def remarks(self) -> Iterator[str]:
-        """The two sensitivities."""
         yield (
             f"For clipping by layer the papers print the sensitivity √ΣC_j = {self.printed_sensitivity:.4g}; "
             f"it is √(ΣC_j²) = {self.sensitivity:.4g}."
@@ -83,7 +83,7 @@ class PerLayerClip(FixedClip):
 
 
 @dataclass(frozen=True)
-class QuantileClip(FixedClip):
+class QuantileClip(ClippingLaw):
     """Adaptive quantile clipping (Andrew et al. 2021): each step also releases a noised count of clipped norms.
 
     The count is centred, so that one contribution moves it by 1/2.
@@ -98,23 +98,24 @@ class QuantileClip(FixedClip):
         if not self.count_noise_std > 0:
             raise ValueError(f"count_noise_std must be positive, found {self.count_noise_std}")
 
+    @override
     def published_multiplier(self, noise_multiplier: float, factor: float = 1.0) -> float:
-        """As in their paper, which accounts for both releases together."""
         return self.accounted_multiplier(factor * noise_multiplier)
 
+    @override
     def accounted_multiplier(self, noise_multiplier: float) -> float:
-        """One event at z = (z_Δ⁻² + (2 sigma_b)⁻²)^(−1/2)."""
+        # One event at z = (z_Δ⁻² + (2 sigma_b)⁻²)^(−1/2).
         if noise_multiplier == 0:
             return 0.0
         return 1.0 / math.hypot(1.0 / noise_multiplier, 1.0 / (2.0 * self.count_noise_std))
 
 
 @dataclass(frozen=True)
-class DynamicClip(FixedClip):
+class DynamicClip(ClippingLaw):
     """Clip and multiplier on public schedules of their own (Du et al. 2021)."""
 
+    @override
     def remarks(self) -> Iterator[str]:
-        """One event per multiplier."""
         yield (
             "For noise on a schedule the paper takes the central limit of Gaussian differential privacy over all "
             "steps, which is no bound; the accounted figure composes one event for each multiplier that was used."
@@ -122,7 +123,7 @@ class DynamicClip(FixedClip):
 
 
 @dataclass(frozen=True)
-class MooClip(FixedClip):
+class MooClip(ClippingLaw):
     """MOO adaptive clipping (DESIGN.md §4): C follows how much the loss falls per unit of C.
 
     Attributes:
@@ -135,9 +136,9 @@ class MooClip(FixedClip):
         if self.feedback not in ("published", "private"):
             raise ValueError(f"feedback must be published or private, found {self.feedback!r}")
 
+    @override
     @property
     def unproven(self) -> str | None:
-        """The raw feedback."""
         if self.feedback == "private":
             return None
         return "the clipping norm follows raw private gradients, which no accountant sees"

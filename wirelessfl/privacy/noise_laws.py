@@ -9,43 +9,37 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
+
+from typing_extensions import override
 
 ClipDomain = Literal["gradient", "coefficients", "weighted"]
 
 
-class NoiseLaw(Protocol):
-    """How configured noise of multiplier sigma turns into privacy."""
+@dataclass(frozen=True)
+class NoiseLaw:
+    """How configured noise of multiplier sigma turns into privacy; here of independent noise on every coordinate."""
 
     def published_factor(self) -> float | None:
         """What sigma is multiplied by in the paper; None where no paper claims anything."""
+        return 1.0
 
     def accounted_factor(self) -> float:
         """What sigma is multiplied by to give the multiplier that holds."""
+        return 1.0
 
     def remarks(self) -> Iterator[str]:
         """Plain sentences on why the two differ."""
-
-
-@dataclass(frozen=True)
-class WhiteNoise:
-    """Independent noise of standard deviation sigma C on every coordinate."""
-
-    def published_factor(self) -> float | None:
-        """One."""
-        return 1.0
-
-    def accounted_factor(self) -> float:
-        """One."""
-        return 1.0
-
-    def remarks(self) -> Iterator[str]:
-        """None."""
         return iter(())
 
 
 @dataclass(frozen=True)
-class HaarNoise:
+class WhiteNoise(NoiseLaw):
+    """Independent noise of standard deviation sigma C on every coordinate."""
+
+
+@dataclass(frozen=True)
+class HaarNoise(NoiseLaw):
     """Noise N(0, (sigma C/W)²) on Haar coefficients (DESIGN.md §4).
 
     In whitened coordinates W∘H/(sigma C) a contribution moves the output by its weighted norm ‖W∘H‖ over sigma C.
@@ -68,20 +62,20 @@ class HaarNoise:
         if self.clip_domain not in ("gradient", "coefficients", "weighted"):
             raise ValueError(f"clip_domain must be gradient, coefficients or weighted, found {self.clip_domain!r}")
 
+    @override
     def published_factor(self) -> float | None:
-        """One, or that of Lemma 2; nothing is published for clipping the gradient itself."""
         if self.clip_domain == "gradient":
             return None
         return 1.0 if self.reading == "algorithm_1" else self._lemma_2_factor()
 
+    @override
     def accounted_factor(self) -> float:
-        """1/m, 1/√m or 1, the reciprocal of the largest ‖W∘H‖/C."""
         return {"coefficients": 1.0 / self.length, "gradient": 1.0 / math.sqrt(self.length), "weighted": 1.0}[
             self.clip_domain
         ]
 
+    @override
     def remarks(self) -> Iterator[str]:
-        """Which reading is published, and what clipping in this domain really bounds."""
         if self.clip_domain != "gradient":
             names = {"algorithm_1": "Algorithm 1, multiplier σ", "lemma_2": "Lemma 2, multiplier σ√((2 + log₂ m)/2)"}
             other = self._lemma_2_factor() if self.reading == "algorithm_1" else 1.0

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from wirelessfl.scenario.aggregation import Asynchronous
 from wirelessfl.scenario.clients import SelectAll, SelectUniform
-from wirelessfl.scenario.mechanism import DynamicClip, GradientNoise
+from wirelessfl.scenario.mechanism import DynamicClip, ExternalMechanism, GradientNoise
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.timing import Quorum
 from wirelessfl.scenario.training import FedAvg, FedProx
@@ -54,7 +54,7 @@ def _asynchronous_clients(scenario: Sections, buffer: int, mode: str) -> Iterato
 
 def _asynchronous_privacy(scenario: Sections, mode: str) -> Iterator[Contradiction]:
     mechanism = scenario.training.privacy
-    if not isinstance(mechanism, GradientNoise):
+    if not isinstance(mechanism, GradientNoise | ExternalMechanism):
         return
     if mechanism.unit == "client":
         yield (

@@ -14,12 +14,13 @@ from wirelessfl.scenario.data import (
     ClassesPartition,
     EmnistByClass,
     EmnistLetters,
+    ExternalDataset,
     FashionMnist,
     Mnist,
     NaturalPartition,
     Synthetic,
 )
-from wirelessfl.scenario.mechanism import GradientNoise, MedianClip
+from wirelessfl.scenario.mechanism import ExternalMechanism, GradientNoise, MedianClip
 from wirelessfl.scenario.model import CnnCifar10, CnnMnist, ResNet18
 from wirelessfl.scenario.radio_consistency import find_radio_contradictions
 from wirelessfl.scenario.sections import Sections
@@ -58,23 +59,21 @@ def _data(scenario: Sections) -> Iterator[Contradiction]:
     if isinstance(data.dataset, Adult) and data.dataset.source == "auto":
         yield "data.dataset.source", "auto", "files or synthetic here; load_scenario decides which"
     natural = isinstance(data.partition, NaturalPartition)
-    if natural and not isinstance(data.dataset, Synthetic):
+    if natural and not isinstance(data.dataset, Synthetic | ExternalDataset):
         yield (
             "data.partition.scheme",
             f"natural with the dataset {data.dataset.name}, which comes undivided",
-            "iid | classes | dirichlet | sizes, or the dataset synthetic",
+            "iid | classes | dirichlet | sizes, or the dataset synthetic, or one of your own that knows its owners",
         )
-    if natural and data.limit is not None:
+    if natural and isinstance(data.dataset, Synthetic) and data.limit is not None:
         yield "data.limit", f"{data.limit} with partition natural", "null: each client's data are made on demand"
     if not natural and data.limit is not None and data.limit < clients:
         yield "data.limit", f"{data.limit} samples for {clients} clients", f"at least {clients}, one for each client"
-    classes = data.dataset.num_classes
-    if isinstance(data.partition, ClassesPartition) and data.partition.classes_per_client > classes:
-        yield (
-            "data.partition.classes_per_client",
-            str(data.partition.classes_per_client),
-            f"at most {classes}, the classes of {data.dataset.name} in use",
-        )
+    if isinstance(data.partition, ClassesPartition) and not isinstance(data.dataset, ExternalDataset):
+        found, classes = data.partition.classes_per_client, data.dataset.num_classes
+        if found > classes:
+            allowed = f"at most {classes}, the classes of {data.dataset.name} in use"
+            yield "data.partition.classes_per_client", str(found), allowed
 
 
 def _model(scenario: Sections) -> Iterator[Contradiction]:
@@ -201,7 +200,7 @@ def _share_holders(scenario: Sections, uplink: SecureAggregation, clients: int) 
 
 def _mechanism(scenario: Sections) -> Iterator[Contradiction]:
     mechanism = scenario.training.privacy
-    if not isinstance(mechanism, GradientNoise):
+    if not isinstance(mechanism, GradientNoise | ExternalMechanism):
         return
     if mechanism.unit == "client" and not isinstance(scenario.uplink, Ideal):
         yield (
@@ -217,9 +216,10 @@ def _mechanism(scenario: Sections) -> Iterator[Contradiction]:
         )
     if mechanism.unit == "client" and scenario.uplink.clip is not None:
         yield "uplink.clip", f"{scenario.uplink.clip} with training.privacy.unit: client", "null; privacy.clip clips"
-    if isinstance(mechanism.clipping, MedianClip) and isinstance(scenario.data.partition, NaturalPartition):
+    on_demand = isinstance(scenario.data.dataset, Synthetic) and isinstance(scenario.data.partition, NaturalPartition)
+    if isinstance(mechanism.clipping, MedianClip) and on_demand:
         yield (
             "training.privacy.clipping.name",
-            "median with data.partition natural, where there is no common pool to take public samples from",
+            "median with the synthetic set in its natural partition, where no common pool has public samples",
             "another rule, or another partition",
         )

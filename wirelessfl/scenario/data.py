@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
     ByShape,
+    CoreVariant,
     Count,
     External,
     Family,
@@ -148,15 +149,10 @@ class ExternalDataset(External):
 
     family: ClassVar[str] = "dataset"
     protocol: ClassVar[str] = "wirelessfl.learning:Dataset"
-    check: ClassVar[str] = "wirelessfl.learning.conformance:check_dataset"
+    check: ClassVar[str] = "wirelessfl.learning.local_conformance:check_dataset"
     returned: ClassVar[bool] = True
 
     name: Reference = key(..., "Importable function that makes the data set, as package.module:function.")
-
-    @property
-    def num_classes(self) -> int:
-        """Not known before the function is called; no scenario asks for more classes than this."""
-        return 10**9
 
 
 Dataset = Annotated[
@@ -165,41 +161,64 @@ Dataset = Annotated[
 ]
 
 
-class IidPartition(Section):
+class IidPartition(CoreVariant):
     """Samples dealt out at random, in equal shares."""
+
+    core: ClassVar[str] = "wirelessfl.learning.partition:iid_partition"
 
     scheme: Literal["iid"] = key("iid", "Samples dealt out at random, in equal shares.")
 
 
-class ClassesPartition(Section):
+class ClassesPartition(CoreVariant):
     """Every client holds a few classes only."""
+
+    core: ClassVar[str] = "wirelessfl.learning.partition:classes_partition"
 
     scheme: Literal["classes"] = key("classes", "Every client holds samples of a few classes only.")
     classes_per_client: Count = key(5, "Number of classes that a client holds.")
 
 
-class DirichletPartition(Section):
+class DirichletPartition(CoreVariant):
     """Label shares drawn from a Dirichlet law (Hsu et al. 2019)."""
+
+    core: ClassVar[str] = "wirelessfl.learning.partition:dirichlet_partition"
 
     scheme: Literal["dirichlet"] = key("dirichlet", "Label shares of the clients drawn from a Dirichlet law.")
     alpha: Positive = key(0.5, "Concentration: small means few labels a client, large means iid.")
 
 
-class SizesPartition(Section):
+class SizesPartition(CoreVariant):
     """iid labels, unequal sizes after a power law."""
+
+    core: ClassVar[str] = "wirelessfl.learning.partition:power_law_partition"
 
     scheme: Literal["sizes"] = key("sizes", "iid labels, shares of unequal size after a power law.")
     exponent: NonNegative = key(1.0, "Client of rank r gets a share in proportion to r^-exponent; 0 is equal shares.")
 
 
-class NaturalPartition(Section):
+class NaturalPartition(CoreVariant):
     """The division that the data come with."""
 
-    scheme: Literal["natural"] = key("natural", "As the data come: the synthetic set makes each client's on demand.")
+    core: ClassVar[str] = "wirelessfl.learning.partition:natural_partition"
+
+    scheme: Literal["natural"] = key(
+        "natural",
+        "As the data come: made on demand for each client of the synthetic set; by the owners that your own set names.",
+    )
+
+
+class ExternalPartition(External):
+    """A division of the user's own."""
+
+    family: ClassVar[str] = "partition"
+    protocol: ClassVar[str] = "wirelessfl.learning.partition:PartitionRule"
+    check: ClassVar[str] = "wirelessfl.learning.local_conformance:check_partition"
+
+    scheme: Reference = key(..., "Importable rule that divides the samples, as package.module:Class.")
 
 
 Partition = Annotated[
-    IidPartition | ClassesPartition | DirichletPartition | SizesPartition | NaturalPartition,
+    IidPartition | ClassesPartition | DirichletPartition | SizesPartition | NaturalPartition | ExternalPartition,
     Family("scheme", default="classes"),
 ]
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
+    CoreVariant,
     Count,
     Epsilon,
+    External,
     Family,
     NonNegativeSingle,
     PositiveSingle,
     Probability,
+    Reference,
     Section,
     contradiction,
     key,
@@ -22,14 +25,18 @@ from wirelessfl.scenario.base import (
 Ratio = Annotated[float, Field(gt=0, le=1e6)]
 
 
-class FlatClip(Section):
+class FlatClip(CoreVariant):
     """One public norm."""
+
+    core: ClassVar[str] = "wirelessfl.privacy.clipping:FlatClipping"
 
     name: Literal["flat"] = key("flat", "Every gradient is scaled to norm clip where it exceeds it.")
 
 
-class PerLayerClip(Section):
+class PerLayerClip(CoreVariant):
     """One norm for each layer."""
+
+    core: ClassVar[str] = "wirelessfl.privacy.clipping:per_layer_clipping"
 
     name: Literal["per_layer"] = key(
         "per_layer", "The part of a gradient in each layer is scaled to a norm of its own."
@@ -39,8 +46,10 @@ class PerLayerClip(Section):
     )
 
 
-class MedianClip(Section):
+class MedianClip(CoreVariant):
     """A norm calibrated on public data."""
+
+    core: ClassVar[str] = "wirelessfl.privacy.clipping:FlatClipping"
 
     name: Literal["median"] = key(
         "median", "clip times the median gradient norm of public samples, in the first rounds."
@@ -48,9 +57,15 @@ class MedianClip(Section):
     proxy_samples: Count = key(100, "Public samples; they are taken from the training set and belong to no client.")
     calibration_rounds: Count = key(5, "Rounds in which the norm is calibrated anew; then it is kept.")
 
+    def arguments(self) -> dict[str, Any]:
+        """None: the public samples stand for the keys."""
+        return {}
 
-class QuantileClip(Section):
+
+class QuantileClip(CoreVariant):
     """A norm that follows a quantile (Andrew et al. 2021)."""
+
+    core: ClassVar[str] = "wirelessfl.privacy.clipping:QuantileClipping"
 
     name: Literal["quantile"] = key("quantile", "The norm follows a quantile of the gradient norms; clip is its start.")
     quantile: Probability = key(0.5, "Share γ of the gradients that shall be within the norm.")
@@ -58,8 +73,10 @@ class QuantileClip(Section):
     count_noise_std: PositiveSingle = key(1.0, "Noise σ_b on the centred count of gradients within the norm.")
 
 
-class DynamicClip(Section):
+class DynamicClip(CoreVariant):
     """Norm and noise multiplier on public schedules of their own (Du et al. 2021, whose multiplier shrinks)."""
+
+    core: ClassVar[str] = "wirelessfl.privacy.clipping:dynamic_clipping"
 
     name: Literal["dynamic"] = key("dynamic", "Norm and noise multiplier change from round to round by fixed factors.")
     clip_ratio: Ratio = key(0.5, "Norm after the last round over that in the first.")
@@ -67,9 +84,15 @@ class DynamicClip(Section):
         1.5, "Noise multiplier after the last round over that in the first; below 1 with Du et al."
     )
 
+    def arguments(self) -> dict[str, Any]:
+        """The norm's key; the multiplier's is the mechanism's."""
+        return {"clip_ratio": self.clip_ratio}
 
-class MooClip(Section):
+
+class MooClip(CoreVariant):
     """A norm that balances loss and privacy (multi-objective adaptive clipping)."""
+
+    core: ClassVar[str] = "wirelessfl.privacy.clipping:moo_clipping"
 
     name: Literal["moo"] = key("moo", "The norm descends L_model + κ C; clip is its start, 1e-3 its least.")
     feedback: Literal["published", "private"] = key(
@@ -79,8 +102,23 @@ class MooClip(Section):
     lr: PositiveSingle = key(0.1, "Learning rate η_C of the norm.")
 
 
+class ExternalClipping(External):
+    """A clipping rule of the user's own."""
+
+    family: ClassVar[str] = "clipping"
+    protocol: ClassVar[str] = "wirelessfl.privacy.clipping:ClippingRule"
+    check: ClassVar[str] = "wirelessfl.privacy.clipping:check_clipping_rule"
+    context: ClassVar[str] = "wirelessfl.assembly.mechanism:PrivacyContext"
+
+    name: Reference = key(
+        ...,
+        "Importable clipping rule, as package.module:Class; no guarantee holds unless its law says what it reveals.",
+    )
+
+
 Clipping = Annotated[
-    FlatClip | PerLayerClip | MedianClip | QuantileClip | DynamicClip | MooClip, Family("name", default="flat")
+    FlatClip | PerLayerClip | MedianClip | QuantileClip | DynamicClip | MooClip | ExternalClipping,
+    Family("name", default="flat"),
 ]
 
 
@@ -90,7 +128,7 @@ class NoMechanism(Section):
     mechanism: Literal["none"] = key("none", "No noise is added in training.")
 
 
-class GradientNoise(Section):
+class GradientNoise(CoreVariant):
     """What the mechanisms with a noise multiplier have in common."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("noise_multiplier", "epsilon"),)
@@ -111,6 +149,10 @@ class GradientNoise(Section):
     epsilon: Epsilon | None = key(None, "ε at privacy.delta over the whole run that the multiplier is calibrated to.")
     target: Literal["accounted", "published"] = key("accounted", "Which of the two ε is calibrated.")
     clipping: Clipping = key(FlatClip(), "How the norm is set.")
+
+    def arguments(self) -> dict[str, Any]:
+        """None of these keys: the noise comes with the context."""
+        return {}
 
     @model_validator(mode="before")
     @classmethod
@@ -134,11 +176,15 @@ class GradientNoise(Section):
 class GaussianNoise(GradientNoise):
     """DP-SGD, DP-Adam, DP-AdaGrad; with unit: client DP-FedAvg."""
 
+    core: ClassVar[str] = "wirelessfl.privacy.mechanisms:GaussianMechanism"
+
     mechanism: Literal["gaussian"] = key("gaussian", "Gaussian noise (DP-SGD; with unit: client DP-FedAvg).")
 
 
 class WaveletNoise(GradientNoise):
     """The same with noise on Haar wavelet coefficients: DP-SGD-WAV, DP-FedAvg-WAV."""
+
+    core: ClassVar[str] = "wirelessfl.privacy.mechanisms:HaarMechanism"
 
     mechanism: Literal["wavelet"] = key("wavelet", "Gaussian noise on Haar coefficients (DP-SGD-WAV, DP-FedAvg-WAV).")
     clip_domain: Literal["coefficients", "weighted", "gradient"] = key(
@@ -147,6 +193,10 @@ class WaveletNoise(GradientNoise):
     )
     reading: Literal["algorithm_1", "lemma_2"] = key("algorithm_1", "Which claim of the paper counts as published.")
 
+    def arguments(self) -> dict[str, Any]:
+        """The norm that is clipped, and the claim."""
+        return {"clip_domain": self.clip_domain, "reading": self.reading}
+
     @model_validator(mode="after")
     def _check_layers(self) -> WaveletNoise:
         if isinstance(self.clipping, PerLayerClip):
@@ -154,9 +204,10 @@ class WaveletNoise(GradientNoise):
         return self
 
 
-class Zcdp(Section):
+class Zcdp(CoreVariant):
     """Noise on the mean of a mini-batch (zCDP with secure aggregation)."""
 
+    core: ClassVar[str] = "wirelessfl.privacy.mechanisms:MeanGaussianMechanism"
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("noise_std", "epsilon"),)
 
     mechanism: Literal["zcdp"] = key("zcdp", "Gaussian noise of absolute size on the mean of the clipped gradients.")
@@ -164,6 +215,10 @@ class Zcdp(Section):
     noise_std: NonNegativeSingle | None = key(None, "Standard deviation σ; 0.1 where epsilon is not given either.")
     epsilon: Epsilon | None = key(None, "ε at privacy.delta over the whole run that noise_std is calibrated to.")
     target: Literal["accounted", "published"] = key("accounted", "Which of the two ε is calibrated.")
+
+    def arguments(self) -> dict[str, Any]:
+        """None of these keys: the noise comes with the context."""
+        return {}
 
     @model_validator(mode="before")
     @classmethod
@@ -178,4 +233,33 @@ class Zcdp(Section):
         return self
 
 
-Mechanism = Annotated[NoMechanism | GaussianNoise | WaveletNoise | Zcdp, Family("mechanism", default="none")]
+class ExternalMechanism(External):
+    """A noise mechanism of the user's own, at the clients."""
+
+    family: ClassVar[str] = "mechanism"
+    protocol: ClassVar[str] = "wirelessfl.privacy.mechanisms:NoiseMechanism"
+    check: ClassVar[str] = "wirelessfl.privacy.mechanisms:check_noise_mechanism"
+    context: ClassVar[str] = "wirelessfl.assembly.mechanism:PrivacyContext"
+
+    mechanism: Reference = key(
+        ...,
+        "Importable noise mechanism, as package.module:Class; no guarantee holds unless it leaves a release.",
+    )
+    unit: Literal["sample"] = key("sample", "Noise from outside is added at the clients, to gradients of samples.")
+    sampling: Literal["poisson", "shuffle"] = key(
+        "poisson", "How mini-batches are drawn: every sample for itself, or from a shuffled order."
+    )
+    clip: PositiveSingle = key(1.0, "Norm C to which a gradient is clipped.")
+    clipping: Clipping = key(FlatClip(), "How the norm is set.")
+
+    @model_validator(mode="after")
+    def _check(self) -> ExternalMechanism:
+        if isinstance(self.clipping, PerLayerClip | DynamicClip):
+            allowed = "flat | median | quantile | moo | package.module:Class"
+            raise contradiction("clipping.name", f"{self.clipping.name} with a mechanism from outside", allowed)
+        return self
+
+
+Mechanism = Annotated[
+    NoMechanism | GaussianNoise | WaveletNoise | Zcdp | ExternalMechanism, Family("mechanism", default="none")
+]

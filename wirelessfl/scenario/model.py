@@ -74,7 +74,7 @@ class ExternalModel(External):
 
     family: ClassVar[str] = "model"
     protocol: ClassVar[str] = "torch.nn:Module"
-    check: ClassVar[str] = "wirelessfl.learning:check_module"
+    check: ClassVar[str] = "wirelessfl.learning.local_conformance:check_model"
     returned: ClassVar[bool] = True
 
     name: Reference = key(..., "Importable function that builds the module, as package.module:function.")

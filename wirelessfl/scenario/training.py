@@ -98,16 +98,28 @@ class ExternalServerOptimizer(External):
 ServerOptimizer = Annotated[ServerSgd | ExternalServerOptimizer, Family("name", default="sgd")]
 
 
-class Sgd(Section):
+class LocalOptimizer(CoreVariant):
+    """What the local optimizers have in common: the learning rate is no argument of their class."""
+
+    def arguments(self) -> dict[str, Any]:
+        """Every key but the tag and the learning rate."""
+        return {name: value for name, value in super().arguments().items() if name != "lr"}
+
+
+class Sgd(LocalOptimizer):
     """Stochastic gradient descent with momentum; the momentum starts at zero in every round."""
+
+    core: ClassVar[str] = "wirelessfl.learning.optimizers:SGD"
 
     name: Literal["sgd"] = key("sgd", "Stochastic gradient descent with momentum.")
     lr: PositiveSingle = key(0.05, "Learning rate.")
     momentum: Decay = key(0.5, "Momentum; starts from zero in every round.")
 
 
-class Adam(Section):
+class Adam(LocalOptimizer):
     """Adam (Kingma and Ba 2015)."""
+
+    core: ClassVar[str] = "wirelessfl.learning.optimizers:Adam"
 
     name: Literal["adam"] = key("adam", "Adam (Kingma and Ba 2015).")
     lr: PositiveSingle = key(0.001, "Learning rate.")
@@ -116,15 +128,32 @@ class Adam(Section):
     eps: PositiveSingle = key(1e-8, "Added to the denominator.")
 
 
-class AdaGrad(Section):
+class AdaGrad(LocalOptimizer):
     """AdaGrad (Duchi et al. 2011)."""
+
+    core: ClassVar[str] = "wirelessfl.learning.optimizers:AdaGrad"
 
     name: Literal["adagrad"] = key("adagrad", "AdaGrad (Duchi et al. 2011).")
     lr: PositiveSingle = key(0.01, "Learning rate.")
     eps: PositiveSingle = key(1e-10, "Added to the denominator.")
 
 
-Optimizer = Annotated[Sgd | Adam | AdaGrad, Family("name", default="sgd")]
+class ExternalOptimizer(External):
+    """An optimizer of the user's own."""
+
+    family: ClassVar[str] = "optimizer"
+    protocol: ClassVar[str] = "wirelessfl.learning.optimizers:Optimizer"
+    check: ClassVar[str] = "wirelessfl.learning.local_conformance:check_optimizer"
+
+    name: Reference = key(
+        ...,
+        "Importable optimizer, as package.module:Class; no noise of the uplink is then counted, as updates may follow "
+        "more than their own client's data.",
+    )
+    lr: PositiveSingle = key(0.05, "Learning rate.")
+
+
+Optimizer = Annotated[Sgd | Adam | AdaGrad | ExternalOptimizer, Family("name", default="sgd")]
 
 
 class Training(Section):

@@ -31,7 +31,7 @@ from wirelessfl.learning import (
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.client_side import ClientSide, empty_store
 from wirelessfl.learning.server_optimizers import ServerOptimizer
-from wirelessfl.privacy import Release
+from wirelessfl.privacy import Release, UnvouchedRelease
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.state import SimulationState
@@ -61,6 +61,11 @@ class Training(Protocol):
         self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
     ) -> tuple[Release, ...]:
         """What the local training of ``clients`` means to the privacy ledger; empty without noise of its own."""
+
+    @property
+    def unvouched(self) -> str | None:
+        """Code from outside that sees private data, in words: the noise of the uplink is then no guarantee."""
+        ...
 
     def update(
         self,
@@ -92,6 +97,7 @@ class Learner:
         streams: randomness of the run.
         evaluate_every: rounds between two evaluations.
         rounds: number of rounds; the last one is always evaluated.
+        unvouched: code from outside that sees private data, in words; None without any.
         pause: called between blocks of clients; may raise to give up the round in flight.
     """
 
@@ -107,6 +113,7 @@ class Learner:
     evaluate_every: int
     rounds: int
     pause: Callable[[], None]
+    unvouched: str | None = None
 
     @property
     def dimension(self) -> int:
@@ -223,9 +230,13 @@ class Learner:
         self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
     ) -> tuple[Release, ...]:
         """The record of the local steps of those who sent; none where nothing noises them."""
-        if self.private is None:
-            return ()
-        return self.private.releases(self.training, self.population.sizes[clients], clients, round_index, secure_sum)
+        local: tuple[Release, ...] = ()
+        if self.private is not None:
+            samples = self.population.sizes[clients]
+            local = self.private.releases(self.training, samples, clients, round_index, secure_sum)
+        if self.unvouched is not None and not local:
+            return (UnvouchedRelease(round_index, clients, self.unvouched),)
+        return local
 
     def _learning_rate(self, round_index: int) -> float:
         begun = [first for first in self.lr_schedule if first <= round_index]

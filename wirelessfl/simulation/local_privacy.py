@@ -42,17 +42,20 @@ class LocalPrivacy:
 
     Attributes:
         gradients: one clipping rule and one noise mechanism.
-        adds_noise: False where gradients are only clipped: their record is then the air's, not one of its own.
         dimension: d.
         proxy: calibration on public data, or None.
         uploads_are_updates: whether clients send the outcome of this round's local steps alone.
     """
 
     gradients: PrivateGradients
-    adds_noise: bool
     dimension: int
     proxy: ProxyCalibration | None = None
     uploads_are_updates: bool = True
+
+    @property
+    def adds_noise(self) -> bool:
+        """Whether there is noise; where gradients are only clipped, the record is the air's, not one of their own."""
+        return self.gradients.noise.facts().adds_noise
 
     def transform(
         self, model: FlatModel, parameters: Tensor, state: SimulationState, round_index: int, plan: ExecutionPlan

@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wirelessfl.privacy import Release
-from wirelessfl.privacy.releases import AirRelease, BareRelease, ServerNoiseRelease, round_values, settings
+from wirelessfl.privacy.releases import (
+    AirRelease,
+    BareRelease,
+    ServerNoiseRelease,
+    UnvouchedRelease,
+    round_values,
+    settings,
+)
 from wirelessfl.privacy.releases import client_values as release_columns
 from wirelessfl.simulation.round import Round
 from wirelessfl.trace import PRIVACY, EventBatch, RoundRecord, SecAggOutcome
@@ -25,7 +32,7 @@ _PER_SLOT = {variable.name for variable in PRIVACY.of("round", "slot")}
 
 def route_of(release: Release) -> str:
     """Whose noise protects, in the names of the trace: at most one release of each route is made in a round."""
-    if isinstance(release, AirRelease | BareRelease):
+    if isinstance(release, AirRelease | BareRelease) and not isinstance(release, UnvouchedRelease):
         return "air"
     return "server" if isinstance(release, ServerNoiseRelease) else "local"
 

@@ -52,6 +52,11 @@ class Rehearser:
         """As in the run."""
         return self.learner.samples_processed(samples)
 
+    @property
+    def unvouched(self) -> str | None:
+        """As in the run."""
+        return self.learner.unvouched
+
     def releases(
         self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
     ) -> tuple[Release, ...]:

@@ -139,7 +139,8 @@ class ParameterServer:
             local = self._parts.learner.releases(this.index, clients, collected.secure_sum)
         # An upload without noise is no release of its own where clients add noise, or where nobody uploads.
         bare_counts = len(clients) > 0 and not local
-        this.releases = local + tuple(r for r in collected.releases if bare_counts or not isinstance(r, BareRelease))
+        uplink = collected.releases if self._parts.learner.unvouched is None else ()
+        this.releases = local + tuple(r for r in uplink if bare_counts or not isinstance(r, BareRelease))
         if self._parts.selection.reads_losses and len(clients):  # no noise of another release hides them
             this.releases = (LossReport(this.index, clients),)
         for release in this.releases:

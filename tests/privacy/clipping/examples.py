@@ -15,6 +15,7 @@ from wirelessfl.privacy.clipping import (
     PrivateMooClipping,
     PublishedMooClipping,
     QuantileClipping,
+    per_layer_clipping,
 )
 from wirelessfl.privacy.clipping.conformance import ExampleStep
 from wirelessfl.streams import Streams
@@ -24,7 +25,7 @@ PARTS = (6, 4, 3, 1)
 RULES: dict[str, ClippingRule] = {
     "flat": FlatClipping(0.7),
     "per_layer": PerLayerClipping((0.5, 2.0), (0, 0, 1, 1)),
-    "per_layer_split": PerLayerClipping.split(0.7, (0, 1, 2, 2)),
+    "per_layer_split": per_layer_clipping(0.7, (0, 1, 2, 2)),
     "quantile": QuantileClipping(0.1, 0.3),
     "dynamic": DynamicClipping(Geometric(1.0, 0.5, 10)),
     "moo_published": PublishedMooClipping(1.0, 0.01, 0.1),

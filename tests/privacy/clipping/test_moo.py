@@ -71,7 +71,7 @@ class Logistic:
 
 def read_off(rule: PublishedMooClipping | PrivateMooClipping, before: float, after: float) -> float:
     """S, from one update of C."""
-    return ((after - before) / rule.clip_learning_rate + rule.penalty) * before
+    return ((after - before) / rule.lr + rule.kappa) * before
 
 
 def example_step(index: int, learning_rate: float) -> ExampleStep:

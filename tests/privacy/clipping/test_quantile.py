@@ -25,7 +25,7 @@ def test_the_update_by_hand() -> None:
     """Norms 1, 2, 3 and 10 with C = 2: two within; a sample that is absent counts for nothing."""
     gradients = vectors(*([norm] + [0.0] * 13 for norm in (1.0, 2.0, 3.0, 10.0, 0.1)))
     present = torch.tensor([[True, True, True, True, False]])
-    rule = QuantileClipping(2.0, quantile=0.25, clip_learning_rate=0.3, count_noise_std=1.7)
+    rule = QuantileClipping(2.0, quantile=0.25, lr=0.3, count_noise_std=1.7)
     state = rule.start(1, torch.zeros(14, dtype=torch.float64))
     step = step_of([9], divisor=6.0, step=2, round_index=4)
     clipped = rule.clip(samples_of(gradients, present, PARTS), state, step)
@@ -44,7 +44,7 @@ def noised_shares(rule: QuantileClipping, gradients: torch.Tensor, clients: int,
     samples = samples_of(gradients, everyone(gradients), PARTS)
     many = Samples(samples.squared_norms.expand(clients, -1, -1), samples.present.expand(clients, -1), lambda w: w)
     following = rule.clip(many, rule.start(clients, torch.zeros(14, dtype=torch.float64)), step).state["clip_norm"]
-    return (-torch.log(following / rule.initial_clip) / rule.clip_learning_rate + rule.quantile).numpy()
+    return (-torch.log(following / rule.clip_norm) / rule.lr + rule.quantile).numpy()
 
 
 def test_the_released_count_is_gaussian_with_the_stated_noise() -> None:
@@ -72,7 +72,7 @@ def test_one_sample_moves_the_count_by_a_half() -> None:
 @pytest.mark.parametrize("quantile", [0.2, 0.5, 0.9])
 def test_the_clip_settles_at_the_quantile(quantile: float) -> None:
     """Exponential norms: once log C is stationary, the expected share within C is γ exactly."""
-    rule = QuantileClipping(5.0, quantile, clip_learning_rate=0.2, count_noise_std=1.0)
+    rule = QuantileClipping(5.0, quantile, lr=0.2, count_noise_std=1.0)
     clients, batch = 200, 40
     state = rule.start(clients, torch.zeros(1, dtype=torch.float64))
     generator = torch.Generator().manual_seed(shifted(11))

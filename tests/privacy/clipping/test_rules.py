@@ -22,6 +22,7 @@ from wirelessfl.privacy.clipping import (
     PublishedMooClipping,
     QuantileClipping,
     check_clipping_rule,
+    per_layer_clipping,
 )
 from wirelessfl.privacy.clipping.conformance import samples_of
 from wirelessfl.privacy.clipping_laws import DynamicClip, FixedClip, MooClip, PerLayerClip, QuantileClip
@@ -110,7 +111,7 @@ def test_per_layer_sensitivity_is_reached_and_the_printed_one_is_not() -> None:
 
 
 def test_an_equal_split_keeps_the_whole_within_the_norm() -> None:
-    rule = PerLayerClipping.split(0.6, (0, 1, 1, 2))
+    rule = per_layer_clipping(0.6, (0, 1, 1, 2))
     assert rule.clip_norms == pytest.approx((0.6 / math.sqrt(3),) * 3)
     assert math.hypot(*rule.clip_norms) == pytest.approx(0.6)
 
@@ -143,7 +144,7 @@ def test_norms_must_be_positive_and_finite(bad: float) -> None:
         lambda: FlatClipping(bad),
         lambda: PerLayerClipping((1.0, bad), (0, 1)),
         lambda: QuantileClipping(bad),
-        lambda: QuantileClipping(1.0, clip_learning_rate=bad),
+        lambda: QuantileClipping(1.0, lr=bad),
         lambda: QuantileClipping(1.0, count_noise_std=bad),
         lambda: PrivateMooClipping(bad, 0.1, 0.1),
         lambda: PublishedMooClipping(1.0, 0.1, bad),
@@ -158,7 +159,7 @@ def test_norms_must_be_positive_and_finite(bad: float) -> None:
 def test_other_numbers_out_of_range(bad: float) -> None:
     with pytest.raises(ValueError, match="quantile must lie in"):
         QuantileClipping(1.0, quantile=bad)
-    with pytest.raises(ValueError, match="penalty must be finite and not negative"):
+    with pytest.raises(ValueError, match="kappa must be finite and not negative"):
         PrivateMooClipping(1.0, bad, 0.1)
     with pytest.raises(ValueError, match="constant schedule must be finite and not negative"):
         Constant(bad)

@@ -14,6 +14,7 @@ from wirelessfl.privacy.clipping import ClippingRule, Constant, Step
 from wirelessfl.privacy.mechanisms import (
     GaussianMechanism,
     LocalSteps,
+    NoiseMechanism,
     PerSampleGradients,
     check_noise_mechanism,
     divisible,
@@ -24,7 +25,7 @@ from wirelessfl.privacy.releases import Release
 
 
 @dataclass(frozen=True)
-class Broken:
+class Broken(NoiseMechanism):
     """White noise of multiplier 1, with one promise broken."""
 
     how: str

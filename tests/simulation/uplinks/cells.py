@@ -57,6 +57,7 @@ class Recorder:
     """Stands in for the learner: an update of its own for every client, and a record of what was asked of it."""
 
     dimension: int
+    unvouched: str | None = None
     trained: list[tuple[int, list[int]]] = field(default_factory=list)
     charged: list[tuple[int, list[int], SecureSum | None]] = field(default_factory=list)
     received: list[tuple[int, NDArray[np.float64]]] = field(default_factory=list)

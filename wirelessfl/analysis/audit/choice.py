@@ -34,7 +34,15 @@ from wirelessfl.analysis.audit.rehearsal import Rehearsal
 from wirelessfl.analysis.audit.steps import CanaryClient, StepGame, TrainedUploads
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning.selection import SelectAll, SelectPoisson, SelectUniform
-from wirelessfl.privacy import AirRelease, BareRelease, DpSgdRelease, Release, ServerNoiseRelease, ZcdpRelease
+from wirelessfl.privacy import (
+    AirRelease,
+    BareRelease,
+    DpSgdRelease,
+    Release,
+    ServerNoiseRelease,
+    UnvouchedRelease,
+    ZcdpRelease,
+)
 from wirelessfl.privacy.clipping import (
     DynamicClipping,
     FlatClipping,
@@ -126,6 +134,8 @@ def choose_game(rehearsal: Rehearsal) -> Choice:
 def _require_known_releases(releases: list[Release]) -> None:
     """A record of a kind that the games do not know stands for a mechanism that they would play as another."""
     for release in releases:
+        if isinstance(release, UnvouchedRelease):
+            raise InfeasibleError(f"this scenario cannot be audited: {release.reason}, of which no game is known")
         if type(release) not in _KNOWN_RELEASES:
             name = type(release).__name__
             raise InfeasibleError(

@@ -101,7 +101,7 @@ class CountGame:
         rule = _rule(self.client)
         assert isinstance(rule, QuantileClipping), "the game is played on no other rule"
         norm, divisor = np.stack([*norms, last], axis=1), np.concatenate(divisors).T
-        rounding = np.finfo(np.float32).eps / rule.clip_learning_rate * float(divisor.max()) / self._noise_std
+        rounding = np.finfo(np.float32).eps / rule.lr * float(divisor.max()) / self._noise_std
         if rounding > _MOST_ROUNDING or not np.all((norm > SMALLEST_SINGLE) & (norm < self.client.reach)):
             raise InfeasibleError(
                 "this scenario cannot be audited: its clipping norm does not tell the released counts, as they are "
@@ -109,5 +109,5 @@ class CountGame:
                 "other values of training.privacy.clip and of lr and count_noise_std in its clipping can be played"
             )
         clip = np.log(norm)
-        share = rule.quantile - np.diff(clip, axis=1) / rule.clip_learning_rate
+        share = rule.quantile - np.diff(clip, axis=1) / rule.lr
         return np.asarray((0.5 - share) * divisor / self._noise_std), np.concatenate(included).T

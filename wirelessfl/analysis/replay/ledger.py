@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from wirelessfl import plugins
 from wirelessfl.errors import TraceError
 from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, Ledger, PrivacyFacts, Release, Statement, recompute
 from wirelessfl.privacy.releases import release_from_values
@@ -34,13 +36,14 @@ def recorded_statement(privacy: xr.Dataset) -> Statement:
     )
 
 
-def recorded_ledger(path: Path, **changes: Any) -> Ledger:
+def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) -> Ledger:
     """Recompute the ledger of a trace.
 
     Clients are numbered as in the trace's ``client`` dimension; one more stands for all those who never took part.
 
     Args:
         path: The trace, of a run that has ended or was interrupted.
+        allow_plugins: Whether code from outside the package may run where the trace holds releases of its own kinds.
         **changes: Fields of ``Statement`` to change, such as ``delta=1e-6`` or ``accountant="rdp"``.
 
     Raises:
@@ -55,7 +58,8 @@ def recorded_ledger(path: Path, **changes: Any) -> Ledger:
             recorded = recorded_statement(privacy)
         statement = replace(recorded, **changes)
         with trace_errors(path):
-            ledger = recompute(_releases(trace, privacy, kinds, clients), facts, statement)
+            load = partial(plugins.load_class, "release_settings", protocol=Release) if allow_plugins else None
+            ledger = recompute(_releases(trace, privacy, kinds, clients, load), facts, statement)
             if ENDED_BY_ITS_OUTPUTS in json.loads(trace.attrs.get("why_different") or "[]"):
                 ledger.remark(ENDED_BY_ITS_OUTPUTS)
         return ledger
@@ -81,7 +85,11 @@ def _facts(trace: xr.Dataset, privacy: xr.Dataset, path: Path) -> tuple[PrivacyF
 
 
 def _releases(
-    trace: xr.Dataset, privacy: xr.Dataset, kinds: list[str], clients: np.ndarray[Any, Any]
+    trace: xr.Dataset,
+    privacy: xr.Dataset,
+    kinds: list[str],
+    clients: np.ndarray[Any, Any],
+    load: Callable[[str], type[Release]] | None,
 ) -> Iterator[Release]:
     """The releases of all rounds, in order."""
     per_round = {variable.name: privacy[variable.name].values for variable in PRIVACY.of("round")}
@@ -105,4 +113,4 @@ def _releases(
                 for name, values in per_slot.items()
                 if name.startswith(prefix) and not np.isnan(values[row][taken]).all()
             }
-            yield release_from_values(kinds[kind], round_index, members, numbers, columns)
+            yield release_from_values(kinds[kind], round_index, members, numbers, columns, load)

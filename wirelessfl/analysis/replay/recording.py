@@ -262,13 +262,16 @@ class LedgerRow:
     why_different: list[str]
 
 
-def recompute_privacy(recording: Recording, deltas: tuple[float, ...], accountant: str | None) -> list[LedgerRow]:
+def recompute_privacy(
+    recording: Recording, deltas: tuple[float, ...], accountant: str | None, *, allow_plugins: bool = False
+) -> list[LedgerRow]:
     """Both ε of the whole run at other δ or by another accountant, from the trace alone.
 
     Args:
         recording: all rounds of a trace.
         deltas: the δ; none stands for the recorded one.
         accountant: pld, rdp, gdp or zcdp; None for the default.
+        allow_plugins: whether code from outside may read the releases that it left.
 
     Raises:
         InputError: a δ outside (0, 1), or not all rounds are looked at.
@@ -282,7 +285,7 @@ def recompute_privacy(recording: Recording, deltas: tuple[float, ...], accountan
         if not 0 < delta < 1:
             raise InputError(f"--delta: found {delta:g}; allowed: a number between 0 and 1")
         try:
-            ledger = recorded_ledger(recording.path, delta=delta, **changes)
+            ledger = recorded_ledger(recording.path, allow_plugins=allow_plugins, delta=delta, **changes)
             published, accounted = ledger.epsilon_published(), ledger.epsilon_accounted()
         except ValueError as error:
             raise InputError(f"--accountant {accountant}: {error}") from error

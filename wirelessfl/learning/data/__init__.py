@@ -5,7 +5,7 @@ from wirelessfl.learning.data.adult_stand_in import load_adult_stand_in
 from wirelessfl.learning.data.catalogue import LOADERS, Loader, load_dataset
 from wirelessfl.learning.data.cifar import load_cifar10
 from wirelessfl.learning.data.digits import load_digits
-from wirelessfl.learning.data.examples import Dataset, Examples, stratified_split
+from wirelessfl.learning.data.examples import Dataset, DatasetFacts, Examples, stratified_split
 from wirelessfl.learning.data.mnist import load_emnist_byclass, load_emnist_letters, load_fashion_mnist, load_mnist
 from wirelessfl.learning.data.synthetic import (
     LogNormalSizes,
@@ -18,6 +18,7 @@ from wirelessfl.learning.data.synthetic import (
 __all__ = [
     "LOADERS",
     "Dataset",
+    "DatasetFacts",
     "Examples",
     "Loader",
     "LogNormalSizes",

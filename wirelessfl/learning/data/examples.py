@@ -49,6 +49,23 @@ class Examples:
         return Examples(self.inputs.to(device), self.targets.to(device))
 
 
+@dataclass(frozen=True)
+class DatasetFacts:
+    """Public facts of a dataset.
+
+    Attributes:
+        num_classes: C; labels are 0 … C−1.
+        feature_shape: Shape of one input.
+        samples: Training samples.
+        owners: Natural owners of them; None where none is known.
+    """
+
+    num_classes: int
+    feature_shape: tuple[int, ...]
+    samples: int
+    owners: int | None
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A classification task, divided into train and test once and for all scenarios.
@@ -76,6 +93,11 @@ class Dataset:
     def feature_shape(self) -> tuple[int, ...]:
         """The shape of one input."""
         return tuple(self.train.inputs.shape[1:])
+
+    def facts(self) -> DatasetFacts:
+        """What other rooms ask of it."""
+        owners = None if self.owners is None else len(np.unique(self.owners))
+        return DatasetFacts(self.num_classes, self.feature_shape, len(self.train), owners)
 
     def to(self, device: torch.device | str) -> Dataset:
         """The same dataset on ``device``."""

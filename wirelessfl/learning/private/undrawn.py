@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from wirelessfl.learning.private.transform import PrivateGradients
-from wirelessfl.privacy.clipping import ClippingRule, Step
-from wirelessfl.privacy.mechanisms import LocalSteps, NoiseMechanism, PerSampleGradients, divisible, is_divisible
-from wirelessfl.privacy.releases import Release
+from wirelessfl.privacy.clipping import Step
+from wirelessfl.privacy.mechanisms import NoiseMechanism, PerSampleGradients, divisible, is_divisible
 
 
 def without_noise(transform: PrivateGradients) -> PrivateGradients:
@@ -23,21 +23,21 @@ def without_noise(transform: PrivateGradients) -> PrivateGradients:
 
 
 @dataclass(frozen=True)
-class _Undrawn:
+class _Undrawn(NoiseMechanism):
     noise: NoiseMechanism
 
+    @override
     def squared_norms(self, gradients: PerSampleGradients) -> Tensor:
         return self.noise.squared_norms(gradients)
 
+    @override
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         return torch.zeros_like(sensitivity)
-
-    def release(self, steps: LocalSteps, clipping: ClippingRule) -> Release:
-        raise ValueError("what draws no noise leaves no record")
 
 
 @dataclass(frozen=True)
 class _UndrawnOnMeans(_Undrawn):
+    @override
     @divisible
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         return torch.zeros_like(sensitivity)

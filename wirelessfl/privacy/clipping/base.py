@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
+from typing_extensions import override
 
-from wirelessfl.privacy.clipping_laws import ClippingLaw
+from wirelessfl.privacy.clipping_laws import ClippingLaw, UnknownClip
 from wirelessfl.streams import Streams
 
 ClippingState: TypeAlias = dict[str, Tensor]
@@ -87,19 +88,22 @@ class Clipped:
     state: ClippingState
 
 
+@runtime_checkable
 class ClippingRule(Protocol):
-    """How far the gradient of one sample may reach.
+    """Clipping of per-sample gradients: how far the gradient of one sample may reach.
 
     Rules are frozen and keep nothing between calls; they change none of their arguments. Check a rule of your own
-    with ``check_clipping_rule``.
+    with ``check_clipping_rule``. A class that derives from this one may leave out ``lasting`` and ``law``.
     """
 
     @property
     def lasting(self) -> tuple[str, ...]:
         """Names of those state rows that a client keeps from round to round; the others start anew."""
+        return ()
 
     def law(self) -> ClippingLaw:
-        """What the ledger has to know of the rule."""
+        """Public facts for the ledger: what the rule costs; nothing is proven of a rule that does not say."""
+        return UnknownClip()
 
     def start(self, clients: int, like: Tensor) -> ClippingState:
         """The rows (clients, ...) of clients that have never trained, in the dtype and on the device of ``like``.
@@ -125,20 +129,15 @@ class ClippingRule(Protocol):
         """
 
 
-class Memoryless:
-    """What rules that remember nothing have in common."""
+class Memoryless(ClippingRule):
+    """Clipping rules without state: nothing is kept, nothing is learnt."""
 
-    @property
-    def lasting(self) -> tuple[str, ...]:
-        """Nothing."""
-        return ()
-
+    @override
     def start(self, clients: int, like: Tensor) -> ClippingState:
-        """No rows."""
         return {}
 
+    @override
     def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
-        """Nothing is learnt."""
         return state
 
 

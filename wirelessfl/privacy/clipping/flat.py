@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torch import Tensor
+from typing_extensions import override
 
 from wirelessfl.privacy.clipping.base import Clipped, ClippingState, Memoryless, Samples, Step, require_positive, shrink
-from wirelessfl.privacy.clipping.schedule import Schedule
+from wirelessfl.privacy.clipping.schedule import Geometric, Schedule
 from wirelessfl.privacy.clipping_laws import ClippingLaw, DynamicClip, FixedClip
 
 
@@ -32,12 +33,12 @@ class FlatClipping(Memoryless):
     def __post_init__(self) -> None:
         require_positive("clip_norm", self.clip_norm)
 
+    @override
     def law(self) -> ClippingLaw:
-        """A public norm."""
         return FixedClip()
 
+    @override
     def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
-        """See ``ClippingRule.clip``."""
         return clip_to(samples, samples.squared_norms.new_full((len(samples.present),), self.clip_norm), state)
 
 
@@ -59,11 +60,16 @@ class DynamicClipping(Memoryless):
     def __post_init__(self) -> None:
         require_positive("clip_norm in round 1", self.clip_norm.at(1))
 
+    @override
     def law(self) -> ClippingLaw:
-        """A public schedule."""
         return DynamicClip()
 
+    @override
     def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
-        """See ``ClippingRule.clip``."""
         clip_norm = self.clip_norm.at(step.round_index)
         return clip_to(samples, samples.squared_norms.new_full((len(samples.present),), clip_norm), state)
+
+
+def dynamic_clipping(clip_norm: float, clip_ratio: float, rounds: int) -> DynamicClipping:
+    """Clipping rule whose norm goes from ``clip_norm`` to ``clip_ratio`` times it over the run."""
+    return DynamicClipping(Geometric(clip_norm, clip_ratio, rounds))

@@ -9,11 +9,13 @@ model, leaves C as it is. C is a memory that each client keeps from round to rou
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
-from wirelessfl.privacy.clipping.base import Clipped, ClippingState, Samples, Step, require_positive
+from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step, require_positive
 from wirelessfl.privacy.clipping.flat import clip_to
 from wirelessfl.privacy.clipping_laws import ClippingLaw, MooClip
 
@@ -35,37 +37,34 @@ def moo_clip(clip_norm: Tensor, loss_sensitivity: Tensor, penalty: float, clip_l
 
 
 @dataclass(frozen=True)
-class _Moo:
+class _Moo(ClippingRule):
     """What both kinds of feedback have in common.
 
     Attributes:
-        initial_clip: C in a client's first step.
-        penalty: κ, what a unit of C is worth in units of loss.
-        clip_learning_rate: η_C.
+        clip_norm: C in a client's first step.
+        kappa: κ, what a unit of C is worth in units of loss.
+        lr: η_C.
 
     Raises:
         ValueError: If a value is out of range.
     """
 
-    initial_clip: float
-    penalty: float
-    clip_learning_rate: float
+    clip_norm: float
+    kappa: float
+    lr: float
 
     def __post_init__(self) -> None:
-        require_positive("initial_clip", self.initial_clip)
-        require_positive("clip_learning_rate", self.clip_learning_rate)
-        if not 0 <= self.penalty < float("inf"):
-            raise ValueError(f"penalty must be finite and not negative, found {self.penalty}")
+        require_positive("clip_norm", self.clip_norm)
+        require_positive("lr", self.lr)
+        if not 0 <= self.kappa < float("inf"):
+            raise ValueError(f"kappa must be finite and not negative, found {self.kappa}")
 
-    @property
-    def lasting(self) -> tuple[str, ...]:
-        """C."""
-        return ("clip_norm",)
+    lasting: ClassVar[tuple[str, ...]] = ("clip_norm",)
 
+    @override
     def start(self, clients: int, like: Tensor) -> ClippingState:
-        """C, and ∂g̃/∂C of the step before."""
         return {
-            "clip_norm": like.new_full((clients,), self.initial_clip),
+            "clip_norm": like.new_full((clients,), self.clip_norm),
             "direction": like.new_zeros(clients, len(like)),
         }
 
@@ -74,7 +73,7 @@ class _Moo:
         if step.step == 0:
             return state["clip_norm"]
         loss_sensitivity = step.learning_rate * (gradient * state["direction"]).sum(1)
-        return moo_clip(state["clip_norm"], loss_sensitivity, self.penalty, self.clip_learning_rate)
+        return moo_clip(state["clip_norm"], loss_sensitivity, self.kappa, self.lr)
 
 
 @dataclass(frozen=True)
@@ -86,20 +85,21 @@ class PublishedMooClipping(_Moo):
     paper's Algorithm 1.
     """
 
+    @override
     def law(self) -> ClippingLaw:
-        """Nothing is proven."""
         return MooClip(feedback="published")
 
+    @override
     def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
-        """See ``ClippingRule.clip``; three sums of raw gradients a step instead of one."""
+        # Three sums of raw gradients a step instead of one.
         everyone = torch.ones_like(samples.squared_norms[:, :, 0])
         clip_norm = self._follow(samples.weighted_sum(everyone) / step.divisor[:, None], state, step)
         clipped = clip_to(samples, clip_norm, state)
         unclipped = samples.weighted_sum((clipped.weights == 1).to(everyone))
         return Clipped(clipped.weights, clip_norm, {"clip_norm": clip_norm, "unclipped": unclipped})
 
+    @override
     def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
-        """Keeps ∂g̃/∂C for the next step."""
         clip_norm = state["clip_norm"]
         direction = (released - state["unclipped"]) / (step.divisor * clip_norm)[:, None]
         return {"clip_norm": clip_norm, "direction": direction}
@@ -113,18 +113,24 @@ class PrivateMooClipping(_Moo):
     C holds from the next step on.
     """
 
+    @override
     def law(self) -> ClippingLaw:
-        """As a public norm, for whoever sees the local noised gradients."""
         return MooClip(feedback="private")
 
+    @override
     def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
-        """See ``ClippingRule.clip``."""
         return clip_to(samples, state["clip_norm"], state)
 
+    @override
     def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
-        """Updates C, and keeps g̃_t/C_t for the next step."""
         gradient = released / step.divisor[:, None]
         return {
             "clip_norm": self._follow(gradient, state, step),
             "direction": gradient / state["clip_norm"][:, None],
         }
+
+
+def moo_clipping(clip_norm: float, feedback: Literal["published", "private"], kappa: float, lr: float) -> ClippingRule:
+    """MOO clipping rule with the feedback as published, or from noised gradients."""
+    rules = {"published": PublishedMooClipping, "private": PrivateMooClipping}
+    return rules[feedback](clip_norm, kappa, lr)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import torch
+from typing_extensions import override
 
 from wirelessfl.privacy.clipping.base import Clipped, ClippingState, Memoryless, Samples, Step, require_positive, shrink
 from wirelessfl.privacy.clipping_laws import ClippingLaw, PerLayerClip
@@ -34,22 +35,12 @@ class PerLayerClipping(Memoryless):
         if set(self.layer_of) != set(range(len(self.clip_norms))) or not self.clip_norms:
             raise ValueError(f"{len(self.clip_norms)} norms do not fit layers numbered {sorted(set(self.layer_of))}")
 
-    @classmethod
-    def split(cls, clip_norm: float, layer_of: tuple[int, ...]) -> PerLayerClipping:
-        """Equal norms C/√J for the J layers, so that a whole gradient is within C."""
-        layers = len(set(layer_of))
-        return cls((clip_norm / math.sqrt(max(layers, 1)),) * layers, layer_of)
-
+    @override
     def law(self) -> ClippingLaw:
-        """Public norms whose papers print another sensitivity."""
         return PerLayerClip(self.clip_norms)
 
+    @override
     def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
-        """See ``ClippingRule.clip``.
-
-        Raises:
-            ValueError: If the norms are not those of the L parts, as under a wavelet norm.
-        """
         squared = samples.squared_norms
         if squared.shape[-1] != len(self.layer_of):
             raise ValueError(
@@ -66,3 +57,17 @@ class PerLayerClipping(Memoryless):
         sensitivity = math.sqrt(sum(norm**2 for norm in self.clip_norms))
         of_parts = torch.stack([weights[layer] for layer in self.layer_of], dim=-1)
         return Clipped(of_parts, squared.new_full((len(squared),), sensitivity), state)
+
+
+def per_layer_clipping(
+    clip_norm: float, layer_of: tuple[int, ...], norms: tuple[float, ...] | None = None
+) -> PerLayerClipping:
+    """Clipping rule with these norms, or with C/√J for each of the J layers, so that a whole gradient is within C.
+
+    Raises:
+        ValueError: If there are norms of other layers than the model has.
+    """
+    layers = len(set(layer_of))
+    if norms is not None and len(norms) != layers:
+        raise ValueError(f"found {len(norms)} norms; allowed with this model: {layers}, one for each layer, or null")
+    return PerLayerClipping(norms or (clip_norm / math.sqrt(max(layers, 1)),) * layers, layer_of)

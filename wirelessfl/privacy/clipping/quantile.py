@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
-from wirelessfl.privacy.clipping.base import Clipped, ClippingState, Samples, Step, require_positive
+from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step, require_positive
 from wirelessfl.privacy.clipping.flat import clip_to
 from wirelessfl.privacy.clipping_laws import ClippingLaw, QuantileClip
 from wirelessfl.privacy.transfer import sent
 
 
 @dataclass(frozen=True)
-class QuantileClipping:
+class QuantileClipping(ClippingRule):
     """C ← C exp(−η_C (b̃ − γ)), with b̃ the noised share of samples whose gradient is within C.
 
     Source: Andrew, Thakkar, McMahan, Ramaswamy, "Differentially private learning with adaptive clipping", NeurIPS
@@ -24,51 +26,48 @@ class QuantileClipping:
     of multiplier (z⁻² + (2σ_b)⁻²)^(−1/2). Each client follows its own quantile.
 
     Attributes:
-        initial_clip: C in a client's first step; the paper takes 0.1.
+        clip_norm: C in a client's first step; the paper takes 0.1.
         quantile: γ in [0, 1], the share that shall be within C.
-        clip_learning_rate: η_C; the paper takes 0.2.
+        lr: η_C; the paper takes 0.2.
         count_noise_std: σ_b; the paper takes a twentieth of the expected batch.
 
     Raises:
         ValueError: If a value is out of range.
     """
 
-    initial_clip: float
+    lasting: ClassVar[tuple[str, ...]] = ("clip_norm",)
+
+    clip_norm: float
     quantile: float = 0.5
-    clip_learning_rate: float = 0.2
+    lr: float = 0.2
     count_noise_std: float = 1.0
 
     def __post_init__(self) -> None:
-        require_positive("initial_clip", self.initial_clip)
-        require_positive("clip_learning_rate", self.clip_learning_rate)
+        require_positive("clip_norm", self.clip_norm)
+        require_positive("lr", self.lr)
         require_positive("count_noise_std", self.count_noise_std)
         if not 0 <= self.quantile <= 1:
             raise ValueError(f"quantile must lie in [0, 1], found {self.quantile}")
 
-    @property
-    def lasting(self) -> tuple[str, ...]:
-        """C."""
-        return ("clip_norm",)
-
+    @override
     def law(self) -> ClippingLaw:
-        """A noised count beside the noised gradients."""
         return QuantileClip(count_noise_std=self.count_noise_std)
 
+    @override
     def start(self, clients: int, like: Tensor) -> ClippingState:
-        """C of each client."""
-        return {"clip_norm": like.new_full((clients,), self.initial_clip)}
+        return {"clip_norm": like.new_full((clients,), self.clip_norm)}
 
+    @override
     def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
-        """See ``ClippingRule.clip``; the new C holds from the next step on."""
         clip_norm = state["clip_norm"]
         within = (samples.norms() <= clip_norm[:, None]) & samples.present
         count = within.sum(1) - 0.5 * samples.present.sum(1)
         stream = step.streams.nodes(f"clip_count_noise/{step.step}", step.round_index, step.clients)
         noise = sent(stream.normal(1)[:, 0], clip_norm.device).to(clip_norm.dtype)
         share = 0.5 + (count + self.count_noise_std * noise) / step.divisor
-        following = clip_norm * torch.exp(-self.clip_learning_rate * (share - self.quantile))
+        following = clip_norm * torch.exp(-self.lr * (share - self.quantile))
         return clip_to(samples, clip_norm, {"clip_norm": following})
 
+    @override
     def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
-        """Nothing more is learnt."""
         return state

@@ -2,6 +2,7 @@
 
 from wirelessfl.privacy.mechanisms.base import (
     LocalSteps,
+    MechanismFacts,
     NoiseMechanism,
     PerSampleGradients,
     divisible,
@@ -25,6 +26,7 @@ __all__ = [
     "HaarMechanism",
     "LocalSteps",
     "MeanGaussianMechanism",
+    "MechanismFacts",
     "NoiseMechanism",
     "PerSampleGradients",
     "ServerNoise",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from wirelessfl.privacy.clipping import ClippingRule, Step
 from wirelessfl.privacy.mechanisms.normals import add_normal
-from wirelessfl.privacy.releases import Release, SecureSum
+from wirelessfl.privacy.releases import Release, SecureSum, UnvouchedRelease
 from wirelessfl.privacy.releases.dp_sgd import Sampling
 
 
@@ -65,19 +65,39 @@ class LocalSteps:
         return np.minimum(self.batch_size, self.samples)
 
 
+@dataclass(frozen=True)
+class MechanismFacts:
+    """Public facts of a noise mechanism.
+
+    Attributes:
+        unit: Whose contribution the noise is calibrated to hide.
+        adds_noise: False where it only clips: then there is nothing of its own to record.
+    """
+
+    unit: Literal["sample"] = "sample"
+    adds_noise: bool = True
+
+
+@runtime_checkable
 class NoiseMechanism(Protocol):
     """Noise on the sum of clipped gradients of each client, in each local step.
 
     Mechanisms are frozen and draw from ``step.streams`` alone: once for each client, step and round, so that a
     client's noise depends neither on the other clients nor on how they are grouped, and never on data. Check a
-    mechanism of your own with ``check_noise_mechanism``.
+    mechanism of your own with ``check_noise_mechanism``. A class that derives from this one has to define ``add``
+    alone; without a ``release`` nothing is proven.
     """
+
+    def facts(self) -> MechanismFacts:
+        """Public facts: the unit, and whether there is noise at all."""
+        return MechanismFacts()
 
     def squared_norms(self, gradients: PerSampleGradients) -> Tensor:
         """(k, B, L) squared norms by which gradients are to be clipped, in the domain this noise is calibrated to.
 
         L is 1 where the norm does not split into parts.
         """
+        return gradients.squared_norms()
 
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         """Adds noise to sums in place.
@@ -97,6 +117,8 @@ class NoiseMechanism(Protocol):
         Raises:
             ValueError: If no record covers this combination.
         """
+        code = f"the noise mechanism {type(self).__module__}:{type(self).__qualname__}"
+        return UnvouchedRelease(steps.round_index, steps.clients, code)
 
 
 Add = TypeVar("Add", bound=Callable[..., Tensor])

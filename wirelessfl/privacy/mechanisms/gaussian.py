@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from wirelessfl.privacy.clipping import ClippingRule, FlatClipping, Schedule, Step
-from wirelessfl.privacy.mechanisms.base import LocalSteps, PerSampleGradients, divisible
+from wirelessfl.privacy.mechanisms.base import LocalSteps, MechanismFacts, NoiseMechanism, divisible
 from wirelessfl.privacy.mechanisms.normals import add_normal
 from wirelessfl.privacy.releases import DpSgdRelease, ZcdpRelease
 
@@ -22,7 +23,7 @@ def add_white_noise(total: Tensor, noise_std: Tensor, step: Step) -> None:
 
 
 @dataclass(frozen=True)
-class GaussianMechanism:
+class GaussianMechanism(NoiseMechanism):
     """N(0, (zC)² I) on the sum of gradients clipped to norm C (Abadi et al., CCS 2016).
 
     Attributes:
@@ -31,20 +32,20 @@ class GaussianMechanism:
 
     noise_multiplier: Schedule
 
-    def squared_norms(self, gradients: PerSampleGradients) -> Tensor:
-        """Of the gradients as they are."""
-        return gradients.squared_norms()
+    @override
+    def facts(self) -> MechanismFacts:
+        return MechanismFacts(adds_noise=self.noise_multiplier.at(1) > 0)
 
+    @override
     @divisible
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
-        """See ``NoiseMechanism.add``."""
         multiplier = self.noise_multiplier.at(step.round_index)
         if multiplier:
             add_white_noise(total, multiplier * sensitivity, step)
         return torch.full_like(sensitivity, multiplier)
 
+    @override
     def release(self, steps: LocalSteps, clipping: ClippingRule) -> DpSgdRelease:
-        """See ``NoiseMechanism.release``."""
         return DpSgdRelease(
             steps.round_index,
             steps.clients,
@@ -57,7 +58,7 @@ class GaussianMechanism:
 
 
 @dataclass(frozen=True)
-class MeanGaussianMechanism:
+class MeanGaussianMechanism(NoiseMechanism):
     """N(0, σ² I) on the mean over a mini-batch, with σ in units of the gradient (the zCDP paper, Algorithm 1).
 
     On the sum over a batch with divisor γ it is N(0, (γσ)² I): with gradients clipped to G a step is
@@ -76,20 +77,20 @@ class MeanGaussianMechanism:
         if not 0 <= self.noise_std < float("inf"):
             raise ValueError(f"noise_std must be finite and not negative, found {self.noise_std}")
 
-    def squared_norms(self, gradients: PerSampleGradients) -> Tensor:
-        """Of the gradients as they are."""
-        return gradients.squared_norms()
+    @override
+    def facts(self) -> MechanismFacts:
+        return MechanismFacts(adds_noise=self.noise_std > 0)
 
+    @override
     @divisible
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
-        """See ``NoiseMechanism.add``."""
         noise_std = self.noise_std * step.divisor
         if self.noise_std:
             add_white_noise(total, noise_std, step)
         return noise_std / sensitivity
 
+    @override
     def release(self, steps: LocalSteps, clipping: ClippingRule) -> ZcdpRelease:
-        """See ``NoiseMechanism.release``; only for one public norm G and shuffled batches."""
         if not isinstance(clipping, FlatClipping):
             raise ValueError(f"noise of absolute size needs flat clipping, found {type(clipping).__name__}")
         if steps.sampling == "poisson":

@@ -8,10 +8,11 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from wirelessfl.privacy.clipping import ClippingRule, Schedule, Step
 from wirelessfl.privacy.clipping.base import shrink
-from wirelessfl.privacy.mechanisms.base import LocalSteps, PerSampleGradients, divisible
+from wirelessfl.privacy.mechanisms.base import LocalSteps, MechanismFacts, NoiseMechanism, PerSampleGradients, divisible
 from wirelessfl.privacy.mechanisms.gaussian import PURPOSE
 from wirelessfl.privacy.mechanisms.haar_norms import haar_squared_norms, haar_squared_norms_of_products
 from wirelessfl.privacy.mechanisms.normals import add_normal
@@ -71,7 +72,7 @@ def _inverse_weights(length: int, dtype: torch.dtype, device: torch.device) -> T
 
 
 @dataclass(frozen=True)
-class HaarMechanism:
+class HaarMechanism(NoiseMechanism):
     """N(0, (σC/W)²) on the Haar coefficients of the sum (wavelet-dp-fl, Algorithm 1).
 
     The flat gradient is padded with zeros to m = 2^k elements and the noised one cut back. As the transform is linear,
@@ -100,8 +101,12 @@ class HaarMechanism:
         if self.reading not in ("algorithm_1", "lemma_2"):
             raise ValueError(f"reading must be algorithm_1 or lemma_2, found {self.reading!r}")
 
+    @override
+    def facts(self) -> MechanismFacts:
+        return MechanismFacts(adds_noise=self.noise_multiplier.at(1) > 0)
+
+    @override
     def squared_norms(self, gradients: PerSampleGradients) -> Tensor:
-        """(k, B, 1) in the domain of Haar coefficients, (k, B, L) for ``gradient``."""
         if self.clip_domain == "gradient":
             return gradients.squared_norms()
         products = gradients.products()
@@ -110,16 +115,16 @@ class HaarMechanism:
         norms = [haar_squared_norms(part, self.clip_domain) for _, part in gradients.formed()]
         return torch.cat(norms, dim=1)[..., None]
 
+    @override
     @divisible
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
-        """See ``NoiseMechanism.add``; the sensitivity is that of the clip domain, C."""
         multiplier = self.noise_multiplier.at(step.round_index)
         if multiplier:
             add_haar_noise(total, multiplier * sensitivity, step)
         return torch.full_like(sensitivity, multiplier)
 
+    @override
     def release(self, steps: LocalSteps, clipping: ClippingRule) -> DpSgdRelease:
-        """See ``NoiseMechanism.release``."""
         return DpSgdRelease(
             steps.round_index,
             steps.clients,

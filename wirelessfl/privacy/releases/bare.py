@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wirelessfl.privacy.spending import Caveat, Spending, no_guarantee
 from wirelessfl.privacy.statement import PrivacyFacts, Statement
@@ -23,15 +24,15 @@ class BareRelease:
     """
 
     route: ClassVar[str] = "an upload without noise"
-    reason: ClassVar[str] = Caveat.NOTHING_ADDS_NOISE.value
+    relation: ClassVar[str] = "any two runs"
 
     round_index: int
     clients: NDArray[np.int64]
 
     @property
-    def relation(self) -> str:
-        """Any."""
-        return "any two runs"
+    def reason(self) -> str:
+        """Why nothing is proven."""
+        return Caveat.NOTHING_ADDS_NOISE.value
 
     def published(self, facts: PrivacyFacts) -> Spending:
         """No paper claims privacy for it."""
@@ -51,4 +52,28 @@ class LossReport(BareRelease):
     """Local losses that clients report beside their uploads, for the selection of the clients of later rounds."""
 
     route: ClassVar[str] = "a loss without noise"
-    reason: ClassVar[str] = "clients report their losses without noise, for the selection of later rounds"
+
+    @property
+    @override
+    def reason(self) -> str:
+        return "clients report their losses without noise, for the selection of later rounds"
+
+
+@dataclass(frozen=True, eq=False)
+class UnvouchedRelease(BareRelease):
+    """What code from outside sends that saw private data and leaves no record of what it costs.
+
+    Attributes:
+        round_index: Communication round.
+        clients: (n,) who uploaded.
+        code: The code, in words that go on with "is code from outside".
+    """
+
+    route: ClassVar[str] = "what code from outside adds"
+
+    code: str
+
+    @property
+    @override
+    def reason(self) -> str:
+        return f"{self.code} is code from outside that sees private data and leaves no release of its own"

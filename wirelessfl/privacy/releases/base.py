@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from wirelessfl.privacy.spending import Spending
 from wirelessfl.privacy.statement import PrivacyFacts, Statement
 
 
+@runtime_checkable
 class Release(Protocol):
     """What the clients of one round released, and what that costs.
 

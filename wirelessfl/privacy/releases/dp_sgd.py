@@ -42,6 +42,7 @@ class DpSgdRelease:
     """
 
     route: ClassVar[str] = "the noise that every client adds to its gradients"
+    relation: ClassVar[str] = "one sample more or fewer"
 
     round_index: int
     clients: NDArray[np.int64]
@@ -60,11 +61,6 @@ class DpSgdRelease:
         per_client("steps", self.steps, count)
         if self.sampling not in get_args(Sampling):
             raise ValueError(f"sampling must be poisson or shuffle, found {self.sampling!r}")
-
-    @property
-    def relation(self) -> str:
-        """That of the papers on DP-SGD."""
-        return "one sample more or fewer"
 
     def published(self, facts: PrivacyFacts) -> Spending:
         """The accountant at the multiplier the paper names, as if sampling were Poisson, for add/remove."""

@@ -66,6 +66,7 @@ class ServerNoiseRelease:
     """
 
     route: ClassVar[str] = "the noise that the server adds"
+    relation: ClassVar[str] = "one client more or fewer"
 
     round_index: int
     clients: NDArray[np.int64]
@@ -88,11 +89,6 @@ class ServerNoiseRelease:
             raise ValueError(f"selection must be all, poisson or uniform, found {self.selection!r}")
         if self.selection == "all" and self.sample_rate != 1:
             raise ValueError("with selection all the sample rate is 1")
-
-    @property
-    def relation(self) -> str:
-        """That of DP-FedAvg."""
-        return "one client more or fewer"
 
     def published(self, facts: PrivacyFacts) -> Spending:
         """The accountant at z, amplified by client sampling as if that were Poisson, for add/remove of a client."""

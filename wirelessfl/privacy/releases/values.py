@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.privacy.clipping_laws import DynamicClip, FixedClip, MooClip, PerLayerClip, QuantileClip
+from wirelessfl.privacy.clipping_laws import DynamicClip, FixedClip, MooClip, PerLayerClip, QuantileClip, UnknownClip
 from wirelessfl.privacy.noise_laws import HaarNoise, WhiteNoise
 from wirelessfl.privacy.releases.air import AirRelease
-from wirelessfl.privacy.releases.bare import BareRelease, LossReport
+from wirelessfl.privacy.releases.bare import BareRelease, LossReport, UnvouchedRelease
 from wirelessfl.privacy.releases.base import Release
 from wirelessfl.privacy.releases.dp_sgd import DpSgdRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
@@ -25,18 +25,13 @@ from wirelessfl.privacy.releases.zcdp import SecureSum, ZcdpRelease
 from wirelessfl.privacy.spending import Caveat
 
 RELEASES: tuple[type[Release], ...] = (
-    AirRelease,
-    BareRelease,
-    LossReport,
-    DpSgdRelease,
-    ServerNoiseRelease,
-    ZcdpRelease,
+    *(AirRelease, BareRelease, LossReport, DpSgdRelease, ServerNoiseRelease, UnvouchedRelease, ZcdpRelease),
 )
-"""Every kind of release that a trace can hold."""
+"""The package's own kinds of release; of one from outside a trace holds all fields as settings."""
 
 PARTS: tuple[type, ...] = (
     *(WhiteNoise, HaarNoise),
-    *(FixedClip, PerLayerClip, QuantileClip, DynamicClip, MooClip),
+    *(FixedClip, PerLayerClip, QuantileClip, DynamicClip, MooClip, UnknownClip),
     SecureSum,
 )
 """Every kind of record that is a field of a release."""
@@ -67,7 +62,12 @@ def settings(release: Release) -> str:
         for field in fields(release)  # type: ignore[arg-type]
         if field.name not in numbers and field.name not in _PLACE
     }
-    return json.dumps({"kind": type(release).__name__, **values}, sort_keys=True)
+    return json.dumps({"kind": _kind(release), **values}, sort_keys=True)
+
+
+def _kind(release: Release) -> str:
+    kind = type(release)
+    return kind.__name__ if kind in RELEASES else f"{kind.__module__}:{kind.__qualname__}"
 
 
 def release_from_values(
@@ -76,14 +76,28 @@ def release_from_values(
     clients: NDArray[np.int64],
     round_values: Mapping[str, float],
     client_values: Mapping[str, NDArray[np.float64]],
+    load: Callable[[str], Callable[..., Release]] | None = None,
 ) -> Release:
     """The release that ``settings``, ``round_values`` and ``client_values`` came from.
+
+    Args:
+        settings: As `settings` gave them.
+        round_index: Communication round.
+        clients: (n,) the clients of the release.
+        round_values: As `round_values` gave them.
+        client_values: As `client_values` gave them.
+        load: From ``package.module:Class`` to a class from outside; None admits none.
 
     Raises:
         ValueError: If the settings name a kind of release or a part that is not known.
     """
     named = json.loads(settings)
     kind = named.pop("kind", None)
+    if ":" in str(kind):
+        if load is None:
+            raise ValueError(f"a record of {kind}, code from outside, which is read with --allow-plugins only")
+        arrays = {name: np.asarray(value) if isinstance(value, list) else value for name, value in named.items()}
+        return load(kind)(round_index=round_index, clients=np.asarray(clients, dtype=np.int64), **arrays)
     build = _named(RELEASES, kind)
     arguments: dict[str, Any] = {name: _rich(name, value) for name, value in named.items()}
     if build is ServerNoiseRelease:  # traces of version 0.1 do not say it, and lack the rounds that nobody took part in
@@ -104,6 +118,8 @@ def _still_known(kind: Callable[..., Any], arguments: Mapping[str, Any]) -> dict
 
 def _numbers(release: Release) -> list[tuple[str, Any]]:
     """Fields that are numbers or arrays of them, with their values."""
+    if type(release) not in RELEASES:
+        return []
     named = [(field.name, getattr(release, field.name)) for field in fields(release)]  # type: ignore[arg-type]
     return [
         (name, value)
@@ -117,7 +133,7 @@ def _plain(value: Any) -> Any:
         return value.name
     if is_dataclass(value) and not isinstance(value, type):
         return {"kind": type(value).__name__, **asdict(value)}
-    return value
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def _rich(name: str, value: Any) -> Any:

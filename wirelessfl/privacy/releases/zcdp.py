@@ -71,6 +71,7 @@ class ZcdpRelease:
     """
 
     route: ClassVar[str] = "the noise that clients add to their mini-batch means"
+    relation: ClassVar[str] = "one sample exchanged for another"
 
     round_index: int
     clients: NDArray[np.int64]
@@ -89,11 +90,6 @@ class ZcdpRelease:
         if np.any(per_client("batch_size", self.batch_size, count) < 1):
             raise ValueError("batch_size must be at least one sample")
         per_client("steps", self.steps, count)
-
-    @property
-    def relation(self) -> str:
-        """That of Theorem 1."""
-        return "one sample exchanged for another"
 
     def published(self, facts: PrivacyFacts) -> Spending:
         """Theorem 1: ρ_i grows by 2 τ G²/(r n_i γ σ²) in a round, for one sample replaced."""

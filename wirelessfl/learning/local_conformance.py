@@ -1,0 +1,135 @@
+"""Checks for a model, dataset, partition or local optimizer of your own: what engine and ledger rely on.
+
+Call them from a test: they return nothing where all is well and raise `wirelessfl.errors.CheckFailed` with the first
+broken promise. The package's own members are tested with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import nn
+
+from wirelessfl.errors import CheckFailed, DataError
+from wirelessfl.learning.data.examples import Dataset, Examples
+from wirelessfl.learning.models.checks import check_module
+from wirelessfl.learning.optimizers import Optimizer
+from wirelessfl.learning.partition import Partition, check_shares
+
+_EXACT = 1e-12  # relative error that double precision may leave
+
+
+def check_model(build: Callable[..., nn.Module], feature_shape: Sequence[int], num_classes: int) -> None:
+    """Checks a model: logits of one sample that depend neither on other samples nor on chance, and equal shapes anew.
+
+    Args:
+        build: From (feature_shape, num_classes) to the module.
+        feature_shape: Shape of one input.
+        num_classes: C.
+
+    Raises:
+        CheckFailed: With what was promised and what was found.
+    """
+    first, again = (build(feature_shape, num_classes) for _ in range(2))
+    _require(isinstance(first, nn.Module), f"a {type(first).__name__} is no torch.nn.Module")
+    try:
+        check_module(first, feature_shape, num_classes)
+    except ValueError as error:
+        raise CheckFailed(f"not conforming: {error}") from error
+    shapes, others = ([(name, tuple(p.shape)) for name, p in one.named_parameters()] for one in (first, again))
+    _require(shapes == others, f"built twice, it has the parameters {shapes} and {others}")
+
+
+def check_dataset(dataset: Dataset) -> None:
+    """Checks a dataset: labels 0 … C−1, finite inputs of one shape, samples in both halves, an owner a sample.
+
+    Raises:
+        CheckFailed: With what was promised and what was found.
+    """
+    for half, examples in (("train", dataset.train), ("test", dataset.test)):
+        _require(len(examples) > 0, f"{half} holds no sample")
+        shape = tuple(examples.inputs.shape[1:])
+        _require(shape == dataset.feature_shape, f"{half} has inputs {shape}, train {dataset.feature_shape}")
+        _require(bool(examples.inputs.isfinite().all()), f"{half} has inputs that are not finite")
+        low, high = int(examples.targets.min()), int(examples.targets.max())
+        inside = low >= 0 and high < dataset.num_classes
+        _require(inside, f"{half} has labels {low} to {high} for {dataset.num_classes} classes")
+    if dataset.owners is not None:
+        owners = np.asarray(dataset.owners)
+        expected = (len(dataset.train),)
+        _require(owners.shape == expected, f"owners have shape {owners.shape}, not {expected}, one a sample")
+        _require(np.issubdtype(owners.dtype, np.integer), f"owners are {owners.dtype}, not whole numbers")
+
+
+def check_partition(
+    divide: Callable[[Dataset, int, np.random.Generator], Partition],
+    clients: int = 7,
+    samples: int = 400,
+    seed: int = 0,
+) -> None:
+    """Checks a division of samples: disjoint shares, nobody without, random by the generator alone.
+
+    Args:
+        divide: The rule's ``divide``.
+        clients: K of the trial.
+        samples: Samples of the trial, of five classes and ten owners.
+        seed: Seed of the trial.
+
+    Raises:
+        CheckFailed: With what was promised and what was found.
+    """
+    targets = torch.arange(samples) % 5
+    examples = Examples(torch.nn.functional.one_hot(targets, 5).float(), targets)
+    dataset = Dataset("example", examples, examples, tuple("abcde"), np.arange(samples) // 5 % 10)
+    try:
+        first, again = (divide(dataset, clients, np.random.default_rng(seed)) for _ in range(2))
+        check_shares(first, samples, clients)
+    except (TypeError, ValueError, DataError) as error:
+        raise CheckFailed(f"not conforming: {error}") from error
+    same = np.array_equal(first.order, again.order) and np.array_equal(first.offsets, again.offsets)
+    _require(same, "an equal generator gives other shares: where does the randomness come from?")
+
+
+def check_optimizer(optimizer: Optimizer, dimension: int = 12, steps: int = 4, seed: int = 0) -> None:
+    """Checks an optimizer: a client's row depends on its own gradients alone, and on no earlier training.
+
+    Args:
+        optimizer: The optimizer to check.
+        dimension: d.
+        steps: Steps of a round.
+        seed: Seed of the example gradients.
+
+    Raises:
+        CheckFailed: With what was promised and what was found.
+    """
+    _require(isinstance(optimizer, Optimizer), "it needs decay, linear, start and step")
+    _require(0 <= optimizer.decay < 1, f"decay is {optimizer.decay}, not in [0, 1)")
+    gradients = torch.randn(steps, 5, dimension, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    whole = _stepped(optimizer, gradients)
+    _require(bool(whole.isfinite().all()), "parameters are not finite after a few steps")
+    _require(bool((whole != 0).any(1).all()), "a step moves nothing: parameters are updated in place")
+    again = torch.equal(_stepped(optimizer, gradients), whole)
+    _require(again, "a second round with equal gradients ends elsewhere: is there hidden state?")
+    few = _stepped(optimizer, gradients[:, :2])
+    close = torch.allclose(few, whole[:2], rtol=_EXACT, atol=_EXACT)
+    _require(close, "a client's parameters depend on the other clients' gradients")
+    if optimizer.linear:
+        twice = torch.allclose(_stepped(optimizer, 2 * gradients), 2 * whole, rtol=_EXACT, atol=_EXACT)
+        _require(twice, "it is declared linear, and twice the gradients do not move it twice as far")
+
+
+def _stepped(optimizer: Optimizer, gradients: torch.Tensor) -> torch.Tensor:
+    """(k, d) parameters after steps (T, k, d) from zero."""
+    parameters = torch.zeros_like(gradients[0])
+    accumulated, state = torch.zeros_like(parameters), optimizer.start(parameters)
+    for index, gradient in enumerate(gradients):
+        accumulated = optimizer.decay * accumulated + gradient
+        optimizer.step(parameters, accumulated.clone(), state, 0.1, index)
+    return parameters
+
+
+def _require(holds: bool, found: str) -> None:
+    if not holds:
+        raise CheckFailed(f"not conforming: {found}")
