@@ -17,14 +17,9 @@ from tests.simulation.scenarios import small
 from tests.simulation.test_pilots import N0
 from tests.test_api import StopAfter, assert_same_trace
 from wirelessfl.analysis.replay.compare import compare_traces
-from wirelessfl.analysis.replay.counterfactual import (
-    Coverage,
-    RecordedSource,
-    SlotTable,
-    changed_scenario,
-    run_counterfactual,
-)
+from wirelessfl.analysis.replay.counterfactual import changed_scenario, run_counterfactual
 from wirelessfl.analysis.replay.export import export
+from wirelessfl.analysis.replay.recorded_conditions import Coverage, RecordedSource, SlotTable
 from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.analysis.report.page import write_report
 from wirelessfl.assembly import build_simulation, plan_to_look

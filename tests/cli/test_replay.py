@@ -108,7 +108,7 @@ def test_exports(trace: Path, tmp_path: Path) -> None:
         (("--delta", "2"), "between 0 and 1"),
         (("--delta", "1e-6", "--to", "2"), "the ledger is that of the whole run"),
         (("--accountant", "rdp", "--from", "2"), "the ledger is that of the whole run"),
-        (("--set", "seed=3"), "keeps what nature dealt"),
+        (("--set", "seed=3"), "keeps the conditions of the recorded run"),
         (("--set", "uplink.jammer=null", "--verify"), "use one of them"),
         (("--export", "pdf"), "pdf"),
     ],

@@ -12,7 +12,7 @@ from wirelessfl.cli.options import OutputPath, json_option, plugins_option
 from wirelessfl.cli.terminal import open_console, remark, say
 
 if TYPE_CHECKING:
-    from wirelessfl.analysis.replay.compare import Comparison
+    from wirelessfl.analysis.replay.comparison import Comparison
     from wirelessfl.analysis.replay.export import Format
     from wirelessfl.analysis.replay.paired import PairedRow
     from wirelessfl.analysis.replay.recording import LedgerRow, Recording
@@ -56,7 +56,7 @@ def command(
 ) -> None:
     """Analyse the recorded run in TRACE, a trace.h5.
 
-    Without options its table is printed. `--set` runs it again with what nature dealt as recorded and another policy,
+    Without options its table is printed. `--set` runs it again under the recorded conditions with another policy,
     and prints the paired difference. `--export chrome` writes a timeline for Perfetto or chrome://tracing.
     """
     from wirelessfl.analysis.replay.export import export

@@ -37,7 +37,7 @@ EMPTY_CLIENT = -1
 
 
 class Status(IntEnum):
-    """What became of the client of a slot in that round."""
+    """The outcome of a round for the client of a slot."""
 
     EMPTY_SLOT = 0
     PARTICIPATED = 1
@@ -309,7 +309,7 @@ ROOT = Group(
         _per_slot("staleness", "1", "steps of the global model since the client received its own, of updates heard"),
         _per_slot("compute_time", "s", "simulated time of local training"),
         _per_slot("compute_energy_j", "J", "energy of local training, as far as it came; NaN where not counted"),
-        Variable("status", _SLOT, "u1", "1", "what became of the client", flags=Status, required=True),
+        Variable("status", _SLOT, "u1", "1", "outcome of the round for the client", flags=Status, required=True),
         Variable("samples", _CLIENT, "i8", "1", "training samples n_i", required=True),
         _per_client("weight", "1", "aggregation weight p_i = n_i / |D|"),
         _per_client(
@@ -455,7 +455,7 @@ SECAGG = Group(
         Variable("reason", _ROUND, f"S{REASON_LENGTH}", "1", "why the round was given up; empty where it was not"),
         _per_round("attempts", "1", "attempts at the sum, each under a nonce of its own"),
         _per_round("threshold", "1", "share holders that recover a secret; NaN where there are no shares"),
-        _per_round("neighbours", "1", "clients that each client exchanges masks with, as planned"),
+        _per_round("neighbours", "1", "clients that each client shares masks with, as planned"),
         _per_stage("messages_up", "1", "messages that clients began to send"),
         _per_stage("bits_up", "bit", "size of those messages"),
         _per_stage("messages_down", "1", "messages that the server sent, one to each client"),

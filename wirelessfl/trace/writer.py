@@ -14,9 +14,10 @@ from pathlib import Path
 
 import h5py
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from wirelessfl.errors import OutputError, TraceError
+from wirelessfl.trace.blocks import Behind, Block, RoundLayout, client_blocks
 from wirelessfl.trace.failures import output_errors, trace_errors
 from wirelessfl.trace.identity import RunIdentity
 from wirelessfl.trace.journal import HeldBackFile
@@ -24,33 +25,20 @@ from wirelessfl.trace.opening import inspect_file
 from wirelessfl.trace.records import (
     RoundRecord,
     TraceHeader,
-    check_selected,
-    columns,
-    event_columns,
-    gain_columns,
-    slot_columns,
 )
 from wirelessfl.trace.schema import (
     CLOSING,
-    EVENTS,
     FINISHED,
     FORMAT,
-    PRIVACY,
-    ROOT,
-    SECAGG,
     STATUSES,
     VERSION,
-    Group,
     RunStatus,
-    SecAggStage,
 )
 from wirelessfl.trace.storage import (
     axes_of,
     committed_rounds,
     committed_snapshots,
     create_layout,
-    dataset_path,
-    gain_axes_of,
     open_datasets,
     replace_text,
     set_attributes,
@@ -61,20 +49,6 @@ ROUNDS_AHEAD = 64
 """Datasets over rounds grow by so many rows at once: a new extent has to be written out, as their values have."""
 # Room for each text of the end. One that is longer lies elsewhere, and then a kill between two writes can lose it.
 _CLOSING_BYTES = 8192
-
-
-class _Block:
-    """Values bound for one dataset: the extent it must have and where they go."""
-
-    __slots__ = ("extent", "offset", "path", "values")
-
-    def __init__(
-        self, path: str, extent: tuple[int, ...], offset: tuple[int, ...], values: NDArray[np.generic] | None
-    ) -> None:
-        self.path = path
-        self.extent = extent
-        self.offset = offset
-        self.values = np.empty(0) if values is None else values
 
 
 class TraceWriter:
@@ -91,9 +65,7 @@ class TraceWriter:
         self._datasets = open_datasets(file)
         self._extents: dict[str, tuple[int, ...]] = {path: dataset.shape for path, dataset in self._datasets.items()}
         self._axes = axes_of(file)
-        self._secures = SECAGG.path in file
-        self._root = ROOT.over(gain_axes_of(file))
-        self._gain_shape = tuple(len(file[axis]) for axis in gain_axes_of(file))
+        self._layout = RoundLayout.of(file)
         self._rounds = committed_rounds(file)
         self._slots = len(self._datasets["/slot"])
         self._events = int(self._datasets["/event_count"][self._rounds - 1]) if self._rounds else 0
@@ -186,13 +158,16 @@ class TraceWriter:
         if self._last is not None and record.round_index != self._last + 1:
             raise ValueError(f"{place}: the trace ends with round {self._last}")
         room = (self._rounds // ROUNDS_AHEAD + 1) * ROUNDS_AHEAD
-        blocks, slots, events = self._round_blocks(record, room, place)
+        behind = Behind(self._rounds, self._slots, self._events)
+        blocks, slots, events = self._layout.blocks(record, room, behind, place)
+        if record.weights is not None:
+            blocks += self._model_blocks(record.weights, record.round_index)
         with output_errors(self.path):
             if self._extents["/client_id"] != (room, slots):
                 self._set_lengths(round=room, slot=slots)
             self._write(blocks)
             self._flush()
-            self._write([_Block("/round", (self._rounds + 1,), (self._rounds,), np.array([record.round_index]))])
+            self._write([Block("/round", (self._rounds + 1,), (self._rounds,), np.array([record.round_index]))])
             self._commit()
         self._rounds += 1
         self._slots, self._events, self._last = slots, events, record.round_index
@@ -224,7 +199,7 @@ class TraceWriter:
         unknown = set(attributes or {}) - set(CLOSING)
         if unknown:
             raise ValueError(f"trace attributes {', '.join(sorted(unknown))}: at the end only {', '.join(CLOSING)}")
-        blocks = _client_blocks(client_values) if client_values is not None else []
+        blocks = client_blocks(client_values) if client_values is not None else []
         if model is not None:
             blocks += self._model_blocks(model, self._last)
         with output_errors(self.path):
@@ -242,73 +217,7 @@ class TraceWriter:
             self._file.close()
             self._backing.commit()
 
-    def _round_blocks(self, record: RoundRecord, room: int, place: str) -> tuple[list[_Block], int, int]:
-        """What a round writes where there is room for so many, and the numbers of slots and events there are then."""
-        root_slots = slot_columns(self._root, record.slots, place)
-        check_selected(root_slots, place)
-        privacy_slots = slot_columns(PRIVACY, record.privacy_slots, place)
-        width = len(root_slots["client_id"])
-        if any(len(column) != width for column in privacy_slots.values()):
-            raise ValueError(f"{place}: /privacy has another number of slots than client_id")
-        events = event_columns(record.events, record.round_index, place) if record.events is not None else {}
-        total = self._events + (len(events["time"]) if events else 0)
-        gains = {variable.name for variable in self._root.gains}
-        single = {name: value for name, value in record.values.items() if name not in gains}
-        values = columns(self._root.of("round"), {**single, "event_count": total}, place)
-        privacy = columns(PRIVACY.of("round"), record.privacy, place)
-        if any(column.ndim for column in (*values.values(), *privacy.values())):
-            raise ValueError(f"{place}: values per round must be single numbers")
-        slots = max(self._slots, width)
-        blocks = [
-            _Block(dataset_path(EVENTS, name), (total,), (self._events,), column) for name, column in events.items()
-        ]
-        blocks.append(_Block("/events/event", (total,), (0,), None))
-        if slots > self._slots:
-            new = np.arange(self._slots, slots, dtype=np.int64)
-            blocks.append(_Block("/slot", (slots,), (self._slots,), new))
-        blocks += self._gain_blocks(record, room, slots, width, place)
-        for group, per_round, per_slot in ((ROOT, values, root_slots), (PRIVACY, privacy, privacy_slots)):
-            blocks += self._row_blocks(group, (room,), per_round)
-            blocks += self._row_blocks(group, (room, slots), per_slot)
-        blocks += self._secagg_blocks(record, room, place)
-        if record.weights is not None:
-            blocks += self._model_blocks(record.weights, record.round_index)
-        return blocks, slots, total
-
-    def _gain_blocks(self, record: RoundRecord, room: int, slots: int, width: int, place: str) -> list[_Block]:
-        """What a round writes over axes of gains, where there are any."""
-        by_slot = [variable for variable in self._root.gains if "slot" in variable.dims]
-        by_round = [variable for variable in self._root.gains if "slot" not in variable.dims]
-        per_round = gain_columns(by_round, record.values, self._gain_shape, place)
-        per_slot = gain_columns(by_slot, record.slots, (width, *self._gain_shape), place)
-        return [
-            *self._row_blocks(ROOT, (room, *self._gain_shape), per_round),
-            *self._row_blocks(ROOT, (room, slots, *self._gain_shape), per_slot),
-        ]
-
-    def _row_blocks(
-        self, group: Group, extent: tuple[int, ...], given: Mapping[str, NDArray[np.generic]]
-    ) -> list[_Block]:
-        """The next row of each variable given; the others keep their fill value."""
-        offset = (self._rounds, *(0 for _ in extent[1:]))
-        return [_Block(dataset_path(group, name), extent, offset, values) for name, values in given.items()]
-
-    def _secagg_blocks(self, record: RoundRecord, room: int, place: str) -> list[_Block]:
-        if not self._secures:
-            if record.secagg or record.secagg_stages:
-                raise ValueError(f"{place}: the trace was created without {SECAGG.path}")
-            return []
-        per_round = columns(SECAGG.of("round"), record.secagg, place)
-        per_stage = columns(SECAGG.of("round", "stage"), record.secagg_stages, place)
-        stages = len(SecAggStage)
-        if any(array.shape != (stages,) for array in per_stage.values()):
-            raise ValueError(f"{place}: values per stage must be {stages} numbers")
-        return [
-            *self._row_blocks(SECAGG, (room,), per_round),
-            *self._row_blocks(SECAGG, (room, stages), per_stage),
-        ]
-
-    def _model_blocks(self, weights: ArrayLike, round_index: int | None) -> list[_Block]:
+    def _model_blocks(self, weights: ArrayLike, round_index: int | None) -> list[Block]:
         dimension = self._datasets["/model/weights"].shape[1]
         flat = np.ascontiguousarray(weights, dtype=np.float32)
         if flat.shape != (dimension,):
@@ -319,15 +228,16 @@ class TraceWriter:
         if row and int(self._datasets["/model/round"][row - 1]) == round_index:
             row -= 1  # the last round's snapshot is the final model
         return [
-            _Block("/model/weights", (row + 1, dimension), (row, 0), flat),
-            _Block("/model/round", (row + 1,), (row,), np.array([round_index])),
-            _Block("/model/snapshot", (row + 1,), (0,), None),
+            Block("/model/weights", (row + 1, dimension), (row, 0), flat),
+            Block("/model/round", (row + 1,), (row,), np.array([round_index])),
+            Block("/model/snapshot", (row + 1,), (0,), None),
         ]
 
-    def _write(self, blocks: list[_Block]) -> None:
+    def _write(self, blocks: list[Block]) -> None:
         for block in blocks:
             self._resize(block.path, block.extent)
-            write_block(self._datasets[block.path], block.extent, block.offset, block.values)
+            if block.values is not None:
+                write_block(self._datasets[block.path], block.extent, block.offset, block.values)
 
     def _resize(self, path: str, extent: tuple[int, ...]) -> None:
         if extent != self._extents[path]:
@@ -402,13 +312,6 @@ def _unlink_link(path: Path) -> None:
         about = path.lstat()
         if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
             path.unlink()
-
-
-def _client_blocks(client_values: Mapping[str, ArrayLike]) -> list[_Block]:
-    variables = (*(v for v in ROOT.coordinates if v.name == "client"), *ROOT.of("client"))
-    count = len(np.asarray(next(iter(client_values.values()), ())))
-    given = columns(variables, {"client": np.arange(count), **client_values}, "clients")
-    return [_Block(dataset_path(ROOT, v.name), (count,), (0,), given.get(v.name)) for v in variables]
 
 
 def _blank_closing() -> dict[str, str]:

@@ -1,36 +1,34 @@
 """A recorded run under another policy: the same channels, availability and compute times, other decisions.
 
-What nature dealt comes from the recording. Where the changed policy asks for something that the recorded run never
-needed (the channel of a client that was late then and is in time now), the laws of the scenario answer, with the same
-seed; how often is counted.
+Channels, availability and compute times come from the recording. Where the changed policy needs what the recorded run
+never needed (the channel of a client that was late then and is in time now), they are drawn by the laws of the scenario
+with the same seed, and counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, assert_never
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wirelessfl.analysis.replay.recording import (
-    OnRound,
-    Recording,
-    open_recording,
-    run_rounds,
+from wirelessfl.analysis.replay.recorded_conditions import (
+    Coverage,
+    RecordedAvailability,
+    RecordedNetwork,
+    RecordedSource,
+    RecordedTiming,
+    SlotTable,
 )
+from wirelessfl.analysis.replay.recording import OnRound, Recording, open_recording, run_rounds
 from wirelessfl.assembly import build_simulation, recorded_plan
 from wirelessfl.assembly.slot import build_pilots
 from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts
-from wirelessfl.learning.selection.availability import AvailabilityModel
-from wirelessfl.learning.timing import Timing
-from wirelessfl.radio.network import Channels, ChannelSource, JammerLink, Network
-from wirelessfl.radio.propagation import Moment
-from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
+from wirelessfl.radio.network import JammerLink, Network
 from wirelessfl.radio.units import linear_to_db
 from wirelessfl.scenario import Resolved, Scenario, config, differing_keys, resolve_document
 from wirelessfl.scenario.channel import ExternalCorrelation
@@ -38,14 +36,13 @@ from wirelessfl.scenario.outside import refuse_outside_code
 from wirelessfl.scenario.overrides import read_overrides
 from wirelessfl.scenario.yamltree import parse_yaml
 from wirelessfl.simulation import Simulation
-from wirelessfl.streams import Streams
-from wirelessfl.trace import Status, gain_shape
+from wirelessfl.trace import gain_shape
 from wirelessfl.trace.failures import trace_errors
 
 if TYPE_CHECKING:
     import xarray as xr
 
-NATURE = (
+CONDITIONS = (
     "seed",
     "data",
     "clients.count",
@@ -58,149 +55,8 @@ NATURE = (
 )
 """Keys of what the recording holds; a counterfactual changes none of them."""
 
-# Keys on which depends how long a client works; where one changes, so do compute times, with the recorded luck.
+# Keys on which depends how long a client works; where one changes, so do compute times, with the recorded draws.
 _WORK = ("training.epochs", "training.steps", "training.batch_size", "training.privacy")
-
-
-@dataclass
-class Coverage:
-    """How much of what a counterfactual asked for was recorded.
-
-    Attributes:
-        asked: channels asked for, one a client and round.
-        drawn: those of them that were not recorded.
-    """
-
-    asked: int = 0
-    drawn: int = 0
-
-
-class SlotTable:
-    """Columns of a trace over rounds and slots, looked up by round and client."""
-
-    def __init__(self, trace: xr.Dataset, names: Sequence[str]) -> None:
-        """Some columns of all rounds of a trace."""
-        self._row_of = {int(label): row for row, label in enumerate(trace["round"].values)}
-        self._clients: NDArray[np.int64] = trace["client_id"].values
-        self._columns: dict[str, NDArray[Any]] = {name: trace[name].values for name in names}
-        self._gain_shape = gain_shape(trace)
-
-    def gains(self, recorded: NDArray[np.complex128], drawn: NDArray[np.complex128]) -> NDArray[np.complex128]:
-        """Recorded gains of n clients over all four axes, (n, T, F, A).
-
-        Raises:
-            InfeasibleError: they are not those of the pieces that the changed policy asks for.
-        """
-        if drawn.shape[1:] != self._gain_shape:
-            raise InfeasibleError(
-                f"--set: slots or messages have {drawn.shape[1]} pieces under the changed policy, and the trace holds "
-                f"the channels of {self._gain_shape[0]}: of an upload that of its beginning; use simulate"
-            )
-        return recorded.reshape(drawn.shape)
-
-    def look_up(self, clients: NDArray[np.int64], round_index: int) -> tuple[NDArray[np.bool_], dict[str, Any]]:
-        """Which of (n,) clients were selected in a round, and their columns (n,); of the others anything."""
-        row = self._row_of.get(round_index)
-        if row is None:
-            return np.zeros(len(clients), dtype=np.bool_), {
-                name: np.zeros(len(clients), column.dtype) for name, column in self._columns.items()
-            }
-        selected = self._clients[row][self._clients[row] >= 0]
-        slots = np.minimum(np.searchsorted(selected, clients), max(len(selected) - 1, 0))
-        known = selected[slots] == clients if len(selected) else np.zeros(len(clients), dtype=np.bool_)
-        return known, {name: column[row][slots] for name, column in self._columns.items()}
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordedSource(ChannelSource):
-    """Channels of the clients as recorded.
-
-    Attributes:
-        table: channel, estimate and path gain by round and client.
-        coverage: what was asked for so far.
-    """
-
-    table: SlotTable
-    coverage: Coverage
-
-    def channels(self, nodes: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> Channels:
-        """The recorded channels; a client without one has what the scenario's laws deal it.
-
-        Raises:
-            InfeasibleError: the changed policy divides slots into another number of pieces.
-        """
-        drawn = super().channels(nodes, moment, instants)
-        known, columns = self.table.look_up(nodes, moment.round_index)
-        channel, estimate, path_gain = (
-            self.table.gains(columns["channel_re"] + 1j * columns["channel_im"], drawn.channel),
-            self.table.gains(columns["csi_re"] + 1j * columns["csi_im"], drawn.channel)[:, : drawn.estimate.shape[1]],
-            columns["path_gain"],
-        )
-        known = known & ~np.isnan(channel[:, 0, 0, 0])
-        self.coverage.asked += len(nodes)
-        self.coverage.drawn += int(np.count_nonzero(~known))
-        path_gain = np.where(known, path_gain, drawn.path_gain)
-        return Channels(
-            channel=np.where(known[:, None, None, None], channel, drawn.channel),
-            estimate=np.where(known[:, None, None, None], estimate, drawn.estimate),
-            path_gain=path_gain,
-            mean_estimate_power=self.receiver.mean_estimate_power(path_gain, drawn.specular_power),
-            specular_power=drawn.specular_power,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordedNetwork(Network):
-    """The network whose external jammer has the recorded channel.
-
-    Attributes:
-        jammer_links: the link of the jammer by round.
-    """
-
-    jammer_links: Mapping[int, JammerLink]
-
-    def jammer_link(self, moment: Moment, instants: Instants = AT_ONCE) -> JammerLink:
-        """The recorded link; in a round without one, what the scenario's laws deal."""
-        drawn = super().jammer_link(moment, instants)
-        return self.jammer_links.get(moment.round_index, drawn)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordedTiming(Timing):
-    """Compute times as recorded.
-
-    Attributes:
-        table: compute time by round and client.
-    """
-
-    table: SlotTable
-
-    def compute_time(
-        self, processed: NDArray[np.int64], clients: NDArray[np.int64], round_index: int, streams: Streams
-    ) -> NDArray[np.float64]:
-        """(n,) seconds; a client without a recorded time has what the scenario's law deals it."""
-        drawn = super().compute_time(processed, clients, round_index, streams)
-        known, columns = self.table.look_up(clients, round_index)
-        return np.where(known & ~np.isnan(columns["compute_time"]), columns["compute_time"], drawn)
-
-
-@dataclass(frozen=True)
-class RecordedAvailability:
-    """Who could be reached, as recorded.
-
-    Attributes:
-        table: status by round and client.
-        law: answers for clients that were not asked then.
-    """
-
-    table: SlotTable
-    law: AvailabilityModel
-
-    def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
-        """(n,) True where the client could be reached."""
-        drawn = self.law.available(clients, round_index, streams)
-        known, columns = self.table.look_up(clients, round_index)
-        return np.where(known, columns["status"] != Status.UNAVAILABLE, drawn)
 
 
 def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_plugins: bool = False) -> Resolved:
@@ -213,7 +69,7 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
             names always may.
 
     Raises:
-        ScenarioError: it is not valid, changes nothing, changes what nature dealt, or names such code.
+        ScenarioError: it is not valid, changes nothing, changes a recorded condition, or names such code.
         InfeasibleError: the recorded run has several cells, or channels of which the trace holds the last ones only.
     """
     if recording.scenario.topology.kind != "single_cell":
@@ -230,13 +86,13 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
     changes = differing_keys(recording.scenario, resolved.scenario)
     if not changes:
         raise ScenarioError("--set: found nothing that differs from the recorded scenario; allowed: another policy")
-    refused = [change for change in changes if _is_below(change.partition(":")[0], NATURE)]
+    refused = [change for change in changes if _is_below(change.partition(":")[0], CONDITIONS)]
     if _transmits_in_watts(recording.scenario) != _transmits_in_watts(resolved.scenario):
         refused.append("uplink.tx_power_dbm: recorded path gains are relative to another reference")
     if refused:
         raise ScenarioError(
-            "--set: a counterfactual keeps what nature dealt in the recorded run "
-            f"({', '.join(NATURE)}); for the rest use simulate. Found:\n  " + "\n  ".join(refused)
+            "--set: a counterfactual keeps the conditions of the recorded run "
+            f"({', '.join(CONDITIONS)}); for the rest use simulate. Found:\n  " + "\n  ".join(refused)
         )
     return resolved
 
@@ -308,7 +164,7 @@ def run_counterfactual(
 def under_recorded_conditions(
     simulation: Simulation, recording: Recording, scenario: Scenario, coverage: Coverage
 ) -> Simulation:
-    """A simulation in which nature deals what it dealt in the recorded run."""
+    """A simulation under the channels, availability and compute times of the recorded run."""
     _refuse_other_pilots(recording.scenario, simulation)
     trace = open_recording(recording.path).dataset
     channels = SlotTable(trace, ("channel_re", "channel_im", "csi_re", "csi_im", "path_gain"))
@@ -377,7 +233,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _on_network(part: Any, before: Network, after: Network) -> Any:
-    """An uplink, whatever its kind, with another network wherever it or a part of it knows the one before."""
+    """An uplink, whatever its kind, with another network wherever it or a part of it holds the one before."""
     if part is before:
         return after
     if not is_dataclass(part) or isinstance(part, type):

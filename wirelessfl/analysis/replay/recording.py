@@ -11,7 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.analysis.replay.compare import Comparison, compare_traces
+from wirelessfl.analysis.replay.compare import compare_traces
+from wirelessfl.analysis.replay.comparison import Comparison
 from wirelessfl.analysis.replay.consistency import check_consistent
 from wirelessfl.analysis.replay.ledger import recorded_ledger
 from wirelessfl.api import record_run

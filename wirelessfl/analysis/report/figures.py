@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.analysis.replay.export import timeline
+from wirelessfl.analysis.replay.chrome import timeline
 from wirelessfl.analysis.replay.paired import series
 from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.analysis.report.channel import ChannelStatistics, PowerLaw
@@ -170,7 +170,7 @@ def power_figure(prefix: str, trace: xr.Dataset) -> Drawing | None:
 
 
 def participation_figure(prefix: str, trace: xr.Dataset) -> Drawing:
-    """What became of each client in each round."""
+    """The outcome of each round for each client."""
     pivoted = by_client(trace[["client_id", "status"]])
     clients = pivoted["client"].values
     shown = clients[np.unique(np.linspace(0, len(clients) - 1, min(len(clients), MOST_CLIENTS)).round().astype(int))]
@@ -203,7 +203,7 @@ def participation_figure(prefix: str, trace: xr.Dataset) -> Drawing:
         figure.legend(handles=handles, loc="outside lower center", ncols=4)
 
     heard = trace["participants"].values
-    caption = f"What became of each client in each round; {heard.mean():.1f} were heard on average."
+    caption = f"The outcome of each round for each client; {heard.mean():.1f} were heard on average."
     return Drawing("Participation", draw_svg(f"{prefix}-participation", caption, draw, (5.0, 3.6)), caption)
 
 

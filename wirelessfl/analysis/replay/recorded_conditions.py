@@ -1,0 +1,163 @@
+"""The recorded conditions of a run: channels, availability and compute times, beside the laws of its scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.errors import InfeasibleError
+from wirelessfl.learning.selection.availability import AvailabilityModel
+from wirelessfl.learning.timing import Timing
+from wirelessfl.radio.network import Channels, ChannelSource, JammerLink, Network
+from wirelessfl.radio.propagation import Moment
+from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
+from wirelessfl.streams import Streams
+from wirelessfl.trace import Status, gain_shape
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass
+class Coverage:
+    """How much of what a counterfactual asked for was recorded.
+
+    Attributes:
+        asked: channels asked for, one a client and round.
+        drawn: those of them that were not recorded.
+    """
+
+    asked: int = 0
+    drawn: int = 0
+
+
+class SlotTable:
+    """Columns of a trace over rounds and slots, looked up by round and client."""
+
+    def __init__(self, trace: xr.Dataset, names: Sequence[str]) -> None:
+        """Some columns of all rounds of a trace."""
+        self._row_of = {int(label): row for row, label in enumerate(trace["round"].values)}
+        self._clients: NDArray[np.int64] = trace["client_id"].values
+        self._columns: dict[str, NDArray[Any]] = {name: trace[name].values for name in names}
+        self._gain_shape = gain_shape(trace)
+
+    def gains(self, recorded: NDArray[np.complex128], drawn: NDArray[np.complex128]) -> NDArray[np.complex128]:
+        """Recorded gains of n clients over all four axes, (n, T, F, A).
+
+        Raises:
+            InfeasibleError: they are not those of the pieces that the changed policy asks for.
+        """
+        if drawn.shape[1:] != self._gain_shape:
+            raise InfeasibleError(
+                f"--set: slots or messages have {drawn.shape[1]} pieces under the changed policy, and the trace holds "
+                f"the channels of {self._gain_shape[0]}: of an upload that of its beginning; use simulate"
+            )
+        return recorded.reshape(drawn.shape)
+
+    def look_up(self, clients: NDArray[np.int64], round_index: int) -> tuple[NDArray[np.bool_], dict[str, Any]]:
+        """Which of (n,) clients were selected in a round, and their columns (n,); of the others anything."""
+        row = self._row_of.get(round_index)
+        if row is None:
+            return np.zeros(len(clients), dtype=np.bool_), {
+                name: np.zeros(len(clients), column.dtype) for name, column in self._columns.items()
+            }
+        selected = self._clients[row][self._clients[row] >= 0]
+        slots = np.minimum(np.searchsorted(selected, clients), max(len(selected) - 1, 0))
+        known = selected[slots] == clients if len(selected) else np.zeros(len(clients), dtype=np.bool_)
+        return known, {name: column[row][slots] for name, column in self._columns.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedSource(ChannelSource):
+    """Channels of the clients as recorded.
+
+    Attributes:
+        table: channel, estimate and path gain by round and client.
+        coverage: what was asked for so far.
+    """
+
+    table: SlotTable
+    coverage: Coverage
+
+    def channels(self, nodes: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> Channels:
+        """The recorded channels; that of a client without one is drawn by the scenario's laws.
+
+        Raises:
+            InfeasibleError: the changed policy divides slots into another number of pieces.
+        """
+        drawn = super().channels(nodes, moment, instants)
+        known, columns = self.table.look_up(nodes, moment.round_index)
+        channel, estimate, path_gain = (
+            self.table.gains(columns["channel_re"] + 1j * columns["channel_im"], drawn.channel),
+            self.table.gains(columns["csi_re"] + 1j * columns["csi_im"], drawn.channel)[:, : drawn.estimate.shape[1]],
+            columns["path_gain"],
+        )
+        known = known & ~np.isnan(channel[:, 0, 0, 0])
+        self.coverage.asked += len(nodes)
+        self.coverage.drawn += int(np.count_nonzero(~known))
+        path_gain = np.where(known, path_gain, drawn.path_gain)
+        return Channels(
+            channel=np.where(known[:, None, None, None], channel, drawn.channel),
+            estimate=np.where(known[:, None, None, None], estimate, drawn.estimate),
+            path_gain=path_gain,
+            mean_estimate_power=self.receiver.mean_estimate_power(path_gain, drawn.specular_power),
+            specular_power=drawn.specular_power,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedNetwork(Network):
+    """The network whose external jammer has the recorded channel.
+
+    Attributes:
+        jammer_links: the link of the jammer by round.
+    """
+
+    jammer_links: Mapping[int, JammerLink]
+
+    def jammer_link(self, moment: Moment, instants: Instants = AT_ONCE) -> JammerLink:
+        """The recorded link; in a round without one, it is drawn by the scenario's laws."""
+        drawn = super().jammer_link(moment, instants)
+        return self.jammer_links.get(moment.round_index, drawn)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedTiming(Timing):
+    """Compute times as recorded.
+
+    Attributes:
+        table: compute time by round and client.
+    """
+
+    table: SlotTable
+
+    def compute_time(
+        self, processed: NDArray[np.int64], clients: NDArray[np.int64], round_index: int, streams: Streams
+    ) -> NDArray[np.float64]:
+        """(n,) seconds; a time that was not recorded is drawn by the scenario's law."""
+        drawn = super().compute_time(processed, clients, round_index, streams)
+        known, columns = self.table.look_up(clients, round_index)
+        return np.where(known & ~np.isnan(columns["compute_time"]), columns["compute_time"], drawn)
+
+
+@dataclass(frozen=True)
+class RecordedAvailability:
+    """Who could be reached, as recorded.
+
+    Attributes:
+        table: status by round and client.
+        law: answers for clients that were not asked then.
+    """
+
+    table: SlotTable
+    law: AvailabilityModel
+
+    def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
+        """(n,) True where the client could be reached."""
+        drawn = self.law.available(clients, round_index, streams)
+        known, columns = self.table.look_up(clients, round_index)
+        return np.where(known, columns["status"] != Status.UNAVAILABLE, drawn)
