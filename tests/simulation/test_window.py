@@ -7,8 +7,9 @@ import pytest
 import simpy
 
 from wirelessfl.simulation.clock import ticks
-from wirelessfl.simulation.messages import Crashed, Ready, Reports
+from wirelessfl.simulation.messages import Report, Reports
 from wirelessfl.simulation.window import WaitFor, Window
+from wirelessfl.trace import Status
 
 
 def closing(
@@ -24,7 +25,7 @@ def closing(
     def report(position: int, at: float) -> simpy.events.ProcessGenerator:
         yield env.timeout(ticks(at))
         if not closed_at:
-            window.take(Crashed(position) if position in crashes else Ready(position))
+            window.take(Report(position, Status.CRASHED) if position in crashes else Report(position))
 
     for position, at in arrivals.items():
         env.process(report(position, at))
@@ -55,7 +56,9 @@ def test_reports_of_many_at_once_count_as_one_by_one() -> None:
     window.take(Reports(ready=np.array([2]), crashed=np.array([], dtype=np.int64)))
     assert window.outstanding == {0, 1, 3} and window.ready == {2}
     window.take(Reports(ready=np.array([0]), crashed=np.array([1, 3])))
-    assert window.outstanding == set() and window.ready == {0, 2} and window.crashed == {1, 3}
+    assert (
+        window.outstanding == set() and window.ready == {0, 2} and window.lost == dict.fromkeys((1, 3), Status.CRASHED)
+    )
     env.run(until=window.closed)
     assert env.now == 0
 
@@ -63,7 +66,7 @@ def test_reports_of_many_at_once_count_as_one_by_one() -> None:
 def test_nobody_left_to_wait_for() -> None:
     at, window = closing({0: 1.0, 1: 4.0}, WaitFor(count=2), crashes=frozenset({1}))
     assert at == 4.0
-    assert window.ready == {0} and window.crashed == {1}
+    assert window.ready == {0} and window.lost == {1: Status.CRASHED}
 
 
 def test_a_window_without_clients_closes_at_once() -> None:

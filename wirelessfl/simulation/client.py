@@ -11,8 +11,8 @@ import simpy
 from numpy.typing import NDArray
 
 from wirelessfl.simulation.medium import Medium
-from wirelessfl.simulation.messages import Crashed
-from wirelessfl.trace import EventKind
+from wirelessfl.simulation.messages import Report
+from wirelessfl.trace import EventKind, Status
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def train(medium: Medium, training: ClientTraining) -> Generator[simpy.Event, An
         training.worked[training.position] = medium.now - begin
     if training.crash_ticks is not None:
         medium.note(EventKind.CRASH, training.node)
-        medium.send(Crashed(training.position))
+        medium.send(Report(training.position, Status.CRASHED))
         return False
     medium.note(EventKind.COMPUTE_END, training.node)
     return True

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.simulation.messages import Crashed, Faded, Outage, Ready
+from wirelessfl.simulation.messages import END_EVENT, Report
 from wirelessfl.trace import EventKind, Status
 
 
@@ -53,26 +53,15 @@ class Job:
         steps.append((self.training_ends, EventKind.CRASH if crashed else EventKind.COMPUTE_END, silence))
         if self.sends:
             steps.append((self.training_ends, EventKind.TRANSMIT, self.bits))
-        if self.outcome == Status.PARTICIPATED:
-            steps.append((self.ends, EventKind.ARRIVE, self.bits))
-        elif self.outcome == Status.DEEP_FADE:
-            steps.append((self.ends, EventKind.DEEP_FADE, silence))
-        elif self.outcome == Status.OUTAGE:
-            steps.append((self.ends, EventKind.OUTAGE, silence))
+        if not crashed:
+            arrives = self.outcome == Status.PARTICIPATED
+            steps.append((self.ends, END_EVENT[Status(self.outcome)], self.bits if arrives else silence))
         return steps
 
     @property
-    def report(self) -> Ready | Crashed | Faded | Outage:
+    def report(self) -> Report:
         """The message that tells the server of its end."""
-        match self.outcome:
-            case Status.CRASHED:
-                return Crashed(self.client)
-            case Status.DEEP_FADE:
-                return Faded(self.client)
-            case Status.OUTAGE:
-                return Outage(self.client)
-            case _:
-                return Ready(self.client)
+        return Report(self.client, Status(self.outcome))
 
 
 class JobsInFlight:

@@ -1,4 +1,4 @@
-"""What nodes say to each other. A message is a value; when it arrives is the medium's business."""
+"""Messages between nodes: values, which the medium delivers."""
 
 from __future__ import annotations
 
@@ -9,26 +9,34 @@ from numpy.typing import NDArray
 
 from wirelessfl import secagg
 from wirelessfl.secagg import Stage
+from wirelessfl.trace import EventKind, Status
+
+END_EVENT = {
+    Status.PARTICIPATED: EventKind.ARRIVE,
+    Status.CRASHED: EventKind.CRASH,
+    Status.DEEP_FADE: EventKind.DEEP_FADE,
+    Status.OUTAGE: EventKind.OUTAGE,
+}
+"""The event with which a client's part in a round ends, by its outcome."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """A client has trained and asks for the uplink; a control message without payload."""
+class Report:
+    """A client's report of how its part in a round ends; a control message without payload.
+
+    Attributes:
+        position: of the client among those selected in this round; its number where clients work across rounds.
+        outcome: PARTICIPATED where it has trained and asks for the uplink, or its upload has arrived; CRASHED,
+            DEEP_FADE or OUTAGE where nothing will come.
+    """
 
     position: int
-    """Place of the client among those selected in this round; its number where clients work across rounds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Crashed:
-    """Contact with a client was lost while it trained."""
-
-    position: int
+    outcome: Status = Status.PARTICIPATED
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reports:
-    """What many clients say by one instant, each for itself."""
+    """The reports of many clients at one instant."""
 
     ready: NDArray[np.int64]
     """Places of those who have trained and ask for the uplink."""
@@ -47,20 +55,6 @@ class SlotGrant:
 
 
 @dataclass(frozen=True, slots=True)
-class Faded:
-    """A client stays silent: its channel does not carry an upload in this round."""
-
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
-class Outage:
-    """The upload of a client was sent and lost: its channel carries less than the rate."""
-
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
 class ProtocolMessage:
     """What a client sends in a stage of secure aggregation."""
 
@@ -73,4 +67,4 @@ class ProtocolMessage:
     """None for a masked input: its numbers are computed with those of all others that arrived in time."""
 
 
-Message = Ready | Crashed | Faded | Outage | ProtocolMessage | Reports
+Message = Report | ProtocolMessage | Reports

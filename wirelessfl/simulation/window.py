@@ -6,10 +6,13 @@ import math
 from collections.abc import Set
 from dataclasses import dataclass
 
+import numpy as np
 import simpy
+from numpy.typing import NDArray
 
 from wirelessfl.simulation.clock import after_all_else, ticks
-from wirelessfl.simulation.messages import Crashed, Faded, Message, Outage, ProtocolMessage, Ready, Reports
+from wirelessfl.simulation.messages import Message, ProtocolMessage, Report, Reports
+from wirelessfl.trace import Status
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,7 @@ class Window:
     Attributes:
         closed: fires when the window has closed.
         ready: positions of the clients that reported.
-        crashed: positions of the clients that were lost.
-        faded: positions of the clients that stay silent in a deep fade.
-        lost: positions of the clients whose upload was lost.
+        lost: positions of the clients that crashed, stay silent in a deep fade, or whose upload was lost, and which.
         outstanding: positions of the clients still at work.
     """
 
@@ -83,9 +84,7 @@ class Window:
         """
         self.closed = env.event()
         self.ready: set[int] = set()
-        self.crashed: set[int] = set()
-        self.faded: set[int] = set()
-        self.lost: set[int] = set()
+        self.lost: dict[int, Status] = {}
         self.outstanding = set(started)
         self._env = env
         self._needed = wait_for.needed(selected)
@@ -98,25 +97,23 @@ class Window:
 
     def take(self, message: Message) -> None:
         """Take a report or an arrival, or the message that there will be none."""
-        if isinstance(message, Reports):
-            self.ready.update(message.ready.tolist())
-            self.crashed.update(message.crashed.tolist())
-            self.outstanding -= self.ready | self.crashed
-        else:
-            self._take_one(message)
+        match message:
+            case Reports():
+                self.ready.update(message.ready.tolist())
+                self.lost.update(dict.fromkeys(message.crashed.tolist(), Status.CRASHED))
+                self.outstanding -= self.ready | self.lost.keys()
+            case ProtocolMessage() | Report(outcome=Status.PARTICIPATED):
+                self.ready.add(message.position)
+                self.outstanding.discard(message.position)
+            case Report():
+                self.lost[message.position] = message.outcome
+                self.outstanding.discard(message.position)
         self._close_if_done()
 
-    def _take_one(self, message: Ready | ProtocolMessage | Crashed | Faded | Outage) -> None:
-        self.outstanding.discard(message.position)
-        match message:
-            case Ready() | ProtocolMessage():
-                self.ready.add(message.position)
-            case Crashed():
-                self.crashed.add(message.position)
-            case Faded():
-                self.faded.add(message.position)
-            case Outage():
-                self.lost.add(message.position)
+    def write_statuses(self, status: NDArray[np.uint8]) -> None:
+        """Write into (n,) statuses which clients are late and which are lost."""
+        status[sorted(self.outstanding)] = Status.LATE
+        status[list(self.lost)] = list(self.lost.values())
 
     def _close_if_done(self) -> None:
         if not self._closing and (len(self.ready) >= self._needed or self.outstanding <= self._too_late):

@@ -173,5 +173,4 @@ def _wait_for_reports(
     window = Window(env, cell.wait_for, len(this.clients), set(active.tolist()), too_late)
     medium.listen(window.take)
     yield window.closed
-    this.status[sorted(window.outstanding)] = Status.LATE
-    this.status[sorted(window.crashed)] = Status.CRASHED
+    window.write_statuses(this.status)

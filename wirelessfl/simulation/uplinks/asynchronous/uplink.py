@@ -30,6 +30,7 @@ from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.asynchronous.client import asynchronous_client
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
+from wirelessfl.simulation.uplinks.digital.round_links import outcome_of
 from wirelessfl.simulation.window import WaitFor, Window
 from wirelessfl.trace import Status
 
@@ -129,7 +130,7 @@ class Asynchronous:
         crashes, bits = training.crash_ticks is not None, self.uploads.payload_bits
         training_ends = arrives + training.ticks
         sends = link.sends and not crashes
-        outcome = Status.CRASHED if crashes else _outcome(link)
+        outcome = Status.CRASHED if crashes else outcome_of(link)
         return Job(
             client=training.node,
             round_index=round_index,
@@ -193,13 +194,6 @@ class Asynchronous:
                 total.add(decoded, share[trained].astype(np.complex128))
         received = np.asarray(total.received(), dtype=np.float64)
         return np.asarray((received + to_start if self.mixes == "models" else received) / weight.sum())
-
-
-def _outcome(link: Link) -> Status:
-    """What becomes of a client that has trained and has this link."""
-    if link.delivers:
-        return Status.PARTICIPATED
-    return Status.OUTAGE if link.sends else Status.DEEP_FADE
 
 
 def _part(begin: int, end: int, first: int, last: int) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from typing import Any
 
@@ -11,8 +12,8 @@ from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.client import ClientTraining, train
 from wirelessfl.simulation.clock import ticks
 from wirelessfl.simulation.medium import Medium
-from wirelessfl.simulation.messages import Faded, Outage, Ready
-from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
+from wirelessfl.simulation.messages import END_EVENT, Report
+from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks, outcome_of
 from wirelessfl.trace import EventKind
 
 
@@ -43,12 +44,6 @@ def digital_client(
     except simpy.Interrupt:
         medium.note(EventKind.LATE, training.node)
         return
-    if link.delivers:
-        medium.note(EventKind.ARRIVE, training.node, bits)
-        medium.send(Ready(training.position))
-    elif link.sends:
-        medium.note(EventKind.OUTAGE, training.node)
-        medium.send(Outage(training.position))
-    else:
-        medium.note(EventKind.DEEP_FADE, training.node)
-        medium.send(Faded(training.position))
+    outcome = outcome_of(link)
+    medium.note(END_EVENT[outcome], training.node, bits if link.delivers else math.nan)
+    medium.send(Report(training.position, outcome))

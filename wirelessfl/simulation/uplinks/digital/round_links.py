@@ -14,6 +14,7 @@ from wirelessfl.simulation.client import TrainingTimes
 from wirelessfl.simulation.clock import LATEST_TICK, all_seconds, seconds, ticks
 from wirelessfl.simulation.records import Energy, LinkRecord, UploadRecord
 from wirelessfl.simulation.round import Round
+from wirelessfl.trace import Status
 
 
 def draw_links(
@@ -29,6 +30,13 @@ def draw_links(
     if channels is not None:
         this.links.append(LinkRecord(positions, channels))
     return drawn
+
+
+def outcome_of(link: Link) -> Status:
+    """What becomes of a client that has trained and has this link."""
+    if link.delivers:
+        return Status.PARTICIPATED
+    return Status.OUTAGE if link.sends else Status.DEEP_FADE
 
 
 def record_uploads(links: DigitalLinks, this: Round, air_time: AirTime) -> NDArray[np.float64]:

@@ -81,7 +81,7 @@ class DigitalUplink:
         for position in sorted(window.outstanding):
             processes[position].interrupt()
         yield medium.occupy(0.0)  # those who were interrupted stop sending
-        self._note_statuses(this, window)
+        window.write_statuses(this.status)
         return self._received(cell, this, np.array(sorted(window.ready), dtype=np.int64), air_time)
 
     def _uploads(self, cell: Cell, this: Round, times: TrainingTimes) -> Uploads:
@@ -89,12 +89,6 @@ class DigitalUplink:
         model_arrives = cell.medium.now + ticks(cell.broadcast_s)
         latest, needed = cell.wait_for.closes_after(), cell.wait_for.needed(len(this.clients))
         return Uploads.after(times, model_arrives, latest, needed, self.payload_bits)
-
-    def _note_statuses(self, this: Round, window: Window) -> None:
-        this.status[sorted(window.outstanding)] = Status.LATE
-        this.status[sorted(window.crashed)] = Status.CRASHED
-        this.status[sorted(window.faded)] = Status.DEEP_FADE
-        this.status[sorted(window.lost)] = Status.OUTAGE
 
     def _received(self, cell: Cell, this: Round, heard: NDArray[np.int64], air_time: AirTime) -> Collected:
         cell.drain(this.clients, record_uploads(self.links, this, air_time))

@@ -11,7 +11,7 @@ import simpy
 from wirelessfl.secagg import Message
 from wirelessfl.simulation.client import ClientTraining, train
 from wirelessfl.simulation.medium import Medium
-from wirelessfl.simulation.messages import ProtocolMessage, Ready
+from wirelessfl.simulation.messages import ProtocolMessage, Report
 from wirelessfl.simulation.uplinks.secure_aggregation.transport import Transport
 from wirelessfl.trace import EventKind
 
@@ -45,7 +45,7 @@ def protocol_client(
             return
         message = protocol.opening(training.position)
         if message is None:
-            medium.send(Ready(training.position))
+            medium.send(Report(training.position))
         while message is None or (yield from transport.send(message)):
             busy = False
             request = yield transport.inbox(training.position).get()

@@ -15,7 +15,7 @@ from wirelessfl.secagg import Message, RingVector, RoundAborted, RoundResult, St
 from wirelessfl.simulation import messages
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import seconds
-from wirelessfl.simulation.messages import Crashed, ProtocolMessage
+from wirelessfl.simulation.messages import ProtocolMessage, Report
 from wirelessfl.simulation.records import TrainingRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
@@ -135,6 +135,6 @@ class ProtocolRun(ClientSide):
             self.transport.costs.add(column_of(message.stage), refused=1.0)
             self.cell.medium.note(EventKind.REFUSE, int(self.this.clients[message.position]))
             return
-        if isinstance(message, Crashed):
+        if isinstance(message, Report) and message.outcome == Status.CRASHED:
             self.transport.lost[message.position] = Status.CRASHED
         self.window.take(message)

@@ -14,7 +14,7 @@ from wirelessfl.secagg import Message, Stage
 from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.clock import ticks
-from wirelessfl.simulation.messages import Crashed, Faded, Outage, ProtocolMessage
+from wirelessfl.simulation.messages import ProtocolMessage, Report
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
 from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
@@ -91,7 +91,7 @@ class Transport:
         """Whether the client's channel lets it send at all; if not, that is noted."""
         if self._links.at(position, self._medium.now).sends:
             return True
-        self._note_loss(position, EventKind.DEEP_FADE, Status.DEEP_FADE, Faded(position))
+        self._lose(position, Status.DEEP_FADE, EventKind.DEEP_FADE)
         return False
 
     def send(self, message: ProtocolMessage) -> Generator[simpy.Event, Any, bool]:
@@ -110,13 +110,10 @@ class Transport:
         duration = ticks(link.duration(message.bits * share if vanishes else message.bits))
         yield from self.air_time.send(medium, position, duration, column_of(message.stage), link.active)
         if vanishes:
-            medium.note(EventKind.VANISH, node)
-            self.lost[position] = Status.CRASHED
-            if self.losses_show:
-                medium.send(Crashed(position))
+            self._lose(position, Status.CRASHED, EventKind.VANISH)
             return False
         if not link.delivers:
-            self._note_loss(position, EventKind.OUTAGE, Status.OUTAGE, Outage(position))
+            self._lose(position, Status.OUTAGE, EventKind.OUTAGE)
             return False
         medium.note(EventKind.ARRIVE, node, message.bits)
         medium.send(message)
@@ -126,11 +123,11 @@ class Transport:
         if self.first_message_at is None:
             self.first_message_at = self._medium.now
 
-    def _note_loss(self, position: int, kind: EventKind, status: Status, report: Faded | Outage) -> None:
+    def _lose(self, position: int, status: Status, kind: EventKind) -> None:
         self._medium.note(kind, int(self._this.clients[position]))
         self.lost[position] = status
         if self.losses_show:
-            self._medium.send(report)
+            self._medium.send(Report(position, status))
 
     def delivery_time(self, messages: Sequence[Message]) -> float:
         """Seconds in which the server sends its messages, one after the other."""
