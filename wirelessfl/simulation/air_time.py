@@ -17,7 +17,6 @@ class AirTime:
     """The transmissions of a round, each a stretch of time of one client, under a label."""
 
     def __init__(self) -> None:
-        """No transmission yet."""
         self._rows: list[tuple[int, int, int, int, float]] = []
 
     def send(

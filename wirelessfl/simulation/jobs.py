@@ -72,13 +72,11 @@ class JobsInFlight:
     """
 
     def __init__(self) -> None:
-        """Nobody is at work."""
         self.accounted_until = 0
         self._by_client: dict[int, Job] = {}
         self._models: dict[int, NDArray[np.float32]] = {}
 
     def __len__(self) -> int:
-        """How many clients are at work."""
         return len(self._by_client)
 
     @property

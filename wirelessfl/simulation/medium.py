@@ -25,7 +25,6 @@ class EventLog:
     """The events since the last drain: batches of those at many nodes, and between them those that come one by one."""
 
     def __init__(self) -> None:
-        """An empty log."""
         self._batches: list[_Columns] = [_NOTHING]
         self._singles: list[tuple[int, int, int, float]] = []
 

@@ -88,7 +88,6 @@ class ParameterServer:
             going_on = self._announce(this)
 
     def _round(self, this: Round) -> Process:
-        """One round of the protocol."""
         self._check_availability(this)
         collected = yield from self._parts.uplink.collect(self._cell, this)
         self._charge(this, collected)

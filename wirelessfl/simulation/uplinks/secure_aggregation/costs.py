@@ -20,7 +20,6 @@ class StageCosts:
     """
 
     def __init__(self) -> None:
-        """Nothing yet."""
         self.table: dict[str, NDArray[np.float64]] = {name: np.zeros(len(SecAggStage)) for name in COLUMNS}
 
     def uplink(self, stage: SecAggStage, bits: float) -> None:

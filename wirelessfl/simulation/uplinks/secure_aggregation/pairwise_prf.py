@@ -142,7 +142,6 @@ class PrfRun(ProtocolRun):
     """
 
     def __init__(self, uplink: PairwisePrf, cell: Cell, this: Round, costs: StageCosts) -> None:
-        """A round that has not begun."""
         super().__init__(uplink, cell, this, costs)
         self._membership = uplink.membership
         self._attempt: PrfRound

@@ -45,7 +45,6 @@ class ProtocolRun(ClientSide):
     """
 
     def __init__(self, uplink: SecureUploads, cell: Cell, this: Round, costs: StageCosts) -> None:
-        """A round that has not begun."""
         self.uplink = uplink
         self.cell = cell
         self.this = this

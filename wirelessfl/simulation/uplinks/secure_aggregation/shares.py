@@ -69,7 +69,6 @@ class SecretSharingRun(ProtocolRun):
     def __init__(
         self, uplink: SecretSharing, cell: Cell, this: Round, costs: StageCosts, parameters: RoundParameters
     ) -> None:
-        """A round that has not begun."""
         super().__init__(uplink, cell, this, costs)
         self.threshold = float(parameters.neighbourhood.threshold)
         self.neighbours = float(parameters.neighbourhood.num_neighbours)
