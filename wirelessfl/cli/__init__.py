@@ -38,6 +38,7 @@ COMMANDS = {
     "replay": "wirelessfl.cli.replay",
     "report": "wirelessfl.cli.report",
     "scenarios": "wirelessfl.cli.scenarios",
+    "families": "wirelessfl.cli.families",
     "privacy": "wirelessfl.cli.privacy",
     "audit": "wirelessfl.cli.audit",
     "papers": "wirelessfl.cli.papers",

@@ -114,6 +114,9 @@ class External(Section):
     returned: ClassVar[bool] = False
     """Whether the tag names a function that returns the object; otherwise a class whose instance it is."""
 
+    called_with: ClassVar[tuple[str, ...]] = ()
+    """What a function is called with before its options, by name."""
+
     options: Options = key({}, "Keyword arguments for the object named, passed on as they are.")
 
     @property

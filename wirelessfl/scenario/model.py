@@ -76,6 +76,7 @@ class ExternalModel(External):
     protocol: ClassVar[str] = "torch.nn:Module"
     check: ClassVar[str] = "wirelessfl.learning.local_conformance:check_model"
     returned: ClassVar[bool] = True
+    called_with: ClassVar[tuple[str, ...]] = ("feature_shape", "num_classes")
 
     name: Reference = key(..., "Importable function that builds the module, as package.module:function.")
 

@@ -1,0 +1,115 @@
+"""What the families of variants are made of, in plain values: members with their keys, protocol, context and check."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import cached_property
+from pkgutil import resolve_name
+from typing import Any
+
+from pydantic import BaseModel
+
+from wirelessfl.errors import ScenarioError
+from wirelessfl.scenario import Steps, all_keys
+from wirelessfl.scenario.base import External, Section
+from wirelessfl.scenario.families import FamilyInfo, families
+
+
+def describe(name: str) -> dict[str, Any]:
+    """A family by its name: key paths, tag, default, members with their keys, and what code from outside must be.
+
+    Raises:
+        ScenarioError: there is no family of this name.
+    """
+    if name not in families():
+        raise ScenarioError(f"NAME: found {name}; allowed: {' | '.join(families())}")
+    family: FamilyInfo = families()[name]
+    return {
+        "name": name,
+        "paths": list(family.paths),
+        "tag": family.tag,
+        "default": family.default,
+        "members": {tag: _member(section, family.tag) for tag, section in family.members.items()},
+        "outside": None if family.external is None else _outside(family.external, family.tag),
+    }
+
+
+def _member(section: type[Section], tag: str) -> dict[str, Any]:
+    """The meaning of a member, and its own keys with default, allowed values and meaning."""
+    own = [one for one in all_keys(section) if "." not in one.path]
+    keys = {
+        one.path: {
+            **({} if one.required else {"default": _plain(one.default)}),
+            "allowed": one.allowed,
+            "meaning": one.description,
+        }
+        for one in own
+    }
+    return {"meaning": keys.pop(tag)["meaning"], "keys": keys}
+
+
+def _plain(value: Any) -> Any:
+    """A default as it stands in a file."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", by_alias=True)
+    return value.mapping() if isinstance(value, Steps) else list(value) if isinstance(value, tuple) else value
+
+
+def _outside(external: type[External], tag: str) -> dict[str, Any]:
+    """What code from outside must be, what it is told, and how it is checked."""
+    protocol, check = resolve_name(external.protocol), resolve_name(external.check)
+    context = {} if external.context is None else _attributes(resolve_name(external.context))
+    signatures = _methods(protocol)
+    if external.returned:
+        signatures = [f"({', '.join((*external.called_with, '**options'))}) -> {protocol.__name__}"]
+    return {
+        "protocol": external.protocol,
+        "meaning": _summary(protocol),
+        "signatures": signatures,
+        "context": context,
+        "check": f"{external.check}{_signature(check)}",
+        "keys": _member(external, tag)["keys"],
+    }
+
+
+def _methods(protocol: type) -> list[str]:
+    """The methods and properties of a protocol as they are declared."""
+    found = []
+    for name in _public(protocol):
+        member = inspect.getattr_static(protocol, name)
+        if isinstance(member, property):
+            found.append(f"{name}: {_annotation(member.fget)}")
+        elif inspect.isfunction(member):
+            found.append(f"{name}{_signature(member)}")
+    return found
+
+
+def _attributes(context: type) -> dict[str, str]:
+    """The attributes that a context offers, with their types."""
+    fields = {name: str(field.type) for name, field in getattr(context, "__dataclass_fields__", {}).items()}
+    computed = {name: inspect.getattr_static(context, name) for name in _public(context)}
+    for name, member in computed.items():
+        if isinstance(member, property | cached_property):
+            fields[name] = _annotation(member.fget if isinstance(member, property) else member.func)
+    return fields
+
+
+def _public(thing: type) -> list[str]:
+    """Names without an underscore, in the order of their declaration, those of bases first."""
+    names = [name for base in reversed(thing.__mro__) for name in vars(base) if not name.startswith("_")]
+    return list(dict.fromkeys(names))
+
+
+def _annotation(function: Callable[..., Any] | None) -> str:
+    return str(getattr(function, "__annotations__", {}).get("return", "Any"))
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    """Parameters and result, without ``self`` and quotation marks."""
+    text = str(inspect.signature(function)).replace("'", "")
+    return text.replace("(self, ", "(").replace("(self)", "()")
+
+
+def _summary(thing: type) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]

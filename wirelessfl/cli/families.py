@@ -1,0 +1,81 @@
+"""``wirelessfl families``: the families of variants, their members, and what code of your own must be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wirelessfl.cli.terminal import open_console, say
+
+if TYPE_CHECKING:
+    from wirelessfl.scenario.families import FamilyInfo
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON on stdout.")
+def command(name: str | None, as_json: bool) -> None:
+    """List the families of variants, or show one: members with their keys, protocol and conformance check.
+
+    Members are what a key such as channel.fading can be. Where a family has a protocol, a class of your own takes the
+    place of a member: write package.module:Class under the tag, and its arguments under options.
+    """
+    from wirelessfl.assembly.families import describe
+    from wirelessfl.scenario.families import families
+
+    if as_json:
+        shown = describe(name) if name else [describe(one) for one in families()]
+        say(json.dumps(shown, indent=2, ensure_ascii=False))
+    elif name:
+        for line in _lines(describe(name)):
+            open_console().print(line)
+    else:
+        _print_list(families().values())
+
+
+def _print_list(families: Iterable[FamilyInfo]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("family", "key", "members", "of your own"):
+        table.add_column(title, no_wrap=title != "members")
+    for family in families:
+        own = "–" if family.external is None else family.external.protocol.partition(":")[2]
+        table.add_row(family.name, f"{family.paths[0]}.{family.tag}", ", ".join(family.members), own)
+    open_console().print(table)
+
+
+def _lines(family: dict[str, Any]) -> Iterator[Any]:
+    """What is printed of one family, indented by what it belongs to."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    def entry(indent: int, head: str, meaning: str) -> Padding:
+        return Padding(Text.assemble((head, "bold"), "  ", meaning), (0, 0, 0, indent), expand=False)
+
+    for path in family["paths"]:
+        yield entry(0, f"{path}.{family['tag']}", f"default {family['default']}")
+    for tag, member in family["members"].items():
+        yield entry(2, tag, member["meaning"])
+        yield from (entry(6, _key(key, info), info["meaning"]) for key, info in member["keys"].items())
+    outside = family["outside"]
+    if outside is None:
+        yield entry(2, "of your own", "no: its members belong to the package")
+        return
+    yield entry(2, "package.module:Name", "code of your own")
+    yield from (entry(6, _key(key, info), info["meaning"]) for key, info in outside["keys"].items())
+    yield entry(0, outside["protocol"], outside["meaning"])
+    yield from (entry(2, signature, "") for signature in outside["signatures"])
+    if outside["context"]:
+        yield entry(0, "filled in", "by name, where a parameter has no default and is no option")
+        yield from (entry(2, name, kind) for name, kind in outside["context"].items())
+    yield entry(0, "check", outside["check"])
+
+
+def _key(key: str, info: dict[str, Any]) -> str:
+    from wirelessfl.scenario.yamltree import inline_yaml
+
+    return f"{key}: {inline_yaml(info['default'])}" if "default" in info else key
