@@ -1,0 +1,85 @@
+"""One new member of each family: an existing class that also notes that it was used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+LOCATED = {"channel.pathloss": {"model": "log_distance"}}
+
+
+@dataclass(frozen=True)
+class Toy:
+    """A member that does what another one does.
+
+    Attributes:
+        base: the class or function that it goes back to, as ``package.module:Name``.
+        method: the method that notes the use; "" for a function, which notes its call.
+        options: what it is made with, as keys of its variant or options from outside.
+        needs: overrides of the scenario without which the family plays no part.
+        variant: base class of the variant within the package.
+        keys: the keys of its variant, where they are not its options.
+    """
+
+    base: str
+    method: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    needs: Mapping[str, Any] = field(default_factory=dict)
+    variant: str = "CoreVariant"
+    keys: str = ""
+
+    @property
+    def module(self) -> str:
+        """The module of the base."""
+        return self.base.partition(":")[0]
+
+    def variant_text(self, name: str, tag: str) -> str:
+        """The source of the variant of `text`, with ``tag: toy``."""
+        own = "".join(f'    {k}: {type(v).__name__} = key({v!r}, "A key.")\n' for k, v in self.options.items())
+        return (
+            "from typing import ClassVar, Literal\n\nfrom wirelessfl.scenario.base import CoreVariant, key\n\n\n"
+            f'class Toy{name}({self.variant}):\n    """A member of the test."""\n\n'
+            f'    core: ClassVar[str] = "{self.module}:{name}"\n\n'
+            f'    {tag}: Literal["toy"] = key("toy", "A toy.")\n{self.keys or own}\n\n'
+        )
+
+    def text(self, name: str) -> str:
+        """The source of the member, which appends to ``used_NAME``."""
+        base = self.base.partition(":")[2]
+        head = f'\n\nused_{name} = []\n"""Uses of the toy."""\n\n\n'
+        if not self.method:
+            return (
+                f"{head}def {name}(*args, **options):\n    used_{name}.append(1)\n    return {base}(*args, **options)\n"
+            )
+        return (
+            f'{head}class {name}({base}):\n    """A member of the test."""\n\n'
+            f"    def {self.method}(self, *args, **kwargs):\n"
+            f"        used_{name}.append(1)\n        return super().{self.method}(*args, **kwargs)\n"
+        )
+
+
+_LAW = {"carrier_hz": 3.5e9, "exponent": 3.0, "reference_distance": 100.0}
+_REFERENCE = """    reference_distance_m: float = key(100.0, "Metres.")
+
+    def arguments(self):
+        return {"carrier_hz": 3.5e9, "exponent": 3.0, "reference_distance": 100.0}
+"""
+_DOPPLER = """    doppler_hz: float | None = key(2.0, "Hertz.")
+
+    def arguments(self):
+        return {}
+"""
+
+TOYS = {
+    "model": Toy("wirelessfl.learning.models.dense:logistic"),
+    "dataset": Toy("wirelessfl.learning.data.digits:load_digits"),
+    "algorithm": Toy("wirelessfl.learning.algorithms.fedavg:FedAvg", "step"),
+    "server_optimizer": Toy("wirelessfl.learning.server_optimizers:ServerSgd", "step"),
+    "fading": Toy("wirelessfl.radio.fading:Rayleigh", "draw"),
+    "correlation": Toy("wirelessfl.simulation.propagation.fading:BlockFading", "gains", keys=_DOPPLER),
+    "path_loss": Toy("wirelessfl.radio.propagation:LogDistance", "loss_db", _LAW, keys=_REFERENCE),
+    "placement": Toy("wirelessfl.radio.placement:UniformDisc", "place", {"radius": 300.0}, LOCATED),
+    "power_control": Toy("wirelessfl.radio.full_power:FullPower", "plan", variant="Policy"),
+    "availability": Toy("wirelessfl.simulation.availability:BernoulliAvailability", "available", {"p": 0.9}),
+}
