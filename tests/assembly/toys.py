@@ -77,9 +77,9 @@ TOYS = {
     "algorithm": Toy("wirelessfl.learning.algorithms.fedavg:FedAvg", "step"),
     "server_optimizer": Toy("wirelessfl.learning.server_optimizers:ServerSgd", "step"),
     "fading": Toy("wirelessfl.radio.fading:Rayleigh", "draw"),
-    "correlation": Toy("wirelessfl.simulation.propagation.fading:BlockFading", "gains", keys=_DOPPLER),
-    "path_loss": Toy("wirelessfl.radio.propagation:LogDistance", "loss_db", _LAW, keys=_REFERENCE),
+    "correlation": Toy("wirelessfl.radio.propagation.fading:BlockFading", "gains", keys=_DOPPLER),
+    "path_loss": Toy("wirelessfl.radio.propagation.path_loss:LogDistance", "loss_db", _LAW, keys=_REFERENCE),
     "placement": Toy("wirelessfl.radio.placement:UniformDisc", "place", {"radius": 300.0}, LOCATED),
     "power_control": Toy("wirelessfl.radio.full_power:FullPower", "plan", variant="Policy"),
-    "availability": Toy("wirelessfl.simulation.availability:BernoulliAvailability", "available", {"p": 0.9}),
+    "availability": Toy("wirelessfl.learning.selection.availability:BernoulliAvailability", "available", {"p": 0.9}),
 }

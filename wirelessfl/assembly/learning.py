@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import assert_never
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from wirelessfl import plugins
 from wirelessfl.assembly.memory import check_clients
@@ -25,7 +22,6 @@ from wirelessfl.learning import (
     Population,
     SyntheticPopulation,
 )
-from wirelessfl.learning import models as architectures
 from wirelessfl.learning.data import (
     Dataset,
     Examples,
@@ -151,43 +147,13 @@ def build_model(scenario: Scenario, population: Population) -> FlatModel:
     """
     shape, classes = population.feature_shape, population.num_classes
     try:
-        return FlatModel(_architecture(scenario.model, shape, classes), shape, classes)
+        return FlatModel(partial(make_object, "model.name", scenario.model, shape, classes), shape, classes)
     except (ValueError, RuntimeError) as error:
         place = plugins.place_of(error)
         where = f" ({place})" if place else ""
         raise ScenarioError(
             f"model: {scenario.model.name} does not fit inputs of shape {shape}: {error}{where}"
         ) from error
-
-
-def _architecture(model: config.Model, shape: tuple[int, ...], classes: int) -> Callable[[], nn.Module]:
-    match model:
-        case config.Mlp():
-            return partial(architectures.mlp, shape, classes, model.hidden, _activation(model.activation))
-        case config.Logistic():
-            return partial(architectures.logistic, shape, classes)
-        case config.CnnMnist():
-            return partial(architectures.cnn_mnist, shape, classes, _activation(model.activation))
-        case config.CnnCifar10():
-            return partial(architectures.cnn_cifar10, shape, classes, _activation(model.activation))
-        case config.ResNet18():
-            return partial(architectures.resnet18_gn, shape, classes)
-        case config.ExternalModel():
-            return partial(make_object, "model.name", model, shape, classes)
-        case _:
-            assert_never(model)
-
-
-def _activation(activation: config.Activation) -> Callable[[], nn.Module]:
-    match activation:
-        case config.Relu():
-            return nn.ReLU
-        case config.Tanh():
-            return nn.Tanh
-        case config.TemperedSigmoid():
-            return partial(architectures.TemperedSigmoid, activation.s, activation.T, activation.o)
-        case _:
-            assert_never(activation)
 
 
 def build_algorithm(scenario: Scenario) -> Algorithm:

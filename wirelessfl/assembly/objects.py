@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pkgutil import resolve_name
 from typing import Any, Self
 
@@ -54,6 +55,8 @@ def make_object(key: str, variant: CoreVariant | External, *arguments: Any, cont
         try:
             return factory(*arguments, **given)
         except (TypeError, ValueError) as error:
+            if arguments:  # what does not fit them is for the caller to tell
+                raise
             raise ScenarioError(f"{key}: {variant.core} refuses {variant.arguments()}: {error}") from error
     protocol = resolve_name(variant.protocol)
     load = plugins.load_function if variant.returned else plugins.load_class
@@ -73,11 +76,15 @@ def make_object(key: str, variant: CoreVariant | External, *arguments: Any, cont
 def _filled(
     factory: Callable[..., Any], arguments: tuple[Any, ...], given: Mapping[str, Any], context: object
 ) -> dict[str, Any]:
-    """The keyword arguments given, and from the context those that the factory cannot be called without."""
+    """The keyword arguments given, and from the context those that the factory cannot be called without.
+
+    A member of another family among them is handed on as a function that makes it.
+    """
+    made = {name: partial(make_object, name, one) for name, one in given.items() if isinstance(one, CoreVariant)}
     try:
         parameters = list(inspect.signature(factory).parameters.values())[len(arguments) :]
     except ValueError:  # a class of compiled code has no signature
         parameters = []
     known = {name for name in dir(context) if not name.startswith("_")}
     asked = [one.name for one in parameters if one.default is one.empty and one.name in known and one.name not in given]
-    return {**given, **{name: getattr(context, name) for name in asked}}
+    return {**given, **made, **{name: getattr(context, name) for name in asked}}

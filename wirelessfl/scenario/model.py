@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
-from wirelessfl.scenario.base import Count, External, Family, Positive, Reference, Section, key
+from wirelessfl.scenario.base import CoreVariant, Count, External, Family, Positive, Reference, key
 
 
-class Relu(Section):
+class Relu(CoreVariant):
     """max(0, x)."""
+
+    core: ClassVar[str] = "torch.nn:ReLU"
 
     name: Literal["relu"] = key("relu", "max(0, x).")
 
 
-class Tanh(Section):
+class Tanh(CoreVariant):
     """tanh(x)."""
+
+    core: ClassVar[str] = "torch.nn:Tanh"
 
     name: Literal["tanh"] = key("tanh", "tanh(x).")
 
 
-class TemperedSigmoid(Section):
+class TemperedSigmoid(CoreVariant):
     """s · sigmoid(T x) − o (Papernot et al. 2021); the defaults are tanh."""
+
+    core: ClassVar[str] = "wirelessfl.learning.models:TemperedSigmoid"
 
     name: Literal["tempered_sigmoid"] = key("tempered_sigmoid", "s sigmoid(T x) - o (Papernot et al. 2021).")
     s: Positive = key(2.0, "Scale of the output.")
     T: Positive = key(2.0, "Inverse temperature: slope of the input.")
     o: float = key(1.0, "Offset of the output.")
 
+    @override
+    def arguments(self) -> dict[str, Any]:
+        return {"scale": self.s, "temperature": self.T, "offset": self.o}
+
 
 Activation = Annotated[Relu | Tanh | TemperedSigmoid, Family("name", default="relu")]
 
 
-class Mlp(Section):
+class Mlp(CoreVariant):
     """A multi-layer perceptron."""
+
+    core: ClassVar[str] = "wirelessfl.learning.models:mlp"
 
     name: Literal["mlp"] = key("mlp", "Multi-layer perceptron.")
     hidden: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)] = key(
@@ -43,28 +56,36 @@ class Mlp(Section):
     activation: Activation = key(Relu(), "Non-linearity after each hidden layer.")
 
 
-class Logistic(Section):
+class Logistic(CoreVariant):
     """Multinomial logistic regression."""
+
+    core: ClassVar[str] = "wirelessfl.learning.models:logistic"
 
     name: Literal["logistic"] = key("logistic", "Multinomial logistic regression: one linear layer.")
 
 
-class CnnMnist(Section):
+class CnnMnist(CoreVariant):
     """The convolutional network of the papers for 28 by 28 grey images."""
+
+    core: ClassVar[str] = "wirelessfl.learning.models:cnn_mnist"
 
     name: Literal["cnn_mnist"] = key("cnn_mnist", "Convolutional network for 28 by 28 grey images.")
     activation: Activation = key(Relu(), "Non-linearity after each convolution and hidden layer.")
 
 
-class CnnCifar10(Section):
+class CnnCifar10(CoreVariant):
     """The convolutional network of the papers for 32 by 32 colour images."""
+
+    core: ClassVar[str] = "wirelessfl.learning.models:cnn_cifar10"
 
     name: Literal["cnn_cifar10"] = key("cnn_cifar10", "Convolutional network for 32 by 32 colour images.")
     activation: Activation = key(Relu(), "Non-linearity after each convolution.")
 
 
-class ResNet18(Section):
+class ResNet18(CoreVariant):
     """ResNet-18 with group instead of batch normalisation, so that samples stay independent."""
+
+    core: ClassVar[str] = "wirelessfl.learning.models:resnet18_gn"
 
     name: Literal["resnet18_gn"] = key("resnet18_gn", "ResNet-18 with group normalisation, for images.")
 
