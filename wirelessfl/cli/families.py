@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def command(name: str | None, as_json: bool) -> None:
     """List the families of variants, or show one: members with their keys, protocol and conformance check.
 
-    Members are what a key such as channel.fading can be. Where a family has a protocol, a class of your own takes the
-    place of a member: write package.module:Class under the tag, and its arguments under options.
+    Members are what a key such as channel.fading can be. Where the list says own: yes, code of your own takes the
+    place of a member: write package.module:Name under the tag, and its arguments under options.
     """
     from wirelessfl.assembly.families import describe
     from wirelessfl.scenario.families import families
@@ -40,11 +40,11 @@ def _print_list(families: Iterable[FamilyInfo]) -> None:
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("family", "key", "members", "of your own"):
+    for title in ("family", "key", "own", "members"):
         table.add_column(title, no_wrap=title != "members")
     for family in families:
-        own = "–" if family.external is None else family.external.protocol.partition(":")[2]
-        table.add_row(family.name, f"{family.paths[0]}.{family.tag}", ", ".join(family.members), own)
+        own = "no" if family.external is None else "yes"
+        table.add_row(family.name, f"{family.paths[0]}.{family.tag}", own, ", ".join(family.members))
     open_console().print(table)
 
 
