@@ -59,9 +59,10 @@ def test_a_member_from_outside_takes_part_in_a_run(name: str, elsewhere: Path) -
     toy, family = TOYS[name], OPEN[name]
     base = toy.base.partition(":")[2]
     module = f"toys_of_{name}"
-    (elsewhere / f"{module}.py").write_text(f"from {toy.module} import {base}\n{toy.text(name)}", encoding="utf-8")
-    member = {family.tag: f"{module}:{name}", "options": dict(toy.options)}
-    scenario = small(rounds=2, **{family.paths[0]: member}, **toy.needs)
+    text = f"from {toy.module} import {base}\n{toy.text(name, inside=False)}"
+    (elsewhere / f"{module}.py").write_text(text, encoding="utf-8")
+    member = {family.tag: f"{module}:{name}", "options": dict(toy.options), **toy.beside}
+    scenario = small(rounds=2, **toy.needs, **{family.paths[0]: member})
     _, rounds, _ = run(scenario)
     assert len(rounds) == 2
     assert getattr(sys.modules[module], f"used_{name}")
@@ -75,7 +76,7 @@ def state_of(package: Path) -> dict[str, bytes]:
 def add_member(package: Path, name: str, toy: Toy, family: FamilyInfo) -> None:
     """Writes class and variant into a copy of the package, as CONTRIBUTING.md tells."""
     core = package.parent / (toy.module.replace(".", "/") + ".py")
-    core.write_text(core.read_text(encoding="utf-8") + toy.text(name), encoding="utf-8")
+    core.write_text(core.read_text(encoding="utf-8") + toy.text(name, inside=True), encoding="utf-8")
     external: type[External] = family.external  # type: ignore[assignment]
     variants = package.parent / (external.__module__.replace(".", "/") + ".py")
     text = variants.read_text(encoding="utf-8")
@@ -94,7 +95,10 @@ def test_a_member_of_the_package_touches_three_files(tmp_path: Path) -> None:
         add_member(package, name, toy, OPEN[name])
         touched = {file for file, text in state_of(package).items() if before.get(file) != text}
         assert len(touched) + 1 <= 3, f"{name}: {touched} and its test"
-        members[name] = (toy.module, {"rounds": 1, OPEN[name].paths[0]: {OPEN[name].tag: "toy"}, **toy.needs})
+        members[name] = (
+            toy.module,
+            {"rounds": 1, **toy.needs, OPEN[name].paths[0]: {OPEN[name].tag: "toy", **toy.beside}},
+        )
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, SMALL],
         cwd=tmp_path,

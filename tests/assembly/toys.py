@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+NOISY = {"training.privacy": {"mechanism": "gaussian"}}
 LOCATED = {"channel.pathloss": {"model": "log_distance"}}
 
 
@@ -20,6 +21,8 @@ class Toy:
         needs: overrides of the scenario without which the family plays no part.
         variant: base class of the variant within the package.
         keys: the keys of its variant, where they are not its options.
+        outside: its source outside of the package, where it is another one.
+        beside: further keys of the section.
     """
 
     base: str
@@ -28,6 +31,8 @@ class Toy:
     needs: Mapping[str, Any] = field(default_factory=dict)
     variant: str = "CoreVariant"
     keys: str = ""
+    outside: str = ""
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def module(self) -> str:
@@ -44,14 +49,16 @@ class Toy:
             f'    {tag}: Literal["toy"] = key("toy", "A toy.")\n{self.keys or own}\n\n'
         )
 
-    def text(self, name: str) -> str:
+    def text(self, name: str, inside: bool) -> str:
         """The source of the member, which appends to ``used_NAME``."""
         base = self.base.partition(":")[2]
         head = f'\n\nused_{name} = []\n"""Uses of the toy."""\n\n\n'
+        if self.outside and not inside:
+            return f"{head}{self.outside}"
         if not self.method:
-            return (
-                f"{head}def {name}(*args, **options):\n    used_{name}.append(1)\n    return {base}(*args, **options)\n"
-            )
+            body = f"    used_{name}.append(1)\n    return {base}(*args, **options)\n"
+            same = f"import functools\n\n\n@functools.wraps({base})\n" if inside else ""
+            return f"{head}{same}def {name}(*args, **options):\n{body}"
         return (
             f'{head}class {name}({base}):\n    """A member of the test."""\n\n'
             f"    def {self.method}(self, *args, **kwargs):\n"
@@ -65,6 +72,15 @@ _REFERENCE = """    reference_distance_m: float = key(100.0, "Metres.")
     def arguments(self):
         return {"carrier_hz": 3.5e9, "exponent": 3.0, "reference_distance": 100.0}
 """
+_RULE = """
+class partition:
+    def divide(self, dataset, num_clients, generator):
+        used_partition.append(1)
+        return iid_partition(len(dataset.train), num_clients, generator)
+"""
+_RATE = """    lr: float = key(0.05, "Learning rate.")
+    momentum: float = key(0.5, "Momentum.")
+"""
 _DOPPLER = """    doppler_hz: float | None = key(2.0, "Hertz.")
 
     def arguments(self):
@@ -74,6 +90,19 @@ _DOPPLER = """    doppler_hz: float | None = key(2.0, "Hertz.")
 TOYS = {
     "model": Toy("wirelessfl.learning.models.dense:logistic"),
     "dataset": Toy("wirelessfl.learning.data.digits:load_digits"),
+    "partition": Toy("wirelessfl.learning.partition:iid_partition", outside=_RULE),
+    "optimizer": Toy(
+        "wirelessfl.learning.optimizers:SGD", "step", {"momentum": 0.5}, variant="LocalOptimizer", keys=_RATE
+    ),
+    "clipping": Toy("wirelessfl.privacy.clipping.flat:FlatClipping", "clip", needs=NOISY),
+    "mechanism": Toy(
+        "wirelessfl.privacy.mechanisms.gaussian:MeanGaussianMechanism",
+        "add",
+        {"noise_std": 0.1},
+        beside={"sampling": "shuffle"},
+        variant="GradientNoise",
+        keys="    pass\n",
+    ),
     "algorithm": Toy("wirelessfl.learning.algorithms.fedavg:FedAvg", "step"),
     "server_optimizer": Toy("wirelessfl.learning.server_optimizers:ServerSgd", "step"),
     "fading": Toy("wirelessfl.radio.fading:Rayleigh", "draw"),

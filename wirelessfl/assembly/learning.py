@@ -28,14 +28,15 @@ from wirelessfl.learning.data import (
     LogNormalSizes,
     SharedSource,
     SkewedSources,
+    load_adult,
     load_adult_stand_in,
-    load_dataset,
     load_synthetic,
 )
 from wirelessfl.learning.local_conformance import check_dataset
 from wirelessfl.learning.partition import Partition, PartitionRule, check_shares
 from wirelessfl.scenario import Scenario, Steps, config
 from wirelessfl.scenario.base import CoreVariant, External
+from wirelessfl.scenario.data import LabelledSet
 from wirelessfl.streams import Streams
 
 
@@ -49,7 +50,9 @@ def build_population(scenario: Scenario, streams: Streams) -> Population:
     data, count = scenario.data, scenario.clients.count
     check_clients(count)
     if isinstance(data.dataset, config.Synthetic) and isinstance(data.partition, config.NaturalPartition):
-        return SyntheticPopulation(streams, count, _synthetic_law(data.dataset), _sizes(data.dataset))
+        task = data.dataset
+        law = _synthetic_law(task.alpha, task.beta, task.iid)
+        return SyntheticPopulation(streams, count, law, LogNormalSizes(task.min_samples, task.max_samples))
     dataset = load_data(scenario)[0]
     if len(dataset.train) < count:
         raise DataError(
@@ -84,32 +87,42 @@ def public_samples(mechanism: config.Mechanism) -> int:
     return clipping.proxy_samples if isinstance(clipping, config.MedianClip) else 0
 
 
+@dataclass(frozen=True)
+class DataContext:
+    """What a data set is told beside its own keys.
+
+    Attributes:
+        split_seed: fixes the division into training and test samples where the source has none.
+    """
+
+    split_seed: int
+
+
 def _load(data: config.Data) -> Dataset:
     dataset = data.dataset
-    if isinstance(dataset, config.Synthetic):
-        whole = load_synthetic(_synthetic_law(dataset), _sizes(dataset), data.split_seed)
-        return whole if data.limit is None else whole.head(data.limit)
-    if isinstance(dataset, config.ExternalDataset):
-        own: Dataset = make_object("data.dataset.name", dataset)
+    whole: Dataset = make_object("data.dataset.name", dataset, context=DataContext(data.split_seed))
+    if isinstance(dataset, External):
         try:
-            check_dataset(own)
+            check_dataset(whole)
         except CheckFailed as failure:
             raise ScenarioError(f"data.dataset.name: {dataset.name}: {failure}") from failure
-        return own if data.limit is None else own.head(data.limit)
-    if isinstance(dataset, config.Adult) and dataset.source == "synthetic":
-        rows = load_adult_stand_in(data.split_seed)
-        rows = rows if dataset.classes is None else rows.only(dataset.classes)
-        return rows if data.limit is None else rows.head(data.limit)
-    root = dataset.root if isinstance(dataset, config.FileSet) else None
-    return load_dataset(dataset.name, root=root, classes=dataset.classes, limit=data.limit, split_seed=data.split_seed)
+    elif isinstance(dataset, LabelledSet) and dataset.classes is not None:
+        whole = whole.only(dataset.classes)
+    return whole if data.limit is None else whole.head(data.limit)
 
 
-def _synthetic_law(dataset: config.Synthetic) -> SharedSource | SkewedSources:
-    return SharedSource() if dataset.iid else SkewedSources(dataset.alpha, dataset.beta)
+def synthetic(alpha: float, beta: float, iid: bool, min_samples: int, max_samples: int, split_seed: int) -> Dataset:
+    """The synthetic task as one pot of samples."""
+    return load_synthetic(_synthetic_law(alpha, beta, iid), LogNormalSizes(min_samples, max_samples), split_seed)
 
 
-def _sizes(dataset: config.Synthetic) -> LogNormalSizes:
-    return LogNormalSizes(minimum=dataset.min_samples, maximum=dataset.max_samples)
+def adult(root: str | None, source: str, split_seed: int) -> Dataset:
+    """Adult from its files, or rows of the same form."""
+    return load_adult(root, split_seed) if source == "files" else load_adult_stand_in(split_seed)
+
+
+def _synthetic_law(alpha: float, beta: float, iid: bool) -> SharedSource | SkewedSources:
+    return SharedSource() if iid else SkewedSources(alpha, beta)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def build_local_privacy(
         case config.Zcdp():
             clipping: config.Clipping = config.FlatClip()
             given, epsilon = mechanism.noise_std, mechanism.epsilon
-        case config.GaussianNoise() | config.WaveletNoise():
+        case config.GradientNoise():
             if mechanism.unit == "client":
                 return None
             clipping, given, epsilon = mechanism.clipping, mechanism.noise_multiplier, mechanism.epsilon

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pkgutil import resolve_name
@@ -51,7 +51,7 @@ def make_object(key: str, variant: CoreVariant | External, *arguments: Any, cont
     """
     if not isinstance(variant, External):
         factory = resolve_name(variant.core)
-        given = _filled(factory, arguments, variant.arguments(), context)
+        given = _filled(factory, variant, arguments, context)
         try:
             return factory(*arguments, **given)
         except (TypeError, ValueError) as error:
@@ -61,7 +61,7 @@ def make_object(key: str, variant: CoreVariant | External, *arguments: Any, cont
     protocol = resolve_name(variant.protocol)
     load = plugins.load_function if variant.returned else plugins.load_class
     factory = load(key, variant.reference, protocol)
-    given = _filled(factory, arguments, variant.arguments(), context)
+    given = _filled(factory, variant, arguments, context)
     made = plugins.make(key, variant.reference, factory, *arguments, **given)
     if isinstance(made, protocol):
         return made
@@ -74,17 +74,20 @@ def make_object(key: str, variant: CoreVariant | External, *arguments: Any, cont
 
 
 def _filled(
-    factory: Callable[..., Any], arguments: tuple[Any, ...], given: Mapping[str, Any], context: object
+    factory: Callable[..., Any], variant: CoreVariant | External, arguments: tuple[Any, ...], context: object
 ) -> dict[str, Any]:
-    """The keyword arguments given, and from the context those that the factory cannot be called without.
+    """The variant's own arguments, and what the factory asks of the context by the names of its parameters.
 
-    A member of another family among them is handed on as a function that makes it.
+    One of the core gets all that it names, one from outside what it cannot be called without. A member of another
+    family among the arguments is handed on as a function that makes it.
     """
+    given = variant.arguments()
     made = {name: partial(make_object, name, one) for name, one in given.items() if isinstance(one, CoreVariant)}
     try:
         parameters = list(inspect.signature(factory).parameters.values())[len(arguments) :]
     except ValueError:  # a class of compiled code has no signature
         parameters = []
-    known = {name for name in dir(context) if not name.startswith("_")}
-    asked = [one.name for one in parameters if one.default is one.empty and one.name in known and one.name not in given]
+    of_the_core = isinstance(variant, CoreVariant)
+    names = [one.name for one in parameters if of_the_core or one.default is one.empty]
+    asked = {*names} & {name for name in dir(context) if not name.startswith("_")} - given.keys()
     return {**given, **made, **{name: getattr(context, name) for name in asked}}

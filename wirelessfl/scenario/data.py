@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from wirelessfl.scenario.base import (
     ByShape,
@@ -24,7 +25,7 @@ Label = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 """A class, by its number or its name."""
 
 
-class LabelledSet(Section):
+class LabelledSet(CoreVariant):
     """A set with a fixed number of classes, of which some may be selected."""
 
     available: ClassVar[int]
@@ -45,6 +46,10 @@ class LabelledSet(Section):
             raise contradiction("classes", str(list(self.classes)), allowed)
         return self
 
+    @override
+    def arguments(self) -> dict[str, Any]:
+        return {name: value for name, value in super().arguments().items() if name != "classes"}
+
     @property
     def num_classes(self) -> int:
         """Classes in use."""
@@ -54,13 +59,16 @@ class LabelledSet(Section):
 class Digits(LabelledSet):
     """scikit-learn's handwritten digits: 1,797 images of 8 by 8, built in."""
 
+    core: ClassVar[str] = "wirelessfl.learning.data:load_digits"
     available: ClassVar[int] = 10
 
     name: Literal["digits"] = key("digits", "Handwritten digits, 8 by 8 pixels, built in.")
 
 
-class Synthetic(Section):
+class Synthetic(CoreVariant):
     """The synthetic(α, β) classification task of FedProx (Li et al. 2020)."""
+
+    core: ClassVar[str] = "wirelessfl.assembly.learning:synthetic"
 
     name: Literal["synthetic"] = key("synthetic", "The synthetic(α, β) task of FedProx, logistic labels.")
     alpha: NonNegative = key(1.0, "How much the true models differ between clients: standard deviation of their means.")
@@ -92,6 +100,7 @@ class FileSet(LabelledSet):
 class Mnist(FileSet):
     """MNIST: 60,000 + 10,000 images of 28 by 28."""
 
+    core: ClassVar[str] = "wirelessfl.learning.data.mnist:load_mnist"
     available: ClassVar[int] = 10
 
     name: Literal["mnist"] = key("mnist", "Handwritten digits, 28 by 28 pixels.")
@@ -100,6 +109,7 @@ class Mnist(FileSet):
 class FashionMnist(FileSet):
     """Fashion-MNIST: 60,000 + 10,000 images of 28 by 28."""
 
+    core: ClassVar[str] = "wirelessfl.learning.data.mnist:load_fashion_mnist"
     available: ClassVar[int] = 10
 
     name: Literal["fashion_mnist"] = key("fashion_mnist", "Articles of clothing, 28 by 28 pixels.")
@@ -108,6 +118,7 @@ class FashionMnist(FileSet):
 class EmnistLetters(FileSet):
     """EMNIST letters: 26 classes, upper and lower case together."""
 
+    core: ClassVar[str] = "wirelessfl.learning.data.mnist:load_emnist_letters"
     available: ClassVar[int] = 26
 
     name: Literal["emnist_letters"] = key("emnist_letters", "Letters, both cases in one class; a is class 0.")
@@ -116,6 +127,7 @@ class EmnistLetters(FileSet):
 class EmnistByClass(FileSet):
     """EMNIST by class: digits 0-9, upper case 10-35, lower case 36-61."""
 
+    core: ClassVar[str] = "wirelessfl.learning.data.mnist:load_emnist_byclass"
     available: ClassVar[int] = 62
 
     name: Literal["emnist_byclass"] = key(
@@ -126,6 +138,7 @@ class EmnistByClass(FileSet):
 class Cifar10(FileSet):
     """CIFAR-10: 50,000 + 10,000 colour images of 32 by 32."""
 
+    core: ClassVar[str] = "wirelessfl.learning.data.cifar:load_cifar10"
     available: ClassVar[int] = 10
 
     name: Literal["cifar10"] = key("cifar10", "Colour photographs, 32 by 32 pixels.")
@@ -134,6 +147,7 @@ class Cifar10(FileSet):
 class Adult(FileSet):
     """UCI Adult: 32,561 + 16,281 rows of census data, income above 50,000 or not."""
 
+    core: ClassVar[str] = "wirelessfl.assembly.learning:adult"
     available: ClassVar[int] = 2
 
     name: Literal["adult"] = key("adult", "Census records with the income class.")
