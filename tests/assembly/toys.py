@@ -78,6 +78,11 @@ class partition:
         used_partition.append(1)
         return iid_partition(len(dataset.train), num_clients, generator)
 """
+_COUNT = """    count: int = key(4, "Clients.")
+
+    def arguments(self):
+        return {}
+"""
 _RATE = """    lr: float = key(0.05, "Learning rate.")
     momentum: float = key(0.5, "Momentum.")
 """
@@ -90,6 +95,7 @@ _DOPPLER = """    doppler_hz: float | None = key(2.0, "Hertz.")
 TOYS = {
     "model": Toy("wirelessfl.learning.models.dense:logistic"),
     "dataset": Toy("wirelessfl.learning.data.digits:load_digits"),
+    "selection": Toy("wirelessfl.learning.selection.schemes:SelectUniform", "select", beside={"count": 4}, keys=_COUNT),
     "partition": Toy("wirelessfl.learning.partition:iid_partition", outside=_RULE),
     "optimizer": Toy(
         "wirelessfl.learning.optimizers:SGD", "step", {"momentum": 0.5}, variant="LocalOptimizer", keys=_RATE
@@ -110,5 +116,8 @@ TOYS = {
     "path_loss": Toy("wirelessfl.radio.propagation.path_loss:LogDistance", "loss_db", _LAW, keys=_REFERENCE),
     "placement": Toy("wirelessfl.radio.placement:UniformDisc", "place", {"radius": 300.0}, LOCATED),
     "power_control": Toy("wirelessfl.radio.full_power:FullPower", "plan", variant="Policy"),
+    "receiver": Toy("wirelessfl.radio.reception.sum:SumReceiver", "combine"),
+    "modulation": Toy("wirelessfl.radio.modulation.analog:Analog", "decode"),
+    "codec": Toy("wirelessfl.learning.compression.codecs:NoCodec", "encode", needs={"uplink": {"kind": "digital"}}),
     "availability": Toy("wirelessfl.learning.selection.availability:BernoulliAvailability", "available", {"p": 0.9}),
 }
