@@ -24,8 +24,7 @@ from wirelessfl.learning import (
 from wirelessfl.learning import models as architectures
 from wirelessfl.learning.cohort.stacked import compile_program
 from wirelessfl.learning.private import PrivateGradients
-from wirelessfl.privacy.clipping import FlatClipping
-from wirelessfl.privacy.clipping import Constant
+from wirelessfl.privacy.clipping import Constant, FlatClipping
 from wirelessfl.privacy.mechanisms import GaussianMechanism
 from wirelessfl.streams import Streams
 

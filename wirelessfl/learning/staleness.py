@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 
 @runtime_checkable
@@ -23,16 +24,16 @@ class StalenessDiscount(Protocol):
 
 
 @dataclass(frozen=True)
-class ConstantDiscount:
+class ConstantDiscount(StalenessDiscount):
     """s = 1: late updates count as much as fresh ones."""
 
+    @override
     def discount(self, staleness: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See ``StalenessDiscount.discount``."""
         return np.ones(len(staleness))
 
 
 @dataclass(frozen=True)
-class PolynomialDiscount:
+class PolynomialDiscount(StalenessDiscount):
     """s = (1 + staleness)^(−a).
 
     Attributes:
@@ -47,13 +48,13 @@ class PolynomialDiscount:
     def __post_init__(self) -> None:
         _at_least_zero("exponent", self.exponent)
 
+    @override
     def discount(self, staleness: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See ``StalenessDiscount.discount``."""
         return np.asarray((1.0 + staleness) ** -self.exponent)
 
 
 @dataclass(frozen=True)
-class HingeDiscount:
+class HingeDiscount(StalenessDiscount):
     """s = 1 up to a staleness of b, and 1/(a (staleness − b) + 1) beyond it.
 
     Attributes:
@@ -71,8 +72,8 @@ class HingeDiscount:
         _at_least_zero("slope", self.slope)
         _at_least_zero("grace", self.grace)
 
+    @override
     def discount(self, staleness: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See ``StalenessDiscount.discount``."""
         return np.asarray(1.0 / (self.slope * np.maximum(staleness - self.grace, 0.0) + 1.0))
 
 

@@ -7,10 +7,13 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 from torch.func import grad, vmap
+from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.forming import formed_in_parts
 from wirelessfl.learning.cohort.in_place import add_to
+from wirelessfl.learning.cohort.local import SampledModels
+from wirelessfl.learning.cohort.transform import SampleGradients
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.objective import sample_losses
 
@@ -68,7 +71,7 @@ class GeneralGradients:
         return result
 
 
-class GeneralModels:
+class GeneralModels(SampledModels):
     """k sets of parameters as the rows of one matrix; see ``LocalModels``."""
 
     def __init__(self, gradients: GeneralGradients, start: Tensor, data: BlockData) -> None:
@@ -79,8 +82,8 @@ class GeneralModels:
         self.accumulated = [torch.zeros_like(self.matrix)]
         self.anchors = [start]
 
+    @override
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
-        """See ``LocalModels.add_gradient``."""
         active = len(batch.rows)
         gradient, losses = self.gradients.weighted(
             self.matrix[:active], self.data.inputs_at(batch.rows), batch.targets, batch.weights
@@ -88,18 +91,18 @@ class GeneralModels:
         self.accumulated[0][:active].mul_(decay).add_(gradient)
         return losses
 
+    @override
     def samples(self, batch: Batch) -> GeneralSampleGradients:
-        """See ``SampledModels.samples``."""
         parameters = self.matrix[: len(batch.rows)]
         inputs = self.data.inputs_at(batch.rows)
         return GeneralSampleGradients(self.gradients, parameters, inputs, batch.targets, batch.present)
 
+    @override
     def updates(self) -> Tensor:
-        """See ``LocalModels.updates``."""
         return self.matrix.sub_(self.anchors[0])
 
 
-class GeneralSampleGradients:
+class GeneralSampleGradients(SampleGradients):
     """``SampleGradients`` of any module: norms from gradients formed in chunks, sums from one weighted backward."""
 
     def __init__(
@@ -111,19 +114,19 @@ class GeneralSampleGradients:
         self.losses = gradients.losses(*self._batch)
 
     @property
+    @override
     def sizes(self) -> Sequence[int]:
-        """See ``SampleGradients.sizes``."""
         return self._gradients.model.sizes
 
     def products(self) -> None:
         """See ``SampleGradients.products``: nothing is known of the layers."""
 
+    @override
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
-        """See ``SampleGradients.formed``."""
         return self._gradients.formed(*self._batch)
 
+    @override
     def squared_norms(self) -> Tensor:
-        """See ``SampleGradients.squared_norms``."""
         sizes = self._gradients.model.sizes
         return torch.cat(
             [
@@ -133,8 +136,8 @@ class GeneralSampleGradients:
             dim=1,
         )
 
+    @override
     def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
-        """See ``SampleGradients.weighted_sum``."""
         if weights.ndim == 2:
             total, _ = self._gradients.weighted(*self._batch, weights.where(self.present, 0.0))
         else:

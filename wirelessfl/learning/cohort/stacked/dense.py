@@ -7,34 +7,35 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from wirelessfl.learning.cohort.in_place import add_product, add_to
-from wirelessfl.learning.cohort.stacked.layer import Weights, squared_norm
+from wirelessfl.learning.cohort.stacked.layer import Layer, TrainedLayer, Weights, squared_norm
 
 
 @dataclass(frozen=True)
-class Linear:
+class Linear(TrainedLayer):
     """y = x Wᵀ + b with weights (k, out, in) and biases (k, out); ``saved`` is x (k, B, in)."""
 
     has_bias: bool
 
+    @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``Layer.forward``."""
         transposed = weights[0].transpose(1, 2)
         if self.has_bias:
             return torch.baddbmm(weights[1].unsqueeze(1), inputs, transposed), inputs
         return torch.bmm(inputs, transposed), inputs
 
+    @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        """See ``Layer.backward``."""
         return torch.bmm(delta, weights[0])
 
+    @override
     def weighted(self, delta: Tensor, weights: Tensor) -> Tensor:
-        """See ``TrainedLayer.weighted``."""
         return delta * weights.unsqueeze(-1)
 
+    @override
     def add_gradient(self, saved: Tensor, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
-        """See ``TrainedLayer.add_gradient``."""
         add_product(into[0], deltas[0].transpose(1, 2), saved, decay)
         if self.has_bias:
             add_to(into[1], deltas[1].sum(1), decay)
@@ -50,70 +51,70 @@ class Linear:
         of_weight = (delta, saved)
         return [of_weight, (delta, torch.ones_like(delta[..., :1]))] if self.has_bias else [of_weight]
 
+    @override
     def sample_gradients(self, saved: Tensor, delta: Tensor, part: slice) -> list[Tensor]:
-        """See ``TrainedLayer.sample_gradients``."""
         delta = delta[:, part]
         of_weight = delta[..., :, None] * saved[:, part, None, :]
         return [of_weight, delta] if self.has_bias else [of_weight]
 
 
 @dataclass(frozen=True)
-class Relu:
+class Relu(Layer):
     """max(0, x); ``saved`` is the output."""
 
+    @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``Layer.forward``."""
         outputs = torch.relu(inputs)
         return outputs, outputs
 
+    @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        """See ``Layer.backward``."""
         result: Tensor = torch.ops.aten.threshold_backward(delta, saved, 0, grad_input=delta)
         return result
 
 
 @dataclass(frozen=True)
-class Tanh:
+class Tanh(Layer):
     """``saved`` is the output y; the derivative is 1 − y²."""
 
+    @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``Layer.forward``."""
         outputs = torch.tanh(inputs)
         return outputs, outputs
 
+    @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        """See ``Layer.backward``."""
         result: Tensor = torch.ops.aten.tanh_backward(delta, saved)
         return result
 
 
 @dataclass(frozen=True)
-class TemperedSigmoid:
+class TemperedSigmoid(Layer):
     """s · sigmoid(T x) − o; ``saved`` is p = sigmoid(T x), the derivative s T p (1 − p)."""
 
     scale: float
     temperature: float
     offset: float
 
+    @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``Layer.forward``."""
         probability = torch.sigmoid(inputs * self.temperature)
         return probability * self.scale - self.offset, probability
 
+    @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        """See ``Layer.backward``."""
         result: Tensor = torch.ops.aten.sigmoid_backward(delta, saved)
         return result.mul_(self.scale * self.temperature)
 
 
 @dataclass(frozen=True)
-class Flatten:
+class Flatten(Layer):
     """All dimensions of a sample become one; ``saved`` is the shape that they had."""
 
+    @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, torch.Size]:
-        """See ``Layer.forward``."""
         return inputs.flatten(2), inputs.shape
 
+    @override
     def backward(self, weights: Weights, saved: torch.Size, delta: Tensor) -> Tensor:
-        """See ``Layer.backward``."""
         return delta.reshape(saved)

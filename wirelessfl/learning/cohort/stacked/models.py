@@ -6,17 +6,20 @@ from collections.abc import Iterator
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.forming import formed_in_parts
+from wirelessfl.learning.cohort.local import SampledModels
 from wirelessfl.learning.cohort.stacked.layer import Saved, Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Record, Views
+from wirelessfl.learning.cohort.transform import SampleGradients
 from wirelessfl.learning.objective import losses_and_derivative
 
 _FORMED_BYTES = 8 * 2**20  # per-sample gradients held at a time on a CPU: its cache holds them until norms are taken
 
 
-class StackedModels:
+class StackedModels(SampledModels):
     """k sets of parameters as the rows of one matrix; see ``LocalModels``."""
 
     def __init__(self, program: Program, start: Tensor, data: BlockData) -> None:
@@ -29,15 +32,15 @@ class StackedModels:
         self._weights = Views(program, self.trained)
         self._gradients = Views(program, self.accumulated)
 
+    @override
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
-        """See ``LocalModels.add_gradient``."""
         active = len(batch.rows)
         weights, into = self._weights.first(active), self._gradients.first(active)
         inputs = self.data.inputs_at(batch.rows)
         return self.program.add_gradient(weights, inputs, batch.targets, batch.weights, into, decay)
 
+    @override
     def samples(self, batch: Batch) -> StackedSampleGradients:
-        """See ``SampledModels.samples``."""
         weights = self._weights.first(len(batch.rows))
         logits, saved = self.program.forward(weights, self.data.inputs_at(batch.rows))
         losses, delta = losses_and_derivative(logits, batch.targets, batch.present.to(self.matrix.dtype))
@@ -46,12 +49,12 @@ class StackedModels:
         records = [r._replace(saved=_cast(r.saved, delta.dtype), delta=r.delta.to(delta.dtype)) for r in passed]
         return StackedSampleGradients(self.program, self.matrix.shape[1], records[::-1], batch.present, losses)
 
+    @override
     def updates(self) -> Tensor:
-        """See ``LocalModels.updates``."""
         return self.matrix.sub_(self.anchors[0])
 
 
-class StackedSampleGradients:
+class StackedSampleGradients(SampleGradients):
     """``SampleGradients`` from one pass: as a sample's loss is weighted, so is its derivative by every output."""
 
     def __init__(
@@ -64,17 +67,17 @@ class StackedSampleGradients:
         self.losses = losses
 
     @property
+    @override
     def sizes(self) -> list[int]:
-        """See ``SampleGradients.sizes``."""
         return [slot.size for step in self._program.steps for slot in step.slots]
 
+    @override
     def squared_norms(self) -> Tensor:
-        """See ``SampleGradients.squared_norms``."""
         columns = [norm for r in self._records for norm in r.layer.squared_norms(r.saved, r.delta)]
         return torch.stack(columns, dim=-1)
 
+    @override
     def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
-        """See ``SampleGradients.weighted_sum``."""
         weights = weights.where(self.present if weights.ndim == 2 else self.present[..., None], 0.0)
         total = weights.new_empty(len(weights), self._dimension) if into is None else into
         column = 0
@@ -91,14 +94,14 @@ class StackedSampleGradients:
         """Of each recorded layer its parameters in ``matrix`` (k, d)."""
         return [views for views in self._program.weights([matrix]) if views]
 
+    @override
     def products(self) -> list[tuple[Tensor, Tensor]] | None:
-        """See ``SampleGradients.products``."""
         of_layers = [record.layer.products(record.saved, record.delta) for record in self._records]
         known = [products for products in of_layers if products is not None]
         return None if len(known) < len(of_layers) else [product for products in known for product in products]
 
+    @override
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
-        """See ``SampleGradients.formed``."""
         clients, samples = self.present.shape
         each = self.losses.element_size() * clients * self._dimension
 

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from wirelessfl.learning.cohort.in_place import add_to
-from wirelessfl.learning.cohort.stacked.layer import Weights, squared_norm
+from wirelessfl.learning.cohort.stacked.layer import TrainedLayer, Weights, squared_norm
 from wirelessfl.learning.cohort.stacked.spatial import split_channels, weighted_images
 
 
@@ -26,14 +27,14 @@ class _Saved(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GroupNorm:
+class GroupNorm(TrainedLayer):
     """y = γ x̂ + β with γ and β (k, C), x̂ normalised over groups of channels."""
 
     groups: int
     eps: float
 
+    @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Saved]:
-        """See ``Layer.forward``."""
         grouped = split_channels(inputs, self.groups * len(weights[0]))
         variance, mean = torch.var_mean(grouped, dim=(2, 3, 4), correction=0, keepdim=True)
         scale = torch.rsqrt(variance + self.eps)
@@ -49,24 +50,24 @@ class GroupNorm:
         result = (scaled - scaled.mean((2, 3, 4), keepdim=True) - normal * along) * scale
         return result.flatten(1, 2)
 
+    @override
     def weighted(self, delta: Tensor, weights: Tensor) -> Tensor:
-        """See ``TrainedLayer.weighted``."""
         return weighted_images(delta, weights)
 
+    @override
     def add_gradient(self, saved: _Saved, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
-        """See ``TrainedLayer.add_gradient``."""
         add_to(into[0], (deltas[0] * saved.normal.flatten(1, 2)).sum((0, 2, 3)).view(into[0].shape), decay)
         add_to(into[1], deltas[1].sum((0, 2, 3)).view(into[1].shape), decay)
 
+    @override
     def squared_norms(self, saved: _Saved, delta: Tensor) -> list[Tensor]:
-        """See ``TrainedLayer.squared_norms``."""
         return [squared_norm(gradient) for gradient in self.sample_gradients(saved, delta, slice(None))]
 
     def products(self, saved: _Saved, delta: Tensor) -> None:
         """None: see ``TrainedLayer.products``."""
 
+    @override
     def sample_gradients(self, saved: _Saved, delta: Tensor, part: slice) -> list[Tensor]:
-        """See ``TrainedLayer.sample_gradients``."""
         clients = saved.scale.shape[1] // self.groups
         of_gamma = (delta[part] * saved.normal[part].flatten(1, 2)).sum((2, 3))
         of_beta = delta[part].sum((2, 3))

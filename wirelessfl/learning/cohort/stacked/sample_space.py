@@ -14,11 +14,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.in_place import add_product, add_to
+from wirelessfl.learning.cohort.local import LocalModels
 from wirelessfl.learning.cohort.stacked import dense
-from wirelessfl.learning.cohort.stacked.layer import Weights
+from wirelessfl.learning.cohort.stacked.layer import Layer, Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step, Views
 
 _FLOPS_PER_ELEMENT = 25  # a pass over one number in memory takes as long as so many of a matrix product
@@ -28,7 +30,7 @@ _FEW_OUTPUTS = 32
 
 
 @dataclass(frozen=True)
-class SampleSpaceLinear:
+class SampleSpaceLinear(Layer):
     """A first linear layer whose weights are coefficients A (k, n, outputs) and, if there is one, a bias.
 
     Its inputs are rows (a, B) of the k · n samples of the block, client after client.
@@ -41,8 +43,8 @@ class SampleSpaceLinear:
     base: Tensor
     gram: Tensor | None
 
+    @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``Layer.forward``."""
         outputs = self._rows(self.base, inputs)
         if self.gram is not None:
             outputs = torch.baddbmm(outputs, self._rows(self.gram, inputs), weights[0])
@@ -126,7 +128,7 @@ def _outputs(inputs: Tensor, weight: Tensor) -> Tensor:
     return inputs.flatten(0, 1) @ weight.T
 
 
-class SampleSpaceModels:
+class SampleSpaceModels(LocalModels):
     """k local models with the first layer in sample space; see ``LocalModels``."""
 
     def __init__(self, program: Program, inputs: Tensor, rest: Tensor, data: BlockData, updates: Tensor) -> None:
@@ -143,8 +145,8 @@ class SampleSpaceModels:
         self._weights = Views(program, self.trained)
         self._gradients = Views(program, self.accumulated)
 
+    @override
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
-        """See ``LocalModels.add_gradient``."""
         active = len(batch.rows)
         rows = batch.places + self._first_rows[:active]
         weights, into = self._weights.first(active), self._gradients.first(active)

@@ -15,9 +15,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import functional
+from typing_extensions import override
 
 from wirelessfl.learning.cohort.in_place import add_to
-from wirelessfl.learning.cohort.stacked.layer import Weights, squared_norm
+from wirelessfl.learning.cohort.stacked.layer import Layer, TrainedLayer, Weights, squared_norm
 
 Pair = tuple[int, int]
 aten = torch.ops.aten
@@ -35,7 +36,7 @@ def weighted_images(delta: Tensor, weights: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class ToImages:
+class ToImages(Layer):
     """From samples (k, B, C, H, W) to images (B, k · C, H, W)."""
 
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, int]:
@@ -43,24 +44,24 @@ class ToImages:
         images = inputs.transpose(0, 1).flatten(1, 2)
         return images.contiguous(memory_format=torch.channels_last), len(inputs)
 
+    @override
     def backward(self, weights: Weights, saved: int, delta: Tensor) -> Tensor:
-        """See ``Layer.backward``."""
         return split_channels(delta, saved).transpose(0, 1)
 
 
 @dataclass(frozen=True)
-class FlattenImages:
+class FlattenImages(Layer):
     """From images (B, k · C, H, W) to the samples' features (k, B, C · H · W), in the order of ``nn.Flatten``."""
 
     channels: int
 
+    @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, torch.Size]:
-        """See ``Layer.forward``."""
         by_client = split_channels(inputs, inputs.shape[1] // self.channels)
         return by_client.transpose(0, 1).flatten(2), inputs.shape
 
+    @override
     def backward(self, weights: Weights, saved: torch.Size, delta: Tensor) -> Tensor:
-        """See ``Layer.backward``."""
         images = delta.transpose(0, 1).reshape(saved)
         return images.contiguous(memory_format=torch.channels_last)
 
@@ -73,7 +74,7 @@ class _SavedConvolution(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Conv2d:
+class Conv2d(TrainedLayer):
     """Convolution with kernels (k, O, C, kh, kw) and biases (k, O)."""
 
     channels: int
@@ -84,8 +85,8 @@ class Conv2d:
     dilation: Pair
     has_bias: bool
 
+    @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _SavedConvolution]:
-        """See ``Layer.forward``."""
         kernels = weights[0].flatten(0, 1)
         biases = weights[1].flatten() if self.has_bias else None
         outputs = functional.conv2d(
@@ -93,8 +94,8 @@ class Conv2d:
         )
         return outputs, _SavedConvolution(inputs, kernels)
 
+    @override
     def backward(self, weights: Weights, saved: _SavedConvolution, delta: Tensor) -> Tensor:
-        """See ``Layer.backward``."""
         return self._derivative(saved, delta, 0)
 
     def _derivative(self, saved: _SavedConvolution, delta: Tensor, by: int) -> Tensor:
@@ -108,12 +109,12 @@ class Conv2d:
         result: Tensor = results[by]
         return result
 
+    @override
     def weighted(self, delta: Tensor, weights: Tensor) -> Tensor:
-        """See ``TrainedLayer.weighted``."""
         return weighted_images(delta, weights)
 
+    @override
     def add_gradient(self, saved: _SavedConvolution, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
-        """See ``TrainedLayer.add_gradient``."""
         add_to(into[0], self._derivative(saved, deltas[0], 1).view(into[0].shape), decay)
         if self.has_bias:
             add_to(into[1], deltas[1].sum((0, 2, 3)).view(into[1].shape), decay)
@@ -135,8 +136,8 @@ class Conv2d:
     def products(self, saved: _SavedConvolution, delta: Tensor) -> None:
         """None: see ``TrainedLayer.products``."""
 
+    @override
     def sample_gradients(self, saved: _SavedConvolution, delta: Tensor, part: slice) -> list[Tensor]:
-        """See ``TrainedLayer.sample_gradients``."""
         outputs, patches = self._by_position(delta[part]), self._patches(saved.images[part], delta)
         of_kernel = torch.matmul(outputs.transpose(2, 3), patches)
         by_place = of_kernel.view(*of_kernel.shape[:3], *self.kernel, self.channels).permute(0, 1, 2, 5, 3, 4)
@@ -166,7 +167,7 @@ def _gram(rows: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class MaxPool2d:
+class MaxPool2d(Layer):
     """``saved`` holds the images and where in them the maxima lie."""
 
     kernel: Pair
@@ -175,15 +176,15 @@ class MaxPool2d:
     dilation: Pair
     ceil_mode: bool
 
+    @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """See ``Layer.forward``."""
         outputs, where = functional.max_pool2d_with_indices(
             inputs, self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode
         )
         return outputs, (inputs, where)
 
+    @override
     def backward(self, weights: Weights, saved: tuple[Tensor, Tensor], delta: Tensor) -> Tensor:
-        """See ``Layer.backward``."""
         images, where = saved
         result: Tensor = aten.max_pool2d_with_indices_backward(
             delta, images, self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode, where
@@ -192,7 +193,7 @@ class MaxPool2d:
 
 
 @dataclass(frozen=True)
-class AvgPool2d:
+class AvgPool2d(Layer):
     """``saved`` is the images."""
 
     kernel: Pair
@@ -201,15 +202,15 @@ class AvgPool2d:
     ceil_mode: bool
     count_include_pad: bool
 
+    @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``Layer.forward``."""
         outputs = functional.avg_pool2d(
             inputs, self.kernel, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         )
         return outputs, inputs
 
+    @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        """See ``Layer.backward``."""
         result: Tensor = aten.avg_pool2d_backward(
             delta, saved, self.kernel, self.stride, self.padding, self.ceil_mode, self.count_include_pad, None
         )
@@ -217,16 +218,16 @@ class AvgPool2d:
 
 
 @dataclass(frozen=True)
-class AdaptiveAvgPool2d:
+class AdaptiveAvgPool2d(Layer):
     """``saved`` is the images."""
 
     size: Pair
 
+    @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """See ``Layer.forward``."""
         return functional.adaptive_avg_pool2d(inputs, self.size), inputs
 
+    @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        """See ``Layer.backward``."""
         result: Tensor = aten._adaptive_avg_pool2d_backward(delta, saved)
         return result
