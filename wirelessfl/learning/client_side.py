@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,35 +40,22 @@ def empty_store(algorithm: Algorithm, server: ServerState) -> RowStore:
     return {CLIENT: nobody, **{name: values.numpy() for name, values in rows.items()}} if rows else {}
 
 
-@dataclass(frozen=True)
 class ClientSide:
     """The clients' side in one round.
 
-    Attributes:
+    Args:
         algorithm: the algorithm.
         server: what the clients received, in the memory of the host.
-        clients: (n,) who trains.
+        clients: (n,) who trains; those new to the store get their first rows.
         steps: (n,) their local steps.
         learning_rate: η of the round.
         clip: τ, to whose norm the whole upload of a client is scaled where it exceeds it; None for no clipping.
         store: rows of all clients that ever took part; changed in place.
-        places: (n,) where the rows of ``clients`` lie in the store.
         device: where the clients train.
     """
 
-    algorithm: Algorithm
-    server: ServerState
-    clients: NDArray[np.int64]
-    steps: NDArray[np.int64]
-    learning_rate: float
-    clip: float | None
-    store: RowStore
-    places: NDArray[np.int64]
-    device: torch.device
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         algorithm: Algorithm,
         server: ServerState,
         clients: NDArray[np.int64],
@@ -77,20 +64,21 @@ class ClientSide:
         clip: float | None,
         store: RowStore,
         device: torch.device,
-    ) -> ClientSide:
-        """The side of a round that begins: clients new to the store get their first rows."""
-        places = np.zeros(0, dtype=np.int64)
-        if store:
-            new = np.setdiff1d(clients, store[CLIENT])
-            first = algorithm.first_rows(server, new).values
-            for name, rows in {CLIENT: torch.from_numpy(new), **first}.items():
-                store[name] = np.concatenate([store[name], rows.numpy()])
-            order = np.argsort(store[CLIENT], kind="stable")
-            places = order[np.searchsorted(store[CLIENT], clients, sorter=order)]
-        there = ServerState(
-            server.parameters.to(device), {name: value.to(device) for name, value in server.memory.items()}
-        )
-        return cls(algorithm, there, clients, steps, learning_rate, clip, store, places, device)
+    ) -> None:
+        self.algorithm, self.clients, self.steps, self.store, self.device = algorithm, clients, steps, store, device
+        self.learning_rate, self.clip = learning_rate, clip
+        there = {name: value.to(device) for name, value in server.memory.items()}
+        self.server = ServerState(server.parameters.to(device), there)
+        self._places = self._enrol(server) if store else np.zeros(0, dtype=np.int64)
+
+    def _enrol(self, server: ServerState) -> NDArray[np.int64]:
+        """(n,) places of the clients' rows in the store, which gets those of new clients."""
+        new = np.setdiff1d(self.clients, self.store[CLIENT])
+        first = self.algorithm.first_rows(server, new).values
+        for name, rows in {CLIENT: torch.from_numpy(new), **first}.items():
+            self.store[name] = np.concatenate([self.store[name], rows.numpy()])
+        order = np.argsort(self.store[CLIENT], kind="stable")
+        return order[np.searchsorted(self.store[CLIENT], self.clients, sorter=order)]
 
     def objective(self, positions: NDArray[np.int64]) -> LocalObjective:
         """The local objective of the clients at ``positions``; called by worker threads.
@@ -121,7 +109,7 @@ class ClientSide:
         if sent.shape != wanted:
             raise _refused(self.algorithm, f"uploads a tensor of shape {tuple(sent.shape)}", str(wanted))
         for name, rows in download(dict(after.values)).items():
-            self.store[name][self.places[block.positions]] = rows
+            self.store[name][self._places[block.positions]] = rows
         vectors = sent.reshape(len(sent), -1).clone()
         norm_raw = torch.linalg.vector_norm(vectors, dim=1)
         norm = norm_raw if self.clip is None else clip_rows(vectors, norm_raw, self.clip)
@@ -130,7 +118,7 @@ class ClientSide:
 
     def _rows(self, positions: NDArray[np.int64]) -> ClientRows:
         names = [name for name in self.store if name != CLIENT]
-        taken = [self.store[name][self.places[positions]] for name in names]
+        taken = [self.store[name][self._places[positions]] for name in names]
         return ClientRows(self.clients[positions], dict(zip(names, upload(taken, self.device), strict=True)))
 
 

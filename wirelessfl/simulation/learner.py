@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from typing_extensions import override
 
 from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.learning import (
@@ -82,7 +83,7 @@ class Training(Protocol):
 
 
 @dataclass(frozen=True)
-class Learner:
+class Learner(Training):
     """Model, data and training of a run.
 
     Attributes:
@@ -116,13 +117,13 @@ class Learner:
     unvouched: str | None = None
 
     @property
+    @override
     def dimension(self) -> int:
-        """d, the number of trainable parameters."""
         return self.model.dimension
 
     @property
+    @override
     def broadcast_dimension(self) -> int:
-        """The numbers that the server sends to the clients before they train."""
         return self.algorithm.facts().broadcast * self.dimension
 
     @property
@@ -142,8 +143,8 @@ class Learner:
             clipping={} if self.private is None else self.private.initial_rows(self.population.sizes, start.parameters),
         )
 
+    @override
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n,) samples that clients with (n,) samples pass through the model in a round, a public number."""
         if self.training.epochs is not None:
             return samples * self.training.epochs
         steps = self.training.steps or 0
@@ -185,7 +186,7 @@ class Learner:
     def _client_side(
         self, server: ServerState, state: SimulationState, clients: NDArray[np.int64], round_index: int
     ) -> ClientSide:
-        return ClientSide.of(
+        return ClientSide(
             self.algorithm,
             server,
             clients,
@@ -276,8 +277,8 @@ class Learner:
         state.parameters = after.parameters.numpy()
         state.server_memory, state.optimizer_memory = _as_arrays(after.memory), _as_arrays(memory)
 
+    @override
     def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
-        """Test accuracy and loss; NaN in rounds that are not evaluated."""
         if round_index % self.evaluate_every and round_index != self.rounds:
             return math.nan, math.nan
         there = torch.from_numpy(parameters).to(self.plan.device)

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
-from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.learner import Learner, Training
 from wirelessfl.simulation.records import SlotRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.run import Simulation
@@ -33,34 +34,34 @@ MOST_REHEARSED = 100_000
 
 
 @dataclass(frozen=True)
-class Rehearser:
+class Rehearser(Training):
     """Stands in for the learner: updates of norm τ that carry no data."""
 
     learner: Learner
 
     @property
+    @override
     def dimension(self) -> int:
-        """As in the run."""
         return self.learner.dimension
 
     @property
+    @override
     def broadcast_dimension(self) -> int:
-        """As in the run."""
         return self.learner.broadcast_dimension
 
+    @override
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
-        """As in the run."""
         return self.learner.samples_processed(samples)
 
     @property
+    @override
     def unvouched(self) -> str | None:
-        """As in the run."""
         return self.learner.unvouched
 
+    @override
     def releases(
         self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
     ) -> tuple[Release, ...]:
-        """As in the run."""
         return self.learner.releases(round_index, clients, secure_sum)
 
     def train(

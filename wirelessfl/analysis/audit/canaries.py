@@ -208,7 +208,7 @@ def _engine_batches(
 def whole_update(training: LocalTraining, update: Tensor) -> CohortBlock:
     """The upload of a client whose local training ended with ``update`` (d,), after the engine's own clip."""
     run = LocalRun(CanaryModels(update[None].clone()), training, _block_data([], 1))
-    return run.finish(np.zeros(1, dtype=np.int64))
+    return run.finished().report(np.zeros(1, dtype=np.int64))
 
 
 def train_on_canary(
@@ -241,7 +241,7 @@ def train_on_canary(
     ]
     run = LocalRun(CanaryModels(gradient.new_zeros(count, len(gradient))), training, _block_data(steps, count))
     run.train_privately(lambda batch: CanaryGradients(gradient, parts, batch.present[:, 0]), transform, state, context)
-    return run.finish(np.arange(count, dtype=np.int64))
+    return run.finished().report(np.arange(count, dtype=np.int64))
 
 
 def _block_data(batches: list[Batch], count: int) -> BlockData:

@@ -180,12 +180,8 @@ class LocalRun:
                 self.void = torch.zeros(self.data.clients, dtype=torch.bool, device=out.void.device)
             self.void[: len(out.void)] |= out.void
 
-    def finish(self, positions: NDArray[np.int64]) -> CohortBlock:
-        """The updates, clipped, and what is reported of them; ``positions`` (k,) names the clients."""
-        return self.finished().report(positions)
-
     def finished(self) -> Trained:
-        """The same before anything of it is on the host."""
+        """The updates, clipped, and what is reported of them, before anything of it is on the host."""
         updates = self.models.updates()
         norm_raw = torch.linalg.vector_norm(updates, dim=1)
         norm = norm_raw if self.training.clip is None else clip_rows(updates, norm_raw, self.training.clip)

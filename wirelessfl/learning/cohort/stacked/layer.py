@@ -46,7 +46,8 @@ class TrainedLayer(Layer, Protocol):
         """(k, B) squared norm of each sample's gradient by each parameter (Goodfellow 2015 for linear layers)."""
 
     def products(self, saved: Saved, delta: Tensor) -> list[tuple[Tensor, Tensor]] | None:
-        """Of each parameter the gradients as outer products (k, B, m), (k, B, n); None if they are none."""
+        """Of each parameter the gradients as outer products (k, B, m), (k, B, n); by default None: they are none."""
+        return None
 
     def sample_gradients(self, saved: Saved, delta: Tensor, part: slice) -> list[Tensor]:
         """(k, b, *shape) gradient by each parameter of each sample in ``part``."""

@@ -63,9 +63,6 @@ class GroupNorm(TrainedLayer):
     def squared_norms(self, saved: _Saved, delta: Tensor) -> list[Tensor]:
         return [squared_norm(gradient) for gradient in self.sample_gradients(saved, delta, slice(None))]
 
-    def products(self, saved: _Saved, delta: Tensor) -> None:
-        """None: see ``TrainedLayer.products``."""
-
     @override
     def sample_gradients(self, saved: _Saved, delta: Tensor, part: slice) -> list[Tensor]:
         clients = saved.scale.shape[1] // self.groups

@@ -133,9 +133,6 @@ class Conv2d(TrainedLayer):
             of_kernel = squared_norm(torch.matmul(outputs.transpose(2, 3), patches).flatten(2))
         return [of_kernel, squared_norm(outputs.sum(2))] if self.has_bias else [of_kernel]
 
-    def products(self, saved: _SavedConvolution, delta: Tensor) -> None:
-        """None: see ``TrainedLayer.products``."""
-
     @override
     def sample_gradients(self, saved: _SavedConvolution, delta: Tensor, part: slice) -> list[Tensor]:
         outputs, patches = self._by_position(delta[part]), self._patches(saved.images[part], delta)
