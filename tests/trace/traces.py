@@ -19,8 +19,9 @@ from wirelessfl.trace import (
     TraceHeader,
     scenario_digest,
 )
+from wirelessfl.trace.layout import Group
 from wirelessfl.trace.records import Scalar
-from wirelessfl.trace.schema import PRIVACY, ROOT, SECAGG, Group
+from wirelessfl.trace.schema import PRIVACY, ROOT, SECAGG
 
 DIMENSION = 5
 

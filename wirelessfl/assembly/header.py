@@ -19,7 +19,7 @@ from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.uplinks import OverTheAir, Uplink
 from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.trace import TraceHeader, scenario_digest
-from wirelessfl.trace.schema import GAIN_AXES
+from wirelessfl.trace.codes import GAIN_AXES
 from wirelessfl.version import package_version
 
 

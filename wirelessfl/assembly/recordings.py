@@ -18,8 +18,8 @@ from wirelessfl.errors import DataError, TraceError
 from wirelessfl.learning.selection.availability import RecordedAvailability
 from wirelessfl.radio import GivenPositions, Recorded
 from wirelessfl.trace import JAMMER_NODE, Status
+from wirelessfl.trace.codes import FORMAT, GAIN_AXES
 from wirelessfl.trace.opening import opened_values
-from wirelessfl.trace.schema import FORMAT, GAIN_AXES
 
 _KEY_GAINS, _KEY_POSITIONS, _KEY_PRESENCE, _KEY_NORMS = (
     "channel.fading.file",

@@ -21,7 +21,7 @@ from wirelessfl.privacy.releases import (
 from wirelessfl.privacy.releases import client_values as release_columns
 from wirelessfl.simulation.round import Round
 from wirelessfl.trace import PRIVACY, EventBatch, RoundRecord, SecAggOutcome
-from wirelessfl.trace.schema import REASON_LENGTH
+from wirelessfl.trace.codes import REASON_LENGTH
 
 LOCAL_STATISTICS = ("clip_norm", "clipped_share", "noise_multiplier")
 """What private training says of each step that the trace keeps, as means over the steps."""

@@ -8,7 +8,18 @@ from wirelessfl.trace.checkpoint import (
     new_checkpoint,
     save_checkpoint,
 )
+from wirelessfl.trace.codes import (
+    FINISHED,
+    JAMMER_NODE,
+    SERVER_NODE,
+    EventKind,
+    RunStatus,
+    SecAggOutcome,
+    SecAggStage,
+    Status,
+)
 from wirelessfl.trace.identity import RunIdentity, continued_identity, scenario_digest
+from wirelessfl.trace.layout import Variable
 from wirelessfl.trace.reader import (
     at_slot_start,
     by_client,
@@ -22,18 +33,7 @@ from wirelessfl.trace.reader import (
 )
 from wirelessfl.trace.records import EventBatch, RoundRecord, TraceHeader
 from wirelessfl.trace.reference import reference_markdown
-from wirelessfl.trace.schema import (
-    FINISHED,
-    JAMMER_NODE,
-    PRIVACY,
-    SERVER_NODE,
-    EventKind,
-    RunStatus,
-    SecAggOutcome,
-    SecAggStage,
-    Status,
-    Variable,
-)
+from wirelessfl.trace.schema import PRIVACY
 from wirelessfl.trace.writer import TraceWriter
 
 __all__ = [

@@ -10,8 +10,10 @@ import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from wirelessfl.trace.codes import SecAggStage
+from wirelessfl.trace.layout import Group
 from wirelessfl.trace.records import RoundRecord, check_selected, columns, event_columns, gain_columns, slot_columns
-from wirelessfl.trace.schema import EVENTS, PRIVACY, ROOT, SECAGG, Group, SecAggStage
+from wirelessfl.trace.schema import EVENTS, PRIVACY, ROOT, SECAGG
 from wirelessfl.trace.storage import dataset_path, gain_axes_of
 
 

@@ -17,16 +17,9 @@ import numpy as np
 from h5py import h5d
 from numpy.typing import NDArray
 
-from wirelessfl.trace.schema import (
-    EMPTY_CLIENT,
-    GAIN_AXES,
-    GROUPS,
-    MODEL,
-    Attribute,
-    AttributeKind,
-    Group,
-    Variable,
-)
+from wirelessfl.trace.codes import EMPTY_CLIENT, GAIN_AXES
+from wirelessfl.trace.layout import Attribute, AttributeKind, Group, Variable
+from wirelessfl.trace.schema import GROUPS, MODEL
 from wirelessfl.trace.storage import committed_clients
 
 MOST_CLAIMED = 1000

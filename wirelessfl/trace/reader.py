@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError
+from wirelessfl.trace.codes import EMPTY_CLIENT, GAIN_AXES
 from wirelessfl.trace.failures import trace_errors
 from wirelessfl.trace.opening import opened_trace
-from wirelessfl.trace.schema import EMPTY_CLIENT, EVENTS, GAIN_AXES, GROUPS, MODEL, ROOT
+from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, ROOT
 from wirelessfl.trace.storage import committed_clients, committed_rounds, committed_snapshots, dataset_path
 
 if TYPE_CHECKING:

@@ -14,17 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wirelessfl.trace.schema import (
-    EVENTS,
-    GROUPS,
-    MODEL,
-    PRIVACY,
-    ROOT,
-    SECAGG,
-    Group,
-    Status,
-    Variable,
-)
+from wirelessfl.trace.codes import Status
+from wirelessfl.trace.layout import Group, Variable
+from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, PRIVACY, ROOT, SECAGG
 
 Scalar = str | int | float | bool
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from wirelessfl.trace.schema import FORMAT, GROUPS, VERSION, Attribute, Variable
+from wirelessfl.trace.codes import FORMAT, VERSION
+from wirelessfl.trace.layout import Attribute, Variable
+from wirelessfl.trace.schema import GROUPS
 
 
 def reference_markdown() -> str:

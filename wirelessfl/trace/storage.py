@@ -18,7 +18,9 @@ from h5py import h5s, h5t
 from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError
-from wirelessfl.trace.schema import FORMAT, GAIN_AXES, GROUPS, SECAGG, VERSION, Group, SecAggStage, Variable
+from wirelessfl.trace.codes import FORMAT, GAIN_AXES, VERSION, SecAggStage
+from wirelessfl.trace.layout import Group, Variable
+from wirelessfl.trace.schema import GROUPS, SECAGG
 
 _CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1024, "parameter": 65536}
 _MIN_CHUNK_VALUES = 64

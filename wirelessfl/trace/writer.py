@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from wirelessfl.errors import OutputError, TraceError
 from wirelessfl.trace.blocks import Behind, Block, RoundLayout, client_blocks
+from wirelessfl.trace.codes import CLOSING, FINISHED, FORMAT, STATUSES, VERSION, RunStatus
 from wirelessfl.trace.failures import output_errors, trace_errors
 from wirelessfl.trace.identity import RunIdentity
 from wirelessfl.trace.journal import HeldBackFile
@@ -25,14 +26,6 @@ from wirelessfl.trace.opening import inspect_file
 from wirelessfl.trace.records import (
     RoundRecord,
     TraceHeader,
-)
-from wirelessfl.trace.schema import (
-    CLOSING,
-    FINISHED,
-    FORMAT,
-    STATUSES,
-    VERSION,
-    RunStatus,
 )
 from wirelessfl.trace.storage import (
     axes_of,

@@ -15,7 +15,7 @@ from wirelessfl.analysis.audit.costs import hearing_cost
 from wirelessfl.analysis.audit.games import Slot, SlotGame, Values, hear
 from wirelessfl.analysis.audit.rehearsal import Rehearsal
 from wirelessfl.privacy import AirRelease, PrivacyFacts, ServerNoiseRelease
-from wirelessfl.simulation.uplinks import OverTheAir
+from wirelessfl.simulation.uplinks import ChannelNoise
 from wirelessfl.streams import Streams
 
 # Relative; updates are numbers of 32 bits.
@@ -48,8 +48,8 @@ def recorded_reaches(rehearsal: Rehearsal, game: SlotGame) -> Iterator[Reach]:
     Real-valued jamming and jammers that collude are left out: then noise that a reception is measured by is not that
     of the record. So is Haar noise, whose record weighs coefficients.
     """
-    uplink, statement = rehearsal.uplink, rehearsal.ledger.statement
-    jamming = uplink.jamming if isinstance(uplink, OverTheAir) else None
+    view, statement = rehearsal.uplink.audit_view(), rehearsal.ledger.statement
+    jamming = view.jamming if isinstance(view, ChannelNoise) else None
     if jamming is not None and (statement.colluding or jamming.noise == "real"):
         return
     for this, plan in rehearsal.slots:

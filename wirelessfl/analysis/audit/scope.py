@@ -13,8 +13,7 @@ from wirelessfl.analysis.audit.reach import tried_updates
 from wirelessfl.analysis.audit.rehearsal import Rehearsal
 from wirelessfl.learning.selection import SelectAll
 from wirelessfl.learning.selection.availability import BernoulliAvailability
-from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, OverTheAir
-from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
+from wirelessfl.simulation.uplinks import ChannelNoise, NoNoise
 
 
 def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord]) -> Iterator[str]:
@@ -71,24 +70,17 @@ def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
 
 
 def _uplink(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
-    """What is particular to one way of bringing updates to the server."""
-    uplink, statement = rehearsal.uplink, rehearsal.ledger.statement
-    if choice.view == AIR:
+    """What games on this uplink leave out."""
+    view = rehearsal.uplink.audit_view()
+    if isinstance(view, ChannelNoise) and choice.view == AIR:
         yield "the second quadrature of the reception: the game is played on the first, the ledger counts both"
         yield "other uses of the radio, such as pilots and control messages"
-    if isinstance(uplink, OverTheAir) and uplink.jamming is not None and choice.view == AIR:
-        if statement.colluding:
+        if view.jamming is not None and rehearsal.ledger.statement.colluding:
             yield "the jammer: its noise is taken off, as a colluding party may know it"
-        else:
+        elif view.jamming is not None:
             yield "the jammer's secrecy: that nobody else knows or can remove its noise is taken for granted"
-    if isinstance(uplink, OverTheAir) and len(uplink.policies) > 1:
-        yield "interference: clients of all cells but the canary send zeros"
-    if isinstance(uplink, SecureUplink):
-        yield "the cryptography of secure aggregation, what its drop-outs lay open, and the rounding into its ring"
-    if isinstance(uplink, Asynchronous):
-        yield "asynchronous arrivals: what their order, times and staleness tell"
-    if isinstance(uplink, DigitalUplink):
-        yield "the digital links: nothing is claimed for rounding, outages and lost uploads"
+    if isinstance(view, ChannelNoise | NoNoise):
+        yield from view.not_tested
 
 
 def _participation(rehearsal: Rehearsal) -> Iterator[str]:

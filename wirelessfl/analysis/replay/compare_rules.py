@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wirelessfl.trace.schema import CLOSING, FINISHED
+from wirelessfl.trace.codes import CLOSING, FINISHED
 
 FREE_DATASETS: Mapping[str, str] = {"/wall_time": "how long the machine took"}
 """Datasets by their path."""

@@ -14,8 +14,9 @@ from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.errors import InputError, OutputError
 from wirelessfl.outputs import refuse_inputs, replacing
 from wirelessfl.trace import EventKind, Status, has_group, read_group
+from wirelessfl.trace.codes import EMPTY_CLIENT, GAIN_AXES
 from wirelessfl.trace.failures import trace_errors
-from wirelessfl.trace.schema import EMPTY_CLIENT, GAIN_AXES, GROUPS
+from wirelessfl.trace.schema import GROUPS
 
 if TYPE_CHECKING:
     import pandas as pd

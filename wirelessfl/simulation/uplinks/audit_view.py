@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.private import CentralNoise
+from wirelessfl.radio import Jamming
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.streams import Streams
@@ -44,10 +45,14 @@ class ChannelNoise:
     Attributes:
         listen: what the receivers read of a slot.
         gradient_step: as ``OverTheAir.gradient_step``.
+        jamming: of the jammer, whose noise a colluding party may know; None where there is none.
+        not_tested: what a game on it leaves out, in phrases.
     """
 
     listen: Listen
     gradient_step: int | None
+    jamming: Jamming | None
+    not_tested: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,13 @@ class ServerNoise:
 
 @dataclass(frozen=True)
 class NoNoise:
-    """Updates arrive as they were sent, or rounded: the uplink hides nothing from those who see them."""
+    """Updates arrive as they were sent, or rounded: the uplink hides nothing from those who see them.
+
+    Attributes:
+        not_tested: what a look at the uploads leaves out, in phrases.
+    """
+
+    not_tested: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

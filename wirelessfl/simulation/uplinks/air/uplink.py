@@ -238,7 +238,8 @@ class OverTheAir(SlotUplink):
     @override
     def audit_view(self) -> AuditView:
         """The noise of receivers and jammer; those behind several receivers see all receptions."""
-        return ChannelNoise(self._overheard, self.gradient_step)
+        several = ("interference: clients of all cells but the canary send zeros",) if len(self.policies) > 1 else ()
+        return ChannelNoise(self._overheard, self.gradient_step, self.jamming, several)
 
     def state(self) -> dict[str, Any]:
         """What power controls and edges remember."""

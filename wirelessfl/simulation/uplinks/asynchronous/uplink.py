@@ -97,7 +97,7 @@ class Asynchronous:
 
     def audit_view(self) -> AuditView:
         """No noise: updates come one by one, over links that add none."""
-        return NoNoise()
+        return NoNoise(("asynchronous arrivals: what their order, times and staleness tell",))
 
     def _resume(self, medium: Medium) -> None:
         """After a resumption, start the processes of the jobs in flight."""

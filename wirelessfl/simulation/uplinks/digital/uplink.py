@@ -51,7 +51,7 @@ class DigitalUplink:
 
     def audit_view(self) -> AuditView:
         """No noise: for what a codec loses nobody claims anything."""
-        return NoNoise()
+        return NoNoise(("the digital links: nothing is claimed for rounding, outages and lost uploads",))
 
     @property
     def payload_bits(self) -> int:

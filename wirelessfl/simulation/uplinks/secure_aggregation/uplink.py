@@ -75,7 +75,9 @@ class SecureUplink(SecureUploads, ABC):
 
     def audit_view(self) -> AuditView:
         """No noise: masks cancel in the sum. What the sum hides of noise at the clients is the record's matter."""
-        return NoNoise()
+        return NoNoise(
+            ("the cryptography of secure aggregation, what its drop-outs lay open, and the rounding into its ring",)
+        )
 
     def _give_up(self, cell: Cell, this: Round, costs: StageCosts, airtime: float) -> Collected:
         """No protocol can be run with the clients selected: nobody trains, nothing is sent."""

@@ -1,0 +1,122 @@
+"""What a trace is made of: groups, their variables over named dimensions, and attributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from wirelessfl.trace.codes import GAIN_AXES
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One dataset of the trace.
+
+    Attributes:
+        name: Dataset name inside its group.
+        dims: Names of its dimension scales.
+        dtype: NumPy dtype on disk.
+        units: SI unit, "1" if dimensionless.
+        long_name: What it is, in words.
+        source: Where the formula stands, or "" where it is no formula of a paper.
+        flags: Meaning of the integer codes, for enumerations.
+        required: Whether every record must carry it; other absent values are NaN.
+        gain: Whether it has a value for each block, subcarrier and antenna, in runs that have several of them.
+    """
+
+    name: str
+    dims: tuple[str, ...]
+    dtype: str
+    units: str
+    long_name: str
+    source: str = ""
+    flags: type[IntEnum] | None = None
+    required: bool = False
+    gain: bool = False
+
+    @property
+    def fill(self) -> float | int | bytes:
+        """Value of what was never written: NaN, −1 for whole numbers, 0 for codes, no letters for texts."""
+        fills: dict[str, float | int | bytes] = {"f": float("nan"), "i": -1, "u": 0, "S": b""}
+        return fills[np.dtype(self.dtype).kind]
+
+    def attributes(self) -> dict[str, Any]:
+        """CF attributes of the dataset."""
+        attributes: dict[str, Any] = {"long_name": self.long_name, "units": self.units}
+        if self.source:
+            attributes["source"] = self.source
+        if self.flags is not None:
+            attributes["flag_values"] = np.array([int(code) for code in self.flags], self.dtype)
+            attributes["flag_meanings"] = " ".join(code.name.lower() for code in self.flags)
+        return attributes
+
+
+AttributeKind = Literal["text", "whole number", "positive number", "JSON list of texts", "JSON mapping"]
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute of a group.
+
+    Attributes:
+        name: What it is called.
+        long_name: What it is, in words.
+        required: Whether it must be given when the trace is created.
+        kind: What its value is.
+        among: The values of a text that is one of several words.
+        later: Whether earlier versions wrote traces without it.
+    """
+
+    name: str
+    long_name: str
+    required: bool = True
+    kind: AttributeKind = "text"
+    among: tuple[str, ...] = ()
+    later: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """One HDF5 group.
+
+    Attributes:
+        path: Absolute path of the group.
+        long_name: What it holds, in words.
+        variables: Its datasets.
+        coordinates: Dimensions whose positions carry a label; each is a dataset of its own.
+        dimensions: Dimensions without labels.
+        attributes: What is known about the group as a whole.
+        optional: Whether only some traces have it.
+    """
+
+    path: str
+    long_name: str
+    variables: tuple[Variable, ...]
+    coordinates: tuple[Variable, ...] = ()
+    dimensions: tuple[str, ...] = ()
+    attributes: tuple[Attribute, ...] = ()
+    optional: bool = False
+
+    def over(self, axes: tuple[str, ...]) -> Group:
+        """The same group where gains have these axes besides."""
+        variables = tuple(replace(v, dims=(*v.dims, *axes)) if v.gain else v for v in self.variables)
+        changed = any(variable.gain for variable in self.variables)
+        return replace(self, variables=variables, dimensions=(*self.dimensions, *axes)) if changed else self
+
+    @property
+    def gains(self) -> tuple[Variable, ...]:
+        """The variables over axes of gains."""
+        return tuple(variable for variable in self.variables if set(variable.dims) & set(GAIN_AXES))
+
+    def of(self, *dims: str) -> tuple[Variable, ...]:
+        """The variables with exactly these dimensions."""
+        return self._by_dims.get(dims, ())
+
+    @cached_property
+    def _by_dims(self) -> dict[tuple[str, ...], tuple[Variable, ...]]:
+        found = {variable.dims for variable in self.variables}
+        return {dims: tuple(variable for variable in self.variables if variable.dims == dims) for dims in found}
