@@ -39,8 +39,8 @@ def shared_data() -> Path:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures of runs in this process are a few bytes: drawing takes longer than small runs and has its own tests."""
-    for name in ("draw_summary", "draw_timeline"):
-        monkeypatch.setattr(f"wirelessfl.result.{name}", lambda *arguments: arguments[-1].write_bytes(b"drawn"))
+    for name in ("picture.draw_summary", "timeline.draw_timeline"):
+        monkeypatch.setattr(f"wirelessfl.summary.{name}", lambda *arguments: arguments[-1].write_bytes(b"drawn"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,12 +1,12 @@
-"""The public Python face: load a scenario, simulate it, open its trace."""
+"""Public Python interface: load a scenario, simulate it, open its trace."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wirelessfl.errors import OutputError, PlanWarning, RunInterrupted
 from wirelessfl.folder import RunFolder
@@ -15,6 +15,7 @@ from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs
 from wirelessfl.planning import Plan, make_plan, plot_topology
 from wirelessfl.result import Result, result_of
 from wirelessfl.scenario import Scenario, load_scenario
+from wirelessfl.scenario.outside import texts
 from wirelessfl.streams import Streams
 from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace
 
@@ -40,7 +41,7 @@ __all__ = [
 
 
 def default_folder(scenario: Scenario) -> Path:
-    """Where a run goes if nobody says otherwise."""
+    """Default folder of a run: ``results/<name>-<seed>``."""
     return Path("results") / f"{scenario.name}-{scenario.seed}"
 
 
@@ -57,7 +58,7 @@ def simulate(
     inputs: Iterable[str | Path] = (),
     on_round: Callable[[FinishedRound], None] | None = None,
 ) -> Result:
-    """Run a scenario and write its trace, resolved scenario, summary and pictures.
+    """Simulation of a scenario; writes its trace, resolved scenario, summary and pictures.
 
     Args:
         scenario: what to simulate.
@@ -67,7 +68,7 @@ def simulate(
         resume: continue an interrupted run; start it where there is none; a complete one is only summarised.
         overwrite: replace the run that lies in the folder.
         pictures: draw summary.png and timeline.png, which may take longer than a small run does.
-        wait: where another process works on the run in the folder, wait for it; otherwise that is an error.
+        wait: wait for another process that works on the run in the folder; without it, that is an error.
         inputs: files that must not be written over, beside those that the scenario names: the one it was read from.
         on_round: called with each finished round.
 
@@ -77,7 +78,7 @@ def simulate(
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact and ``resume`` continues it.
     """
     folder = RunFolder(default_folder(scenario) if out is None else output_folder(out))
-    sources = (*inputs, *_files_named(scenario))
+    sources = (*inputs, *texts(scenario.model_dump()))  # a text that is no file is no input
     with (
         catch_interrupts() as interrupts,
         _held(folder, sources, resume, overwrite, interrupts.check if wait else None),
@@ -96,7 +97,7 @@ def simulate(
 
 
 def load_population(scenario: Scenario) -> Population:
-    """The clients' training data of a scenario, as its runs hand them out: the dataset, partitioned by the seed.
+    """Training data of a scenario's clients: its dataset, partitioned with its seed.
 
     Raises:
         DataError: files are missing or damaged, or there are more clients than samples.
@@ -111,11 +112,7 @@ def load_population(scenario: Scenario) -> Population:
 def _held(
     folder: RunFolder, sources: Sequence[str | Path], resume: bool, overwrite: bool, wait: Callable[[], None] | None
 ) -> Iterator[None]:
-    """The folder, checked and held; a complete run that is only looked at may lie where nothing can be written.
-
-    Raises:
-        OutputError: it holds what must stay, another process works on it, or it cannot be written.
-    """
+    """Lock on a checked folder; a complete run that is only summarised may lie in a read-only one."""
 
     def check() -> None:
         if resume and folder.holds_trace():
@@ -137,19 +134,6 @@ def _held(
         yield
 
 
-def _files_named(scenario: Scenario) -> Iterator[str]:
-    """Every text of a scenario: those that name files are what the run is made from."""
-    open_values: list[Any] = [scenario.model_dump()]
-    while open_values:
-        value = open_values.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, Mapping):
-            open_values += value.values()
-        elif isinstance(value, list | tuple):
-            open_values += value
-
-
 def record_run(
     simulation: Simulation,
     folder: RunFolder,
@@ -157,7 +141,7 @@ def record_run(
     interrupts: Interrupts,
     on_round: Callable[[FinishedRound], None] | None = None,
 ) -> None:
-    """Run a simulation that is ready from where its state stands to its end, and write its trace and scenario.
+    """Run of a simulation from its present state to its end; writes its trace and scenario.
 
     Raises:
         OutputError: the folder cannot be written.
@@ -171,7 +155,6 @@ def record_run(
 def _prepare(
     scenario: Scenario, folder: RunFolder, going_on: bool, device: str, threads: int | None, interrupts: Interrupts
 ) -> Simulation:
-    """The simulation, at its beginning or where the run in the folder left off."""
     from wirelessfl.assembly import build_simulation, choose_plan, recorded_plan
 
     if going_on:
@@ -182,7 +165,6 @@ def _prepare(
 
 
 def _warn_of_plan(trace: Path, plan: ExecutionPlan, device: str, threads: int | None) -> None:
-    """Warn of a device or threads that were asked for and are not those of the trace."""
     asked = [f"device {device}"] if device not in ("auto", plan.device) else []
     asked += [f"threads {threads}"] if threads not in (None, plan.threads) else []
     if asked:
@@ -202,7 +184,7 @@ def _run(
     interrupts: Interrupts,
     on_round: Callable[[FinishedRound], None] | None,
 ) -> None:
-    """Run to the end with everything on disk; whatever happens, the trace is closed with its status."""
+    """Run to the end; the trace is closed with its status in any case."""
     from wirelessfl.assembly import client_values, closing_attributes
     from wirelessfl.simulation import round_record
 

@@ -1,17 +1,16 @@
-"""The folder of one run: which files lie there, and what may happen to them."""
+"""Folder of one run: its files, and the checks before they are written."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wirelessfl.errors import OutputError, ScenarioError, TraceError, WirelessFLError
 from wirelessfl.locks import RUN_LOCK, lock_folder
-from wirelessfl.outputs import PARTIAL, refuse_inputs, write_text
+from wirelessfl.outputs import PARTIAL, refuse_foreign, refuse_inputs, write_text, writing
 from wirelessfl.scenario import Scenario, differing_keys, dump_scenario, parse_scenario
-from wirelessfl.summary import to_json
 from wirelessfl.trace import (
     FINISHED,
     CheckpointWriter,
@@ -32,15 +31,17 @@ if TYPE_CHECKING:
 _TABLES = ("rounds", "slots", "clients", "events")
 _EXPORTED = {f"{table}.{form}" for table in _TABLES for form in ("csv", "parquet")} | {"trace.nc", "timeline.json"}
 _BESIDE_A_RUN = {RUN_LOCK, "tensorboard", "replay", "report.html", "audit.png", "paired.png", "error.txt"} | _EXPORTED
-"""What commands leave in the folder of a run and a new run does not touch."""
-_MAX_NAMED = 5
+"""Files that other commands leave in the folder of a run."""
 
 
 class RunFolder:
-    """trace.h5, checkpoint.bin, scenario.yaml, summary.json, summary.png and timeline.png of one run."""
+    """Folder of one run: trace.h5, checkpoint.bin, scenario.yaml, summary.json, summary.png and timeline.png.
+
+    Args:
+        path: The folder, which need not exist yet.
+    """
 
     def __init__(self, path: Path) -> None:
-        """The folder at ``path``, which need not exist yet."""
         self.path = path
         self.trace = path / "trace.h5"
         self.checkpoint = path / "checkpoint.bin"
@@ -51,10 +52,10 @@ class RunFolder:
 
     @contextmanager
     def held(self, wait: Callable[[], None] | None = None) -> Iterator[None]:
-        """Be the only process that works on the run, from before anything is touched.
+        """Exclusive lock on the run.
 
         Args:
-            wait: called again and again while another process works on it; None to refuse then.
+            wait: called repeatedly while another process holds it; None to refuse then.
 
         Raises:
             OutputError: another process works on it, or the folder cannot be written.
@@ -64,22 +65,20 @@ class RunFolder:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What a run writes and a new one replaces, the trace last: without it, nothing here counts as a run."""
+        """Files that a run writes and a new one replaces, the trace last: without it the others count as foreign."""
         return (self.checkpoint, self.scenario, self.summary, self.picture, self.timeline, self.trace)
 
     def holds_trace(self) -> bool:
-        """Whether a run lies here already.
+        """Whether the folder has a trace.
 
         Raises:
             OutputError: there cannot be such a folder.
         """
-        try:
+        with writing(self.path):  # the name may be too long
             return self.trace.exists()
-        except OSError as error:  # such as a name that is too long
-            raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
 
     def refuse_if_taken(self) -> None:
-        """A run that lies here is not replaced unless that was asked for.
+        """Refusal of a folder with a trace.
 
         Raises:
             OutputError: a trace lies here.
@@ -91,7 +90,7 @@ class RunFolder:
             )
 
     def refuse_foreign(self, inputs: Iterable[str | Path] = ()) -> None:
-        """A new run begins where nothing lies but what a run made, so that no file of the user's is lost.
+        """Refusal of a folder with files that no run wrote.
 
         Args:
             inputs: files that the run is made from.
@@ -100,51 +99,32 @@ class RunFolder:
             OutputError: naming what else lies here, or the input that would be written over.
         """
         refuse_inputs(self.files, inputs)
-        foreign = self._foreign()
-        if foreign:
-            more = f" and {len(foreign) - _MAX_NAMED} more" if len(foreign) > _MAX_NAMED else ""
-            raise OutputError(
-                f"{self.path}: found what no run has written ({', '.join(foreign[:_MAX_NAMED])}{more}); allowed: an "
-                "empty or a new folder, or one with a run and nothing else; choose another with --out"
-            )
+        allowed = "an empty or a new folder, or one with a run and nothing else"
+        refuse_foreign(self.path, self._known, "run", allowed)
 
-    def _foreign(self) -> list[str]:
-        try:
-            there = sorted(entry.name for entry in self.path.iterdir())
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
-        known = set(_BESIDE_A_RUN)
-        if self.trace.name in there:
-            known |= {file.name for file in self.files}
-            if self.scenario.name in there and not self._wrote_scenario():
-                known.remove(self.scenario.name)
-        known |= {file.name for file in self._partial()}
-        return [name for name in there if name not in known and not name.startswith((PARTIAL, ".nfs"))]
+    def _known(self, there: list[str]) -> set[str]:
+        known = _BESIDE_A_RUN | {file.name for file in self._partial()}
+        if self.trace.name not in there:
+            return known
+        written = {file.name for file in self.files}
+        own = self.scenario.name not in there or self._wrote_scenario()
+        return known | (written if own else written - {self.scenario.name})
 
     def _partial(self) -> tuple[Path, Path]:
-        """Where a trace and a checkpoint are written before they have their names."""
         return self.path / f".{self.trace.name}.partial", new_checkpoint(self.checkpoint)
 
     def _wrote_scenario(self) -> bool:
-        """Whether scenario.yaml is what the run wrote: what its trace says or, where that is damaged, as runs write."""
-        try:
+        """Whether scenario.yaml equals the trace's or, where that is damaged, has the form that runs write."""
+        with suppress(OSError, UnicodeDecodeError, WirelessFLError):
             text = self.scenario.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            return False
-        try:
-            if text == read_attributes(self.trace)["scenario"]:
-                return True
-        except (WirelessFLError, KeyError):
-            pass
-        try:
+            with suppress(WirelessFLError, KeyError):
+                if text == read_attributes(self.trace)["scenario"]:
+                    return True
             return text == dump_scenario(parse_scenario(text))
-        except WirelessFLError:
-            return False
+        return False
 
     def clear(self, inputs: Iterable[str | Path] = ()) -> None:
-        """Make the folder ready for a new run: take away what is left of an older one, and nothing else.
+        """Removal of all files of an earlier run, in a folder that is made where it is missing.
 
         Args:
             inputs: files that the run is made from.
@@ -153,15 +133,13 @@ class RunFolder:
             OutputError: something else lies here, an input would be lost, or the place cannot be written.
         """
         self.refuse_foreign(inputs)
-        try:
+        with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             for file in (*self.path.glob(f"{PARTIAL}*"), *self._partial(), *self.files):
                 file.unlink(missing_ok=True)
-        except OSError as error:
-            raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
 
     def check_same_scenario(self, scenario: Scenario) -> None:
-        """A run is continued with the scenario it began with.
+        """Refusal to continue a run with another scenario.
 
         Raises:
             ScenarioError: naming the keys that differ.
@@ -175,11 +153,11 @@ class RunFolder:
             )
 
     def is_complete(self) -> bool:
-        """Whether the run here has ended."""
+        """Whether the run has ended by itself."""
         return read_attributes(self.trace)["status"] in FINISHED
 
     def load_state(self) -> SimulationState | None:
-        """The state at the last round that is safe on disk; None before the first.
+        """State of the simulation after the last round on disk; None before the first.
 
         Raises:
             TraceError: the run cannot be continued to the same bits, or the checkpoint is not one of it.
@@ -201,11 +179,7 @@ class RunFolder:
         return state
 
     def _check_same_round(self, state: SimulationState) -> None:
-        """The state is that at the end of a round of the trace.
-
-        Raises:
-            TraceError: the trace does not hold that round, or holds other numbers of it.
-        """
+        """Refusal of a state of a round that the trace lacks or has other numbers of."""
         from wirelessfl.simulation import seconds
 
         with open_trace(self.trace) as trace:
@@ -231,7 +205,7 @@ class RunFolder:
             )
 
     def write_scenario(self, scenario: Scenario) -> None:
-        """Write the resolved scenario; a run that goes on keeps the file that is there.
+        """Write of scenario.yaml, resolved, where there is none yet.
 
         Raises:
             OutputError: the place cannot be written.
@@ -239,16 +213,8 @@ class RunFolder:
         if not self.scenario.exists():
             write_text(self.scenario, dump_scenario(scenario))
 
-    def write_summary(self, summary: dict[str, Any]) -> None:
-        """Write summary.json.
-
-        Raises:
-            OutputError: the place cannot be written.
-        """
-        write_text(self.summary, to_json(summary))
-
     def open_writer(self, scenario: Scenario, simulation: Simulation) -> TraceWriter:
-        """Begin the trace, or continue the one that is there after the last round of the simulation's state."""
+        """Writer of a new trace, or of the present one after the last round of the simulation's state."""
         from wirelessfl.assembly import trace_header
 
         if self.holds_trace():
@@ -256,5 +222,5 @@ class RunFolder:
         return TraceWriter.create(self.trace, trace_header(scenario, simulation), simulation.slots)
 
     def open_checkpoint(self, identity: RunIdentity) -> CheckpointWriter:
-        """What keeps the state of the run on disk, in place of the one before."""
+        """Writer of the checkpoint."""
         return CheckpointWriter(self.checkpoint, identity)

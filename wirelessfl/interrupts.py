@@ -1,6 +1,6 @@
-"""Ctrl-C and SIGTERM end a run between two pieces of work, so that the trace is never caught half-written.
+"""Ctrl-C and SIGTERM: a run ends between two steps, so that its trace is never half-written.
 
-Where nothing has to be finished, they end the work at once. A second signal ends the process at once in any case.
+Where nothing has to be finished, the work ends at once. A second signal ends the process at once in any case.
 """
 
 from __future__ import annotations
@@ -29,14 +29,13 @@ _PATIENCE_S = 10.0
 
 
 class Interrupts:
-    """Remembers that a signal came; the run asks when it can stop."""
+    """Signals of a run, which checks for them where it can stop.
+
+    Args:
+        insists: the process is a command's: code that swallows an interrupt is interrupted again, and at last ended.
+    """
 
     def __init__(self, *, insists: bool = False) -> None:
-        """No signal yet.
-
-        Args:
-            insists: the process is a command's: what swallows an interrupt is interrupted again, and ended in the end.
-        """
         self.insists = insists
         self._came_at: float | None = None
         self._told = False
@@ -48,7 +47,7 @@ class Interrupts:
         return self._came_at is not None
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """The signal handler. A second signal is not waited for: it ends the process at once."""
+        """Signal handler; a second signal ends the process at once."""
         now = time.monotonic()
         if self._came_at is None:
             self._came_at = now
@@ -61,7 +60,7 @@ class Interrupts:
             signal.raise_signal(number)
 
     def check(self) -> None:
-        """Stop here if a signal came.
+        """Stop where a signal came.
 
         Raises:
             RunInterrupted: a signal came.
@@ -71,7 +70,7 @@ class Interrupts:
             raise RunInterrupted(STOPPED)
 
     def check_last(self) -> None:
-        """Stop here if a signal came that nothing has stopped for yet.
+        """Stop where a signal came that nothing has stopped for yet.
 
         Raises:
             RunInterrupted: there was one.
@@ -81,7 +80,7 @@ class Interrupts:
 
     @contextmanager
     def at_once(self, words: str = STOPPED) -> Iterator[None]:
-        """Work that leaves nothing half-done behind: a signal ends it wherever it is.
+        """Context of work that a signal may end anywhere.
 
         Args:
             words: the message then.
@@ -105,7 +104,7 @@ class Interrupts:
             sys.unraisablehook = before
 
     def _again(self, otherwise: Callable[[Any], None]) -> Callable[[Any], None]:
-        """A hook for what cannot be raised, in a destructor say: an interrupt that came there comes once more."""
+        """Hook for exceptions in destructors and the like, after which an interrupt is repeated."""
 
         def hook(lost: Any) -> None:
             if not (self.came and issubclass(lost.exc_type, KeyboardInterrupt)):
@@ -116,7 +115,7 @@ class Interrupts:
         return hook
 
     def insist(self, number: int, frame: FrameType | None) -> None:
-        """The handler of the timer: interrupt what has swallowed the signal again, and end the process at last."""
+        """Timer handler: repeats an interrupt that was swallowed, and at last ends the process."""
         assert self._came_at is not None
         if time.monotonic() - self._came_at > _PATIENCE_S:
             os.write(2, f"Error: {STOPPED}\n".encode())
@@ -127,7 +126,7 @@ class Interrupts:
 
 @contextmanager
 def catch_interrupts(*, insists: bool = False) -> Iterator[Interrupts]:
-    """Catch the signals for the time of a run; outside the main thread Python delivers none, and none is caught.
+    """Context in which signals are caught; outside the main thread Python delivers none.
 
     Args:
         insists: as of `Interrupts`; also where they are caught already by one that does.
@@ -156,7 +155,7 @@ def catch_interrupts(*, insists: bool = False) -> Iterator[Interrupts]:
 
 @contextmanager
 def stop_at_once() -> Iterator[None]:
-    """A whole command: a signal ends it wherever it is, unless a part of it catches signals itself.
+    """Context of a command: a signal ends it anywhere, except in parts that catch signals themselves.
 
     Raises:
         RunInterrupted: a signal came.
@@ -168,11 +167,10 @@ def stop_at_once() -> Iterator[None]:
 
 @cache
 def _ignore_at_exit() -> None:
-    """When the interpreter shuts down all is done, and an interrupt could only leave a traceback."""
     atexit.register(_ignore)
 
 
-def _ignore() -> None:
+def _ignore() -> None:  # at shutdown, where an interrupt could only leave a traceback
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)

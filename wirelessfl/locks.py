@@ -1,7 +1,7 @@
-"""One process at a time in a folder, by the kernel's advisory lock (``flock``) on a file in it.
+"""Exclusive lock on a folder, by the kernel's advisory lock (``flock``) on a file in it.
 
-A dead process holds no lock; the file, which a killed one leaves behind, means nothing by itself. What stands in it
-says who took it last, for messages only.
+A dead process holds no lock; the file that a killed one leaves has no meaning by itself. It names its last holder, for
+messages only.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
 def lock_folder(
     folder: Path, name: str, note: str = "", wait: Callable[[], None] | None = None, what: str = "a run"
 ) -> Iterator[Path]:
-    """Hold a folder, made where it is missing, and yield the lock file.
+    """Exclusive lock on a folder, which is made where it is missing; yields the lock file.
 
-    The file is taken away afterwards, and so are folders that this made and that nothing was left in.
+    The file is removed afterwards, and so are folders that were made here and are empty.
 
     Args:
-        folder: What is held.
-        name: The lock file in it.
-        note: A first line to stand in it for as long as it is held.
-        wait: Called again and again while another process holds the folder; None to refuse then.
-        what: What goes on there, for messages.
+        folder: The folder.
+        name: Name of the lock file in it.
+        note: First line of the file while the lock is held.
+        wait: Called repeatedly while another process holds the folder; None to refuse then.
+        what: Work in progress there, for messages.
 
     Raises:
         OutputError: another process holds it, or it cannot be written.
@@ -66,7 +66,7 @@ def lock_folder(
 
 
 def holder(path: Path) -> str:
-    """Who took the lock file last, in words; nothing where it does not say."""
+    """Last holder of a lock file, for messages; empty where it is not known."""
     try:
         taken = json.loads(path.read_text(encoding="utf-8").rstrip("\n").rpartition("\n")[2])
         return f"process {int(taken['pid'])} on {taken['host']!s:.100}, since {taken['since']!s:.40}"
@@ -75,7 +75,7 @@ def holder(path: Path) -> str:
 
 
 def _make(folder: Path) -> list[Path]:
-    """Make the folder; returns what was missing, the innermost first."""
+    """Folders that were made, the innermost first."""
     made = []
     try:
         for place in (folder, *folder.absolute().parents):
@@ -95,7 +95,7 @@ def _unmake(made: list[Path]) -> None:
 
 
 def _acquire(path: Path, wait: Callable[[], None] | None, what: str) -> int:
-    """The descriptor of the lock file, locked."""
+    """Descriptor of the locked file."""
     while True:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
@@ -125,7 +125,7 @@ def _taken(path: Path, what: str) -> str:
 
 
 def _locked(descriptor: int, path: Path) -> bool:
-    """Whether the lock is ours now; a file system without locks has none to give, which is warned of."""
+    """Whether this process holds the lock; on a file system without locks it does, with a warning."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -143,7 +143,7 @@ def _locked(descriptor: int, path: Path) -> bool:
 
 
 def _is_still_there(descriptor: int, path: Path) -> bool:
-    """Whether the locked file still has its name: its last holder may have taken it away meanwhile."""
+    """Whether the locked file still has its name, which its last holder may have removed."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

@@ -1,10 +1,10 @@
-"""Files that appear whole: written beside their place, and put there when they are complete."""
+"""Output files that appear only when they are complete, and refusals of places for them."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,11 +15,12 @@ READ_ONLY = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Error numbers of a full disk, a full quota and a file-size limit."""
 PARTIAL = ".partial-"
-"""How the names of files begin that are not whole yet; a killed process may leave one."""
+"""Prefix of the names of incomplete files; a killed process may leave one."""
+_MAX_NAMED = 5
 
 
 def output_folder(out: str | Path) -> Path:
-    """A folder that a user named.
+    """Path of an output folder that a user named.
 
     Raises:
         InputError: the name is empty, which Python takes for the current folder.
@@ -30,11 +31,23 @@ def output_folder(out: str | Path) -> Path:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A new file that takes the place of ``path`` when the body ends in order, and is taken away when it does not.
+def writing(place: Path) -> Iterator[None]:
+    """Failures of the operating system at a place as errors of its own.
 
-    So a full disk or a kill leaves the file that was there. What is no regular file, such as ``/dev/stdout``, is
-    written itself.
+    Raises:
+        OutputError: the place cannot be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{place} cannot be written: {error.strerror or error}") from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Path of a temporary file that replaces ``path`` if the body succeeds, and is removed if it fails.
+
+    A full disk or a kill leaves the earlier file. What is no regular file, such as ``/dev/stdout``, is written itself.
 
     Raises:
         OutputError: the place cannot be written.
@@ -42,24 +55,23 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         new = path.with_name(f"{PARTIAL}{os.getpid()}-{path.name}")
         direct = path.exists() and not path.is_file()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError) as error:  # no name, one that is too long, or one with a null character
         raise OutputError(f"{path} cannot be written: {getattr(error, 'strerror', error)}") from error
-    try:
-        if not direct:
-            new.unlink(missing_ok=True)  # a link that somebody laid there would lead the writing elsewhere
-        yield path if direct else new
-        if not direct:
+    with writing(path):
+        if direct:
+            yield path
+            return
+        try:
+            new.unlink(missing_ok=True)  # a link that lies there would lead the writing elsewhere
+            yield new
             new.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror or error}") from error
-    finally:
-        if not direct:
+        finally:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all.
+    """Atomic write of a UTF-8 text file.
 
     Raises:
         OutputError: the place cannot be written.
@@ -68,8 +80,32 @@ def write_text(path: Path, text: str) -> None:
         new.write_text(text, encoding="utf-8")
 
 
+def refuse_foreign(folder: Path, known: Callable[[list[str]], set[str]], maker: str, allowed: str) -> None:
+    """Refusal of a folder with entries that no earlier command of the same kind left there.
+
+    Args:
+        folder: The folder, which need not exist.
+        known: From the names of its entries to those that may lie there.
+        maker: What leaves such entries, for messages.
+        allowed: What is allowed instead, for messages.
+
+    Raises:
+        OutputError: naming what else lies there.
+    """
+    with writing(folder), suppress(FileNotFoundError):
+        there = sorted(entry.name for entry in folder.iterdir())
+        wanted = known(there)
+        foreign = [name for name in there if name not in wanted and not name.startswith((PARTIAL, ".nfs"))]
+        if foreign:
+            more = f" and {len(foreign) - _MAX_NAMED} more" if len(foreign) > _MAX_NAMED else ""
+            raise OutputError(
+                f"{folder}: found what no {maker} has written ({', '.join(foreign[:_MAX_NAMED])}{more}); allowed: "
+                f"{allowed}; choose another with --out"
+            )
+
+
 def refuse_inputs(targets: Iterable[Path], inputs: Iterable[str | Path]) -> None:
-    """Nothing is written over what it is made from, by whatever name: through links, ``..`` or another case.
+    """Refusal of outputs that are inputs of the command too, also through links, ``..`` or another case.
 
     Raises:
         OutputError: naming the file that is both.
@@ -85,7 +121,7 @@ def refuse_inputs(targets: Iterable[Path], inputs: Iterable[str | Path]) -> None
 
 
 def _identity(path: str | Path) -> tuple[int, int] | None:
-    """Device and inode of an existing file."""
+    """Device and inode of an existing file, None otherwise."""
     try:
         found = Path(path).stat()
     except (OSError, ValueError):

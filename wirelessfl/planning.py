@@ -1,4 +1,4 @@
-"""A look at a scenario before it runs: its sizes, its cost, and a picture of where everyone is."""
+"""Plan of a scenario before it runs: sizes, cost, and a picture of its topology."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from wirelessfl.outputs import replacing
 from wirelessfl.scenario import Scenario, config
 from wirelessfl.scenario.notes import power_notes
-from wirelessfl.summary import draw_topology
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import Forecast
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """What ``wirelessfl validate`` says of a scenario.
+    """Plan of a scenario, as ``wirelessfl validate`` prints it.
 
     Attributes:
         name: the scenario.
@@ -51,25 +50,31 @@ class Plan:
     notes: tuple[str, ...] = ()
 
     def as_mapping(self) -> dict[str, Any]:
-        """Flat, with the names of the trace and the summary."""
+        """Flat mapping with the names of trace and summary."""
         own = {"name": self.name, "d": self.dimension, "samples": self.samples, "clients": self.clients}
-        further = {"shortfall_probability": self.shortfall_probability, "training_s": self.training_s}
-        further |= {"pieces": self.pieces, "upload_s": self.upload_s, "coherence_s": self.coherence_s}
-        return {**own, "delta": self.delta, **asdict(self.forecast), **further, "notes": list(self.notes)}
+        further = ("shortfall_probability", "training_s", "pieces", "upload_s", "coherence_s")
+        return {
+            **own,
+            "delta": self.delta,
+            **asdict(self.forecast),
+            **{name: getattr(self, name) for name in further},
+            "notes": list(self.notes),
+        }
 
 
 def plot_topology(scenario: Scenario, path: str | Path) -> None:
-    """Draw clients, base stations and what is behind them, as they are when a scenario begins.
+    """Picture of clients, base stations and servers at the beginning of a scenario.
 
     Args:
-        scenario: what would be simulated.
-        path: where the PNG goes.
+        scenario: the scenario.
+        path: the PNG.
 
     Raises:
         InputError: the data or a file of the channel cannot be used.
         OutputError: the place cannot be written.
     """
     from wirelessfl.assembly import build_simulation, plan_to_look, topology_graph
+    from wirelessfl.summary.topology import draw_topology
 
     simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     with replacing(Path(path)) as new:
@@ -77,7 +82,7 @@ def plot_topology(scenario: Scenario, path: str | Path) -> None:
 
 
 def make_plan(scenario: Scenario) -> Plan:
-    """Rehearse a scenario: everything but the training.
+    """Plan of a scenario, by a rehearsal of everything but the training.
 
     Raises:
         InputError: the data cannot be used.

@@ -1,11 +1,11 @@
-"""What a finished run leaves: its numbers, and the files that are made of its trace."""
+"""Result of a finished run: its numbers, and the files made of its trace."""
 
 from __future__ import annotations
 
 import base64
 import html
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from wirelessfl.errors import OutputError
 from wirelessfl.folder import RunFolder
 from wirelessfl.outputs import replacing
-from wirelessfl.summary import draw_summary, draw_timeline, epsilon_text, summarise
+from wirelessfl.summary import epsilon_text, summarise, to_json
 from wirelessfl.trace import open_trace, read_group
 from wirelessfl.trace.failures import trace_errors
 
@@ -28,7 +28,7 @@ class Result:
     """A finished run.
 
     Attributes:
-        folder: where everything lies.
+        folder: its folder.
         summary: the numbers of ``summary.json``, in SI units.
         missing: files of the summary that could not be written, each with the reason.
     """
@@ -38,10 +38,10 @@ class Result:
     missing: tuple[str, ...] = ()
 
     def require_files(self) -> None:
-        """Make sure that everything is on disk.
+        """Check that every file of the summary is on disk.
 
         Raises:
-            OutputError: something is missing; the trace is not.
+            OutputError: one is missing; the trace is there.
         """
         if self.missing:
             raise OutputError(
@@ -52,32 +52,31 @@ class Result:
 
     @property
     def trace(self) -> Path:
-        """The trace file; open it with ``wirelessfl.open_trace``."""
+        """Trace file, for ``wirelessfl.open_trace``."""
         return self.folder / "trace.h5"
 
     @property
     def picture(self) -> Path:
-        """The summary figure."""
+        """Figure of the summary."""
         return self.folder / "summary.png"
 
     @property
     def timeline(self) -> Path:
-        """The figure of who did what, over simulated time."""
+        """Figure of all activities over simulated time."""
         return self.folder / "timeline.png"
 
     @cached_property
     def dataset(self) -> xr.Dataset:
-        """The trace, opened."""
+        """Opened trace."""
         return open_trace(self.trace)
 
     def to_dataframe(self) -> pd.DataFrame:
-        """One row a round, indexed by ``round``: every variable of the trace that has one value a round."""
+        """Table of every per-round variable of the trace, a row for each ``round``."""
         with open_trace(self.trace) as trace, trace_errors(self.trace):
             names = [name for name, variable in trace.data_vars.items() if variable.dims == ("round",)]
             return trace[names].to_dataframe()
 
     def _repr_html_(self) -> str:
-        """The numbers that count and the picture, for notebooks."""
         summary = self.summary
         at = f"at δ = {summary['delta']:g}"
         rows = {
@@ -98,29 +97,28 @@ class Result:
 
 
 def result_of(folder: RunFolder, pictures: bool) -> Result:
-    """The numbers of a finished run, and its pictures if they are wanted, from its trace alone."""
+    """Summary files of a finished run from its trace alone, with pictures if asked for."""
     with open_trace(folder.trace) as trace:
         with trace_errors(folder.trace):
             summary = summarise(trace, json.loads(trace.attrs["why_different"]))
-        missing = [*_unwritten(folder.summary, lambda: folder.write_summary(summary))]
+        text = to_json(summary)
+        missing = _unwritten(folder.summary, lambda new: new.write_text(text, encoding="utf-8"))
         if pictures:
+            from wirelessfl.summary.picture import draw_summary
+            from wirelessfl.summary.timeline import draw_timeline
+
             events = read_group(folder.trace, "events")
             with trace_errors(folder.trace):
-                missing += _unwritten(folder.picture, lambda: _draw(draw_summary, trace, folder.picture))
-                missing += _unwritten(folder.timeline, lambda: _draw(draw_timeline, trace, events, folder.timeline))
+                missing += _unwritten(folder.picture, lambda new: draw_summary(trace, new))
+                missing += _unwritten(folder.timeline, lambda new: draw_timeline(trace, events, new))
     return Result(folder.path, summary, tuple(missing))
 
 
-def _draw(draw: Callable[..., None], *arguments: Any) -> None:
-    """Draw a picture into its place, which is the last argument."""
-    with replacing(arguments[-1]) as new:
-        draw(*arguments[:-1], new)
-
-
-def _unwritten(path: Path, write: Callable[[], None]) -> Iterator[str]:
-    """Why a file is not there after it was to be written; a complete run makes no other, so that an old one serves."""
+def _unwritten(path: Path, write: Callable[[Path], object]) -> list[str]:
+    """Reason why a file could not be written; none where an earlier one is there, which has the same content."""
     try:
-        write()
+        with replacing(path) as new:
+            write(new)
     except OutputError as error:
-        if not path.exists():
-            yield str(error)
+        return [] if path.exists() else [str(error)]
+    return []

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.cli.options import OutputPath, json_option, override_option, plugins_option, scenario_argument
-from wirelessfl.cli.terminal import open_console, remark, say
+from wirelessfl.cli.options import (
+    OutputPath,
+    json_option,
+    override_option,
+    plugins_option,
+    read_scenario,
+    scenario_argument,
+)
+from wirelessfl.cli.terminal import open_console, say
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.audit.audit import Audit
@@ -40,23 +47,21 @@ def command(
     """
     from wirelessfl.analysis.audit.audit import audit_scenario
     from wirelessfl.analysis.audit.picture import draw_audit
+    from wirelessfl.api import default_folder
+    from wirelessfl.cli.console import print_rows
     from wirelessfl.errors import CheckFailed, OutputError
-    from wirelessfl.outputs import refuse_inputs, replacing
-    from wirelessfl.scenario import locate, resolve_scenario
+    from wirelessfl.outputs import refuse_inputs, replacing, writing
+    from wirelessfl.scenario import locate
     from wirelessfl.summary import epsilon_text, to_json
 
-    resolved = resolve_scenario(scenario, overrides, allow_plugins=allow_plugins)
-    for note in resolved.notes:
-        remark(f"note: {note}")
-    folder = out if out is not None else Path("results") / f"{resolved.scenario.name}-{resolved.scenario.seed}"
+    resolved = read_scenario(scenario, overrides, allow_plugins)
+    folder = default_folder(resolved) if out is None else out
     picture = folder / "audit.png"
     refuse_inputs([picture], [locate(scenario)])
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder} cannot be written: {error.strerror}") from error
     with _progress() as on_progress:
-        audit = audit_scenario(resolved.scenario, trials, on_progress)
+        audit = audit_scenario(resolved, trials, on_progress)
     missing = ""
     try:
         with replacing(picture) as new:
@@ -66,7 +71,7 @@ def command(
     if as_json:
         say(to_json({**audit.as_mapping(), "picture": str(picture)}), nl=False)
     else:
-        _print(audit, picture)
+        print_rows(_rows(audit, picture))
     if audit.contradicts_ledger:
         raise CheckFailed(
             f"the accounted ε of {epsilon_text(audit.epsilon_accounted)} does not hold: {audit.contradiction}"
@@ -77,7 +82,7 @@ def command(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[float], None]]:
-    """A live line on stderr; yields the function to tell which part has been done."""
+    """Progress line on stderr; yields the function that takes the part done since its last call."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     console = open_console(stderr=True)
@@ -85,18 +90,6 @@ def _progress() -> Iterator[Callable[[float], None]]:
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=1.0)
         yield lambda part: progress.advance(task, part)
-
-
-def _print(audit: Audit, picture: Path) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    for name, words in _rows(audit, picture):
-        table.add_row(name, Text(words))
-    open_console().print(table)
 
 
 def _rows(audit: Audit, picture: Path) -> Iterator[tuple[str, str]]:
@@ -113,8 +106,6 @@ def _rows(audit: Audit, picture: Path) -> Iterator[tuple[str, str]]:
         f"at least {epsilon_text(audit.epsilon_empirical)} {delta}, with {audit.confidence:.4g} confidence",
     )
     yield "ε accounted", f"{epsilon_text(audit.epsilon_accounted)} {delta}: what holds for what runs"
-    for sentence in audit.findings():
-        yield "", f"• {sentence}"
-    for place, phrase in enumerate(audit.not_tested):
-        yield "" if place else "not tested", f"• {phrase}"
+    yield from (("", f"• {sentence}") for sentence in audit.findings())
+    yield from (("" if place else "not tested", f"• {phrase}") for place, phrase in enumerate(audit.not_tested))
     yield "picture", str(picture)

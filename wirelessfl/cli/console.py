@@ -1,9 +1,9 @@
-"""What a run looks like on a terminal: a progress line on stderr, a table on stdout."""
+"""Progress line on stderr and tables on stdout."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING, Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
+from typing_extensions import override
 
-from wirelessfl.api import Result
 from wirelessfl.cli.terminal import open_console
 from wirelessfl.summary import epsilon_text
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound
 
-__all__ = ["print_result", "print_summary", "progress_line"]
-
 
 def duration_text(seconds: float) -> str:
-    """A simulated time for people."""
+    """A duration in ms, s, min or h, from seconds."""
     if seconds < 1:
         return f"{1e3 * seconds:.3g} ms"
     if seconds < 120:
@@ -38,15 +36,14 @@ def _percent(share: float) -> str:
 
 
 class _RateColumn(ProgressColumn):
-    """Rounds per second of real time."""
-
+    @override
     def render(self, task: Task) -> Text:
         return Text(f"{task.speed:.3g} rounds/s" if task.speed else "", style="progress.data.speed")
 
 
 @contextmanager
 def progress_line(rounds: int, *, quiet: bool) -> Iterator[Callable[[FinishedRound], None]]:
-    """A live line on stderr; yields the function to call after each round."""
+    """Progress line on stderr; yields the function to call after each round."""
     columns = (
         TextColumn("round"),
         MofNCompleteColumn(),
@@ -76,38 +73,46 @@ def progress_line(rounds: int, *, quiet: bool) -> Iterator[Callable[[FinishedRou
         yield on_round
 
 
-def print_result(result: Result) -> None:
-    """The summary of a run as a table on stdout, and where its files lie."""
-    print_summary(result.summary, {"trace": result.trace, "picture": result.picture, "timeline": result.timeline})
-
-
 def print_summary(summary: Mapping[str, Any], files: Mapping[str, Path]) -> None:
-    """The numbers of a ``summary.json`` as a table on stdout, and files by what they are."""
+    """Table of the numbers of a ``summary.json`` and of files by their kind, on stdout."""
+    print_rows([*_summary_rows(summary), *((name, Text(str(path))) for name, path in files.items())])
+
+
+def print_rows(rows: Iterable[tuple[str, str | Text]]) -> None:
+    """Table on stdout of texts beside their names in bold."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
-    table.add_row("scenario", f"{summary['name']}, seed {summary['seed']} ({summary['status']})")
-    table.add_row("rounds", f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard")
-    table.add_row("test accuracy", f"{_percent(summary['test_accuracy'])}, loss {summary['test_loss']:.4g}")
-    table.add_row("model", f"{summary['d']:,} parameters, {summary['samples']:,} training samples")
-    delta = f"at δ = {summary['delta']:g}"
-    table.add_row("ε published", f"{epsilon_text(summary['epsilon_published'])} {delta}: what the paper's theorem says")
-    table.add_row("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}: what holds for what ran")
-    for reason in summary["why_different"]:
-        table.add_row("", Text(f"• {reason}"))
-    table.add_row("", Text(summary["privacy_scope"], style="dim"))
-    if not math.isnan(summary["effective_noise_std"]):
-        table.add_row("effective noise", f"σ_m = {summary['effective_noise_std']:.4g} a coordinate, before rescaling")
-    if not math.isnan(summary["aggregate_noise_std"]):
-        table.add_row(
-            "noise on weights", f"{summary['aggregate_noise_std']:.4g} a coordinate and round, rescaled (times τ)"
-        )
-    table.add_row(
-        "simulated time", f"{duration_text(summary['sim_time'])}, on the air {duration_text(summary['airtime'])}"
-    )
-    if not math.isnan(summary["energy"]):
-        table.add_row("energy", f"{summary['energy']:.4g} J")
-    table.add_row("real time", duration_text(summary["wall_time"]))
-    for name, path in files.items():
-        table.add_row(name, Text(str(path)))
+    for name, words in rows:
+        table.add_row(name, words)
     open_console().print(table)
+
+
+def print_table(heads: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: bool = False) -> None:
+    """Table on stdout with bold heads; with ``numbers`` all columns but the first are flush right."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for at, head in enumerate(heads):
+        table.add_column(head, overflow="fold", justify="right" if numbers and at else "left")
+    for row in rows:
+        table.add_row(*row)
+    open_console().print(table)
+
+
+def _summary_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str | Text]]:
+    yield ("scenario", f"{summary['name']}, seed {summary['seed']} ({summary['status']})")
+    yield ("rounds", f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard")
+    yield ("test accuracy", f"{_percent(summary['test_accuracy'])}, loss {summary['test_loss']:.4g}")
+    yield ("model", f"{summary['d']:,} parameters, {summary['samples']:,} training samples")
+    delta = f"at δ = {summary['delta']:g}"
+    yield ("ε published", f"{epsilon_text(summary['epsilon_published'])} {delta}: what the paper's theorem says")
+    yield ("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}: what holds for what ran")
+    yield from (("", Text(f"• {reason}")) for reason in summary["why_different"])
+    yield ("", Text(summary["privacy_scope"], style="dim"))
+    if not math.isnan(summary["effective_noise_std"]):
+        yield ("effective noise", f"σ_m = {summary['effective_noise_std']:.4g} a coordinate, before rescaling")
+    if not math.isnan(summary["aggregate_noise_std"]):
+        yield ("noise on weights", f"{summary['aggregate_noise_std']:.4g} a coordinate and round, rescaled (times τ)")
+    yield ("simulated time", f"{duration_text(summary['sim_time'])}, on the air {duration_text(summary['airtime'])}")
+    if not math.isnan(summary["energy"]):
+        yield ("energy", f"{summary['energy']:.4g} J")
+    yield ("real time", duration_text(summary["wall_time"]))

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from typing_extensions import override
+
+from wirelessfl.cli.terminal import remark
+
+if TYPE_CHECKING:
+    from wirelessfl.scenario import Scenario
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class OutputPath(click.Path):
-    """A place to write to; an empty name is no place, although Python takes it for the current folder."""
+    """Path of an output; the empty name, which Python takes for the current folder, is refused."""
 
     def __init__(self) -> None:
-        """Any name that is not empty."""
         super().__init__(path_type=Path)
 
+    @override
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path.
-
-        Raises:
-            click.BadParameter: it is empty.
-        """
         if value == "":
             self.fail("found an empty name; allowed: a path (. is the current folder)", param, ctx)
         return super().convert(value, param, ctx)
@@ -33,7 +34,7 @@ scenario_argument = click.argument("scenario", metavar="SCENARIO")
 
 
 def override_option(command: Command) -> Command:
-    """``--set KEY=VALUE``, any number of times."""
+    """Option ``--set KEY=VALUE``, repeatable."""
     return click.option(
         "--set",
         "overrides",
@@ -44,7 +45,7 @@ def override_option(command: Command) -> Command:
 
 
 def plugins_option(command: Command) -> Command:
-    """``--allow-plugins``: a scenario that a run left behind may name code from outside the package."""
+    """Option ``--allow-plugins``: leave for code from outside the package that a recorded scenario names."""
     return click.option(
         "--allow-plugins",
         is_flag=True,
@@ -53,5 +54,15 @@ def plugins_option(command: Command) -> Command:
 
 
 def json_option(command: Command) -> Command:
-    """``--json``: machine-readable results alone on stdout."""
+    """Option ``--json``: the result as JSON, alone on stdout."""
     return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON alone on stdout.")(command)
+
+
+def read_scenario(source: str, overrides: tuple[str, ...], allow_plugins: bool) -> Scenario:
+    """The scenario of a command, with a note on stderr for every key that an override dropped."""
+    from wirelessfl.scenario import resolve_scenario
+
+    resolved = resolve_scenario(source, overrides, allow_plugins=allow_plugins)
+    for note in resolved.notes:
+        remark(f"note: {note}")
+    return resolved.scenario

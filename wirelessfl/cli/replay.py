@@ -1,7 +1,8 @@
-"""``wirelessfl replay``: look at a recorded run again, repeat it, or change its policy."""
+"""``wirelessfl replay``: analysis, verification and counterfactual of a recorded run."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,7 +69,7 @@ def command(
     recording = open_recording(trace, first, last)
     folder = trace.parent / "replay" if out is None else out
     shown = not (quiet or as_json)
-    # What may be refused comes before anything is printed, and what is altered is found before it is used.
+    # Refusals come before anything is printed, and alterations are found before they are used.
     comparison = _verify(recording, out, allow_plugins, quiet) if verify else None
     answer = recording.summary()
     rows = recompute_privacy(recording, deltas, accountant, allow_plugins=allow_plugins) if deltas or accountant else []
@@ -121,7 +122,6 @@ def _verify(recording: Recording, out: Path | None, allow_plugins: bool, quiet: 
 
 
 def _print_comparison(recording: Recording, comparison: Comparison) -> None:
-    """How much was compared, and what was not, by its reason."""
     numbers = f"{comparison.numbers:,} of {comparison.of_numbers:,} numbers"
     attributes = f"{comparison.attributes:,} of {comparison.of_attributes:,} attributes"
     rounds = f"rounds {recording.first} to {recording.last}"
@@ -135,23 +135,22 @@ def _print_comparison(recording: Recording, comparison: Comparison) -> None:
 
 
 def _print_ledgers(rows: list[LedgerRow]) -> None:
-    from rich.table import Table
-
+    from wirelessfl.cli.console import print_table
     from wirelessfl.summary import epsilon_text
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("δ", "accountant", "ε published", "ε accounted"):
-        table.add_column(name)
-    for row in rows:
-        numbers = (row.epsilon_published, row.epsilon_accounted)
-        table.add_row(f"{row.delta:g}", row.accountant, *(epsilon_text(number) for number in numbers))
-    open_console().print(table)
+    print_table(
+        ("δ", "accountant", "ε published", "ε accounted"),
+        (
+            (f"{row.delta:g}", row.accountant, *map(epsilon_text, (row.epsilon_published, row.epsilon_accounted)))
+            for row in rows
+        ),
+    )
 
 
 def _counterfactual(
     recording: Recording, resolved: Resolved, change: str, folder: Path, quiet: bool, shown: bool
 ) -> dict[str, Any]:
-    """Run the changed policy, compare, and say how much of what it needed was recorded."""
+    """Paired comparison of a run of the changed policy with the recording, as JSON values."""
     from wirelessfl.analysis.replay.counterfactual import run_counterfactual
     from wirelessfl.analysis.replay.paired import draw_paired, paired_rows
     from wirelessfl.analysis.replay.recording import open_recording, working_in
@@ -188,20 +187,18 @@ def _counterfactual(
 
 
 def _print_paired(rows: list[PairedRow], first: int, last: int, picture: Path) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("changed − recorded")
-    for name in ("recorded", "changed", "difference", "mean over rounds"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        words = f"{row.words} ({row.unit})" if row.unit else row.words
+    from wirelessfl.cli.console import print_table
+
+    def cells(row: PairedRow) -> Iterator[str]:
+        yield f"{row.words} ({row.unit})" if row.unit else row.words
         numbers = (row.recorded, row.changed, row.difference, row.mean_round_difference)
-        table.add_row(words, *(_number_text(number, signed=at > 1) for at, number in enumerate(numbers)))
-    console = open_console()
-    console.print(table)
-    console.print(Text(f"rounds {first} to {last}, on the recorded channels", style="dim"))
+        yield from (_number_text(number, signed=at > 1) for at, number in enumerate(numbers))
+
+    heads = ("changed − recorded", "recorded", "changed", "difference", "mean over rounds")
+    print_table(heads, map(cells, rows), numbers=True)
+    open_console().print(Text(f"rounds {first} to {last}, on the recorded channels", style="dim"))
     say(f"picture  {picture}")
 
 

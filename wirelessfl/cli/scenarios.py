@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.cli.terminal import open_console, say
+from wirelessfl.cli.terminal import say
 
 if TYPE_CHECKING:
     from wirelessfl.scenario.library import Shelf
@@ -25,16 +25,11 @@ def command(context: click.Context) -> None:
 @click.option("--studies", is_flag=True, help="The shipped studies instead, for `wirelessfl study`.")
 def list_scenarios(studies: bool) -> None:
     """List the shipped scenarios with what they show."""
-    from rich.table import Table
-
+    from wirelessfl.cli.console import print_table
     from wirelessfl.scenario import list_shipped
 
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("name", no_wrap=True)
-    table.add_column("what it shows")
-    for shipped in list_shipped("studies" if studies else "scenarios"):
-        table.add_row(shipped.name, shipped.description)
-    open_console().print(table)
+    listed = list_shipped("studies" if studies else "scenarios")
+    print_table(("name", "what it shows"), ((shipped.name, shipped.description) for shipped in listed))
 
 
 @command.command()
@@ -57,7 +52,6 @@ def copy(name: str, folder: Path) -> None:
 
 
 def _shelf(name: str) -> Shelf:
-    """Where a name is: scenarios and studies have different ones."""
     from wirelessfl.scenario import list_shipped
 
     return "studies" if any(study.name == name for study in list_shipped("studies")) else "scenarios"

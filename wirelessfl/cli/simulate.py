@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.cli.options import OutputPath, json_option, override_option, plugins_option, scenario_argument
+from wirelessfl.cli.options import (
+    OutputPath,
+    json_option,
+    override_option,
+    plugins_option,
+    read_scenario,
+    scenario_argument,
+)
 from wirelessfl.cli.terminal import remark, say
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound
-
-_BESIDE_THE_TRACE = ""
 
 
 @click.command()
@@ -31,7 +36,7 @@ _BESIDE_THE_TRACE = ""
 @click.option(
     "--tensorboard",
     is_flag=False,
-    flag_value=_BESIDE_THE_TRACE,
+    flag_value="",  # beside the trace
     metavar="[DIR]",
     help="Also log every round for TensorBoard [tensorboard, in the results folder].",
 )
@@ -56,28 +61,26 @@ def command(
     Writes trace.h5, scenario.yaml, summary.json, summary.png and timeline.png into the results folder.
     """
     from wirelessfl.api import default_folder, simulate
-    from wirelessfl.cli.console import print_result, progress_line
-    from wirelessfl.scenario import locate, resolve_scenario
+    from wirelessfl.cli.console import print_summary, progress_line
+    from wirelessfl.scenario import locate
     from wirelessfl.summary import TensorBoardLog, to_json
 
     if seed is not None:
         overrides = (*overrides, f"seed={seed}")
-    resolved = resolve_scenario(scenario, overrides, allow_plugins=allow_plugins)
-    for note in resolved.notes:
-        remark(f"note: {note}")
-    folder = default_folder(resolved.scenario) if out is None else out
+    resolved = read_scenario(scenario, overrides, allow_plugins)
+    folder = default_folder(resolved) if out is None else out
     with ExitStack() as watchers:
         watching: list[Callable[[FinishedRound], None]] = []
         if tensorboard is not None:
             watching.append(watchers.enter_context(TensorBoardLog(tensorboard or folder / "tensorboard")))
-        watching.append(watchers.enter_context(progress_line(resolved.scenario.rounds, quiet=quiet)))
+        watching.append(watchers.enter_context(progress_line(resolved.rounds, quiet=quiet)))
 
         def on_round(finished: FinishedRound) -> None:
             for watch in watching:
                 watch(finished)
 
         result = simulate(
-            resolved.scenario,
+            resolved,
             folder,
             device=device,
             threads=threads,
@@ -92,5 +95,6 @@ def command(
     if as_json:
         say(to_json(result.summary), nl=False)
     elif not quiet:
-        print_result(result)
+        files = {"trace": result.trace, "picture": result.picture, "timeline": result.timeline}
+        print_summary(result.summary, files)
     result.require_files()

@@ -1,19 +1,18 @@
-"""What a study looks like on a terminal: a live table of its points on stderr, the results on stdout."""
+"""Live table of the points of a study on stderr, results on stdout."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from wirelessfl.cli.console import duration_text
+from wirelessfl.cli.console import duration_text, print_table
 from wirelessfl.cli.terminal import open_console
 from wirelessfl.study import Message, Outcome, Progress, Study, StudyDesign
 from wirelessfl.study.bands import band
@@ -22,97 +21,79 @@ from wirelessfl.summary import epsilon_text
 _REFRESH_S = 0.25
 
 
-@dataclass
-class _Point:
-    """What is known of a point: its runs by how they stand."""
-
-    labels: list[str]
-    runs: int = 0
-    running: dict[str, Progress] = field(default_factory=dict)
-    accuracy: list[float] = field(default_factory=list)
-    failed: int = 0
-
-    def cells(self) -> list[str]:
-        """One row of the table."""
-        ended = len(self.accuracy)
-        finished = f"{band([[value] for value in self.accuracy]).text(0, percent=True)}" if ended else ""
-        now = ", ".join(_running_text(progress) for progress in self.running.values())
-        failed = f", {self.failed} failed" if self.failed else ""
-        return [*self.labels, f"{ended}/{self.runs}{failed}", finished, now]
-
-
-def _running_text(progress: Progress) -> str:
-    accuracy = "" if math.isnan(progress.test_accuracy) else f" at {progress.test_accuracy:.1%}"
-    return f"round {progress.round}/{progress.rounds}{accuracy}"
-
-
 class LiveTable:
-    """Keeps count of the messages of a study and draws the table of its points."""
+    """Table of the points of a study, kept up by its messages."""
 
     def __init__(self, design: StudyDesign, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing has run yet."""
-        self._names = [factor.short_name for factor in design.factors]
-        self._rounds = {run.id: run.scenario.rounds for run in design.runs}
-        self._levels = {run.id: run.levels for run in design.runs}
+        self._design = design
         self._clock = clock
-        self._points: dict[tuple[int, ...], _Point] = {}
-        for run in design.runs:
-            labels = [factor.label(level) for factor, level in zip(design.factors, run.levels, strict=True)]
-            self._points.setdefault(run.levels, _Point(labels)).runs += 1
-        self._begun_at: dict[str, int] = {}  # rounds that were there when a run was first heard of
-        self._done: dict[str, int] = {}
-        self._ended: set[str] = set()
+        self._latest: dict[str, Message] = {}
+        self._begun_at: dict[str, int] = {}  # rounds that were there at the first message of a run
         self._first: float | None = None
 
     def note(self, message: Message) -> None:
-        """Take in a message."""
-        point = self._points[self._levels[message.run]]
+        """Update by a message."""
+        self._latest[message.run] = message
         if isinstance(message, Progress):
             self._first = self._first or self._clock()
             self._begun_at.setdefault(message.run, message.round)
-            self._done[message.run] = message.round
-            point.running[message.run] = message
-            return
-        self._ended.add(message.run)
-        self._done[message.run] = self._rounds[message.run]
-        point.running.pop(message.run, None)
-        if message.status == "complete" and message.summary is not None:
-            accuracy = message.summary["test_accuracy"]
-            point.accuracy.append(math.nan if accuracy is None else accuracy)
-        else:
-            point.failed += 1
 
     def seconds_left(self) -> float:
-        """What is left, at the pace so far: rounds a second of all workers together; NaN before there is a pace."""
-        computed = sum(self._done[run] - begun for run, begun in self._begun_at.items())
+        """Estimated remaining time (s) at the rate of all workers so far; NaN before the first round."""
+        rounds = {run.id: run.scenario.rounds for run in self._design.runs}
+        done = {run: one.round if isinstance(one, Progress) else rounds[run] for run, one in self._latest.items()}
+        computed = sum(done[run] - begun for run, begun in self._begun_at.items())
         if self._first is None or computed <= 0:
             return math.nan
-        left = sum(self._rounds.values()) - sum(self._done.values())
+        left = sum(rounds.values()) - sum(done.values())
         return left * (self._clock() - self._first) / computed
 
     def status(self) -> str:
-        """The study in one line."""
-        running = sum(len(point.running) for point in self._points.values())
-        failed = sum(point.failed for point in self._points.values())
+        """One line on the state of the study."""
+        ended = [message for message in self._latest.values() if isinstance(message, Outcome)]
+        failed = sum(_accuracy(outcome) is None for outcome in ended)
         left = self.seconds_left()
-        words = [f"{len(self._ended)} of {len(self._rounds)} runs", f"{running} running"]
+        words = [f"{len(ended)} of {len(self._design.runs)} runs", f"{len(self._latest) - len(ended)} running"]
         words += [f"{failed} failed"] if failed else []
         words += [f"about {duration_text(round(left))} left"] if left >= 0.5 else []
         return ", ".join(words)
 
     def render(self, height: int) -> Group:
-        """The table in at most ``height`` lines, points that are being computed first where not all fit."""
+        """Table of at most ``height`` lines; where not all points fit, those that run come first."""
         table = Table(box=None, header_style="bold", pad_edge=False)
-        for name in (*self._names, "runs", "test accuracy", "now"):
+        for name in (*(factor.short_name for factor in self._design.factors), "runs", "test accuracy", "now"):
             table.add_column(name, no_wrap=True)
-        points = list(self._points.values())
-        room = max(1, height - 3)
-        if len(points) > room:
-            wanted = sorted(range(len(points)), key=lambda at: (not points[at].running, not points[at].accuracy, at))
-            points = [points[at] for at in sorted(wanted[:room])]
-        for point in points:
-            table.add_row(*point.cells())
+        points: dict[tuple[int, ...], list[Message | None]] = {}
+        for run in self._design.runs:
+            points.setdefault(run.levels, []).append(self._latest.get(run.id))
+        rows = [self._cells(levels, messages) for levels, messages in points.items()]
+        # Points in progress first, then those with results; the row itself keeps the order of the design.
+        wanted = sorted(range(len(rows)), key=lambda at: (not rows[at][-1], not rows[at][-2], at))
+        for at in sorted(wanted[: max(1, height - 3)]):
+            table.add_row(*rows[at])
         return Group(table, Text(self.status(), style="dim"))
+
+    def _cells(self, levels: tuple[int, ...], messages: Sequence[Message | None]) -> list[str]:
+        labels = [factor.label(level) for factor, level in zip(self._design.factors, levels, strict=True)]
+        found = [_accuracy(message) for message in messages if isinstance(message, Outcome)]
+        known = [[accuracy] for accuracy in found if accuracy is not None]
+        failed = f", {len(found) - len(known)} failed" if len(known) < len(found) else ""
+        mean = band(known).text(0, percent=True) if known else ""
+        now = ", ".join(_running_text(message) for message in messages if isinstance(message, Progress))
+        return [*labels, f"{len(known)}/{len(messages)}{failed}", mean, now]
+
+
+def _accuracy(outcome: Outcome) -> float | None:
+    """Test accuracy of a complete run, NaN without an evaluation; None of a failed one."""
+    if outcome.status != "complete" or outcome.summary is None:
+        return None
+    accuracy = outcome.summary["test_accuracy"]
+    return math.nan if accuracy is None else float(accuracy)
+
+
+def _running_text(progress: Progress) -> str:
+    accuracy = "" if math.isnan(progress.test_accuracy) else f" at {progress.test_accuracy:.1%}"
+    return f"round {progress.round}/{progress.rounds}{accuracy}"
 
 
 @contextmanager
@@ -167,16 +148,8 @@ def _outcome_text(outcome: Outcome) -> str:
 
 
 def print_study(study: Study) -> None:
-    """The points of a study with their means over the seeds, and where its files lie."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in (
-        *(factor.short_name for factor in study.factors),
-        "runs",
-        "test accuracy",
-        "ε published",
-        "ε accounted",
-    ):
-        table.add_column(name, overflow="fold")
+    """Table of the points of a study, means over the seeds, and the places of its files."""
+    rows = []
     final = {name: study.final(name) for name in ("test_accuracy", "epsilon_published", "epsilon_accounted")}
     for levels, records in study.points().items():
         labels = [factor.label(level) for factor, level in zip(study.factors, levels, strict=True)]
@@ -186,12 +159,12 @@ def print_study(study: Study) -> None:
         ]
         diverged = sum(record.summary is not None and record.summary["status"] == "diverged" for record in records)
         runs = f"{len(records)}, {diverged} diverged" if diverged else str(len(records))
-        table.add_row(*labels, runs, accuracy, *epsilons)
+        rows.append((*labels, runs, accuracy, *epsilons))
+    heads = (*(factor.short_name for factor in study.factors), "runs", "test accuracy", "ε published", "ε accounted")
+    print_table(heads, rows)
     console = open_console()
-    console.print(table)
     console.print(Text("means over the seeds; ± is the 95 % confidence interval", style="dim"))
     files = {"table": study.folder.table, "picture": study.folder.picture, "report": study.folder.report}
     for name, path in files.items():
-        if not path.exists():
-            continue
-        console.print(Text.assemble((f"{name:8}", "bold"), str(path)), soft_wrap=True)
+        if path.exists():
+            console.print(Text.assemble((f"{name:8}", "bold"), str(path)), soft_wrap=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.cli.options import json_option, override_option, plugins_option, scenario_argument
-from wirelessfl.cli.terminal import open_console, remark, say
+from wirelessfl.cli.options import json_option, override_option, plugins_option, read_scenario, scenario_argument
+from wirelessfl.cli.terminal import remark, say
 
 if TYPE_CHECKING:
     from wirelessfl.api import Plan
@@ -28,66 +29,51 @@ def command(scenario: str, overrides: tuple[str, ...], allow_plugins: bool, plot
     the run with this seed.
     """
     from wirelessfl.api import make_plan, plot_topology
-    from wirelessfl.scenario import resolve_scenario
+    from wirelessfl.cli.console import print_rows
     from wirelessfl.summary import to_json
 
-    resolved = resolve_scenario(scenario, overrides, allow_plugins=allow_plugins)
-    for note in resolved.notes:
-        remark(f"note: {note}")
+    resolved = read_scenario(scenario, overrides, allow_plugins)
     if plot:
-        picture = Path(f"{resolved.scenario.name}-topology.png")
-        plot_topology(resolved.scenario, picture)
+        picture = Path(f"{resolved.name}-topology.png")
+        plot_topology(resolved, picture)
         remark(f"picture: {picture}")
-    plan = make_plan(resolved.scenario)
+    plan = make_plan(resolved)
     if as_json:
         say(to_json(plan.as_mapping()), nl=False)
     else:
-        _print(plan)
+        print_rows(_rows(plan))
 
 
-def _print(plan: Plan) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
+def _rows(plan: Plan) -> Iterator[tuple[str, str]]:
     from wirelessfl.cli.console import duration_text
     from wirelessfl.summary import epsilon_text
 
     forecast = plan.forecast
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-
-    def row(name: str, value: Any) -> None:
-        table.add_row(name, Text(str(value)))
-
-    row("scenario", f"{plan.name}: valid")
-    row("model", f"d = {plan.dimension:,} parameters")
-    row("data", f"|D| = {plan.samples:,} samples of {plan.clients:,} clients")
-    row("rounds", f"{forecast.rounds}, with {forecast.participants_mean:.1f} clients heard on average")
-    row("airtime", f"{duration_text(forecast.airtime)} a round")
+    yield ("scenario", f"{plan.name}: valid")
+    yield ("model", f"d = {plan.dimension:,} parameters")
+    yield ("data", f"|D| = {plan.samples:,} samples of {plan.clients:,} clients")
+    yield ("rounds", f"{forecast.rounds}, with {forecast.participants_mean:.1f} clients heard on average")
+    yield ("airtime", f"{duration_text(forecast.airtime)} a round")
     if math.isfinite(plan.coherence_s):
-        row("coherence time", duration_text(plan.coherence_s))
+        yield ("coherence time", duration_text(plan.coherence_s))
     if not math.isnan(plan.upload_s):
         times = "" if math.isinf(plan.coherence_s) else f", {plan.upload_s / plan.coherence_s:.3g} coherence times"
-        row("upload", f"{duration_text(plan.upload_s)} at the median path gain{times}")
+        yield ("upload", f"{duration_text(plan.upload_s)} at the median path gain{times}")
     if math.isfinite(plan.coherence_s) or plan.pieces > 1:
-        row("pieces", f"{plan.pieces} of a slot or upload")
+        yield ("pieces", f"{plan.pieces} of a slot or upload")
     if not math.isnan(plan.training_s):
-        row("deadline", f"a slot fits that starts within {duration_text(plan.training_s)} of the broadcast")
-    row("simulated time", f"{duration_text(forecast.round_time)} a round, {duration_text(forecast.sim_time)} in all")
+        yield ("deadline", f"a slot fits that starts within {duration_text(plan.training_s)} of the broadcast")
+    yield ("simulated time", f"{duration_text(forecast.round_time)} a round, {duration_text(forecast.sim_time)} in all")
     if not math.isnan(forecast.effective_noise_std):
-        row("effective noise", f"σ_m = {forecast.effective_noise_std:.4g} a coordinate, before rescaling")
+        yield ("effective noise", f"σ_m = {forecast.effective_noise_std:.4g} a coordinate, before rescaling")
     if not math.isnan(forecast.aggregate_noise_std):
-        row("noise on weights", f"{forecast.aggregate_noise_std:.4g} a coordinate and round, rescaled (times τ)")
+        yield ("noise on weights", f"{forecast.aggregate_noise_std:.4g} a coordinate and round, rescaled (times τ)")
     if not math.isnan(forecast.effective_noise_std):
-        row("gains", f"server α_u = {forecast.server_gain:.4g}, jammer α_CJ = {forecast.jammer_gain:.4g}")
+        yield ("gains", f"server α_u = {forecast.server_gain:.4g}, jammer α_CJ = {forecast.jammer_gain:.4g}")
     if plan.shortfall_probability > 0:
-        row("jammer short", f"in {plan.shortfall_probability:.2%} of the rounds, allowed {plan.max_shortfall:.2%}")
-    row("ε published", f"{epsilon_text(forecast.epsilon_published)} at δ = {plan.delta:g}")
-    row("ε accounted", f"{epsilon_text(forecast.epsilon_accounted)} at δ = {plan.delta:g}")
-    for reason in forecast.why_different:
-        row("", f"• {reason}")
-    for note in plan.notes:
-        row("note", note)
-    row("memory", f"about {forecast.memory_bytes / 2**20:,.0f} MiB")
-    open_console().print(table)
+        yield ("jammer short", f"in {plan.shortfall_probability:.2%} of the rounds, allowed {plan.max_shortfall:.2%}")
+    yield ("ε published", f"{epsilon_text(forecast.epsilon_published)} at δ = {plan.delta:g}")
+    yield ("ε accounted", f"{epsilon_text(forecast.epsilon_accounted)} at δ = {plan.delta:g}")
+    yield from (("", f"• {reason}") for reason in forecast.why_different)
+    yield from (("note", note) for note in plan.notes)
+    yield ("memory", f"about {forecast.memory_bytes / 2**20:,.0f} MiB")

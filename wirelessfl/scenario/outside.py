@@ -58,7 +58,7 @@ def refuse_outside_code(scenario: Scenario, origin: str, allow_plugins: bool, ty
     """
     if allow_plugins:
         return
-    own = {text for value in typed for text in _texts(value)}
+    own = {text for value in typed for text in texts(value)}
     trusted = [name.strip() for name in os.environ.get(TRUSTED_MODULES, "").split(",") if name.strip()]
     foreign = [
         f"{key}: found {reference}"
@@ -74,9 +74,10 @@ def refuse_outside_code(scenario: Scenario, origin: str, allow_plugins: bool, ty
         )
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts(value: Any) -> Iterator[str]:
+    """Every text in nested mappings, lists and tuples."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list | tuple):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
+            yield from texts(item)

@@ -1,4 +1,4 @@
-"""A study's hold on its folder, which its workers see, also those on other machines."""
+"""Claim of a study on its folder, which its workers see, also those on other machines."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from wirelessfl.locks import STUDY_LOCK, lock_folder
 
 @dataclass(frozen=True)
 class Claim:
-    """A study's hold on its folder, as its workers see it, also on other machines.
+    """Claim of a study on its folder, in a file that workers on other machines read as well.
 
     Attributes:
-        file: Where it is written.
-        token: What its first line is while the study goes on. A worker that finds something else stops: its study was
-            stopped, or was killed and has been taken up by another process.
+        file: The file of the claim.
+        token: Its first line while the study runs. A worker that finds another one stops: its study was stopped, or
+            was killed and continued by another process.
     """
 
     file: Path
     token: str
 
     def holds(self) -> bool:
-        """Whether the study still goes on."""
+        """Whether the study still runs."""
         try:
             return self.file.read_text(encoding="utf-8").partition("\n")[0] == self.token
         except (OSError, UnicodeDecodeError):
             return False
 
     def release(self) -> None:
-        """End the study: whatever works for it stops after the round in progress."""
+        """End of the study: its workers stop after their rounds in progress."""
         if self.holds():
             holder = self.file.read_text(encoding="utf-8").partition("\n")[2]
             with suppress(OSError):  # on a full disk the file is empty then, which says the same
@@ -41,7 +41,7 @@ class Claim:
 
 @contextmanager
 def claim_folder(folder: Path) -> Iterator[Claim]:
-    """Claim a study's folder for the time of a study.
+    """Claim of a folder for the duration of a study.
 
     Raises:
         OutputError: another study goes on there, or it cannot be written.

@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster: a scheduler that is there already, or workers that Slurm starts for the study.
+"""Workers of a Dask cluster: of a running scheduler, or in Slurm jobs that the study starts.
 
 The folder of the study must be on a file system that this process and all workers share. A task that dies with its
 worker is given to another by the scheduler and goes on from its last round on disk.
@@ -16,11 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
+
+from typing_extensions import override
 
 from wirelessfl.errors import InfeasibleError, InputError
 from wirelessfl.study.task import Message, Outcome, Progress, Task, run_task
-from wirelessfl.study.workers import MAX_DEATHS
+from wirelessfl.study.workers import MAX_DEATHS, Workers
 
 SLURM = "slurm"
 CONNECT_TIMEOUT_S = 10.0
@@ -31,7 +33,7 @@ _LAST_PORT = 65535
 
 
 def compute(task: Task, topic: str) -> Outcome:
-    """Compute a run inside a worker of the cluster, with the threads that the worker has."""
+    """Outcome of a run computed in a worker of the cluster, with that worker's threads."""
     worker = importlib.import_module("distributed").get_worker()
     threads = task.threads or worker.state.nthreads
     return run_task(
@@ -61,13 +63,13 @@ def connect(scheduler: str, jobs: int) -> Iterator[Any]:
         cluster = resources.enter_context(_slurm_cluster(jobs)) if scheduler == SLURM else None
         with _in_words(scheduler):
             if cluster is None:
-                _knock(distributed, scheduler)
+                _shake_hands(distributed, scheduler)
             client = distributed.Client(cluster or scheduler, timeout=CONNECT_TIMEOUT_S, set_as_default=False)
         yield resources.enter_context(client)
 
 
-def _knock(distributed: Any, address: str) -> None:
-    """Make sure that a scheduler answers in time: Dask's client waits for ever for a listener that says nothing."""
+def _shake_hands(distributed: Any, address: str) -> None:
+    """Handshake with a scheduler within the time-out: Dask's client waits for ever for a silent listener."""
 
     async def shake_hands() -> None:
         arguments = distributed.Security().get_connection_args("client")
@@ -80,7 +82,7 @@ def _knock(distributed: Any, address: str) -> None:
 
 @contextmanager
 def _in_words(scheduler: str) -> Iterator[None]:
-    """Whatever goes wrong while connecting, as an error of the user's."""
+    """Failures of a connection as errors with a message."""
     try:
         yield
     except OSError as error:
@@ -99,11 +101,15 @@ def _is_address(text: str) -> bool:
     return found is not None and 1 <= int(found[2]) <= _LAST_PORT
 
 
-class ClusterWorkers:
-    """The workers of a Dask cluster, as many as it has."""
+class ClusterWorkers(Workers):
+    """All workers of a Dask cluster.
+
+    Args:
+        client: Dask client.
+        scheduler: What it is connected to, an address or ``slurm``.
+    """
 
     def __init__(self, client: Any, scheduler: str) -> None:
-        """The workers that ``client``, connected to ``scheduler``, reaches."""
         self._client = client
         self._scheduler = scheduler
         self._inbox: queue.SimpleQueue[Message | InfeasibleError] = queue.SimpleQueue()
@@ -112,24 +118,20 @@ class ClusterWorkers:
         self._look_at = 0.0
         self._topic = f"wirelessfl-{client.id}"
 
+    @override
     def __enter__(self) -> Self:
-        """Listen to what the workers say."""
         self._client.subscribe_topic(self._topic, lambda event: self._inbox.put(Progress(**event[1]["progress"])))
         return self
 
+    @override
     def submit(self, task: Task) -> None:
-        """Have a task computed when a worker is free."""
         # The key is new in every session: an older task of that name may still be on its way out.
         future = self._client.submit(compute, task, self._topic, key=f"{task.run}-{self._topic}", pure=False)
         self._futures.append(future)
         future.add_done_callback(lambda done: self._inbox.put(_outcome(done, task.run)))
 
+    @override
     def next_message(self, timeout: float) -> Message | None:
-        """The next message, or None if there is none within ``timeout`` seconds.
-
-        Raises:
-            InfeasibleError: the scheduler is gone, or has had no worker for long.
-        """
         self._require_workers()
         try:
             message = self._inbox.get(timeout=timeout)
@@ -155,23 +157,21 @@ class ClusterWorkers:
                 "start some with: dask worker SCHEDULER --nthreads 1, and continue with --resume"
             )
 
+    @override
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Take back what has not begun; a run in progress sees that the claim is gone and stops."""
         for future in self._futures:
-            future.release()
+            future.release()  # a run in progress stops when it finds the claim gone
 
 
 def _outcome(future: Any, run: str) -> Outcome | InfeasibleError:
-    """What a finished future says of its run; the scheduler's own failures become words."""
     if future.status == "finished":
-        outcome: Outcome = future.result()
-        return outcome
-    if future.status == "error":
-        error = future.exception()
-        if type(error).__name__ == "KilledWorker":
-            return Outcome(run, "failed", f"{MAX_DEATHS} or more workers of the cluster died of it; see their logs")
-        return Outcome(run, "failed", f"{type(error).__name__}: {error}")
-    return _gone()
+        return cast("Outcome", future.result())
+    if future.status != "error":
+        return _gone()
+    error = future.exception()
+    killed = type(error).__name__ == "KilledWorker"
+    died = f"{MAX_DEATHS} or more workers of the cluster died of it; see their logs"
+    return Outcome(run, "failed", died if killed else f"{type(error).__name__}: {error}")
 
 
 def _gone() -> InfeasibleError:
@@ -179,11 +179,6 @@ def _gone() -> InfeasibleError:
 
 
 def _require(module: str, package: str) -> Any:
-    """An optional module.
-
-    Raises:
-        InfeasibleError: it is not installed.
-    """
     try:
         return importlib.import_module(module)
     except ImportError:
@@ -191,11 +186,6 @@ def _require(module: str, package: str) -> Any:
 
 
 def _slurm_cluster(jobs: int) -> Any:
-    """Workers in Slurm jobs, as the user's Dask configuration describes them.
-
-    Raises:
-        InfeasibleError: dask-jobqueue is not installed, or not configured.
-    """
     jobqueue = _require("dask_jobqueue", "dask-jobqueue")
     config = importlib.import_module("dask").config
     missing = [name for name in ("cores", "memory") if config.get(f"jobqueue.slurm.{name}", None) is None]

@@ -1,11 +1,14 @@
-"""From traces to what one looks at: the table of all rounds of all runs, and the picture."""
+"""Table of all rounds of all runs, and the picture of a study, from its traces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import xarray as xr
 from numpy.typing import NDArray
 
 from wirelessfl.outputs import replacing
@@ -16,35 +19,27 @@ from wirelessfl.study.result import RunRecord, Study
 from wirelessfl.trace import at_slot_start, open_trace
 from wirelessfl.trace.failures import trace_errors
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import xarray as xr
-
 _ROWS_AT_ONCE = 100_000
 
 
 def write_results(study: Study) -> None:
-    """Write study.parquet and study.png from the traces of the complete runs.
+    """Write of study.parquet and study.png, from the traces of the complete runs.
 
     Raises:
         OutputError: the place cannot be written.
     """
-    folder = study.folder
     write_table(study)
-    with replacing(folder.picture) as new:
+    with replacing(study.folder.picture) as new:
         draw_study(study, new)
 
 
 def write_table(study: Study) -> None:
-    """Write study.parquet: one row a run and round, in the order of the design.
+    """Write of study.parquet: one row a run and round, in the order of the design.
 
     Columns: ``run``, one for each key that varies, ``seed``, ``round``, and every per-round variable of the trace. A
     key whose values are no plain numbers or truth values is text; study.json has mappings in full. No more than a few
     runs are in memory at a time.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     keys = _key_columns(study)
     schema = pa.schema(
         [
@@ -62,9 +57,7 @@ def write_table(study: Study) -> None:
 
 
 def _key_columns(study: Study) -> dict[str, tuple[pa.DataType, list[Any]]]:
-    """For each key that varies: the type of its column, and its value at every level of its factor."""
-    import pyarrow as pa
-
+    """By varied key: the type of its column, and its value at every level of its factor."""
     columns: dict[str, tuple[pa.DataType, list[Any]]] = {}
     for factor in study.factors:
         for index, name in enumerate(factor.keys):
@@ -83,7 +76,7 @@ def _key_columns(study: Study) -> dict[str, tuple[pa.DataType, list[Any]]]:
 
 
 def _batches(study: Study) -> Iterator[list[tuple[RunRecord, dict[str, NDArray[Any]]]]]:
-    """The complete runs with their columns, a bounded number of rows at once."""
+    """Complete runs with their columns, a bounded number of rows at once."""
     batch: list[tuple[RunRecord, dict[str, NDArray[Any]]]] = []
     rows = 0
     for record in study.complete:
@@ -101,9 +94,7 @@ def _batches(study: Study) -> Iterator[list[tuple[RunRecord, dict[str, NDArray[A
 
 def _values(trace: xr.Dataset, name: str) -> NDArray[Any]:
     """A variable of every round, at the beginning of the slot; NaN where an earlier version did not record it."""
-    if name not in trace:
-        return np.full(trace.sizes["round"], np.nan)
-    return at_slot_start(trace[name])
+    return at_slot_start(trace[name]) if name in trace else np.full(trace.sizes["round"], np.nan)
 
 
 def _rows(
@@ -113,9 +104,6 @@ def _rows(
     keys: dict[str, tuple[pa.DataType, list[Any]]],
     schema: pa.Schema,
 ) -> pa.Table:
-    """The rows of one run."""
-    import pyarrow as pa
-
     count = len(columns["round"])
     level_of = {name: level for factor, level in zip(study.factors, record.levels, strict=True) for name in factor.keys}
     fixed = {"run": record.run, "seed": record.seed}

@@ -231,7 +231,6 @@ class _Builder:
             raise ScenarioError(line(place, ("grid",), f"{runs:,} runs", f"at most {MAX_RUNS:,}, seeds included"))
 
     def _add(self, levels: tuple[int, ...]) -> None:
-        """One point with all its seeds."""
         values = values_at(self._factors, levels)
         point = point_text(self._factors, levels)
         resolved = self._resolve([*self._changes(), *self._of_base, *self._overrides(values)], point)

@@ -96,7 +96,6 @@ def mapping_texts(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _leaves(mapping: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """The values of a nested mapping by dotted key path."""
     leaves: dict[str, Any] = {}
     for name, value in mapping.items():
         leaves |= _leaves(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}

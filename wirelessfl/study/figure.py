@@ -1,4 +1,4 @@
-"""``study.png``: learning curves with their confidence bands, and what remains after the last round.
+"""``study.png``: metrics over the rounds with their confidence bands, and after the last round.
 
 A row for each metric (and for each combination of the factors in the middle), a column for each level of the first
 factor, colours for the levels of the last one; the rightmost panel shows the last round against the first factor.
@@ -10,23 +10,21 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import ScaledTranslation, Transform
 
 from wirelessfl.study.bands import Band, band
 from wirelessfl.study.factors import Factor
 from wirelessfl.study.figure_layout import MOST_COLUMNS, Layout, Levels, lay_out, spread
+from wirelessfl.study.result import Study
 from wirelessfl.summary.numbers import last_finite
 from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION
 from wirelessfl.trace.schema import ROOT
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
-    from matplotlib.transforms import Transform
-
-    from wirelessfl.study.result import Study
 
 # Okabe and Ito's palette; its yellow is left out, too faint for a line on white.
 COLOURS = (BLUE, VERMILION, GREEN, ORANGE, "#56B4E9", "#CC79A7", "#000000")
@@ -41,23 +39,18 @@ _UNITS = {variable.name: variable.units for variable in ROOT.variables}
 
 
 def draw_study(study: Study, path: Path) -> None:
-    """Draw every metric of a study over the rounds and after the last one: means over the seeds, 95 % bands.
+    """Picture of every metric of a study, over the rounds and after the last one: means over the seeds, 95 % bands.
 
     Args:
         study: The study; its table is written.
-        path: Where the PNG goes.
+        path: The PNG.
     """
-    # The object interface needs no display and leaves no global figure behind.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     layout = lay_out(study.factors)
     columns = spread(len(layout.factor(layout.columns).levels), MOST_COLUMNS)
     rows = list(itertools.product(study.metrics, layout.row_combinations()))
     last = layout.colours is not None
     width = max(3.5, PANEL_IN[0] * (len(columns) + last))
     figure = Figure(figsize=(width, PANEL_IN[1] * len(rows) + 1.0), layout="constrained")
-    FigureCanvasAgg(figure)
     if study.complete:
         panels = figure.subplots(len(rows), len(columns) + last, squeeze=False, sharey="row")
         curves = _curves(study)
@@ -73,18 +66,16 @@ def draw_study(study: Study, path: Path) -> None:
 
 @dataclass(frozen=True)
 class _Curve:
-    """One metric at one point: round by round, and what each run ended with (runs may end at different rounds)."""
+    """Metric at one point: by round, and at the end of each run, which may differ in length."""
 
     rounds: Band
     last: Band
 
 
 def _curves(study: Study) -> dict[str, dict[Levels, _Curve]]:
-    """For each metric, the curve of every point."""
     runs = dict(list(study.to_dataframe().groupby("run", sort=False)))
-    points = study.points().items()
     curves: dict[str, dict[Levels, _Curve]] = {metric: {} for metric in study.metrics}
-    for metric, (levels, records) in itertools.product(study.metrics, points):
+    for metric, (levels, records) in itertools.product(study.metrics, study.points().items()):
         series = [_scale(metric) * runs[record.run][metric].to_numpy() for record in records]
         curves[metric][levels] = _Curve(band(series), band([[last_finite(one)] for one in series]))
     return curves
@@ -115,9 +106,6 @@ def _draw_row(
     columns: Sequence[int],
     curves: Mapping[Levels, _Curve],
 ) -> None:
-    """One metric: its curves in every column, then the last round."""
-    from matplotlib.ticker import MaxNLocator
-
     for axes, column in zip(panels, columns, strict=False):
         for colour in range(len(layout.factor(layout.colours).levels)):
             _draw_curve(axes, curves[layout.point(row, column, colour)].rounds, layout, colour)
@@ -135,13 +123,13 @@ def _draw_row(
 
 
 def _scale_vertically(axes: Axes, metric: str, bands: Sequence[Band]) -> None:
-    """Room for every mean, and for the bands as far as they are not so wide (few seeds) that the means would drown."""
+    """Vertical axis over all means, and over the bands up to half the range of the means beyond them."""
     means = np.concatenate([one.mean for one in bands])
     means = means[np.isfinite(means)]
     if metric.startswith("epsilon") and np.any(means > 0):
         axes.set_yscale("log")
         return
-    if len(means) == 0:
+    if not len(means):
         return
     low, high = float(means.min()), float(means.max())
     room = 0.5 * (high - low) or 0.1 * abs(high) or 1.0
@@ -154,7 +142,6 @@ def _scale_vertically(axes: Axes, metric: str, bands: Sequence[Band]) -> None:
 
 
 def _draw_curve(axes: Axes, curve: Band, layout: Layout, colour: int) -> None:
-    """A mean over the rounds where it is known, with its band, and a dot where a line would be invisible."""
     rounds = np.arange(1, len(curve.mean) + 1)
     known = np.isfinite(curve.mean)
     style: dict[str, Any] = {"color": COLOURS[colour % len(COLOURS)]}
@@ -174,7 +161,7 @@ def _draw_curve(axes: Axes, curve: Band, layout: Layout, colour: int) -> None:
 
 
 def _draw_last(axes: Axes, layout: Layout, row: Levels, curves: Mapping[Levels, _Curve]) -> None:
-    """The last round against the first factor, one line a colour; against the only factor where there is one."""
+    """Last round against the first factor, one line a colour; against the only factor where there is one."""
     alone = layout.columns is None
     along = layout.factor(layout.colours if alone else layout.columns)
     places = _place(axes, along)
@@ -198,9 +185,7 @@ def _draw_last(axes: Axes, layout: Layout, row: Levels, curves: Mapping[Levels, 
 
 
 def _beside(axes: Axes, position: int, count: int) -> Transform:
-    """The axes' coordinates moved a little to the side, so that error bars at one place do not hide each other."""
-    from matplotlib.transforms import ScaledTranslation
-
+    """Coordinates of the axes, shifted sideways so that error bars at one place stay apart."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     points = _BESIDE_PT * (position - (count - 1) / 2)
@@ -208,7 +193,6 @@ def _beside(axes: Axes, position: int, count: int) -> Transform:
 
 
 def _place(axes: Axes, factor: Factor) -> list[float]:
-    """Where the levels lie on the horizontal axis: at their numbers, or side by side."""
     labels = [factor.label(level) for level in range(len(factor.levels))]
     if not factor.is_numeric:
         crowded = sum(map(len, labels)) > 24
@@ -233,7 +217,6 @@ def _place(axes: Axes, factor: Factor) -> list[float]:
 
 
 def _name_columns(top: Sequence[Axes], bottom: Sequence[Axes], layout: Layout, columns: Sequence[int]) -> None:
-    """What a column shows, above its first panel; what lies along its axis, below its last one."""
     factor = layout.factor(layout.columns)
     for column, first, last in zip(columns, top, bottom, strict=False):
         if layout.columns is not None:
@@ -245,8 +228,8 @@ def _name_columns(top: Sequence[Axes], bottom: Sequence[Axes], layout: Layout, c
         bottom[-1].set_xlabel(along.name, fontsize=8)
 
 
-def _legend(figure: Figure | SubFigure, axes: Axes, layout: Layout) -> None:
-    """The colours, below all panels, where they cover nothing.
+def _legend(figure: Figure, axes: Axes, layout: Layout) -> None:
+    """Legend of the colours below all panels.
 
     Matplotlib takes what lies between two dollars for mathematics and hides a label that begins with an underscore:
     the texts are set afterwards, as they are.

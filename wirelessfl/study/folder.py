@@ -1,4 +1,4 @@
-"""The folder of a study: which files lie there, and which of its runs are finished."""
+"""Folder of a study: its files, and the finished ones of its runs."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any
 
 from wirelessfl.errors import OutputError, TraceError
 from wirelessfl.locks import STUDY_LOCK
-from wirelessfl.outputs import PARTIAL, refuse_inputs, write_text
+from wirelessfl.outputs import refuse_foreign, refuse_inputs, write_text, writing
 from wirelessfl.study.task import Outcome
 from wirelessfl.summary import to_json
 from wirelessfl.trace import FINISHED, read_attributes
 from wirelessfl.trace.containment import refuse_irregular
 
-_MAX_NAMED = 5
-
 
 class StudyFolder:
-    """study.json, study.parquet, study.png and report.html of a study, and a folder for each of its runs."""
+    """Folder of a study: study.json, study.parquet, study.png, report.html, and a folder for each run.
+
+    Args:
+        path: The folder, which need not exist yet.
+    """
 
     def __init__(self, path: Path) -> None:
-        """The folder at ``path``, which need not exist yet."""
         self.path = path
         self.record = path / "study.json"
         self.table = path / "study.parquet"
@@ -32,23 +33,21 @@ class StudyFolder:
         self.runs = path / "runs"
 
     def of_run(self, run: str) -> Path:
-        """Where the run of this id has its trace."""
+        """Folder of a run, by id."""
         return self.runs / run
 
     def trace(self, run: str) -> Path:
-        """The trace of a run."""
+        """Trace of a run, by id."""
         return self.of_run(run) / "trace.h5"
 
     def refuse_if_taken(self) -> None:
-        """A study that lies here is only touched when it is to be continued.
+        """Refusal of a folder with a study.
 
         Raises:
             OutputError: a study lies here.
         """
-        try:
+        with writing(self.path):  # the name may be too long
             taken = self.record.exists()
-        except OSError as error:  # such as a name that is too long
-            raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
         if taken:
             raise OutputError(
                 f"{self.path} holds a study already; use --resume to keep its finished runs and compute what is new or "
@@ -57,11 +56,11 @@ class StudyFolder:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What a study writes, but for its runs."""
+        """Files that a study writes, without its runs."""
         return (self.record, self.table, self.picture, self.report, self.log)
 
     def refuse_foreign(self, inputs: Iterable[str | Path] = ()) -> None:
-        """A study begins where nothing else lies, and writes over nothing that it is made from.
+        """Refusal of a folder with files that no study wrote.
 
         Args:
             inputs: files that the study is made from.
@@ -70,36 +69,22 @@ class StudyFolder:
             OutputError: naming what else lies here, or the input that would be written over.
         """
         refuse_inputs(self.files, inputs)
-        try:
-            there = sorted(entry.name for entry in self.path.iterdir())
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
-        if self.record.name in there:
-            return
-        known = {self.log.name, self.runs.name, STUDY_LOCK}
-        foreign = [name for name in there if name not in known and not name.startswith((PARTIAL, ".nfs"))]
-        if foreign:
-            raise OutputError(
-                f"{self.path}: found what no study has written ({', '.join(foreign[:_MAX_NAMED])}); allowed: an empty "
-                "or a new folder, or one with a study; choose another with --out"
-            )
+        own = {self.log.name, self.runs.name, STUDY_LOCK}
+        allowed = "an empty or a new folder, or one with a study"
+        refuse_foreign(self.path, lambda there: set(there) if self.record.name in there else own, "study", allowed)
 
     def drop_results(self) -> None:
-        """Take away what was made of the runs before the study changed.
+        """Removal of table, picture and report.
 
         Raises:
             OutputError: the place cannot be written.
         """
-        try:
+        with writing(self.path):
             for file in (self.table, self.picture, self.report):
                 file.unlink(missing_ok=True)
-        except OSError as error:
-            raise OutputError(f"{self.path} cannot be written: {error.strerror}") from error
 
     def finished(self, run: str) -> Outcome | None:
-        """The outcome of a run that is complete on disk, else None."""
+        """Outcome of a run that is complete on disk, else None."""
         try:
             if read_attributes(self.trace(run))["status"] not in FINISHED:
                 return None
@@ -108,7 +93,7 @@ class StudyFolder:
             return None
 
     def read_record(self) -> dict[str, Any]:
-        """study.json.
+        """Content of study.json.
 
         Raises:
             OutputError: there is no readable one.
@@ -120,7 +105,7 @@ class StudyFolder:
         return record
 
     def write_record(self, record: dict[str, Any]) -> None:
-        """Put study.json in place of the one before it.
+        """Atomic write of study.json.
 
         Raises:
             OutputError: the place cannot be written.

@@ -15,60 +15,63 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from wirelessfl.errors import OutputError
+from typing_extensions import override
+
+from wirelessfl.outputs import writing
 from wirelessfl.study.serve import decode, encode_task
 from wirelessfl.study.task import Message, Outcome, Task
-from wirelessfl.study.workers import GRACE_S, MAX_DEATHS
+from wirelessfl.study.workers import GRACE_S, MAX_DEATHS, Workers
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class LocalWorkers:
-    """Processes that each compute one run at a time.
+class LocalWorkers(Workers):
+    """Processes of this machine that each compute one run at a time.
 
-    They are started when there is work, outlive the run, and are replaced when they die. They do not see the
-    terminal's Ctrl-C: the study decides, and its end (also its death) is the end of their stdin.
+    They start with the first task, serve several, and are replaced when they die. They do not see the terminal's
+    Ctrl-C: the study decides, and its end, by a kill as well, is the end of their stdin.
+
+    Args:
+        count: Number of processes.
+        threads: Threads of each.
+        log: File to which their stderr is appended.
+
+    Raises:
+        OutputError: it cannot be written.
     """
 
     def __init__(self, count: int, threads: int, log: Path) -> None:
-        """``count`` processes with ``threads`` threads each, whose stderr goes to the end of the file ``log``.
-
-        Raises:
-            OutputError: it cannot be written.
-        """
         self._count = count
         self._environment = _environment(threads)
         self._log_file = log
-        try:
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW  # a link might lead anywhere
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW  # a link might lead anywhere
+        with writing(log):
             self._log = os.fdopen(os.open(log, flags, 0o666), "ab")
-        except OSError as error:
-            raise OutputError(f"{log} cannot be written: {error.strerror}") from error
         self._waiting: deque[Task] = deque()
         self._crew: list[_Worker] = []
         self._deaths: Counter[str] = Counter()
         self._inbox: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
 
+    @override
     def __enter__(self) -> Self:
-        """Nothing is started before there is work."""
         return self
 
+    @override
     def submit(self, task: Task) -> None:
-        """Have a task computed when a worker is free."""
         self._waiting.append(task)
         self._feed()
 
+    @override
     def next_message(self, timeout: float) -> Message | None:
-        """The next message, or None if there is none within ``timeout`` seconds."""
         try:
             worker, line = self._inbox.get(timeout=timeout)
         except queue.Empty:
             return None
         if line is None:
-            return self._bury(worker)
+            return self._replace(worker)
         message = decode(line)
         if isinstance(message, Outcome):
             worker.task = None
@@ -76,7 +79,6 @@ class LocalWorkers:
         return message
 
     def _feed(self) -> None:
-        """Give waiting tasks to idle workers, starting as many as are allowed."""
         while self._waiting:
             idle = next((worker for worker in self._crew if worker.task is None), None)
             if idle is None:
@@ -86,8 +88,8 @@ class LocalWorkers:
                 self._crew.append(idle)
             idle.give(self._waiting.popleft())
 
-    def _bury(self, worker: _Worker) -> Outcome | None:
-        """Put what a dead worker was computing first in line again, unless it has cost too many workers."""
+    def _replace(self, worker: _Worker) -> Outcome | None:
+        """Requeue of the task of a dead worker; its failure where too many workers died of it."""
         worker.close()
         code = worker.process.wait()
         self._crew.remove(worker)
@@ -103,8 +105,8 @@ class LocalWorkers:
         self._feed()
         return None if task is None or lost is None else Outcome(task.run, "failed", lost)
 
+    @override
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End every worker: after its round if that comes soon, else at once."""
         for worker in self._crew:
             worker.close_stdin()
         deadline = time.monotonic() + GRACE_S
@@ -123,8 +125,6 @@ class LocalWorkers:
 
 
 class _Worker:
-    """One process, the task it has, and the thread that reads its answers."""
-
     def __init__(
         self, environment: dict[str, str], log: int, inbox: queue.SimpleQueue[tuple[_Worker, str | None]]
     ) -> None:
@@ -150,25 +150,19 @@ class _Worker:
         self._inbox.put((self, None))
 
     def give(self, task: Task) -> None:
-        """Send a task; where the process has just died, the reader's end brings the task back."""
         assert self.process.stdin is not None
         self.task = task
-        try:
+        with suppress(BrokenPipeError):  # of a process that has just died: the end of its output requeues the task
             self.process.stdin.write(encode_task(task))
             self.process.stdin.flush()
-        except BrokenPipeError:
-            return
 
     def close_stdin(self) -> None:
-        """Tell the process that there is no more work."""
         assert self.process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):
             self.process.stdin.close()
-        except BrokenPipeError:
-            return
 
     def close(self) -> None:
-        """Close both pipes of a process that has ended."""
+        """Close both pipes of an ended process."""
         assert self.process.stdout is not None
         self.close_stdin()
         self._reader.join()
@@ -176,7 +170,7 @@ class _Worker:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """The environment of a worker: this process's module search path, and so many threads in every library."""
+    """Environment variables of a worker: this process's module search path, and the threads of every library."""
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
     path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
     return {**os.environ, **limits, "PYTHONPATH": path}

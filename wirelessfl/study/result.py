@@ -119,7 +119,6 @@ class Study:
         return mapping
 
     def _repr_html_(self) -> str:
-        """A table of the points, for notebooks."""
         accuracy = self.final("test_accuracy")
         epsilons = {"ε published": self.final("epsilon_published"), "ε accounted": self.final("epsilon_accounted")}
         rows = "".join(
@@ -174,7 +173,6 @@ def _number(value: Any) -> float:
 
 
 def _plain(value: Any) -> Any:
-    """Tuples as lists, which JSON has."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""Runs a study: every run that is not finished, on whatever workers there are, one message at a time."""
+"""Execution of a study: its unfinished runs on a pool of workers, message by message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from wirelessfl.scenario import dump_scenario
 from wirelessfl.scenario.outside import outside_code
 from wirelessfl.study.claim import Claim, claim_folder
 from wirelessfl.study.cluster import ClusterWorkers, connect
-from wirelessfl.study.collect import write_results
 from wirelessfl.study.design import Run, StudyDesign
 from wirelessfl.study.folder import StudyFolder
 from wirelessfl.study.local import LocalWorkers, available_cores
@@ -72,30 +71,25 @@ def run_study(
         with session.recorded(), _workers(cluster, crew, make_task.threads, folder) as pool, _released(claim):
             session.work(pool, make_task, interrupts)
         study = session.study()
+        from wirelessfl.study.collect import write_results  # brings matplotlib and pyarrow along
+
         with interrupts.at_once("stopped when every run had ended; --resume writes table, picture and report"):
             write_results(study)
     return study
 
 
 def _refuse(folder: StudyFolder, design: StudyDesign, resume: bool) -> None:
-    """Nothing is lost in the folder.
-
-    Raises:
-        OutputError: it holds a study that is not to be continued, or what is no study's.
-    """
     if not resume:
         folder.refuse_if_taken()
     folder.refuse_foreign(design.sources)
 
 
 def _threads(threads: int | None, crew: int, scheduler: str | None) -> int | None:
-    """The threads of a worker; those of a cluster know their own."""
     return threads if scheduler is not None else threads or max(1, available_cores() // crew)
 
 
 @contextmanager
 def _connection(scheduler: str | None, crew: int) -> Iterator[ClusterWorkers | None]:
-    """A cluster that answers, or None; a study whose cluster does not leaves nothing on disk."""
     if scheduler is None:
         yield None
         return
@@ -109,7 +103,6 @@ def _workers(cluster: ClusterWorkers | None, crew: int, threads: int | None, fol
 
 @contextmanager
 def _released(claim: Claim) -> Iterator[None]:
-    """On leaving, whatever still runs is told to stop, before the workers are left."""
     try:
         yield
     finally:
@@ -117,8 +110,6 @@ def _released(claim: Claim) -> Iterator[None]:
 
 
 class _TaskMaker:
-    """Turns runs into tasks."""
-
     def __init__(self, folder: StudyFolder, claim: Claim, device: str, threads: int | None) -> None:
         self.threads = threads
         self._folder = folder
@@ -139,8 +130,6 @@ class _TaskMaker:
 
 
 class _Session:
-    """What is known of the runs while a study goes on."""
-
     def __init__(
         self, design: StudyDesign, folder: StudyFolder, fail_fast: bool, on_message: Callable[[Message], None]
     ) -> None:
@@ -153,37 +142,28 @@ class _Session:
         self._begun = False
 
     def find_finished(self) -> None:
-        """Take over what is complete on disk."""
+        """Outcomes of runs that are complete on disk."""
         for run in self._design.runs:
             outcome = self._folder.finished(run.id)
             if outcome is not None:
                 self._note(outcome)
 
     def study(self) -> Study:
-        """The study as it stands."""
         return study_of(self._design, self._folder, self._outcomes)
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """The record on disk tells the truth after the work, however it ends."""
+        """Write of the record after the work, however it ends."""
         try:
             yield
         finally:
             if self._begun:
-                self._write_record()
-
-    def _write_record(self) -> None:
-        self._folder.write_record(self.study().as_mapping())
+                self._folder.write_record(self.study().as_mapping())
 
     def work(self, pool: Workers, make_task: _TaskMaker, interrupts: Interrupts) -> None:
-        """Have every unfinished run computed.
-
-        Raises:
-            RunInterrupted: a signal came.
-            InfeasibleError: a run failed and that is to stop the study, or nobody is left to compute.
-        """
+        """Computation of every unfinished run."""
         self._folder.drop_results()
-        self._write_record()
+        self._folder.write_record(self.study().as_mapping())
         self._begun = True
         open_runs = {run.id: run for run in self._design.runs if run.id not in self._outcomes}
         for run in open_runs.values():
@@ -197,21 +177,19 @@ class _Session:
                     "every trace is intact, continue with --resume"
                 ) from None
             message = pool.next_message(_POLL_S)
+            if message is None:
+                continue
             if not isinstance(message, Outcome):
-                self._pass_on(message)
+                self._on_message(message)
             elif message.status == "interrupted" and self._goes_on(message.run):
                 pool.submit(make_task(open_runs[message.run]))
             else:
-                run = open_runs.pop(message.run)
-                self._note(self._checked(message))
-                self._stop_if_asked(self._outcomes[run.id], run)
-
-    def _pass_on(self, message: Message | None) -> None:
-        if message is not None:
-            self._on_message(message)
+                run, outcome = open_runs.pop(message.run), self._checked(message)
+                self._note(outcome)
+                self._stop_if_asked(outcome, run)
 
     def _goes_on(self, run: str) -> bool:
-        """Whether a run whose worker was stopped, not by us, is given to another."""
+        """Whether a run whose worker was stopped from outside is given to another."""
         self._stops[run] += 1
         return self._stops[run] < MAX_DEATHS
 
@@ -220,7 +198,7 @@ class _Session:
         self._on_message(outcome)
 
     def _checked(self, outcome: Outcome) -> Outcome:
-        """A complete run has its trace where this process can read it; one that was stopped too often has failed."""
+        """The outcome, failed where the trace of a complete run is missing here or workers were stopped too often."""
         if outcome.status == "interrupted":
             return Outcome(outcome.run, "failed", f"{MAX_DEATHS} workers were stopped while they computed it")
         if outcome.status == "complete" and not self._folder.trace(outcome.run).exists():

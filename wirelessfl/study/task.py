@@ -1,4 +1,4 @@
-"""One run of a study, as it travels to a worker, and what comes back."""
+"""Task of a worker, one run of a study, and the messages about it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,17 +26,17 @@ REPORT_INTERVAL_S = 0.5
 
 @dataclass(frozen=True)
 class Task:
-    """One run to be computed, in plain values only.
+    """Task of a worker: one run, in plain values.
 
     Attributes:
         run: Its id.
         scenario: The resolved scenario as YAML.
-        folder: Where its trace goes, an absolute path that every worker can reach.
+        folder: Absolute path of its folder, which every worker can reach.
         device: "auto", "cpu" or "cuda".
         threads: Torch threads; None for those of the scenario.
-        claim_file: Where the study's claim is written.
-        claim_token: What stands there while the study goes on.
-        plugin_folders: Where modules that the scenario names are looked up, after everything that is installed.
+        claim_file: File of the study's claim.
+        claim_token: Its first line while the study runs.
+        plugin_folders: Folders of modules that the scenario names, searched after everything that is installed.
     """
 
     run: str
@@ -50,7 +51,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
         run: Its id.
@@ -67,13 +68,13 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended.
+    """End of a run.
 
     Attributes:
         run: Its id.
         status: complete, failed, or interrupted (and to be continued).
-        error: Why it failed, in words.
-        summary: What its summary.json holds, if it is complete.
+        error: Reason of a failure.
+        summary: Content of its summary.json, if it is complete.
     """
 
     run: str
@@ -89,13 +90,11 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
-    """Compute a run, from where an earlier attempt left off.
-
-    Every error becomes an outcome, so that one run's failure stays its own.
+    """Outcome of a run, which continues an earlier attempt; every error becomes an outcome.
 
     Args:
-        task: What to compute.
-        report: Called now and then with how far it is.
+        task: The task.
+        report: Called with the progress at most every ``REPORT_INTERVAL_S``.
     """
     from wirelessfl.api import simulate
     from wirelessfl.scenario import parse_scenario
@@ -109,7 +108,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
                 plugins.search(Path(place))
             scenario = parse_scenario(task.scenario, f"run {task.run}")
             on_round = _watcher(task, scenario.rounds, report)
-            # Nobody looks at the pictures of a thousand runs; a report of one run draws them from its trace.
+            # No pictures for up to thousands of runs; a report of a run draws them from its trace.
             result = simulate(
                 scenario,
                 folder,
@@ -131,7 +130,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
 
 
 def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Callable[[FinishedRound], None]:
-    """What is to be done after every round: report, and stop when the study has stopped."""
+    """Function to call after every round: reports, and stops when the study has stopped."""
     claim = Claim(Path(task.claim_file), task.claim_token)
     due = time.monotonic()
     accuracy = float("nan")
@@ -154,10 +153,9 @@ def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Cal
 
 
 def _unexpected(error: Exception, folder: Path) -> str:
-    """An error that nobody raised on purpose, in one line; all of it goes to a file beside the trace."""
+    """One line on an unexpected error, whose traceback goes to error.txt beside the trace."""
     text = f"{type(error).__name__}: {error}"
-    try:
+    with suppress(OSError):
         (folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")
-    except OSError:
-        return text
-    return f"{text} (see {folder / 'error.txt'})"
+        text = f"{text} (see {folder / 'error.txt'})"
+    return text

@@ -1,4 +1,4 @@
-"""Where runs are computed: one interface over processes of this machine and over a cluster."""
+"""Workers that compute runs: one interface over processes of this machine and over a cluster."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ GRACE_S = 30.0
 
 
 class Workers(Protocol):
-    """Takes tasks, gives messages; a context manager that stops all work on leaving."""
+    """Pool of workers; as a context manager it stops all work on leaving, and traces stay intact."""
 
     def submit(self, task: Task) -> None:
-        """Have a task computed when a worker is free."""
+        """Queue a task."""
 
     def next_message(self, timeout: float) -> Message | None:
-        """The next message, or None if there is none within ``timeout`` seconds.
+        """The next message, or None after ``timeout`` seconds without one.
 
         Raises:
-            InfeasibleError: there is nobody left to compute anything.
+            InfeasibleError: no worker is left.
         """
 
-    def __enter__(self) -> Self:
-        """Begin."""
+    def __enter__(self) -> Self: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Stop whatever still runs; traces stay intact."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None: ...

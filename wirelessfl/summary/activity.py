@@ -1,17 +1,16 @@
-"""From the events of a trace to what every node did from when to when."""
+"""Activities of every node over simulated time, from the events of a trace."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import xarray as xr
 
 from wirelessfl.trace import SERVER_NODE, EventKind
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 Doing = Literal["broadcasts", "trains", "waits", "sends", "jams"]
-"""What a node does over a stretch of time."""
+"""Activity of a node."""
 
 _SENDS = {
     EventKind.TRANSMIT,
@@ -33,7 +32,7 @@ _NEXT: dict[EventKind, Doing | None] = {
     EventKind.VANISH: None,
     **dict.fromkeys(_SENDS, "sends"),
 }
-"""What a node does after an event of its own; None: nothing more in this round."""
+"""Activity of a node after an event of its own; None: no more in this round."""
 MARKED = (
     EventKind.UNAVAILABLE,
     EventKind.BATTERY_EMPTY,
@@ -48,18 +47,18 @@ MARKED = (
     EventKind.JAMMER_FAILURE,
     EventKind.SERVER_RESTART,
 )
-"""What goes wrong, and at what time."""
+"""Failures, which have a time and no duration."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Something that takes time.
+    """Activity of a node over an interval.
 
     Attributes:
         node: client, server or jammer, in the numbers of the trace.
-        doing: what it does.
-        begin: simulated seconds.
-        end: simulated seconds.
+        doing: the activity.
+        begin: simulated time (s).
+        end: simulated time (s).
     """
 
     node: int
@@ -70,12 +69,12 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Mark:
-    """Something that happens at once.
+    """Failure at a time.
 
     Attributes:
         node: client, server or jammer.
-        kind: what.
-        time: simulated seconds.
+        kind: its event.
+        time: simulated time (s).
     """
 
     node: int
@@ -84,7 +83,7 @@ class Mark:
 
 
 def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
-    """What all nodes did, in whole rounds, and what went wrong.
+    """Activities of all nodes in whole rounds, and failures.
 
     The end of a slot (``superpose``) ends everything that is still going on; the end of a round (``evaluate``) ends
     all waiting, but not what clients of an asynchronous run are at; the start of local training ends the broadcast,
@@ -115,8 +114,7 @@ def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
             stop(SERVER_NODE, time)
         if kind in _NEXT:
             stop(node, time)
-            doing = _NEXT[kind]
-            if doing is not None:
+            if (doing := _NEXT[kind]) is not None:
                 going_on[node] = (doing, time)
         if kind in MARKED:
             marks.append(Mark(node, kind, time))

@@ -1,9 +1,8 @@
-"""How well a fixed clip fits the updates of a run: power and noise are set for the clip, not for the updates."""
+"""Fixed clip beside the norms of the updates: power and noise are set for the clip."""
 
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,10 +21,10 @@ TOLERATED_DB = 10.0
 
 @dataclass(frozen=True)
 class ClipFit:
-    """A clip beside the norms of the updates that were sent.
+    """Fixed clip beside the norms of the transmitted updates.
 
     Attributes:
-        key: where the clip stands in the scenario.
+        key: scenario key of the clip.
         excess_db: 20 log10 of the clip over the median norm; what updates of that norm lose against the noise.
         fitting: the median norm.
         largest: the largest norm.
@@ -37,7 +36,7 @@ class ClipFit:
     largest: float
 
     def warning(self) -> str | None:
-        """What to tell the user; None where the clip fits."""
+        """Warning to the user; None where the clip fits."""
         if self.excess_db <= TOLERATED_DB:
             return None
         return (
@@ -49,18 +48,16 @@ class ClipFit:
 
 
 def clip_fit(trace: xr.Dataset) -> ClipFit | None:
-    """The clip of a run beside its updates; None where nothing is scaled by a fixed clip, or nothing was sent.
+    """Fit of the clip of a run; None where nothing is scaled by a fixed clip, or nothing was sent.
 
     Args:
         trace: the opened trace, with the scenario in its attributes.
     """
-    scenario = None
-    with suppress(ScenarioError):  # of another version
-        scenario = parse_scenario(str(trace.attrs["scenario"]), "trace")
-    if scenario is None or "update_norm" not in trace:
+    try:
+        key, clips = _scales(parse_scenario(str(trace.attrs["scenario"]), "trace"))
+    except ScenarioError:  # of another version
         return None
-    key, clips = _scales(scenario)
-    if not clips:
+    if not clips or "update_norm" not in trace:
         return None
     norm = trace["update_norm"].values
     rounds = trace["round"].values.astype(np.int64)
@@ -73,10 +70,7 @@ def clip_fit(trace: xr.Dataset) -> ClipFit | None:
 
 
 def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
-    """The key by which power or noise is scaled, and its values by round, the last of which holds on.
-
-    There are no values where norms in a file, or those of the round, set the scale.
-    """
+    """Key of the clip that scales power or noise, and its values by round; none where other norms set the scale."""
     uplink, mechanism = scenario.uplink, scenario.training.privacy
     if isinstance(uplink, config.OverTheAir):
         control = uplink.power_control

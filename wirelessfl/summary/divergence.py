@@ -1,4 +1,4 @@
-"""Runs that diverge: what their trace tells of it, and how that is said."""
+"""Divergence of a run: what its trace shows, and the warnings."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
 def last_evaluation(trace: xr.Dataset) -> dict[str, float]:
-    """Accuracy and loss of the last evaluation, as they are; both NaN where the model has diverged since then."""
+    """Test accuracy and loss (nat) of the last evaluation; both NaN where the model has diverged since then."""
     accuracy, loss = trace["test_accuracy"].values, trace["test_loss"].values
     evaluated = np.flatnonzero(~np.isnan(accuracy))
     outdated = trace.attrs["status"] == "diverged" and len(evaluated) > 0 and evaluated[-1] != len(accuracy) - 1
@@ -23,7 +24,7 @@ def last_evaluation(trace: xr.Dataset) -> dict[str, float]:
 
 
 def divergence(trace: xr.Dataset) -> dict[str, Any]:
-    """What a summary says of updates and models that are not finite.
+    """Entries of the summary on updates and models that are not finite.
 
     ``diverged_in`` is the first round, as far as it was evaluated, since which the global model or its test loss is not
     finite, or since which no update that was heard is, null where both are; ``updates_not_finite`` how many updates of
@@ -32,8 +33,10 @@ def divergence(trace: xr.Dataset) -> dict[str, Any]:
     rounds = trace["round"].values
     said: dict[str, Any] = {"diverged_in": None, "updates_not_finite": 0, "updates_not_finite_first": None}
     if trace.attrs["status"] == "diverged" and len(rounds):
-        unlearnt = _unlearnt_since(trace)
-        said["diverged_in"] = int(rounds[_first_of_the_end(trace) if unlearnt is None else unlearnt])
+        evaluated = np.flatnonzero(~np.isnan(trace["test_accuracy"].values))
+        since = _first_of_the_end(evaluated, ~np.isfinite(trace["test_loss"].values[evaluated]))
+        found = [at for at in (_unlearnt_since(trace), since, len(rounds) - 1) if at is not None]
+        said["diverged_in"] = int(rounds[found[0]])
     if "updates_not_finite" not in trace:  # of an earlier version
         return said
     counts = np.nan_to_num(trace["updates_not_finite"].values)
@@ -55,22 +58,18 @@ def _unlearnt_since(trace: xr.Dataset) -> int | None:
         return None
     heard = np.flatnonzero(trace["participants"].values > 0)
     lost = (trace["updates_not_finite"].values >= trace["participants"].values)[heard]
-    finite = np.flatnonzero(~lost)
-    after = heard[(finite[-1] + 1 if len(finite) else 0) :]
+    return _first_of_the_end(heard, lost)
+
+
+def _first_of_the_end(positions: NDArray[np.int64], bad: NDArray[np.bool_]) -> int | None:
+    """The first of ascending positions since which all are bad, None where the last one is not."""
+    good = np.flatnonzero(~bad)
+    after = positions[(good[-1] + 1 if len(good) else 0) :]
     return int(after[0]) if len(after) else None
 
 
-def _first_of_the_end(trace: xr.Dataset) -> int:
-    """Position of the first evaluation after which every one has a loss that is not finite; the last round else."""
-    accuracy, loss = trace["test_accuracy"].values, trace["test_loss"].values
-    evaluated = np.flatnonzero(~np.isnan(accuracy))
-    finite = np.flatnonzero(np.isfinite(loss[evaluated]))
-    after = evaluated[(finite[-1] + 1 if len(finite) else 0) :]
-    return int(after[0]) if len(after) else len(accuracy) - 1
-
-
 def divergence_warnings(said: Mapping[str, Any], rounds: int) -> list[str]:
-    """What to tell the user of a run of so many rounds, from its ``divergence``; nothing where all is finite."""
+    """Warnings on a run of so many rounds, from its ``divergence``; none where all is finite."""
     sentences = []
     first = said["updates_not_finite_first"]
     if first is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 MILESTONES = (0.5, 0.8, 0.9)
-"""Test accuracies to which time and energy are reported, beside the best one reached."""
+"""Test accuracies at which time and energy are reported, beside the best accuracy."""
 
 NOT_COVERED = (
     "Both ε hold for one run and for what the adversary sees, never for the trace: the seed, update norms, "
@@ -28,26 +28,20 @@ NOT_COVERED = (
 
 
 def last_finite(values: NDArray[np.float64]) -> float:
-    """The last value that is not NaN, or NaN when there is none."""
+    """Last value that is not NaN; NaN where there is none."""
     known = values[~np.isnan(values)]
     return float(known[-1]) if len(known) else math.nan
 
 
-def _first_reaching(accuracy: NDArray[np.float64], level: float, spent: NDArray[np.float64]) -> float | None:
-    reached = np.flatnonzero(accuracy >= level)
-    return float(spent[reached[0]]) if len(reached) else None
-
-
 def _to_accuracy(accuracy: NDArray[np.float64], spent: NDArray[np.float64]) -> dict[str, float | None]:
-    """What had been spent when each milestone, and the best accuracy, was first reached."""
-    rows = {f"{level:.0%}": _first_reaching(accuracy, level, spent) for level in MILESTONES}
-    best = float(np.nanmax(accuracy)) if np.any(~np.isnan(accuracy)) else math.nan
-    rows["best"] = _first_reaching(accuracy, best, spent)
-    return rows
+    best = np.nanmax(accuracy) if np.any(~np.isnan(accuracy)) else math.nan
+    levels = {**{f"{level:.0%}": level for level in MILESTONES}, "best": best}
+    reached = {name: np.flatnonzero(accuracy >= level) for name, level in levels.items()}
+    return {name: float(spent[first[0]]) if len(first) else None for name, first in reached.items()}
 
 
 def summarise(trace: xr.Dataset, why_different: list[str]) -> dict[str, Any]:
-    """The summary of a run, from its trace.
+    """Summary of a run, from its trace.
 
     Args:
         trace: the opened trace.
@@ -92,13 +86,13 @@ def summarise(trace: xr.Dataset, why_different: list[str]) -> dict[str, Any]:
 
 
 def _mean_of_known(values: NDArray[np.float64] | None) -> float:
-    """The mean over the rounds that have a value; NaN where none has, or the trace is older than the variable."""
+    """Mean over the rounds with a value; NaN where none has one, or the trace is older than the variable."""
     known = values[~np.isnan(values)] if values is not None else np.zeros(0)
     return float(known.mean()) if len(known) else math.nan
 
 
 def _plain(value: Any) -> Any:
-    """JSON has neither NaN nor infinity: null and the string "inf" stand for them."""
+    """Values that JSON has: null for NaN, the strings "inf" and "-inf" for infinities."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -116,5 +110,5 @@ def epsilon_text(epsilon: float) -> str:
 
 
 def to_json(summary: Mapping[str, Any]) -> str:
-    """The text of ``summary.json``."""
+    """JSON of a summary, with null for NaN and the string "inf" for infinity."""
     return json.dumps(_plain(dict(summary)), indent=2, ensure_ascii=False) + "\n"

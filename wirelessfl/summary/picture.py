@@ -1,18 +1,17 @@
-"""``summary.png``: one run at a glance, as wide as a column of a paper."""
+"""``summary.png``: learning, privacy, channels and resources of a run, of the width of a paper's column."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from wirelessfl.trace import at_slot_start
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 # Okabe and Ito's palette: told apart by colour-blind readers and in grey print.
 BLUE, ORANGE, GREEN, VERMILION, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#7F7F7F"
@@ -26,13 +25,7 @@ def draw_summary(trace: xr.Dataset, path: Path) -> None:
         trace: the opened trace.
         path: where the PNG goes.
     """
-    # The object interface needs no display and leaves no global figure behind.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
     figure = Figure(figsize=(COLUMN_WIDTH_IN, 8.0), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(4, 1, sharex=True)
     rounds = trace["round"].values
     for axes, draw in zip(panels, (_learning, _privacy, _channels, _resources), strict=True):
@@ -41,15 +34,17 @@ def draw_summary(trace: xr.Dataset, path: Path) -> None:
         axes.grid(alpha=0.25, linewidth=0.5)
     panels[-1].xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))  # there is no round 2.5
     panels[-1].set_xlabel("round", fontsize=8)
-    name, seed, status = trace.attrs["name"], trace.attrs["seed"], trace.attrs["status"]
-    figure.suptitle(
-        f"{name}, seed {seed}" + ("" if status == "complete" else f" ({status})"), fontsize=9, parse_math=False
-    )
+    figure.suptitle(run_title(trace), fontsize=9, parse_math=False)
     figure.savefig(path, dpi=200)
 
 
+def run_title(trace: xr.Dataset) -> str:
+    """Name and seed of a run, and its status unless it is complete."""
+    status = trace.attrs["status"]
+    return f"{trace.attrs['name']}, seed {trace.attrs['seed']}" + ("" if status == "complete" else f" ({status})")
+
+
 def _plot(axes: Axes, rounds: NDArray[np.int64], values: NDArray[np.float64], colour: str, label: str) -> None:
-    """A line through the values that exist, with a dot where a line would be invisible."""
     known = np.isfinite(values)
     axes.plot(
         rounds[known], values[known], color=colour, label=label, linewidth=1.2, marker="." if known.sum() < 3 else ""
@@ -57,7 +52,6 @@ def _plot(axes: Axes, rounds: NDArray[np.int64], values: NDArray[np.float64], co
 
 
 def _legend(axes: Axes, *others: Axes) -> None:
-    """The legend above the panel, where it covers nothing."""
     handles = [handle for each in (axes, *others) for handle in each.get_legend_handles_labels()[0]]
     if handles:
         axes.legend(
@@ -81,13 +75,12 @@ def _right_axis(axes: Axes, label: str) -> Axes:
 
 
 def _range_from(axes: Axes, low: float, values: NDArray[np.float64]) -> None:
-    """The axis from ``low`` to a little above the largest value, also where all values equal ``low`` or are missing."""
+    """Axis from ``low`` to 8 % above the largest value, also where all values equal ``low`` or are missing."""
     high = float(np.max(values, where=np.isfinite(values), initial=low))
     axes.set_ylim(low, low + 1.08 * (high - low) if high > low else low + 1)
 
 
 def _say(axes: Axes, words: str) -> None:
-    """Words in an otherwise empty panel."""
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", fontsize=8, color=GREY)
 
 
@@ -163,7 +156,6 @@ def _resources(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None
 
 
 def _normalised_energy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
-    """Energies in units of the noise, where the scenario knows no watts."""
     axes.set_ylabel("energy (noise = 1)", fontsize=8)
     sent = np.nansum(trace["tx_energy"].values, axis=1)
     jammed = trace["jammer_energy"].values

@@ -1,4 +1,4 @@
-"""The rounds of a run as TensorBoard event files, written while it goes on. Needs the package ``tensorboard``."""
+"""TensorBoard event files of a run in progress. Needs the package ``tensorboard``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from wirelessfl.errors import InputError, OutputError
+from wirelessfl.outputs import writing
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound
@@ -18,26 +19,26 @@ _CARDS = {
     "privacy": ("epsilon_published", "epsilon_accounted"),
     "cost": ("sim_time", "wall_time", "airtime", "energy"),
 }
-"""How the values of a round are grouped on the page; what is in no group belongs to the radio."""
+"""Groups of the variables on the page; all others are in the group radio."""
 
 
 class TensorBoardLog:
-    """Writes each finished round for TensorBoard; give it to ``simulate`` as ``on_round``.
+    """TensorBoard log of finished rounds, as ``on_round`` of ``simulate``.
 
-    A resumed run goes on where its trace does: rounds that an earlier process logged and that were lost with it are
-    taken back.
+    A resumed run continues its log; logged rounds that its trace lacks are removed.
 
     >>> with TensorBoardLog("results/x/tensorboard") as log:
     ...     wfl.simulate(scenario, "results/x", on_round=log)
+
+    Args:
+        folder: The folder, made with the first round.
+
+    Raises:
+        InputError: the package tensorboard is not installed.
+        OutputError: the folder cannot be written.
     """
 
     def __init__(self, folder: str | Path) -> None:
-        """A log in a folder that need not exist yet; the first round makes it.
-
-        Raises:
-            InputError: the package tensorboard is not installed.
-            OutputError: there is no place for the folder.
-        """
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
@@ -52,30 +53,24 @@ class TensorBoardLog:
         self._writer: Any = None
 
     def __call__(self, finished: FinishedRound) -> None:
-        """Write the values of a round; one that has none (NaN) leaves a gap.
+        """Log of one round; a value of NaN leaves a gap.
 
         Raises:
             OutputError: the folder cannot be written.
         """
         if self._writer is None:
-            # Only now is it known whether the run begins or goes on: steps from here on count anew.
-            try:
+            with writing(self.folder):  # steps from the first round of this process on replace earlier ones
                 self._writer = self._open(str(self.folder), purge_step=finished.index)
-            except OSError as error:
-                raise OutputError(f"{self.folder} cannot be written: {error.strerror}") from error
         for name, value in finished.values.items():
             if not math.isnan(value):
-                self._writer.add_scalar(f"{_card_of(name)}/{name}", value, finished.index)
+                card = next((card for card, names in _CARDS.items() if name in names), "radio")
+                self._writer.add_scalar(f"{card}/{name}", value, finished.index)
 
     def __enter__(self) -> Self:
         """The log itself; the first round opens a file."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Put everything on disk, however the run ended."""
+        """Flush to disk."""
         if self._writer is not None:
             self._writer.close()
-
-
-def _card_of(name: str) -> str:
-    return next((card for card, names in _CARDS.items() if name in names), "radio")

@@ -1,19 +1,22 @@
-"""``timeline.png``: who trained, transmitted, was late or faded, over simulated time."""
+"""``timeline.png``: what became of the clients, and what every node did, over simulated time."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from wirelessfl.summary.activity import Doing, Mark, Stretch, activities
+from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION, run_title
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 WIDTH_IN = 7.2
 MOST_CLIENTS = 200
@@ -22,41 +25,40 @@ ZOOM_ROUNDS, ZOOM_CLIENTS = 3, 40
 """Rounds and clients whose every step is shown; where rounds are single steps of an asynchronous run, as many rounds
 as bring back as many clients."""
 
-# Okabe and Ito's palette: told apart by colour-blind readers and in grey print.
 STATUS_COLOURS = {
     Status.EMPTY_SLOT: "#FFFFFF",
-    Status.PARTICIPATED: "#009E73",
+    Status.PARTICIPATED: GREEN,
     Status.UNAVAILABLE: "#D9D9D9",
-    Status.CRASHED: "#D55E00",
-    Status.LATE: "#E69F00",
+    Status.CRASHED: VERMILION,
+    Status.LATE: ORANGE,
     Status.DEEP_FADE: "#CC79A7",
     Status.JAMMING: "#F0E442",
     Status.BATTERY_EMPTY: "#000000",
-    Status.ABORTED: "#7F7F7F",
-    Status.LOST: "#0072B2",
+    Status.ABORTED: GREY,
+    Status.LOST: BLUE,
     Status.UNDERWAY: "#DCE9F2",
     Status.OUTAGE: "#882255",
 }
 DOING_COLOURS: dict[Doing, str] = {
-    "broadcasts": "#7F7F7F",
+    "broadcasts": GREY,
     "trains": "#56B4E9",
     "waits": "#DCE9F2",
-    "sends": "#009E73",
+    "sends": GREEN,
     "jams": "#F0E442",
 }
 MARKS = {
-    EventKind.UNAVAILABLE: ("unavailable", "_", "#7F7F7F"),
+    EventKind.UNAVAILABLE: ("unavailable", "_", GREY),
     EventKind.BATTERY_EMPTY: ("battery empty", "s", "#000000"),
-    EventKind.CRASH: ("crashed", "x", "#D55E00"),
-    EventKind.LATE: ("late", ">", "#E69F00"),
+    EventKind.CRASH: ("crashed", "x", VERMILION),
+    EventKind.LATE: ("late", ">", ORANGE),
     EventKind.DEEP_FADE: ("deep fade", "v", "#CC79A7"),
     EventKind.OUTAGE: ("outage", "1", "#882255"),
-    EventKind.VANISH: ("vanished", "X", "#D55E00"),
-    EventKind.REFUSE: ("refused", "P", "#D55E00"),
-    EventKind.TIME_OUT: ("time-out", "d", "#E69F00"),
-    EventKind.ABORT: ("aborted", "D", "#7F7F7F"),
+    EventKind.VANISH: ("vanished", "X", VERMILION),
+    EventKind.REFUSE: ("refused", "P", VERMILION),
+    EventKind.TIME_OUT: ("time-out", "d", ORANGE),
+    EventKind.ABORT: ("aborted", "D", GREY),
     EventKind.JAMMER_FAILURE: ("jammer failed", "x", "#000000"),
-    EventKind.SERVER_RESTART: ("server restarts", "*", "#0072B2"),
+    EventKind.SERVER_RESTART: ("server restarts", "*", BLUE),
 }
 
 
@@ -68,16 +70,11 @@ def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path) -> None:
         events: its ``/events``; may be empty.
         path: where the PNG goes.
     """
-    # The object interface needs no display and leaves no global figure behind.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     first = trace["round"].to_numpy()[: _zoom_rounds(trace)]
     zoom = events.isel(event=np.isin(events["round"].to_numpy(), first))
     rows = _zoom_rows(zoom)
     heights = [2.2, 0.6 + 0.11 * len(rows)] if rows else [2.2]
     figure = Figure(figsize=(WIDTH_IN, 0.5 + sum(heights)), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
     _overview(panels[0], trace)
     if rows:
@@ -86,19 +83,11 @@ def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path) -> None:
     for axes in panels:
         axes.tick_params(labelsize=7)
         axes.set_xlabel("simulated time (s)", fontsize=8)
-    name, seed, status = trace.attrs["name"], trace.attrs["seed"], trace.attrs["status"]
-    figure.suptitle(
-        f"{name}, seed {seed}" + ("" if status == "complete" else f" ({status})"), fontsize=9, parse_math=False
-    )
+    figure.suptitle(run_title(trace), fontsize=9, parse_math=False)
     figure.savefig(path, dpi=200)
 
 
 def _overview(axes: Axes, trace: xr.Dataset) -> None:
-    """One coloured cell a client and round."""
-    from matplotlib.colors import ListedColormap
-    from matplotlib.patches import Patch
-    from matplotlib.ticker import MaxNLocator
-
     cells, label = _status_cells(trace)
     ends = trace["sim_time"].to_numpy()
     if len(ends):
@@ -110,16 +99,16 @@ def _overview(axes: Axes, trace: xr.Dataset) -> None:
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(label, fontsize=8)
     axes.set_title("what became of every client, round by round", fontsize=8)
-    seen = [status for status in Status if status and np.any(cells == status)]
     patches = [
-        Patch(facecolor=STATUS_COLOURS[status], label=status.name.lower().replace("_", " "), edgecolor="#7F7F7F")
-        for status in seen
+        Patch(facecolor=STATUS_COLOURS[status], label=status.name.lower().replace("_", " "), edgecolor=GREY)
+        for status in Status
+        if status and np.any(cells == status)
     ]
     _legend(axes, patches)
 
 
 def _status_cells(trace: xr.Dataset) -> tuple[NDArray[np.uint8], str]:
-    """(rounds, rows) statuses, a row for each client, or for each slot where there are very many clients."""
+    """Statuses (rounds, rows) by client, or by slot above ``MOST_CLIENTS`` clients, and the label of the rows."""
     ids, status = trace["client_id"].to_numpy(), trace["status"].to_numpy()
     clients = np.unique(ids[ids >= 0])
     if len(clients) > MOST_CLIENTS:
@@ -131,7 +120,7 @@ def _status_cells(trace: xr.Dataset) -> tuple[NDArray[np.uint8], str]:
 
 
 def _zoom_rounds(trace: xr.Dataset) -> int:
-    """How many rounds bring back as many clients as ``ZOOM_ROUNDS`` rounds in which all come back."""
+    """Rounds in which as many clients return as in ``ZOOM_ROUNDS`` rounds in which all do."""
     status = trace["status"].to_numpy()
     active = np.count_nonzero(status != Status.EMPTY_SLOT, axis=1)
     back = np.cumsum(active - np.count_nonzero(status == Status.UNDERWAY, axis=1))
@@ -139,7 +128,7 @@ def _zoom_rounds(trace: xr.Dataset) -> int:
 
 
 def _zoom_rows(events: xr.Dataset) -> dict[int, int]:
-    """The row of each node that is shown step by step: server on top, then jammer and clients."""
+    """Row of each node that is shown step by step: server on top, then jammer and clients."""
     nodes = np.unique(events["node"].to_numpy())
     clients = nodes[nodes >= 0][:ZOOM_CLIENTS].tolist()
     others = [node for node in (JAMMER_NODE, SERVER_NODE) if node in nodes]
@@ -147,7 +136,6 @@ def _zoom_rows(events: xr.Dataset) -> dict[int, int]:
 
 
 def _steps(axes: Axes, stretches: list[Stretch], marks: list[Mark], rows: dict[int, int]) -> None:
-    """Bars for what takes time, marks for what goes wrong."""
     handles: list[Any] = []
     for doing, colour in DOING_COLOURS.items():
         shown = [stretch for stretch in stretches if stretch.doing == doing and stretch.node in rows]
@@ -184,7 +172,6 @@ def _steps(axes: Axes, stretches: list[Stretch], marks: list[Mark], rows: dict[i
 
 
 def _legend(axes: Axes, handles: list[Any]) -> None:
-    """Right of the panel, where it covers nothing."""
     if handles:
         axes.legend(
             handles=handles, fontsize=6.5, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1.2

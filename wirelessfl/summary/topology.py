@@ -1,16 +1,17 @@
-"""The picture of a topology: who is where, and who is connected with whom."""
+"""Picture of a topology: places of all nodes, and their links."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import networkx as nx
 import numpy as np
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import RegularPolygon
 
 WIDTH_IN = 5.0
 # Okabe and Ito's palette; the middle cell and the ring around it all get different colours.
@@ -21,25 +22,20 @@ RADIO_LINKS = {
     True: ("line of sight", "solid"),
     False: ("no line of sight", "dotted"),
 }
-"""Label and line style, by whether there is a line of sight, where that is known."""
+"""Label and line style by line of sight, None where the channel has no such state."""
 
 Place = tuple[float, float]
 
 
 def draw_topology(graph: nx.Graph, name: str, path: Path) -> None:
-    """Draw clients, base stations, cells, jammer and what is behind the base stations.
+    """Drawing of clients, base stations, cells, jammer, servers and wired links.
 
     Args:
         graph: from `wirelessfl.simulation.topology_graph`.
         name: of the scenario, for the title.
         path: where the PNG goes.
     """
-    # The object interface needs no display and leaves no global figure behind.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(WIDTH_IN, WIDTH_IN + 0.6), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots()
     places = _places(graph)
     _cells(axes, graph, places)
@@ -63,25 +59,19 @@ def draw_topology(graph: nx.Graph, name: str, path: Path) -> None:
 
 
 def _places(graph: nx.Graph) -> dict[Any, Place]:
-    """Where every node is drawn; nodes without a place of their own go on a circle, servers behind above all others."""
+    """Coordinates of every node; nodes without a place are put on a circle, servers and cloud above all others."""
     places = {node: (data["x"], data["y"]) for node, data in graph.nodes(data=True) if "x" in data}
-    homeless = [node for node, data in graph.nodes(data=True) if node not in places and data["kind"] != "cloud"]
-    behind = [node for node in homeless if graph.nodes[node]["kind"] == "server"]
-    around = [node for node in homeless if node not in behind]
+    above = [
+        node for node, data in graph.nodes(data=True) if node not in places and data["kind"] in ("server", "cloud")
+    ]
+    around = [node for node in graph if node not in places and node not in above]
     places |= {node: (float(x), float(y)) for node, (x, y) in nx.circular_layout(around).items()}
     top = max(y for _, y in places.values())
     height = top - min(y for _, y in places.values())
-    for node, data in graph.nodes(data=True):
-        if node not in places:
-            places[node] = (0.0, top + 0.15 * (height or 1.0))
-            assert data["kind"] in ("server", "cloud")
-    return places
+    return places | dict.fromkeys(above, (0.0, top + 0.15 * (height or 1.0)))
 
 
 def _cells(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
-    """Hexagons around the base stations of a grid."""
-    from matplotlib.patches import RegularPolygon
-
     radius = graph.graph["spacing"] / math.sqrt(3)
     if math.isnan(radius):
         return
@@ -94,19 +84,10 @@ def _cells(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
 
 
 def _links(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
-    """Radio links, dotted without a line of sight where the channel tells; wires dashed."""
-    from matplotlib.collections import LineCollection
-
     groups: dict[tuple[str, str], list[list[Place]]] = {}
     for one, other, data in graph.edges(data=True):
-        seen = graph.nodes[one].get("line_of_sight", graph.nodes[other].get("line_of_sight"))
-        group = {
-            None: ("radio link", "solid"),
-            True: ("line of sight", "solid"),
-            False: ("no line of sight", "dotted"),
-        }[seen]
-        if data["kind"] == "wire":
-            group = ("wire", "dashed")
+        sight = graph.nodes[one].get("line_of_sight", graph.nodes[other].get("line_of_sight"))
+        group = ("wire", "dashed") if data["kind"] == "wire" else RADIO_LINKS[sight]
         groups.setdefault(group, []).append([places[one], places[other]])
     for (label, style), lines in groups.items():
         colour = BLACK if label == "wire" else "#7F7F7F"
