@@ -91,7 +91,8 @@ WITHOUT_A_CLOCK = {
     "selection": "selects around the jobs in flight",
     "rehearsal": "runs the shell without training",
     "uplinks/ideal uplinks/trusted": "wait as every uplink with a slot does, in uplinks/slot",
-    "uplinks/air/noise uplinks/air/policy uplinks/air/transmitters": "steps of a slot that uplinks/air/uplink awaits",
+    "uplinks/air/noise uplinks/air/policy uplinks/air/records "
+    "uplinks/air/transmitters": "steps of a slot that uplinks/air/uplink awaits",
     "uplinks/digital/round_links": "draws links at the instant at which a client begins to send",
 }
 """Files of the shell that do not import SimPy, and why they are there."""

@@ -14,7 +14,7 @@ from wirelessfl.learning.private import CentralNoise
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.uplinks import OverTheAir, Reception, SlotPlan, TrustedServer
 from wirelessfl.simulation.uplinks.air.plan import AirPlan
-from wirelessfl.simulation.uplinks.air.uplink import Received
+from wirelessfl.simulation.uplinks.air.records import Received
 
 
 class Noiseless(OverTheAir):

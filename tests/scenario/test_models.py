@@ -170,7 +170,7 @@ def test_reference_lists_every_key_once_for_each_variant() -> None:
     assert len(keys) == len(set(keys))
     assert ("training.algorithm.lambda", "name: upcycled") in keys
     assert ("uplink.jammer.epsilon", "kind: over_the_air") in keys
-    required = [info.path for info in all_keys(Scenario) if info.required]
+    required = list(dict.fromkeys(info.path for info in all_keys(Scenario) if info.required))
     tags = [f"{path}.{one.tag}" for one in named_families().values() if one.external for path in one.paths]
     assert set(required) == {"name", *tags}, "a name, and what code from outside is called"
 

@@ -103,14 +103,6 @@ class Transmitters:
         return np.asarray(np.sqrt((gain**2 * energy_shares(symbols, self.ranges)).sum(axis=1)))
 
 
-def over_clients(records: Sequence[Any], name: str, count: int) -> NDArray[np.float64]:
-    """(n,) a column of records of some of n clients; 0 for the others."""
-    column = np.zeros(count)
-    for record in records:
-        column[record.positions] = getattr(record, name)
-    return column
-
-
 def renormalised(received: NDArray[np.float64], ranges: Ranges, weight: NDArray[np.float64]) -> NDArray[np.float64]:
     """Σ p_i Δ_i (d,) divided, in place, by the weight of those who sent, range by range; 0 where nobody did.
 

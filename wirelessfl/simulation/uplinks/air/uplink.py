@@ -15,60 +15,36 @@ from typing_extensions import override
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.edges import EdgeModels
-from wirelessfl.privacy import AirRelease
 from wirelessfl.privacy.releases.air import AirTheorem
 from wirelessfl.radio import (
     AdaptivePowerControl,
     AirInterface,
-    CellLinks,
     Jamming,
     NormScaledPowerControl,
     PowerControl,
     Superposition,
-    TransmitPlan,
     coordinate_ranges,
     jammer_energy,
-    largest_csi_ratio,
-    received_amplitude,
     received_jamming_std,
-    worst_over_pieces,
 )
 from wirelessfl.radio.modulation import Analog, Modulation
 from wirelessfl.radio.network import JammerLink, Network
 from wirelessfl.radio.reception import Receiver, SumReceiver
 from wirelessfl.radio.slot_schedule import Instants, SlotSchedule
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.records import Energy, LinkRecord, SlotRecord, TrainingRecord, TransmissionRecord
+from wirelessfl.simulation.records import Energy, LinkRecord, TrainingRecord, TransmissionRecord
 from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.uplinks.air.noise import SlotNoise
-from wirelessfl.simulation.uplinks.air.plan import AirPlan
-from wirelessfl.simulation.uplinks.air.policy import announced, caveat, vouched
-from wirelessfl.simulation.uplinks.air.transmitters import Ranges, Transmitters, over_clients, renormalised
+from wirelessfl.simulation.uplinks.air.plan import AirPlan, announcements, combiners
+from wirelessfl.simulation.uplinks.air.policy import vouched
+from wirelessfl.simulation.uplinks.air.records import Received, air_release, air_rule, over_clients, slot_record
+from wirelessfl.simulation.uplinks.air.transmitters import Ranges, Transmitters, renormalised
 from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 from wirelessfl.streams import Streams
 from wirelessfl.trace import SERVER_NODE, EventKind
-
-
-@dataclass(frozen=True, eq=False)
-class Received:
-    """The signals of a slot at its receivers, of those with senders.
-
-    Attributes:
-        plan: of the slot, at the scale at which everybody sent.
-        signal: y (d,) of each receiver, with noise.
-        interference: (d,) what of it other receivers' clients sent, without noise; none with one receiver.
-        training: of the senders.
-        transmissions: of the senders.
-    """
-
-    plan: AirPlan
-    signal: dict[int, NDArray[np.float64]]
-    interference: dict[int, NDArray[np.float64]]
-    training: tuple[TrainingRecord, ...]
-    transmissions: tuple[TransmissionRecord, ...]
 
 
 @dataclass
@@ -164,10 +140,10 @@ class OverTheAir(SlotUplink):
         instants = self.schedule.instants(nodes)
         found = self.network.cell_links(this.clients[ready], this.moment, instants)
         this.links.append(LinkRecord(ready, found.own, found.serving if self.has_cells else None))
-        weights = self._weights(found, this.index)
+        weights = combiners(self.receiver, found, len(self.policies), this.index, self.air)
         links = found.combined(weights)
         sends = ~links.own.rows().in_deep_fade(self.fade_threshold).reshape(links.own.estimate.shape[:3])
-        transmit = self._announced(links, sends, this.index)
+        transmit = announcements(self.policies, links, sends, this.index, self.air_of_all_rows)
         sending = np.flatnonzero(sends.any(axis=(1, 2)))
         silent = np.delete(ready, sending)
         unknown = np.full(len(silent), math.nan)
@@ -213,17 +189,19 @@ class OverTheAir(SlotUplink):
         loudest = np.abs(self._transmitters(plan).at_the_clip().tx_gain).max(axis=(1, 2))
         drain = (loudest * self.air.clip) ** 2 * self.joules_per_unit
         received = self._received(this, plan, blocks)
-        plan, count = received.plan, len(this.clients)
+        plan, noise = received.plan, self._slot_noise(this, received.plan)
         jamming = 0.0
         if self.jamming is not None:
             jamming = jammer_energy(plan.jammer_gain, self.num_symbols, self.jamming.noise)
-        transmitted = float(np.nansum(over_clients(received.transmissions, "energy", count)))
+        transmitted = float(np.nansum(over_clients(received.transmissions, "energy", len(this.clients))))
         energy = Energy(
             (transmitted + jamming) * self.joules_per_unit, float(drain.sum()) + jamming * self.joules_per_unit
         )
-        backoff = over_clients(received.transmissions, "backoff", count)[plan.senders]
-        counted = vouched(self._release(this, plan, backoff), (self.receiver, self.modulation), self.unvouched)
-        slot = self._slot(this, received, jamming)
+        samples = self.network.registry.samples[this.clients[plan.senders]]
+        rule = air_rule(self.theorem, self.gradient_step, samples)
+        release = air_release(this, self._transmitters(plan), noise, received.transmissions, rule)
+        counted = vouched(release, (self.receiver, self.modulation), self.unvouched)
+        slot = slot_record(received, noise, jamming, self.has_cells, self.edges is not None)
         for station, announced_plan in plan.transmit.items():
             policy = self.policies[station]
             if isinstance(policy, AdaptivePowerControl):
@@ -256,28 +234,6 @@ class OverTheAir(SlotUplink):
                 self.policies[station] = policy.restored(dict(state["policies"][str(station)]))
         if self.edges is not None:
             self.edges.restore(state["edges"])
-
-    def _weights(self, links: CellLinks, round_index: int) -> NDArray[np.complex128]:
-        """(C, R, F, A) the combiners; ones at receivers that serve nobody."""
-        weights = np.ones((len(self.policies), *links.own.estimate.shape[1:]), dtype=np.complex128)
-        for station in np.unique(links.serving).tolist():
-            own = links.own.take(links.serving == station)
-            weights[station] = self.receiver.combine(own, round_index, self.air)
-        return weights
-
-    def _announced(self, links: CellLinks, sends: NDArray[np.bool_], round_index: int) -> dict[int, TransmitPlan]:
-        """What receivers announce to clients that would send (n, R, F); those told to be silent are taken out of it."""
-        transmit: dict[int, TransmitPlan] = {}
-        for station in np.unique(links.serving[sends.any(axis=(1, 2))]).tolist():
-            mine = np.flatnonzero(links.serving == station)
-            heard = sends[mine]
-            rows = links.own.take(mine).rows().take(heard.ravel())
-            plan = announced(self.policies[station], rows, round_index, self.air_of_all_rows)
-            heard[heard] = ~plan.silent
-            sends[mine] = heard
-            if heard.any():
-                transmit[station] = plan
-        return transmit
 
     def _jammer_link(self, this: Round, jammer: int | None, instants: Instants) -> JammerLink | None:
         if self.jamming is None:
@@ -366,59 +322,6 @@ class OverTheAir(SlotUplink):
         late = self.network.late_arrival(this.clients[plan.senders], this.index)
         return SlotNoise(plan, self.jamming, late, self.num_symbols)
 
-    def _slot(self, this: Round, received: Received, jammer_energy: float) -> SlotRecord:
-        """Gains and noise of the slot; of several receivers, noises that add up and their interference."""
-        plan, reference = received.plan, received.plan.loudest.server_gain
-        gains, plans = plan.gains, plan.transmit.values()
-        noise_std = self._slot_noise(this, plan).published_std * (reference / gains)
-        step = noise_std * gains / np.array([each.receive_scale for each in plans])
-        interference = [waveform / plan.transmit[c].server_gain for c, waveform in received.interference.items()]
-        interference_std = float(np.linalg.norm(np.sum(interference, axis=0)) / np.sqrt(self.air.dimension))
-        of_edges = self.edges is not None  # which have models of their own: there is no one step
-        return SlotRecord(
-            server_gain=reference,
-            channel_noise_std=float(plan.noise_std.min()),
-            effective_noise_std=_root_sum_of_squares(noise_std),
-            aggregate_noise_std=math.nan if of_edges else _root_sum_of_squares(step) / plan.links.own.weight.sum(),
-            interference_std=interference_std if self.has_cells else math.nan,
-            jammer_gain=math.nan if self.has_cells else plan.jammer_gain,
-            jammer_energy=math.nan if self.has_cells else jammer_energy,
-            jammer=plan.jammer,
-        )
-
-    def _release(self, this: Round, plan: AirPlan, backoff: NDArray[np.float64]) -> AirRelease:
-        """The record for the ledger, in units of y/α_u at the largest α_u: what could arrive, under how much noise.
-
-        A smaller α_u at a client's own receiver acts as a back-off.
-
-        Args:
-            this: the round.
-            plan: of the slot.
-            backoff: (k,) s_i as realised.
-        """
-        own, clients, noise = plan.links.own, this.clients[plan.senders], self._slot_noise(this, plan)
-        transmitters, is_public = self._transmitters(plan), not any(policy.needs_norms for policy in self.policies)
-        at_the_clip = transmitters.at_the_clip()
-        counted, received = transmitters.credited(at_the_clip), received_amplitude(own, at_the_clip, plan.loudest)
-        worst = worst_over_pieces(received, noise.visible_std())
-        gain = np.array([plan.transmit[station].server_gain for station in plan.links.serving.tolist()])
-        return AirRelease(
-            round_index=this.index,
-            clients=clients,
-            weight=own.weight,
-            backoff=(counted.backoff if is_public else backoff) * (plan.loudest.server_gain / gain),
-            received_bound=worst.received_bound,
-            effective_noise_std=noise.published_std,
-            accounted_noise_std=worst.noise_std,
-            unjammed_noise_std=noise.unjammed_std if self.jams else float(worst.noise_std.min()),
-            csi_ratio=largest_csi_ratio(own, counted),
-            rule="whole_update" if self.gradient_step is None else "gradient_step",
-            batch_size=_batch_size(self.gradient_step, self.network.registry.samples[clients]),
-            backoff_is_public=is_public,
-            theorem=self.theorem,
-            caveat=next(filter(None, map(caveat, self.policies)), None),
-        )
-
     def _overheard(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
         """What each receiver with senders reads of a slot, at the largest α_u, with noise from other streams.
 
@@ -434,14 +337,3 @@ class OverTheAir(SlotUplink):
             for (first, end), noise_std in zip(self.ranges, noise.counted_std().ravel().tolist(), strict=True):
                 readings[:, first:end] *= counted / noise_std
         return Reading(readings, np.full(len(readings), counted))
-
-
-def _root_sum_of_squares(values: NDArray[np.float64]) -> float:
-    return float(np.sqrt(np.sum(values**2)))
-
-
-def _batch_size(gradient_step: int | None, samples: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """(n,) samples in the mean of a gradient step; None for all (n,) samples, or where an update is no such step."""
-    if gradient_step is None or np.all(samples <= gradient_step):
-        return None
-    return np.minimum(samples, gradient_step)

@@ -1,0 +1,131 @@
+"""Records of a slot over the air, for the trace and for the ledger."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.privacy import AirRelease
+from wirelessfl.privacy.releases.air import AirTheorem
+from wirelessfl.radio import largest_csi_ratio, received_amplitude, worst_over_pieces
+from wirelessfl.simulation.records import SlotRecord, TrainingRecord, TransmissionRecord
+from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.uplinks.air.noise import SlotNoise
+from wirelessfl.simulation.uplinks.air.plan import AirPlan
+from wirelessfl.simulation.uplinks.air.policy import caveat
+from wirelessfl.simulation.uplinks.air.transmitters import Transmitters
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """The signals of a slot at its receivers, of those with senders.
+
+    Attributes:
+        plan: of the slot, at the scale at which everybody sent.
+        signal: y (d,) of each receiver, with noise.
+        interference: (d,) what of it other receivers' clients sent, without noise; none with one receiver.
+        training: of the senders.
+        transmissions: of the senders.
+    """
+
+    plan: AirPlan
+    signal: dict[int, NDArray[np.float64]]
+    interference: dict[int, NDArray[np.float64]]
+    training: tuple[TrainingRecord, ...]
+    transmissions: tuple[TransmissionRecord, ...]
+
+
+def slot_record(
+    received: Received, noise: SlotNoise, jammer_energy: float, has_cells: bool, has_edges: bool
+) -> SlotRecord:
+    """Gains and noise of a slot; of several receivers, noises that add up and their interference."""
+    plan, reference = received.plan, received.plan.loudest.server_gain
+    gains, scales = np.array([(each.server_gain, each.receive_scale) for each in plan.transmit.values()]).T
+    noise_std = noise.published_std * (reference / gains)
+    interference = [waveform / plan.transmit[c].server_gain for c, waveform in received.interference.items()]
+    dimension = len(next(iter(received.signal.values())))
+    waveform_std = float(np.linalg.norm(np.sum(interference, axis=0))) / math.sqrt(dimension)
+    aggregate = _root_sum_of_squares(noise_std * gains / scales) / plan.links.own.weight.sum()
+    return SlotRecord(
+        server_gain=reference,
+        channel_noise_std=float(plan.noise_std.min()),
+        effective_noise_std=_root_sum_of_squares(noise_std),
+        aggregate_noise_std=math.nan if has_edges else aggregate,  # edges have models of their own, and no one step
+        interference_std=waveform_std if has_cells else math.nan,
+        jammer_gain=math.nan if has_cells else plan.jammer_gain,
+        jammer_energy=math.nan if has_cells else jammer_energy,
+        jammer=plan.jammer,
+    )
+
+
+def air_rule(theorem: AirTheorem, gradient_step: int | None, samples: NDArray[np.int64]) -> dict[str, Any]:
+    """Whose theorem applies, and what bounds the influence of one of a client's (n,) samples.
+
+    Args:
+        theorem: of the power control.
+        gradient_step: batch size where the update is one step of per-sample-clipped gradients, else None.
+        samples: (n,) n_i.
+    """
+    if gradient_step is None:
+        return {"theorem": theorem, "rule": "whole_update"}
+    whole = bool(np.all(samples <= gradient_step))
+    batch_size = None if whole else np.minimum(samples, gradient_step)
+    return {"theorem": theorem, "rule": "gradient_step", "batch_size": batch_size}
+
+
+def air_release(
+    this: Round,
+    transmitters: Transmitters,
+    noise: SlotNoise,
+    transmissions: Sequence[TransmissionRecord],
+    rule: Mapping[str, Any],
+) -> AirRelease:
+    """The record for the ledger, in units of y/α_u at the largest α_u: what could arrive, under how much noise.
+
+    A smaller α_u at a client's own receiver acts as a back-off.
+
+    Args:
+        this: the round.
+        transmitters: of the slot.
+        noise: of the slot.
+        transmissions: as realised.
+        rule: as `air_rule` gives it.
+    """
+    plan, policies = transmitters.plan, transmitters.policies
+    own, is_public = plan.links.own, not any(policy.needs_norms for policy in policies)
+    at_the_clip = transmitters.at_the_clip()
+    counted, received = transmitters.credited(at_the_clip), received_amplitude(own, at_the_clip, plan.loudest)
+    backoff = counted.backoff if is_public else over_clients(transmissions, "backoff", len(this.clients))[plan.senders]
+    worst = worst_over_pieces(received, noise.visible_std())
+    gain = np.array([plan.transmit[station].server_gain for station in plan.links.serving.tolist()])
+    return AirRelease(
+        round_index=this.index,
+        clients=this.clients[plan.senders],
+        weight=own.weight,
+        backoff=backoff * (plan.loudest.server_gain / gain),
+        received_bound=worst.received_bound,
+        effective_noise_std=noise.published_std,
+        accounted_noise_std=worst.noise_std,
+        unjammed_noise_std=float(worst.noise_std.min()) if noise.jamming is None else noise.unjammed_std,
+        csi_ratio=largest_csi_ratio(own, counted),
+        backoff_is_public=is_public,
+        caveat=next(filter(None, map(caveat, policies)), None),
+        **rule,
+    )
+
+
+def over_clients(records: Sequence[Any], name: str, count: int) -> NDArray[np.float64]:
+    """(n,) a column of records of some of n clients; 0 for the others."""
+    column = np.zeros(count)
+    for record in records:
+        column[record.positions] = getattr(record, name)
+    return column
+
+
+def _root_sum_of_squares(values: NDArray[np.float64]) -> float:
+    return float(np.sqrt(np.sum(values**2)))
