@@ -1,10 +1,8 @@
 """The data of one block of clients, laid out step by step before training begins."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -62,7 +60,7 @@ class BlockData:
     consecutive: int | None = None
 
     @classmethod
-    def of(cls, shards: Shards, batches: Batches, like: Tensor) -> BlockData:
+    def of(cls, shards: Shards, batches: Batches, like: Tensor) -> Self:
         """Lay out ``shards`` of k clients in their batches, on the device and in the dtype of ``like``."""
         device = like.device
         index, sizes = shards.index.numpy(), shards.sizes.numpy()
@@ -73,7 +71,7 @@ class BlockData:
         return cls.laid_out([*sent, *lying_there], batches, like, _consecutive(index, sizes))
 
     @classmethod
-    def laid_out(cls, sent: Sequence[Tensor], batches: Batches, like: Tensor, consecutive: int | None) -> BlockData:
+    def laid_out(cls, sent: Sequence[Tensor], batches: Batches, like: Tensor, consecutive: int | None) -> Self:
         """The data from what lies on the device: nothing more is sent.
 
         Args:

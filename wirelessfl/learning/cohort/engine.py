@@ -1,7 +1,5 @@
 """Local training of a whole cohort: clients stacked on a leading axis, in fixed blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace

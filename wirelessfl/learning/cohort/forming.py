@@ -1,7 +1,5 @@
 """Per-sample gradients formed some samples at a time, as many as memory is to hold."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import torch

@@ -1,7 +1,5 @@
 """Gradients of any module, stacked over clients by ``torch.func``: vmap over clients of grad of the loss."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -12,7 +10,7 @@ from typing_extensions import override
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.forming import formed_in_parts
 from wirelessfl.learning.cohort.in_place import add_to
-from wirelessfl.learning.cohort.local import SampledModels
+from wirelessfl.learning.cohort.local import MatrixModels
 from wirelessfl.learning.cohort.transform import SampleGradients
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.objective import sample_losses
@@ -71,16 +69,12 @@ class GeneralGradients:
         return result
 
 
-class GeneralModels(SampledModels):
-    """k sets of parameters as the rows of one matrix; see ``LocalModels``."""
+class GeneralModels(MatrixModels):
+    """k local models by the gradients of any module."""
 
     def __init__(self, gradients: GeneralGradients, start: Tensor, data: BlockData) -> None:
+        super().__init__(start, data)
         self.gradients = gradients
-        self.data = data
-        self.matrix = start.expand(data.clients, -1).clone()
-        self.trained = [self.matrix]
-        self.accumulated = [torch.zeros_like(self.matrix)]
-        self.anchors = [start]
 
     @override
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
@@ -92,14 +86,10 @@ class GeneralModels(SampledModels):
         return losses
 
     @override
-    def samples(self, batch: Batch) -> GeneralSampleGradients:
+    def samples(self, batch: Batch) -> SampleGradients:
         parameters = self.matrix[: len(batch.rows)]
         inputs = self.data.inputs_at(batch.rows)
         return GeneralSampleGradients(self.gradients, parameters, inputs, batch.targets, batch.present)
-
-    @override
-    def updates(self) -> Tensor:
-        return self.matrix.sub_(self.anchors[0])
 
 
 class GeneralSampleGradients(SampleGradients):
@@ -118,8 +108,9 @@ class GeneralSampleGradients(SampleGradients):
     def sizes(self) -> Sequence[int]:
         return self._gradients.model.sizes
 
+    @override
     def products(self) -> None:
-        """See ``SampleGradients.products``: nothing is known of the layers."""
+        return None  # nothing is known of the layers
 
     @override
     def formed(self) -> Iterator[tuple[slice, Tensor]]:

@@ -1,7 +1,5 @@
 """Accumulation in place: into ← decay · into + something."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,12 +1,12 @@
 """The local models of one block, as an engine for gradients shows them to the training loop."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
+import torch
 from torch import Tensor
+from typing_extensions import override
 
-from wirelessfl.learning.cohort.block import Batch
+from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.transform import SampleGradients
 
 
@@ -42,3 +42,18 @@ class SampledModels(LocalModels, Protocol):
 
     def samples(self, batch: Batch) -> SampleGradients:
         """The per-sample gradients of a step."""
+
+
+class MatrixModels(SampledModels):
+    """k local models whose coordinates are their parameters, the rows of one matrix (k, d)."""
+
+    def __init__(self, start: Tensor, data: BlockData) -> None:
+        self.data = data
+        self.matrix = start.expand(data.clients, -1).clone()
+        self.trained = [self.matrix]
+        self.accumulated = [torch.zeros_like(self.matrix)]
+        self.anchors = [start]
+
+    @override
+    def updates(self) -> Tensor:
+        return self.matrix.sub_(self.anchors[0])

@@ -5,8 +5,6 @@ trained there allocates what it would on a GPU, and at its peak as much; only wh
 and what an allocator wastes, is not seen. No GPU has confirmed this: on a CPU torch's profiler does.
 """
 
-from __future__ import annotations
-
 import math
 import weakref
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 Large blocks spend less on dispatch, small ones stay in a cache; where the two meet differs from machine to machine.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Numerical precision of the products, as a plan asks for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 

@@ -1,10 +1,8 @@
 """The local steps of one block of clients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -34,12 +32,12 @@ class _Group(NamedTuple):
     anchor: Tensor
     state: OptimizerState
 
-    def first(self, active: int) -> _Group:
+    def first(self, active: int) -> Self:
         """The rows of the first ``active`` clients."""
         if active == len(self.trained):
             return self
         state = {name: rows[:active] for name, rows in self.state.items()}
-        return _Group(self.trained[:active], self.accumulated[:active], self.anchor, state)
+        return self._replace(trained=self.trained[:active], accumulated=self.accumulated[:active], state=state)
 
 
 class VoidSteps(Exception):

@@ -1,7 +1,5 @@
 """What local training is, how it is executed, and what comes out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

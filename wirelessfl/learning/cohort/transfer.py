@@ -5,8 +5,6 @@ all that was launched before. So whatever a block of clients needs is packed and
 reported of it comes back in one piece. No GPU has run this yet: what is known of it was found without one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -7,8 +7,6 @@ and the optimizer. Apart from these vectors, which are large and therefore chang
 function over stacked tensors; its memory is a dictionary of rows, one a client.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias

@@ -1,7 +1,5 @@
 """From a module to a program, where all its layers are known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """Linear layers, activations and reshaping."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,15 +38,15 @@ class Linear(TrainedLayer):
         if self.has_bias:
             add_to(into[1], deltas[1].sum(1), decay)
 
+    @override
     def squared_norms(self, saved: Tensor, delta: Tensor) -> list[Tensor]:
-        """‖δ_b xᵀ_b‖² = ‖δ_b‖² ‖x_b‖², see ``TrainedLayer.squared_norms``."""
-        of_delta = squared_norm(delta)
+        of_delta = squared_norm(delta)  # ‖δ_b xᵀ_b‖² = ‖δ_b‖² ‖x_b‖²
         of_weight = of_delta * squared_norm(saved)
         return [of_weight, of_delta] if self.has_bias else [of_weight]
 
+    @override
     def products(self, saved: Tensor, delta: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """δ_b xᵀ_b, and δ_b times 1, see ``TrainedLayer.products``."""
-        of_weight = (delta, saved)
+        of_weight = (delta, saved)  # δ_b xᵀ_b, and δ_b times 1 of the bias
         return [of_weight, (delta, torch.ones_like(delta[..., :1]))] if self.has_bias else [of_weight]
 
     @override

@@ -1,7 +1,5 @@
 """What a layer is to the stacked engine: k clients, each with parameters of its own and a batch of B samples."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 

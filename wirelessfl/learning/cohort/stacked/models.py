@@ -1,7 +1,5 @@
 """The local models of one block in a program's closed forms."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch
@@ -10,7 +8,7 @@ from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.forming import formed_in_parts
-from wirelessfl.learning.cohort.local import SampledModels
+from wirelessfl.learning.cohort.local import MatrixModels
 from wirelessfl.learning.cohort.stacked.layer import Saved, Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Record, Views
 from wirelessfl.learning.cohort.transform import SampleGradients
@@ -19,16 +17,12 @@ from wirelessfl.learning.objective import losses_and_derivative
 _FORMED_BYTES = 8 * 2**20  # per-sample gradients held at a time on a CPU: its cache holds them until norms are taken
 
 
-class StackedModels(SampledModels):
-    """k sets of parameters as the rows of one matrix; see ``LocalModels``."""
+class StackedModels(MatrixModels):
+    """k local models by the closed forms of a program's layers."""
 
     def __init__(self, program: Program, start: Tensor, data: BlockData) -> None:
+        super().__init__(start, data)
         self.program = program
-        self.data = data
-        self.matrix = start.expand(data.clients, -1).clone()
-        self.trained = [self.matrix]
-        self.accumulated = [torch.zeros_like(self.matrix)]
-        self.anchors = [start]
         self._weights = Views(program, self.trained)
         self._gradients = Views(program, self.accumulated)
 
@@ -40,7 +34,7 @@ class StackedModels(SampledModels):
         return self.program.add_gradient(weights, inputs, batch.targets, batch.weights, into, decay)
 
     @override
-    def samples(self, batch: Batch) -> StackedSampleGradients:
+    def samples(self, batch: Batch) -> SampleGradients:
         weights = self._weights.first(len(batch.rows))
         logits, saved = self.program.forward(weights, self.data.inputs_at(batch.rows))
         losses, delta = losses_and_derivative(logits, batch.targets, batch.present.to(self.matrix.dtype))
@@ -48,10 +42,6 @@ class StackedModels(SampledModels):
         # Norms and sums are formed in the precision of the parameters, also where products are not.
         records = [r._replace(saved=_cast(r.saved, delta.dtype), delta=r.delta.to(delta.dtype)) for r in passed]
         return StackedSampleGradients(self.program, self.matrix.shape[1], records[::-1], batch.present, losses)
-
-    @override
-    def updates(self) -> Tensor:
-        return self.matrix.sub_(self.anchors[0])
 
 
 class StackedSampleGradients(SampleGradients):

@@ -4,8 +4,6 @@ By its own formulas: torch's ``native_group_norm_backward`` gives wrong numbers 
 memory format, and crashes where not all of its results are asked for (torch 2.13).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -42,8 +40,9 @@ class GroupNorm(TrainedLayer):
         gamma, beta = (weight.reshape(-1, 1, 1) for weight in weights)
         return normal.flatten(1, 2) * gamma + beta, _Saved(normal, scale)
 
+    @override
     def backward(self, weights: Weights, saved: _Saved, delta: Tensor) -> Tensor:
-        """δ̂ = γ δ without its mean and its component along x̂: (δ̂ − mean δ̂ − x̂ mean(δ̂ x̂)) / std."""
+        # δ̂ = γ δ without its mean and its component along x̂: (δ̂ − mean δ̂ − x̂ mean(δ̂ x̂)) / std.
         normal, scale = saved
         scaled = split_channels(delta * weights[0].reshape(-1, 1, 1), scale.shape[1])
         along = (scaled * normal).mean((2, 3, 4), keepdim=True)

@@ -1,7 +1,5 @@
 """A model as a list of stacked layers, and the passes through it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

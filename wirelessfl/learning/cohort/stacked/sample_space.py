@@ -7,8 +7,6 @@ is δ placed in the rows of the batch, and X itself is touched three times a rou
 arithmetic both forms give the same update; momentum and the proximal term are linear and act on A as they do on W.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,9 +54,9 @@ class SampleSpaceLinear(Layer):
     def _rows(matrix: Tensor, rows: Tensor) -> Tensor:
         return matrix.index_select(0, rows.flatten()).view(*rows.shape, -1)
 
+    @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        """Never called: there is nothing before the data."""
-        raise NotImplementedError
+        raise NotImplementedError("there is no layer before the data")
 
     def add_gradient(self, saved: Tensor, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
         """See ``TrainedLayer.add_gradient``: δ in the rows of the batch, as ∂(X W₀ᵀ + X Xᵀ A)/∂W = δᵀX = (Xᵀδ)ᵀ."""
@@ -107,7 +105,7 @@ class SampleSpace:
         step = samples * outputs * (2 * batch * (steps > 1) + 3 * _FLOPS_PER_ELEMENT)
         return once + steps * step < direct
 
-    def models(self, start: Tensor, data: BlockData) -> SampleSpaceModels:
+    def models(self, start: Tensor, data: BlockData) -> LocalModels:
         """The local models of a block at the global model ``start`` (d,)."""
         # Before all else: where the updates of the last block lay there is room for these, until others take of it.
         updates = start.new_empty(data.clients, len(start))
@@ -129,7 +127,7 @@ def _outputs(inputs: Tensor, weight: Tensor) -> Tensor:
 
 
 class SampleSpaceModels(LocalModels):
-    """k local models with the first layer in sample space; see ``LocalModels``."""
+    """k local models with the first layer in sample space, whose update is ΔW = Aᵀ X."""
 
     def __init__(self, program: Program, inputs: Tensor, rest: Tensor, data: BlockData, updates: Tensor) -> None:
         self.program = program
@@ -152,8 +150,8 @@ class SampleSpaceModels(LocalModels):
         weights, into = self._weights.first(active), self._gradients.first(active)
         return self.program.add_gradient(weights, rows, batch.targets, batch.weights, into, decay)
 
+    @override
     def updates(self) -> Tensor:
-        """See ``LocalModels.updates``: ΔW = Aᵀ X."""
         coefficients, rest = self.trained
         outputs = self.program.steps[0].slots[0].shape[1]
         features = self.inputs.shape[2]

@@ -6,8 +6,6 @@ convolution, group norm has k times the groups, and pooling need not know of cli
 all of them are several times faster on a CPU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -37,10 +35,10 @@ def weighted_images(delta: Tensor, weights: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class ToImages(Layer):
-    """From samples (k, B, C, H, W) to images (B, k · C, H, W)."""
+    """From samples (k, B, C, H, W) to images (B, k · C, H, W); ``saved`` is k."""
 
+    @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, int]:
-        """See ``Layer.forward``; saves k."""
         images = inputs.transpose(0, 1).flatten(1, 2)
         return images.contiguous(memory_format=torch.channels_last), len(inputs)
 
@@ -119,6 +117,7 @@ class Conv2d(TrainedLayer):
         if self.has_bias:
             add_to(into[1], deltas[1].sum((0, 2, 3)).view(into[1].shape), decay)
 
+    @override
     def squared_norms(self, saved: _SavedConvolution, delta: Tensor) -> list[Tensor]:
         """By forming each sample's gradient or, where that is cheaper, from the Gram matrices of the positions.
 
