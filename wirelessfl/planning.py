@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirelessfl.outputs import replacing
-from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.notes import power_notes
+from wirelessfl.scenario.uplink import OverTheAir
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import Forecast
@@ -101,7 +102,7 @@ def make_plan(scenario: Scenario) -> Plan:
 
     simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     parts = simulation.deployment
-    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
+    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, OverTheAir) else None
     span = upload_span(scenario, parts.uplink)
     return Plan(
         name=scenario.name,

@@ -10,14 +10,15 @@ import pytest
 from wirelessfl.errors import DataError, ScenarioError
 from wirelessfl.learning.data import adult, load_adult
 from wirelessfl.learning.data.files import ROOT_VARIABLE
-from wirelessfl.scenario import Scenario, config, dump_scenario, parse_scenario, resolve_scenario, stand_in
+from wirelessfl.scenario import Scenario, dump_scenario, parse_scenario, resolve_scenario, stand_in
+from wirelessfl.scenario.data import Adult
 
 AUTO = "name: census\ndata: {dataset: {name: adult, source: auto}, partition: {scheme: iid}}\n"
 ROW = "20, Private, 7, Masters, 14, Divorced, Sales, Wife, White, Female, 0, 0, 30, Cuba, <=50K\n"
 
 
 def source_of(scenario: Scenario) -> str:
-    assert isinstance(scenario.data.dataset, config.Adult)
+    assert isinstance(scenario.data.dataset, Adult)
     return scenario.data.dataset.source
 
 

@@ -15,7 +15,7 @@ from tests.statistics import assert_probability, shifted
 from wirelessfl.assembly.faults import build_availability
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.selection.availability import AvailabilityModel, GilbertElliott, RecordedAvailability
-from wirelessfl.scenario import config
+from wirelessfl.scenario.faults import Availability
 from wirelessfl.streams import Streams
 from wirelessfl.trace import EventKind, Status
 
@@ -24,7 +24,7 @@ COUNT = 40_000
 CLIENTS = np.arange(COUNT)
 
 
-@pytest.mark.parametrize("variant", variants(config.Availability))
+@pytest.mark.parametrize("variant", variants(Availability))
 def test_every_model_can_be_built_and_looks_at_nobody_else(variant: type[Any], tmp_path: Path) -> None:
     file = tmp_path / "there.csv"
     file.write_text(

@@ -17,8 +17,16 @@ from wirelessfl.learning.selection.conformance import check_availability
 from wirelessfl.radio import RandomWaypoint, Rayleigh, UniformDisc
 from wirelessfl.radio.conformance import check_correlation, check_fading_model, check_path_loss, check_placement
 from wirelessfl.radio.propagation import BlockFading, Draws, Standing
-from wirelessfl.scenario import config
-from wirelessfl.scenario.channel import RayleighFading, RicianFading
+from wirelessfl.scenario.channel import (
+    Channel,
+    Correlation,
+    ExternalFading,
+    Fading,
+    RayleighFading,
+    RecordedFading,
+    RicianFading,
+)
+from wirelessfl.scenario.geography import NoPathLoss, PathLoss, Placement, Tr38901PathLoss
 from wirelessfl.streams import Streams
 
 
@@ -30,22 +38,22 @@ def variants(family: Any) -> list[type[Any]]:
 RUN = RunFacts(rounds=3, clients=2000)
 
 
-@pytest.mark.parametrize("variant", [law for law in variants(config.Fading) if law is not config.RecordedFading])
+@pytest.mark.parametrize("variant", [law for law in variants(Fading) if law is not RecordedFading])
 def test_every_fading_model_can_be_built_and_conforms(variant: type[Any]) -> None:
     check_fading_model(make_object("channel.fading.model", variant()))
 
 
 def test_the_rician_factor_becomes_linear() -> None:
-    own = config.ExternalFading(model="wirelessfl.radio:Rician", options={"rician_k": 10.0})
+    own = ExternalFading(model="wirelessfl.radio:Rician", options={"rician_k": 10.0})
     assert make_object("k", RicianFading(k_db=10.0)) == make_object("k", own)
 
 
-@pytest.mark.parametrize("variant", [law for law in variants(config.PathLoss) if law is not config.NoPathLoss])
+@pytest.mark.parametrize("variant", [law for law in variants(PathLoss) if law is not NoPathLoss])
 def test_every_path_loss_can_be_built_and_conforms(variant: type[Any]) -> None:
     check_path_loss(make_object("channel.pathloss.model", variant()))
 
 
-@pytest.mark.parametrize("variant", variants(config.Placement))
+@pytest.mark.parametrize("variant", variants(Placement))
 def test_every_placement_can_be_built_and_conforms(variant: type[Any]) -> None:
     points = tuple((float(i), 0.0) for i in range(RUN.clients))
     keys = {"points_m": points} if "points_m" in variant.model_fields else {}
@@ -55,11 +63,11 @@ def test_every_placement_can_be_built_and_conforms(variant: type[Any]) -> None:
 
 
 @pytest.mark.parametrize("fading", [RicianFading(), RayleighFading()])
-@pytest.mark.parametrize("pathloss", [config.NoPathLoss(), config.Tr38901PathLoss()])
-@pytest.mark.parametrize("variant", variants(config.Correlation))
+@pytest.mark.parametrize("pathloss", [NoPathLoss(), Tr38901PathLoss()])
+@pytest.mark.parametrize("variant", variants(Correlation))
 def test_every_correlation_can_be_built_and_conforms(variant: type[Any], fading: Any, pathloss: Any) -> None:
     correlation = variant(**({"doppler_hz": 3.0} if "doppler_hz" in variant.model_fields else {}))
-    channel = config.Channel(fading=fading, correlation=correlation, pathloss=pathloss)
+    channel = Channel(fading=fading, correlation=correlation, pathloss=pathloss)
     draws = Draws(Streams(5))
     place = Standing(UniformDisc(300.0, 10.0), draws)
     context = CorrelationContext(channel, make_object("k", fading), draws, place, (0.0, 0.0))

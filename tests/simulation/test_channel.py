@@ -16,7 +16,7 @@ from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.radio import Rayleigh, Rician, free_space_path_loss_db
 from wirelessfl.radio.network import Network
 from wirelessfl.radio.propagation import DistanceGain, GaussMarkovFading, Moment
-from wirelessfl.scenario import config
+from wirelessfl.scenario.geography import PathLoss, Placement
 
 CLIENTS = np.arange(6)
 START = Moment(1, 0.0)
@@ -41,8 +41,8 @@ def test_with_watts_gains_are_as_they_are() -> None:
     np.testing.assert_allclose(gains, free * (np.arange(6) + 1.0) ** -3)
 
 
-@pytest.mark.parametrize("variant", variants(config.PathLoss))
-@pytest.mark.parametrize("placement", variants(config.Placement))
+@pytest.mark.parametrize("variant", variants(PathLoss))
+@pytest.mark.parametrize("placement", variants(Placement))
 def test_every_path_loss_goes_with_every_placement(variant: type[Any], placement: type[Any]) -> None:
     model, scheme = variant().model, placement().scheme
     place = GIVEN if scheme == "positions" else {"scheme": scheme}

@@ -14,11 +14,12 @@ from wirelessfl.assembly import build_simulation, jammer_shortfall
 from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import gaussian_epsilon
 from wirelessfl.radio import CrossLayer, PrivacyForFree, StaticPrivacyForFree, check_power_control
-from wirelessfl.scenario import Scenario, config, load_scenario
+from wirelessfl.scenario import Scenario, load_scenario
+from wirelessfl.scenario.power_control import PowerControl
 from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.trace import Status
 
-POLICIES = [variant().policy for variant in variants(config.PowerControl)]
+POLICIES = [variant().policy for variant in variants(PowerControl)]
 NEEDED = {"cotaf": {"expected_norms": [0.8] * 40}}
 PEAK_LIMITED = [policy for policy in POLICIES if policy != "cotaf"]
 WITHOUT_THEOREM = ["full_power", "truncated_inversion", "weakest_inversion", "cotaf", "gbma", "mmse"]

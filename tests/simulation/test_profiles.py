@@ -14,7 +14,9 @@ from wirelessfl.assembly.path_loss import largest_doppler_hz
 from wirelessfl.errors import ModelWarning
 from wirelessfl.radio import tr38901_los_probability, tr38901_path_loss_db
 from wirelessfl.radio.units import SPEED_OF_LIGHT, dbm_to_watts, linear_to_db, thermal_noise_density
-from wirelessfl.scenario import Scenario, config, list_shipped
+from wirelessfl.scenario import Scenario, list_shipped
+from wirelessfl.scenario.channel import ClarkeFading
+from wirelessfl.scenario.geography import RandomWaypointPlacement, Tr38901PathLoss
 
 PROFILES = [shipped.name for shipped in list_shipped("channels")]
 WATTS = {"kind": "over_the_air", "tx_power_dbm": 23.0}
@@ -49,10 +51,10 @@ def profile(name: str) -> Scenario:
 @pytest.mark.parametrize(("name", "speed"), [("urban-macro", 3 / 3.6), ("urban-micro", 3 / 3.6), ("vehicular", None)])
 def test_doppler_shifts_are_v_f_over_c(name: str, speed: float | None) -> None:
     channel = profile(name).channel
-    assert isinstance(channel.correlation, config.ClarkeFading)
-    assert isinstance(channel.pathloss, config.Tr38901PathLoss)
+    assert isinstance(channel.correlation, ClarkeFading)
+    assert isinstance(channel.pathloss, Tr38901PathLoss)
     if speed is None:
-        assert isinstance(channel.placement, config.RandomWaypointPlacement)
+        assert isinstance(channel.placement, RandomWaypointPlacement)
         assert channel.correlation.doppler_hz is None
         speed = channel.placement.max_speed
     shift = speed * channel.pathloss.carrier_hz / SPEED_OF_LIGHT
@@ -79,12 +81,12 @@ def test_the_line_of_sight_of_the_urban_micro_comment() -> None:
 def test_the_slot_of_the_vehicular_comment() -> None:
     assert math.isclose(0.1 / 37, 2.7e-3, rel_tol=0.01)
     channel = profile("vehicular").channel
-    assert isinstance(channel.placement, config.RandomWaypointPlacement)
+    assert isinstance(channel.placement, RandomWaypointPlacement)
     assert channel.placement.min_speed * 3.6 == pytest.approx(30, abs=2)
     assert channel.placement.max_speed * 3.6 == pytest.approx(50, abs=1)
 
 
 def test_a_profiles_keys_can_be_replaced_one_by_one() -> None:
     scenario = small(channel={"profile": "urban-macro", "pathloss": {"h_ut": 10.0}})
-    assert isinstance(scenario.channel.pathloss, config.Tr38901PathLoss)
+    assert isinstance(scenario.channel.pathloss, Tr38901PathLoss)
     assert (scenario.channel.pathloss.h_ut, scenario.channel.pathloss.h_bs) == (10.0, 25.0)

@@ -1,7 +1,7 @@
 """From a scenario to runtime objects: the only room that knows both.
 
-Each family has one ``build_<family>``: a ``match`` over its variants that ends in ``assert_never``, so that mypy
-reports a variant that was forgotten. Here, and nowhere earlier, the user's own modules are imported.
+`make_object` makes the member of a family that a scenario names; other choices end in ``assert_never``. Here, and
+nowhere earlier, the user's own modules are imported.
 """
 
 from wirelessfl.assembly.deadline import training_time

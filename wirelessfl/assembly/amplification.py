@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from wirelessfl.privacy.releases import NoAmplification
-from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.clients import SelectAll
+from wirelessfl.scenario.faults import ExternalAvailability
 from wirelessfl.simulation.window import WaitFor
 
 
@@ -20,12 +22,12 @@ def why_unamplified(scenario: Scenario, wait_for: WaitFor) -> NoAmplification | 
         wait_for: when the server stops waiting.
     """
     selection = scenario.clients.selection
-    if isinstance(selection, config.SelectAll):
+    if isinstance(selection, SelectAll):
         return None
     if wait_for.stops_early(scenario.clients.most):
         return NoAmplification.QUORUM
     if scenario.stop.sim_time_s is not None:
         return NoAmplification.STOPPED_BY_CLOCK
-    if isinstance(scenario.faults.availability, config.ExternalAvailability):
+    if isinstance(scenario.faults.availability, ExternalAvailability):
         return NoAmplification.FOREIGN_AVAILABILITY
     return None

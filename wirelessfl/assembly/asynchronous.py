@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.learning.staleness import Mixing, StalenessDiscount
-from wirelessfl.scenario import config
+from wirelessfl.scenario.aggregation import Asynchronous as AsynchronousSection
 from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, IdealUplink, Uplink
 
 
-def build_asynchronous(aggregation: config.Asynchronous, uplink: Uplink, jobs: JobsInFlight) -> Asynchronous:
+def build_asynchronous(aggregation: AsynchronousSection, uplink: Uplink, jobs: JobsInFlight) -> Asynchronous:
     """The uplink of clients at their own pace, over the uplink of each."""
     assert isinstance(uplink, DigitalUplink | IdealUplink), "the scenario was checked"
     staleness = aggregation.staleness

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from wirelessfl.learning.edges import EdgeModels
 from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.radio.network import Network
-from wirelessfl.scenario import config
+from wirelessfl.scenario.topology import MultiCell, SingleCell, Topology
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Cells:
     edges: EdgeModels | None = None
 
 
-def build_cells(topology: config.Topology, network: Network, dimension: int) -> Cells:
+def build_cells(topology: Topology, network: Network, dimension: int) -> Cells:
     """The cells of a topology."""
-    if isinstance(topology, config.SingleCell):
+    if isinstance(topology, SingleCell):
         return Cells()
     receivers, both_ways = len(network.sources), 2 * BITS_PER_PARAMETER * dimension / topology.backhaul_bps
-    if isinstance(topology, config.MultiCell):
+    if isinstance(topology, MultiCell):
         return Cells(receivers, both_ways)
     return Cells(receivers, both_ways, EdgeModels(receivers, topology.edge_rounds))

@@ -14,11 +14,14 @@ from wirelessfl.radio.digital_links import DigitalLinks
 from wirelessfl.radio.message_division import MessageDivision
 from wirelessfl.radio.network import Network
 from wirelessfl.radio.units import db_to_linear, dbm_to_watts, thermal_noise_density
-from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.uplink import AdaptiveRate as AdaptiveRateSection
+from wirelessfl.scenario.uplink import Digital, DigitalLink, Rate
+from wirelessfl.scenario.uplink import FixedRate as FixedRateSection
 from wirelessfl.simulation.uplinks import DigitalUplink
 
 
-def build_digital_uplink(scenario: Scenario, uplink: config.Digital, network: Network, dimension: int) -> DigitalUplink:
+def build_digital_uplink(scenario: Scenario, uplink: Digital, network: Network, dimension: int) -> DigitalUplink:
     """Uploads that arrive one by one."""
     codec: Codec = make_object("uplink.codec.name", uplink.codec)
     if uplink.bits is not None:
@@ -28,7 +31,7 @@ def build_digital_uplink(scenario: Scenario, uplink: config.Digital, network: Ne
     return DigitalUplink(links, dimension, access, codec, build_algorithm(scenario).facts().payload)
 
 
-def build_digital_links(scenario: Scenario, uplink: config.DigitalLink, network: Network) -> DigitalLinks:
+def build_digital_links(scenario: Scenario, uplink: DigitalLink, network: Network) -> DigitalLinks:
     """What the clients' channels carry."""
     watts, snr, channel = math.nan, 0.0, scenario.channel
     bandwidth = scenario.timing.bandwidth_hz
@@ -50,18 +53,18 @@ def build_digital_links(scenario: Scenario, uplink: config.DigitalLink, network:
     )
 
 
-def _packets(rate: config.Rate) -> ShortPackets | None:
-    if not isinstance(rate, config.AdaptiveRate) or rate.packets is None:
+def _packets(rate: Rate) -> ShortPackets | None:
+    if not isinstance(rate, AdaptiveRateSection) or rate.packets is None:
         return None
     return ShortPackets(rate.packets.blocklength, rate.packets.error_probability)
 
 
-def build_rate(rate: config.Rate) -> AdaptiveRate | FixedRate:
+def build_rate(rate: Rate) -> AdaptiveRate | FixedRate:
     """At what rate clients send."""
     match rate:
-        case config.AdaptiveRate():
+        case AdaptiveRateSection():
             return AdaptiveRate(rate.min_rate_bps, rate.outage)
-        case config.FixedRate():
+        case FixedRateSection():
             return FixedRate(rate.rate_bps)
         case _:
             assert_never(rate)

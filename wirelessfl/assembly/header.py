@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wirelessfl.scenario import Scenario, config, dump_scenario
+from wirelessfl.scenario import Scenario, dump_scenario
+from wirelessfl.scenario.uplink import SecureAggregation
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.uplinks import OverTheAir, Uplink
@@ -73,7 +74,7 @@ def _gain_axes(uplink: Uplink) -> dict[str, int]:
 
 def _secure_aggregation(scenario: Scenario) -> dict[str, str | int] | None:
     uplink = scenario.uplink
-    if not isinstance(uplink, config.SecureAggregation):
+    if not isinstance(uplink, SecureAggregation):
         return None
     return {"protocol": uplink.protocol, "ring_bits": uplink.bits, "weights_hidden": int(uplink.hide_weights)}
 

@@ -34,9 +34,11 @@ from wirelessfl.learning.data import (
 )
 from wirelessfl.learning.local_conformance import check_dataset
 from wirelessfl.learning.partition import Partition, PartitionRule, check_shares
-from wirelessfl.scenario import Scenario, Steps, config
+from wirelessfl.scenario import Scenario, Steps
 from wirelessfl.scenario.base import CoreVariant, External
-from wirelessfl.scenario.data import LabelledSet
+from wirelessfl.scenario.data import Data, LabelledSet, NaturalPartition, Synthetic
+from wirelessfl.scenario.data import Partition as PartitionSection
+from wirelessfl.scenario.mechanism import Mechanism, MedianClip
 from wirelessfl.streams import Streams
 
 
@@ -49,7 +51,7 @@ def build_population(scenario: Scenario, streams: Streams) -> Population:
     """
     data, count = scenario.data, scenario.clients.count
     check_clients(count)
-    if isinstance(data.dataset, config.Synthetic) and isinstance(data.partition, config.NaturalPartition):
+    if isinstance(data.dataset, Synthetic) and isinstance(data.partition, NaturalPartition):
         task = data.dataset
         law = _synthetic_law(task.alpha, task.beta, task.iid)
         return SyntheticPopulation(streams, count, law, LogNormalSizes(task.min_samples, task.max_samples))
@@ -81,10 +83,10 @@ def load_data(scenario: Scenario) -> tuple[Dataset, Examples | None]:
     return whole.head(kept), whole.train.take(np.arange(kept, len(whole.train)))
 
 
-def public_samples(mechanism: config.Mechanism) -> int:
+def public_samples(mechanism: Mechanism) -> int:
     """How many training samples are public and belong to no client."""
     clipping = getattr(mechanism, "clipping", None)
-    return clipping.proxy_samples if isinstance(clipping, config.MedianClip) else 0
+    return clipping.proxy_samples if isinstance(clipping, MedianClip) else 0
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ class DataContext:
     split_seed: int
 
 
-def _load(data: config.Data) -> Dataset:
+def _load(data: Data) -> Dataset:
     dataset = data.dataset
     whole: Dataset = make_object("data.dataset.name", dataset, context=DataContext(data.split_seed))
     if isinstance(dataset, External):
@@ -136,7 +138,7 @@ class PartitionContext:
     generator: np.random.Generator
 
 
-def _partition(choice: config.Partition, dataset: Dataset, count: int, streams: Streams) -> Partition:
+def _partition(choice: PartitionSection, dataset: Dataset, count: int, streams: Streams) -> Partition:
     key, generator = "data.partition.scheme", streams.generator("partition")
     if not isinstance(choice, External):
         samples, targets = len(dataset.train), dataset.train.targets.numpy()

@@ -18,9 +18,22 @@ from wirelessfl.privacy import PrivacyFacts, Release, Statement
 from wirelessfl.privacy.clipping import Constant, Geometric, Schedule
 from wirelessfl.privacy.noise_laws import ClipDomain
 from wirelessfl.privacy.releases import SecureSum
-from wirelessfl.scenario import Scenario, config
-from wirelessfl.scenario.clients import ExternalSelection
-from wirelessfl.scenario.mechanism import ExternalClipping, ExternalMechanism
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.clients import ExternalSelection, SelectAll, SelectPoisson, SelectUniform
+from wirelessfl.scenario.mechanism import (
+    Clipping,
+    DynamicClip,
+    ExternalClipping,
+    ExternalMechanism,
+    FlatClip,
+    GaussianNoise,
+    GradientNoise,
+    MedianClip,
+    NoMechanism,
+    WaveletNoise,
+    Zcdp,
+)
+from wirelessfl.scenario.uplink import SecureAggregation
 from wirelessfl.simulation.local_privacy import LocalPrivacy, ProxyCalibration
 from wirelessfl.simulation.window import WaitFor
 
@@ -69,12 +82,12 @@ def build_local_privacy(
     """
     mechanism = scenario.training.privacy
     match mechanism:
-        case config.NoMechanism():
+        case NoMechanism():
             return None
-        case config.Zcdp():
-            clipping: config.Clipping = config.FlatClip()
+        case Zcdp():
+            clipping: Clipping = FlatClip()
             given, epsilon = mechanism.noise_std, mechanism.epsilon
-        case config.GradientNoise():
+        case GradientNoise():
             if mechanism.unit == "client":
                 return None
             clipping, given, epsilon = mechanism.clipping, mechanism.noise_multiplier, mechanism.epsilon
@@ -127,15 +140,15 @@ def build_central_noise(
         InfeasibleError: a target ε that no noise meets.
     """
     mechanism = scenario.training.privacy
-    if not isinstance(mechanism, config.GaussianNoise | config.WaveletNoise) or mechanism.unit != "client":
+    if not isinstance(mechanism, GaussianNoise | WaveletNoise) or mechanism.unit != "client":
         return None
     selection, count = scenario.clients.selection, scenario.clients.count
     match selection:
-        case config.SelectAll():
+        case SelectAll():
             rate = 1.0
-        case config.SelectUniform():
+        case SelectUniform():
             rate = selection.count / count
-        case config.SelectPoisson():
+        case SelectPoisson():
             rate = selection.rate
         case ExternalSelection():
             raise TypeError("central noise needs a known probability of selection; the scenario was checked")
@@ -146,13 +159,13 @@ def build_central_noise(
 
     def with_noise(multiplier: float) -> CentralNoise:
         clip: Schedule | None = None if mechanism.clip is None else Constant(mechanism.clip)
-        if isinstance(mechanism.clipping, config.DynamicClip) and mechanism.clip is not None:
+        if isinstance(mechanism.clipping, DynamicClip) and mechanism.clip is not None:
             clip = Geometric(mechanism.clip, mechanism.clipping.clip_ratio, scenario.rounds)
         match mechanism:
-            case config.WaveletNoise():
+            case WaveletNoise():
                 domain: ClipDomain | None = mechanism.clip_domain
                 reading = mechanism.reading
-            case config.GaussianNoise():
+            case GaussianNoise():
                 domain, reading = None, "algorithm_1"
             case _:
                 assert_never(mechanism)
@@ -181,7 +194,7 @@ def build_central_noise(
 def _planned_sum(scenario: Scenario) -> SecureSum | None:
     """The secure sum of a round in which nobody is lost; None without one, or where its clients are not known yet."""
     selection = scenario.clients.selection
-    if not isinstance(scenario.uplink, config.SecureAggregation) or isinstance(selection, config.SelectPoisson):
+    if not isinstance(scenario.uplink, SecureAggregation) or isinstance(selection, SelectPoisson):
         return None
     selected = scenario.clients.most
     return SecureSum(selected, selected, arithmetic="integer")
@@ -192,14 +205,14 @@ def _one_client_of_each_size(population: Population) -> np.ndarray[tuple[int], n
     return np.unique(population.sizes, return_index=True)[1].astype(np.int64)
 
 
-def _multiplier_schedule(clipping: config.Clipping, noise: float, rounds: int) -> Schedule:
-    if isinstance(clipping, config.DynamicClip) and noise > 0:
+def _multiplier_schedule(clipping: Clipping, noise: float, rounds: int) -> Schedule:
+    if isinstance(clipping, DynamicClip) and noise > 0:
         return Geometric(noise, clipping.multiplier_ratio, rounds)
     return Constant(noise)
 
 
-def _proxy(scenario: Scenario, clipping: config.Clipping, clip_norm: float) -> ProxyCalibration | None:
-    if not isinstance(clipping, config.MedianClip):
+def _proxy(scenario: Scenario, clipping: Clipping, clip_norm: float) -> ProxyCalibration | None:
+    if not isinstance(clipping, MedianClip):
         return None
     examples = load_data(scenario)[1]
     assert examples is not None, "the rule asks for public samples"

@@ -39,7 +39,12 @@ from wirelessfl.radio.propagation import (
     UnitGain,
     Walking,
 )
-from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.channel import Channel, IndependentFading, Sync
+from wirelessfl.scenario.geography import NoPathLoss
+from wirelessfl.scenario.timing import Timing
+from wirelessfl.scenario.topology import SingleCell
+from wirelessfl.scenario.uplink import Jammer, OverTheAir
 from wirelessfl.streams import Streams
 
 
@@ -55,7 +60,7 @@ class CorrelationContext:
         site: (x, y) of the base station in metres.
     """
 
-    channel: config.Channel
+    channel: Channel
     fading: FadingModel
     draws: Draws
     placement: Placement
@@ -68,7 +73,7 @@ class CorrelationContext:
         With Rician fading its K counts where there is a line of sight, with Rayleigh fading that of the standard;
         without one the link is Rayleigh. Any other law holds for all links.
         """
-        if isinstance(self.channel.pathloss, config.NoPathLoss):
+        if isinstance(self.channel.pathloss, NoPathLoss):
             return None
         rician_k = build_path_loss(self.channel.pathloss).rician_k
         if rician_k is None or not isinstance(self.fading, Rayleigh | Rician):
@@ -84,8 +89,8 @@ class CorrelationContext:
     def doppler(self) -> Doppler:
         """The Doppler shifts of the links: given, or those of the nodes' own speed."""
         correlation, pathloss = self.channel.correlation, self.channel.pathloss
-        assert not isinstance(correlation, config.IndependentFading), "it has no Doppler shift"
-        if isinstance(pathloss, config.NoPathLoss):
+        assert not isinstance(correlation, IndependentFading), "it has no Doppler shift"
+        if isinstance(pathloss, NoPathLoss):
             return GivenDoppler(largest_doppler_hz(self.channel), False, self.draws)
         if correlation.doppler_hz is not None:
             return GivenDoppler(correlation.doppler_hz, not self.placement.moves, self.draws)
@@ -141,7 +146,7 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
         streams=streams,
     )
     topology = scenario.topology
-    if isinstance(topology, config.SingleCell):
+    if isinstance(topology, SingleCell):
         return network
     sites = hexagonal_sites(topology.rings, topology.inter_site_distance_m)
     further = [
@@ -177,8 +182,8 @@ def _jammer_placement(scenario: Scenario, draws: Draws) -> Placement:
     return build_placement(scenario, draws)
 
 
-def _external_jammer(scenario: Scenario) -> config.Jammer | None:
-    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
+def _external_jammer(scenario: Scenario) -> Jammer | None:
+    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, OverTheAir) else None
     return jammer if jammer is not None and jammer.role == "external" else None
 
 
@@ -186,7 +191,7 @@ def _large_scale(
     scenario: Scenario, placement: Placement, draws: Draws, site: tuple[float, float] = (0.0, 0.0)
 ) -> LargeScale:
     pathloss = scenario.channel.pathloss
-    if isinstance(pathloss, config.NoPathLoss):
+    if isinstance(pathloss, NoPathLoss):
         return UnitGain()
     model = build_path_loss(pathloss)
     reference_gain = 1.0
@@ -203,11 +208,11 @@ def _receiver(scenario: Scenario, dimension: int) -> Receiver:
         grid = build_numerology(scenario.timing)
         assert grid is not None, "the scenario was checked"
         subcarriers = grid.subcarriers
-    pilots = build_pilots(scenario, uplink, dimension) if isinstance(uplink, config.OverTheAir) else None
+    pilots = build_pilots(scenario, uplink, dimension) if isinstance(uplink, OverTheAir) else None
     return Receiver(csi.error_std, csi.estimator, pilots, sync.phase_std, sync.max_offset, subcarriers, sync.cfo_hz)
 
 
-def _warn_of_another_waveform(sync: config.Sync, timing: config.Timing) -> None:
+def _warn_of_another_waveform(sync: Sync, timing: Timing) -> None:
     if sync.max_offset == 0 or sync.waveform == "ofdm" or timing.ofdm is None:
         return
     warnings.warn(

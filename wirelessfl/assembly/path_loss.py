@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.radio import PathLossModel
-from wirelessfl.scenario import config
 from wirelessfl.scenario.base import CoreVariant, External
-from wirelessfl.scenario.channel import DOPPLER_WITHOUT_CARRIER_HZ
+from wirelessfl.scenario.channel import DOPPLER_WITHOUT_CARRIER_HZ, Channel, IndependentFading
+from wirelessfl.scenario.geography import NoPathLoss, RandomWaypointPlacement
 
 
 def build_path_loss(pathloss: CoreVariant | External) -> PathLossModel:
@@ -15,17 +15,17 @@ def build_path_loss(pathloss: CoreVariant | External) -> PathLossModel:
     return model
 
 
-def largest_doppler_hz(channel: config.Channel) -> float:
+def largest_doppler_hz(channel: Channel) -> float:
     """The largest Doppler shift of any link, by which slots are divided; 0 where fading is independent.
 
     Where it is not given it is that of the fastest client, or a default where no carrier is known.
     """
     correlation, pathloss, placement = channel.correlation, channel.pathloss, channel.placement
-    if isinstance(correlation, config.IndependentFading):
+    if isinstance(correlation, IndependentFading):
         return 0.0
     if correlation.doppler_hz is not None:
         return correlation.doppler_hz
-    if isinstance(pathloss, config.NoPathLoss):
+    if isinstance(pathloss, NoPathLoss):
         return DOPPLER_WITHOUT_CARRIER_HZ
-    fastest = placement.max_speed if isinstance(placement, config.RandomWaypointPlacement) else 0.0
+    fastest = placement.max_speed if isinstance(placement, RandomWaypointPlacement) else 0.0
     return fastest / build_path_loss(pathloss).wavelength

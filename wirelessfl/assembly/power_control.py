@@ -36,9 +36,12 @@ from wirelessfl.radio import (
     server_gain_for_noise,
 )
 from wirelessfl.radio.network import Network, Registry
-from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import External
+from wirelessfl.scenario.mechanism import FlatClip, GaussianNoise
 from wirelessfl.scenario.power_control import MEASURED
+from wirelessfl.scenario.power_control import PowerControl as PowerControlSection
+from wirelessfl.scenario.training import Sgd
 
 CHANNEL_NOISE_STD = 1.0
 """σ_c: the receiver normalises its noise to variance 1 per real symbol (RADIO.md)."""
@@ -75,7 +78,7 @@ class PowerControlContext:
 
 
 def build_power_control(
-    scenario: Scenario, control: config.PowerControl, network: Network, statement: Statement
+    scenario: Scenario, control: PowerControlSection, network: Network, statement: Statement
 ) -> PowerControl:
     """The power control; what one of the user's own promises beyond the protocol, the ledger counts on, is tried out.
 
@@ -200,9 +203,9 @@ def gradient_step(scenario: Scenario, clip: float, non_expansive: bool) -> int |
     mechanism, optimizer = training.privacy, training.optimizer
     if not (non_expansive and uploads_are_updates(scenario)):
         return None
-    per_sample = isinstance(mechanism, config.GaussianNoise) and isinstance(mechanism.clipping, config.FlatClip)
-    one_step = training.steps == 1 and isinstance(optimizer, config.Sgd) and training.lr_schedule is None
-    if not (per_sample and one_step and isinstance(mechanism, config.GaussianNoise) and mechanism.clip is not None):
+    per_sample = isinstance(mechanism, GaussianNoise) and isinstance(mechanism.clipping, FlatClip)
+    one_step = training.steps == 1 and isinstance(optimizer, Sgd) and training.lr_schedule is None
+    if not (per_sample and one_step and isinstance(mechanism, GaussianNoise) and mechanism.clip is not None):
         return None
     return training.batch_size if math.isclose(clip, optimizer.lr * mechanism.clip, rel_tol=1e-9) else None
 

@@ -38,8 +38,11 @@ from wirelessfl.radio.units import (
     power_budget_from_watts,
     thermal_noise_density,
 )
-from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import External
+from wirelessfl.scenario.topology import SingleCell
+from wirelessfl.scenario.uplink import Digital, Ideal, Jammer, SecureAggregation
+from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
 from wirelessfl.simulation.uplinks.air.policy import OwnRelease
 
@@ -47,7 +50,7 @@ from wirelessfl.simulation.uplinks.air.policy import OwnRelease
 def power_budget(scenario: Scenario, dimension: int) -> float:
     """P_i, the energy a client may spend on a round, in units of the normalised noise; infinite without a radio."""
     uplink = scenario.uplink
-    if not isinstance(uplink, config.OverTheAir):
+    if not isinstance(uplink, OverTheAirSection):
         return math.inf
     if uplink.tx_power_dbm is None:
         assert uplink.snr_db is not None, "the scenario names exactly one of the two"
@@ -60,7 +63,7 @@ def power_budget(scenario: Scenario, dimension: int) -> float:
 def symbol_energy(scenario: Scenario, dimension: int) -> float:
     """The largest energy of a symbol, as a multiple of its share P_i/num_symbols; infinite without a limit."""
     uplink = scenario.uplink
-    if not isinstance(uplink, config.OverTheAir) or uplink.peak_power_db is None:
+    if not isinstance(uplink, OverTheAirSection) or uplink.peak_power_db is None:
         return math.inf
     mean = power_budget(scenario, dimension) / num_symbols(dimension, uplink.iq_packing)
     return db_to_linear(uplink.peak_power_db) * mean
@@ -69,7 +72,7 @@ def symbol_energy(scenario: Scenario, dimension: int) -> float:
 def joules_per_unit(scenario: Scenario) -> float:
     """Joules of one unit of normalised energy, N0/2 and its cyclic prefix; NaN where the scenario knows no watts."""
     uplink = scenario.uplink
-    if not isinstance(uplink, config.OverTheAir) or uplink.tx_power_dbm is None:
+    if not isinstance(uplink, OverTheAirSection) or uplink.tx_power_dbm is None:
         return math.nan
     return thermal_noise_density(scenario.channel.noise_figure_db) / 2 / useful_share(scenario.timing)
 
@@ -78,9 +81,9 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
     """The uplink."""
     uplink = scenario.uplink
     match uplink:
-        case config.Ideal():
+        case Ideal():
             return IdealUplink(network.registry, dimension)
-        case config.OverTheAir():
+        case OverTheAirSection():
             air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension, symbol_energy(scenario, dimension))
             cells = build_cells(scenario.topology, network, dimension)
             control, policies = uplink.power_control, []
@@ -110,17 +113,17 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 **_waveform(scenario, uplink),
                 backhaul_s=cells.backhaul_s,
                 edges=cells.edges,
-                has_cells=not isinstance(scenario.topology, config.SingleCell),
+                has_cells=not isinstance(scenario.topology, SingleCell),
             )
-        case config.Digital():
+        case Digital():
             return build_digital_uplink(scenario, uplink, network, dimension)
-        case config.SecureAggregation():
+        case SecureAggregation():
             return build_secure_uplink(scenario, uplink, network, dimension)
         case _:
             assert_never(uplink)
 
 
-def _waveform(scenario: Scenario, uplink: config.OverTheAir) -> dict[str, Any]:
+def _waveform(scenario: Scenario, uplink: OverTheAirSection) -> dict[str, Any]:
     """Receiver and modulation, and whether one of them leaves no record of what it costs.
 
     Raises:
@@ -141,7 +144,7 @@ def _waveform(scenario: Scenario, uplink: config.OverTheAir) -> dict[str, Any]:
 
 def build_jamming(
     scenario: Scenario,
-    uplink: config.OverTheAir,
+    uplink: OverTheAirSection,
     policy: PowerControl,
     registry: Registry,
     dimension: int,
@@ -165,7 +168,7 @@ def build_jamming(
 
 
 def _calibration(
-    scenario: Scenario, jammer: config.Jammer, registry: Registry, statement: Statement, non_expansive: bool
+    scenario: Scenario, jammer: Jammer, registry: Registry, statement: Statement, non_expansive: bool
 ) -> Calibration:
     if jammer.calibration == "exact" and statement.colluding and jammer.role == "rotating":
         raise InfeasibleError(

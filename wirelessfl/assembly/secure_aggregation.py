@@ -7,7 +7,8 @@ from typing import assert_never
 from wirelessfl.assembly.digital import build_digital_links
 from wirelessfl.errors import ScenarioError
 from wirelessfl.radio.network import Network
-from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.uplink import SecureAggregation
 from wirelessfl.secagg import (
     FLOAT_ROOM,
     CompleteGraph,
@@ -22,7 +23,7 @@ from wirelessfl.simulation.uplinks.secure_aggregation import PairwisePrf, Secret
 
 
 def build_secure_uplink(
-    scenario: Scenario, uplink: config.SecureAggregation, network: Network, dimension: int
+    scenario: Scenario, uplink: SecureAggregation, network: Network, dimension: int
 ) -> SecureUplink:
     """The uplink of one of the three protocols.
 
@@ -56,9 +57,7 @@ def build_secure_uplink(
             assert_never(uplink.protocol)
 
 
-def build_encoding(
-    scenario: Scenario, uplink: config.SecureAggregation, network: Network, dimension: int
-) -> SumEncoding:
+def build_encoding(scenario: Scenario, uplink: SecureAggregation, network: Network, dimension: int) -> SumEncoding:
     """The finest fixed-point encoding whose sum over the largest cohort cannot overflow.
 
     Hidden sample numbers are bounded by something that the server may know: the largest of them is not.

@@ -33,7 +33,11 @@ from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import memories_among, restore_memories
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
 from wirelessfl.radio.network import Registry
-from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.aggregation import Asynchronous
+from wirelessfl.scenario.timing import Quorum
+from wirelessfl.scenario.timing import Timing as TimingSection
+from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
 from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.local_privacy import LocalPrivacy
@@ -102,14 +106,14 @@ def build_simulation(
         uplink: Uplink = TrustedServer(registry, dimension, central, streams)
     else:
         uplink = build_uplink(scenario, network, dimension, statement)
-    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
+    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, OverTheAirSection) else None
     if jammer is not None and isinstance(uplink, OverTheAir):
         check_jammer_power(jammer, uplink, selection)
     wait_for = build_wait_for(scenario.timing)
     check_deadline(wait_for, uplink)
     check_uploads(scenario, uplink)
     faults, jobs = build_faults(scenario), JobsInFlight()
-    if isinstance(scenario.aggregation, config.Asynchronous):
+    if isinstance(scenario.aggregation, Asynchronous):
         uplink = build_asynchronous(scenario.aggregation, uplink, jobs)
         selection = KeepAtWork(rule, selection.count, samples, jobs=jobs)
     deployment = Deployment(
@@ -173,7 +177,7 @@ def build_statement(scenario: Scenario) -> Statement:
     return Statement(privacy.delta, privacy.unit, privacy.adjacency, privacy.adversary, privacy.colluding)
 
 
-def build_timing(timing: config.Timing) -> Timing:
+def build_timing(timing: TimingSection) -> Timing:
     """The clock constants."""
     return Timing(
         timing.bandwidth_hz,
@@ -185,9 +189,9 @@ def build_timing(timing: config.Timing) -> Timing:
     )
 
 
-def build_wait_for(timing: config.Timing) -> WaitFor:
+def build_wait_for(timing: TimingSection) -> WaitFor:
     """When the server stops waiting."""
-    if not isinstance(timing.wait_for, config.Quorum):
+    if not isinstance(timing.wait_for, Quorum):
         return WaitFor(deadline_s=timing.deadline_s)
     fraction, count = timing.wait_for.fraction, timing.wait_for.count
     return WaitFor(1.0 if fraction is None else fraction, count, timing.deadline_s)

@@ -17,7 +17,9 @@ from wirelessfl.radio.units import (
     slot_duration,
     thermal_noise_density,
 )
-from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.timing import Timing
+from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
 from wirelessfl.simulation.uplinks import OverTheAir, Uplink
 from wirelessfl.streams import Streams
 
@@ -25,7 +27,7 @@ from wirelessfl.streams import Streams
 def data_airtime(scenario: Scenario, dimension: int) -> float:
     """Seconds of the data of an over-the-air slot; 0 for uplinks without one."""
     uplink, timing = scenario.uplink, scenario.timing
-    if not isinstance(uplink, config.OverTheAir):
+    if not isinstance(uplink, OverTheAirSection):
         return 0.0
     grid = build_numerology(timing)
     if grid is not None:
@@ -36,13 +38,13 @@ def data_airtime(scenario: Scenario, dimension: int) -> float:
 def slot_airtime(scenario: Scenario, dimension: int) -> float:
     """Seconds of a slot with the pilots of as many clients as a round can have; 0 for uplinks without one."""
     uplink = scenario.uplink
-    if not isinstance(uplink, config.OverTheAir):
+    if not isinstance(uplink, OverTheAirSection):
         return 0.0
     external = uplink.jammer is not None and uplink.jammer.role == "external"
     return build_schedule(scenario, uplink, dimension).airtime(scenario.clients.most + int(external))
 
 
-def build_schedule(scenario: Scenario, uplink: config.OverTheAir, dimension: int) -> SlotSchedule:
+def build_schedule(scenario: Scenario, uplink: OverTheAirSection, dimension: int) -> SlotSchedule:
     """How a slot is divided.
 
     Raises:
@@ -82,7 +84,7 @@ def coherence_s(scenario: Scenario) -> float:
     return coherence_time(largest_doppler_hz(scenario.channel))
 
 
-def build_pilots(scenario: Scenario, uplink: config.OverTheAir, dimension: int) -> Pilots | None:
+def build_pilots(scenario: Scenario, uplink: OverTheAirSection, dimension: int) -> Pilots | None:
     """The pilots of a node, or None where estimates cost nothing."""
     csi, timing = scenario.channel.csi, scenario.timing
     if csi.pilot_symbols is None:
@@ -99,7 +101,7 @@ def build_pilots(scenario: Scenario, uplink: config.OverTheAir, dimension: int) 
     return Pilots(csi.pilot_symbols, energy / density, csi.pilot_symbols * energy / useful_share(timing))
 
 
-def largest_carrier_offset(scenario: Scenario, uplink: config.OverTheAir) -> float:
+def largest_carrier_offset(scenario: Scenario, uplink: OverTheAirSection) -> float:
     """The largest carrier frequency offset in hertz of all clients, and of an external jammer."""
     cfo_hz, streams = scenario.channel.sync.cfo_hz, Streams(scenario.seed)
     if cfo_hz == 0.0:
@@ -109,7 +111,7 @@ def largest_carrier_offset(scenario: Scenario, uplink: config.OverTheAir) -> flo
     return float(np.abs(np.concatenate(drawn)).max())
 
 
-def build_numerology(timing: config.Timing) -> OfdmNumerology | None:
+def build_numerology(timing: Timing) -> OfdmNumerology | None:
     """The OFDM grid, or None for symbols one after the other."""
     if timing.ofdm is None:
         return None
@@ -119,7 +121,7 @@ def build_numerology(timing: config.Timing) -> OfdmNumerology | None:
     )
 
 
-def useful_share(timing: config.Timing) -> float:
+def useful_share(timing: Timing) -> float:
     """The part of a slot's time and energy that is no cyclic prefix."""
     grid = build_numerology(timing)
     return 1.0 if grid is None else 1.0 / (grid.subcarrier_spacing_hz * grid.symbol_duration)

@@ -12,7 +12,8 @@ from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.memory import forgotten
 from wirelessfl.radio import FixedRate, coherence_time, pieces_needed
 from wirelessfl.radio.propagation import Moment
-from wirelessfl.scenario import Scenario, config
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.uplink import Digital
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, Uplink
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
 
@@ -41,7 +42,7 @@ def upload_span(scenario: Scenario, uplink: Uplink) -> UploadSpan:
     with forgotten(links.network.memories()):
         everyone = np.arange(links.network.registry.count)
         path_gain = links.network.clients.large_scale.gains(everyone, Moment(1, 0.0)).path_gain
-    tdma = isinstance(scenario.uplink, config.Digital) and scenario.uplink.access == "tdma"
+    tdma = isinstance(scenario.uplink, Digital) and scenario.uplink.access == "tdma"
     seconds = uploads.payload_bits / links.mean_rate(
         float(np.median(path_gain)), 1.0 if tdma else 1.0 / scenario.clients.most
     )

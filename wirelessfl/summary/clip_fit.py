@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wirelessfl.errors import ScenarioError
-from wirelessfl.scenario import Scenario, config, parse_scenario
-from wirelessfl.scenario.mechanism import GradientNoise
+from wirelessfl.scenario import Scenario, parse_scenario
+from wirelessfl.scenario.mechanism import FlatClip, GaussianNoise, GradientNoise
+from wirelessfl.scenario.power_control import Cotaf, Gbma
+from wirelessfl.scenario.uplink import OverTheAir
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -72,13 +74,13 @@ def clip_fit(trace: xr.Dataset) -> ClipFit | None:
 def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
     """Key of the clip that scales power or noise, and its values by round; none where other norms set the scale."""
     uplink, mechanism = scenario.uplink, scenario.training.privacy
-    if isinstance(uplink, config.OverTheAir):
+    if isinstance(uplink, OverTheAir):
         control = uplink.power_control
-        if isinstance(control, config.Cotaf | config.Gbma) and control.expected_norms is not None:
+        if isinstance(control, Cotaf | Gbma) and control.expected_norms is not None:
             given = control.expected_norms
             return "uplink.power_control.expected_norms", given if isinstance(given, tuple) else ()
         return "uplink.clip", (uplink.clip,)
     if isinstance(mechanism, GradientNoise) and mechanism.unit == "client" and mechanism.clip is not None:
-        fixed = isinstance(mechanism, config.GaussianNoise) and isinstance(mechanism.clipping, config.FlatClip)
+        fixed = isinstance(mechanism, GaussianNoise) and isinstance(mechanism.clipping, FlatClip)
         return "training.privacy.clip", (mechanism.clip,) if fixed else ()
     return "", ()

@@ -30,10 +30,11 @@ from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts
 from wirelessfl.radio.network import JammerLink, Network
 from wirelessfl.radio.units import linear_to_db
-from wirelessfl.scenario import Resolved, Scenario, config, differing_keys, resolve_document
-from wirelessfl.scenario.channel import ExternalCorrelation
+from wirelessfl.scenario import Resolved, Scenario, differing_keys, resolve_document
+from wirelessfl.scenario.channel import GaussMarkovFading, IndependentFading
 from wirelessfl.scenario.outside import refuse_outside_code
 from wirelessfl.scenario.overrides import read_overrides
+from wirelessfl.scenario.uplink import Digital, Ideal, OverTheAir, SecureAggregation
 from wirelessfl.scenario.yamltree import parse_yaml
 from wirelessfl.simulation import Simulation
 from wirelessfl.trace import gain_shape
@@ -101,15 +102,9 @@ def _refuse_channels_of_messages(recording: Recording) -> None:
     """In secure aggregation a client sends several messages a round, each on the channel of its own instant."""
     channel, uplink = recording.scenario.channel, recording.scenario.uplink
     moves = channel.placement.scheme == "random_waypoint" and channel.pathloss.model != "none"
-    match channel.correlation:
-        case config.IndependentFading():
-            fades = False
-        case config.GaussMarkovFading():
-            fades = channel.correlation.interval_s is None
-        case config.ClarkeFading() | ExternalCorrelation():
-            fades = True
-        case _:
-            assert_never(channel.correlation)
+    correlation = channel.correlation
+    by_rounds = isinstance(correlation, GaussMarkovFading) and correlation.interval_s is not None
+    fades = not isinstance(correlation, IndependentFading) and not by_rounds
     if uplink.kind == "secure_aggregation" and (moves or fades):
         raise InfeasibleError(
             f"{recording.path}: a run of secure aggregation on channels that change within a round, of which a trace "
@@ -123,9 +118,9 @@ def _is_below(key: str, places: Sequence[str]) -> bool:
 
 def _transmits_in_watts(scenario: Scenario) -> bool:
     match scenario.uplink:
-        case config.OverTheAir() | config.Digital() | config.SecureAggregation():
+        case OverTheAir() | Digital() | SecureAggregation():
             return scenario.uplink.tx_power_dbm is not None
-        case config.Ideal():
+        case Ideal():
             return False
         case _:
             assert_never(scenario.uplink)
@@ -198,7 +193,7 @@ def _refuse_other_pilots(recorded: Scenario, simulation: Simulation) -> None:
         InfeasibleError: the changed policy sends its pilots with another energy.
     """
     uplink, pilots = recorded.uplink, simulation.deployment.network.clients.receiver.pilots
-    if not isinstance(uplink, config.OverTheAir):
+    if not isinstance(uplink, OverTheAir):
         return
     before = build_pilots(recorded, uplink, simulation.state.parameters.size)
     if before is not None and pilots is not None and before.symbol_snr != pilots.symbol_snr:
@@ -212,7 +207,7 @@ def _refuse_other_pilots(recorded: Scenario, simulation: Simulation) -> None:
 
 def _jammer_links(scenario: Scenario, trace: xr.Dataset) -> dict[int, JammerLink]:
     """The links of an external jammer by round; a client that jams has its own, which is recorded as that."""
-    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, config.OverTheAir) else None
+    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, OverTheAir) else None
     if jammer is None or jammer.role != "external":
         return {}
     channel = trace["jammer_channel_re"].values + 1j * trace["jammer_channel_im"].values
