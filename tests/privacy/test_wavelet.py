@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
+from tests.privacy.range_sums import range_sum_noise_variance
 from tests.statistics import assert_variance_gaussian, shifted
 from wirelessfl.privacy import (
     element_noise_variance,
@@ -19,7 +20,6 @@ from wirelessfl.privacy import (
     haar_weights,
     inverse_haar,
     lemma_1_variance,
-    range_sum_noise_variance,
 )
 
 LENGTHS = [1, 2, 4, 8, 64]
@@ -134,8 +134,3 @@ def test_lemma_1_is_not_the_variance_of_an_element() -> None:
     assert lemma_1_variance(64) == 4.0
     assert lemma_1_variance(64) / element_noise_variance(64) > 11
     assert element_noise_variance(1 << 20) == pytest.approx(1 / 3, rel=1e-9)
-
-
-def test_range_outside_the_array_is_refused() -> None:
-    with pytest.raises(ValueError, match="range"):
-        range_sum_noise_variance(8, 2, 9)

@@ -46,7 +46,6 @@ from wirelessfl.privacy.wavelet import (
     haar_weights,
     inverse_haar,
     lemma_1_variance,
-    range_sum_noise_variance,
 )
 
 __all__ = [
@@ -95,7 +94,6 @@ __all__ = [
     "noise_calculator",
     "noise_std_exact",
     "noise_std_theorem",
-    "range_sum_noise_variance",
     "recompute",
     "release_from_values",
     "round_values",

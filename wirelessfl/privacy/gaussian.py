@@ -24,7 +24,6 @@ EPSILON_CAP = 1e6
 
 _ROUNDING = np.finfo(np.float64).eps
 _SQRT_HALF = np.sqrt(0.5)
-_SQRT_HALF_PI = np.sqrt(0.5 * np.pi)
 _BISECTIONS = 70  # the brackets are below 2**13 wide: the last step is below one unit in the last place of 1.0
 
 

@@ -116,29 +116,6 @@ def element_noise_variance(length: int) -> float:
     return 1.0 / length**2 + (1.0 - 4.0**-levels) / 3.0
 
 
-def range_sum_noise_variance(length: int, start: int, stop: int) -> float:
-    """Variance of the sum of elements [start, stop) under noise N(0, 1/W²) on the coefficients.
-
-    Raises:
-        ValueError: If ``length`` is no power of two or the range does not lie within it.
-    """
-    levels = _levels(length)
-    if not 0 <= start <= stop <= length:
-        raise ValueError(f"the range [{start}, {stop}) does not lie within {length} elements")
-    variance = ((stop - start) / length) ** 2
-    edges = np.array([start, stop])
-    for level in range(1, levels + 1):
-        half = 1 << (level - 1)
-        # Only blocks that an edge cuts have unequally many elements of the range in their two halves; two edges
-        # in one block act on the same coefficient.
-        blocks = np.unique(edges // (2 * half))
-        first = blocks * 2 * half
-        left = np.clip(stop, first, first + half) - np.clip(start, first, first + half)
-        right = np.clip(stop, first + half, first + 2 * half) - np.clip(start, first + half, first + 2 * half)
-        variance += float(np.sum((left - right) ** 2)) / 4.0**level
-    return variance
-
-
 def lemma_1_variance(length: int) -> float:
     """Lemma 1's (2 + log2 m)/2: a bound on the variance of any range sum, which the paper takes for an element's.
 

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tests.privacy.mechanisms.draws import draws, example_step
+from tests.privacy.range_sums import range_sum_noise_variance
 from tests.privacy.test_wavelet import transform_matrix
 from tests.statistics import assert_follows, assert_mean, assert_variance_gaussian
-from wirelessfl.privacy import element_noise_variance, haar_weights, lemma_1_variance, range_sum_noise_variance
+from wirelessfl.privacy import element_noise_variance, haar_weights, lemma_1_variance
 from wirelessfl.privacy.clipping import Constant
+from wirelessfl.privacy.clipping.conformance import FormedGradients
 from wirelessfl.privacy.mechanisms import (
     GaussianMechanism,
     HaarMechanism,
@@ -24,7 +26,6 @@ from wirelessfl.privacy.mechanisms import (
     padded_length,
     standard_normals,
 )
-from wirelessfl.privacy.mechanisms.conformance import FormedGradients
 from wirelessfl.privacy.noise_laws import ClipDomain, HaarNoise
 
 DOMAINS: list[ClipDomain] = ["coefficients", "weighted", "gradient"]

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from tests.privacy.range_sums import range_sum_noise_variance
 from tests.statistics import assert_follows, assert_mean, assert_variance_gaussian, shifted
-from wirelessfl.privacy import PrivacyFacts, Statement, element_noise_variance, range_sum_noise_variance
+from wirelessfl.privacy import PrivacyFacts, Statement, element_noise_variance
 from wirelessfl.privacy.clipping import Geometric
 from wirelessfl.privacy.mechanisms import haar_server_noise, server_noise_std, server_weights, white_server_noise
 from wirelessfl.privacy.releases import ServerNoiseRelease

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -18,10 +17,11 @@ from wirelessfl.learning.cohort import (
     TransformState,
     train_cohort,
 )
-from wirelessfl.learning.data import Examples
+from wirelessfl.learning.data import Dataset, Examples
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.optimizers import SGD
-from wirelessfl.learning.population import Shards
+from wirelessfl.learning.partition import Partition
+from wirelessfl.learning.population import PartitionedData
 from wirelessfl.privacy.mechanisms import NoiseMechanism
 from wirelessfl.streams import Streams
 
@@ -52,7 +52,9 @@ def proxy_median_norm(
         raise ValueError("the proxy set is empty")
     training = LocalTraining(SGD(), learning_rate=1.0, batch_size=len(proxy), steps=1)
     client = np.zeros(1, dtype=np.int64)
-    population = _OneClient(proxy, model.num_classes)
+    names = tuple(map(str, range(model.num_classes)))
+    everything = Partition(np.array([0, len(proxy)]), np.arange(len(proxy)))
+    population = PartitionedData(Dataset("proxy", proxy, proxy, names), everything)
     blocks = train_cohort(model, parameters, population, client, training, Streams(0), 1, plan, _MedianNorm(noise))
     median = float(next(iter(blocks)).statistics["median_norm"][0, 0])
     if not np.isfinite(median):
@@ -75,23 +77,3 @@ class _MedianNorm:
         norms = self.noise.squared_norms(gradients).sum(-1).sqrt()
         into.zero_()
         return PrivateStep(state, {"median_norm": norms.quantile(0.5, dim=1)})
-
-
-@dataclass(frozen=True)
-class _OneClient:
-    """A population of one client, who holds the proxy set."""
-
-    test: Examples
-    num_classes: int
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        return np.array([len(self.test)])
-
-    @property
-    def feature_shape(self) -> tuple[int, ...]:
-        return tuple(self.test.inputs.shape[1:])
-
-    def shards(self, clients: NDArray[np.int64]) -> Shards:
-        everything = torch.arange(len(self.test))[None]
-        return Shards(self.test.inputs, self.test.targets, everything, torch.tensor([len(self.test)]))

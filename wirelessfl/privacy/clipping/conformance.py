@@ -6,7 +6,7 @@ broken promise. The package's own rules are tested with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,6 +38,37 @@ class ExampleStep:
     def take(self, rows: NDArray[np.int64]) -> ExampleStep:
         """The same step of some of the clients."""
         return replace(self, clients=self.clients[rows], divisor=self.divisor[rows])
+
+
+@dataclass
+class FormedGradients:
+    """``PerSampleGradients`` of formed gradients (k, B, d) whose parts have these sizes, handed out ``at_once``."""
+
+    gradients: Tensor
+    present: Tensor
+    parts: tuple[int, ...]
+    at_once: int = 2
+
+    def squared_norms(self) -> Tensor:
+        """(k, B, L)."""
+        pieces = torch.split(self.gradients, list(self.parts), dim=-1)
+        return torch.stack([piece.square().sum(-1) for piece in pieces], dim=-1)
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """(k, d)."""
+        each = weights[..., None]
+        if weights.ndim == 3:
+            each = torch.repeat_interleave(weights, torch.tensor(self.parts), dim=2)
+        return (each * self.gradients).where(self.present[..., None], 0.0).sum(1)
+
+    def products(self) -> None:
+        """They are formed."""
+
+    def formed(self) -> Iterator[tuple[slice, Tensor]]:
+        """Copies, ``at_once`` samples at a time."""
+        for first in range(0, self.gradients.shape[1], self.at_once):
+            part = slice(first, first + self.at_once)
+            yield part, self.gradients[:, part].clone()
 
 
 def check_clipping_rule(rule: ClippingRule, parts: Sequence[int] = (6, 4, 3, 1), seed: int = 0) -> None:
@@ -74,14 +105,8 @@ def check_clipping_rule(rule: ClippingRule, parts: Sequence[int] = (6, 4, 3, 1),
 
 def samples_of(gradients: Tensor, present: Tensor, parts: Sequence[int]) -> Samples:
     """The ``Samples`` of formed gradients (k, B, d), whose parts have these sizes."""
-    pieces = torch.split(gradients, list(parts), dim=-1)
-    squared_norms = torch.stack([piece.square().sum(-1) for piece in pieces], dim=-1)
-
-    def weighted_sum(weights: Tensor) -> Tensor:
-        each = weights[..., None] if weights.ndim == 2 else torch.repeat_interleave(weights, torch.tensor(parts), dim=2)
-        return (each * gradients).where(present[..., None], 0.0).sum(1)
-
-    return Samples(squared_norms, present, weighted_sum)
+    formed = FormedGradients(gradients, present, tuple(parts))
+    return Samples(formed.squared_norms(), present, formed.weighted_sum)
 
 
 def _check_step(

@@ -14,7 +14,6 @@ from wirelessfl.privacy.mechanisms.gaussian import GaussianMechanism, MeanGaussi
 from wirelessfl.privacy.mechanisms.haar import HaarMechanism, clip_by_haar_norm, padded_length
 from wirelessfl.privacy.mechanisms.haar_norms import haar_squared_norms
 from wirelessfl.privacy.mechanisms.server import (
-    ServerNoise,
     haar_server_noise,
     server_noise_std,
     server_weights,
@@ -29,7 +28,6 @@ __all__ = [
     "MechanismFacts",
     "NoiseMechanism",
     "PerSampleGradients",
-    "ServerNoise",
     "check_noise_mechanism",
     "clip_by_haar_norm",
     "divisible",

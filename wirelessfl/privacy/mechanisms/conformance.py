@@ -6,8 +6,7 @@ broken promise. The package's own mechanisms are tested with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -16,46 +15,12 @@ from torch import Tensor
 
 from wirelessfl.errors import CheckFailed
 from wirelessfl.privacy.clipping import FlatClipping
-from wirelessfl.privacy.clipping.conformance import ExampleStep
+from wirelessfl.privacy.clipping.conformance import ROUNDING, ExampleStep, FormedGradients
 from wirelessfl.privacy.mechanisms.base import LocalSteps, NoiseMechanism, is_divisible
 from wirelessfl.streams import Streams
 
-ROUNDING = 1e-9
-"""Relative error that double precision may leave."""
-
 _CLIENTS = np.array([11, 3, 42, 7, 5])
 _DRAWS = 200
-
-
-@dataclass
-class FormedGradients:
-    """``PerSampleGradients`` of formed gradients (k, B, d) whose parts have these sizes, handed out ``at_once``."""
-
-    gradients: Tensor
-    present: Tensor
-    parts: tuple[int, ...]
-    at_once: int = 2
-
-    def squared_norms(self) -> Tensor:
-        """(k, B, L)."""
-        pieces = torch.split(self.gradients, list(self.parts), dim=-1)
-        return torch.stack([piece.square().sum(-1) for piece in pieces], dim=-1)
-
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        """(k, d)."""
-        each = weights[..., None]
-        if weights.ndim == 3:
-            each = torch.repeat_interleave(weights, torch.tensor(self.parts), dim=2)
-        return (each * self.gradients).where(self.present[..., None], 0.0).sum(1)
-
-    def products(self) -> None:
-        """They are formed."""
-
-    def formed(self) -> Iterator[tuple[slice, Tensor]]:
-        """Copies, ``at_once`` samples at a time."""
-        for first in range(0, self.gradients.shape[1], self.at_once):
-            part = slice(first, first + self.at_once)
-            yield part, self.gradients[:, part].clone()
 
 
 def check_noise_mechanism(

@@ -11,6 +11,7 @@ from typing_extensions import override
 from wirelessfl.privacy.clipping import ClippingRule, FlatClipping, Schedule, Step
 from wirelessfl.privacy.mechanisms.base import LocalSteps, MechanismFacts, NoiseMechanism, divisible
 from wirelessfl.privacy.mechanisms.normals import add_normal
+from wirelessfl.privacy.noise_laws import NoiseLaw, WhiteNoise
 from wirelessfl.privacy.releases import DpSgdRelease, ZcdpRelease
 
 PURPOSE = "gradient_noise"
@@ -41,8 +42,16 @@ class GaussianMechanism(NoiseMechanism):
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         multiplier = self.noise_multiplier.at(step.round_index)
         if multiplier:
-            add_white_noise(total, multiplier * sensitivity, step)
+            self.draw(total, multiplier * sensitivity, step)
         return torch.full_like(sensitivity, multiplier)
+
+    def draw(self, total: Tensor, noise_std: Tensor, step: Step) -> None:
+        """Adds the noise of (k,) these standard deviations to (k, d), in place."""
+        add_white_noise(total, noise_std, step)
+
+    def law(self, dimension: int) -> NoiseLaw:
+        """What the ledger has to know of the shape of the noise on d elements."""
+        return WhiteNoise()
 
     @override
     def release(self, steps: LocalSteps, clipping: ClippingRule) -> DpSgdRelease:
@@ -53,6 +62,7 @@ class GaussianMechanism(NoiseMechanism):
             steps.batch_sizes(),
             steps.steps,
             steps.sampling,
+            noise=self.law(steps.dimension),
             clipping=clipping.law(),
         )
 

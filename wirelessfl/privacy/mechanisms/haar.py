@@ -10,14 +10,13 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from wirelessfl.privacy.clipping import ClippingRule, Schedule, Step
+from wirelessfl.privacy.clipping import Step
 from wirelessfl.privacy.clipping.base import shrink
-from wirelessfl.privacy.mechanisms.base import LocalSteps, MechanismFacts, NoiseMechanism, PerSampleGradients, divisible
-from wirelessfl.privacy.mechanisms.gaussian import PURPOSE
+from wirelessfl.privacy.mechanisms.base import PerSampleGradients
+from wirelessfl.privacy.mechanisms.gaussian import PURPOSE, GaussianMechanism
 from wirelessfl.privacy.mechanisms.haar_norms import haar_squared_norms, haar_squared_norms_of_products
 from wirelessfl.privacy.mechanisms.normals import add_normal
-from wirelessfl.privacy.noise_laws import ClipDomain, HaarNoise
-from wirelessfl.privacy.releases import DpSgdRelease
+from wirelessfl.privacy.noise_laws import ClipDomain, HaarNoise, NoiseLaw
 from wirelessfl.privacy.wavelet import inverse_haar
 
 _DRAWN_BYTES = 2**22  # of coefficients at a time: the inverse transform passes over them while they are in the cache
@@ -72,7 +71,7 @@ def _inverse_weights(length: int, dtype: torch.dtype, device: torch.device) -> T
 
 
 @dataclass(frozen=True)
-class HaarMechanism(NoiseMechanism):
+class HaarMechanism(GaussianMechanism):
     """N(0, (σC/W)²) on the Haar coefficients of the sum (wavelet-dp-fl, Algorithm 1).
 
     The flat gradient is padded with zeros to m = 2^k elements and the noised one cut back. As the transform is linear,
@@ -89,7 +88,6 @@ class HaarMechanism(NoiseMechanism):
         ValueError: If the clip domain or the reading is unknown.
     """
 
-    noise_multiplier: Schedule
     clip_domain: ClipDomain = "coefficients"
     reading: Literal["algorithm_1", "lemma_2"] = "algorithm_1"
 
@@ -102,10 +100,6 @@ class HaarMechanism(NoiseMechanism):
             raise ValueError(f"reading must be algorithm_1 or lemma_2, found {self.reading!r}")
 
     @override
-    def facts(self) -> MechanismFacts:
-        return MechanismFacts(adds_noise=self.noise_multiplier.at(1) > 0)
-
-    @override
     def squared_norms(self, gradients: PerSampleGradients) -> Tensor:
         if self.clip_domain == "gradient":
             return gradients.squared_norms()
@@ -116,22 +110,9 @@ class HaarMechanism(NoiseMechanism):
         return torch.cat(norms, dim=1)[..., None]
 
     @override
-    @divisible
-    def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
-        multiplier = self.noise_multiplier.at(step.round_index)
-        if multiplier:
-            add_haar_noise(total, multiplier * sensitivity, step)
-        return torch.full_like(sensitivity, multiplier)
+    def draw(self, total: Tensor, noise_std: Tensor, step: Step) -> None:
+        add_haar_noise(total, noise_std, step)
 
     @override
-    def release(self, steps: LocalSteps, clipping: ClippingRule) -> DpSgdRelease:
-        return DpSgdRelease(
-            steps.round_index,
-            steps.clients,
-            self.noise_multiplier.at(steps.round_index),
-            steps.batch_sizes(),
-            steps.steps,
-            steps.sampling,
-            noise=HaarNoise(padded_length(steps.dimension), self.clip_domain, self.reading),
-            clipping=clipping.law(),
-        )
+    def law(self, dimension: int) -> NoiseLaw:
+        return HaarNoise(padded_length(dimension), self.clip_domain, self.reading)

@@ -7,16 +7,10 @@ a ``Geometric`` schedule. Everything here is NumPy, drawn once a round.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.privacy.wavelet import haar_weights, inverse_haar
-
-ServerNoise: TypeAlias = Callable[[int, float, np.random.Generator], NDArray[np.float64]]
-"""From dimension d, standard deviation σ and a generator to (d,) noise for the aggregate."""
 
 
 def server_weights(weights: NDArray[np.float64], sample_rate: float) -> NDArray[np.float64]:
