@@ -62,6 +62,12 @@ class CheckFailed(WirelessFLError):
     exit_code = 4
 
 
+def require(holds: bool, found: str) -> None:
+    """Raise CheckFailed where a promise of a family does not hold, with what was found."""
+    if not holds:
+        raise CheckFailed(f"not conforming: {found}")
+
+
 class RunInterrupted(WirelessFLError):
     """The user stopped the run; what is on disk is intact."""
 

@@ -16,7 +16,7 @@ from scipy import stats
 from tests.privacy.rounds import facts_of
 from wirelessfl.api import make_plan
 from wirelessfl.cli import main
-from wirelessfl.privacy import Ledger, Statement, epsilon_calculator, zcdp_calculator
+from wirelessfl.privacy import Ledger, Statement, dp_sgd_epsilon, zcdp_calculator
 from wirelessfl.privacy.clipping import Constant, FlatClipping
 from wirelessfl.privacy.mechanisms import GaussianMechanism, LocalSteps, MeanGaussianMechanism
 from wirelessfl.privacy.releases import SecureSum
@@ -197,14 +197,14 @@ def test_epsilon_calculator_and_ledger_agree(
     for m in range(1, rounds + 1):
         record = local_steps(m, samples=samples, batch_size=batch_size, steps=steps, sampling="poisson")
         ledger.add(mechanism.release(record, clipping))
-    answer = epsilon_calculator(
+    epsilon = dp_sgd_epsilon(
         noise_multiplier=multiplier,
         steps=rounds * steps,
         delta=1e-5,
         sample_rate=batch_size / samples,
         accountant=accountant,  # type: ignore[arg-type]
     )
-    assert answer["epsilon"] == pytest.approx(ledger.epsilon_accounted(), rel=1e-9)
+    assert epsilon == pytest.approx(ledger.epsilon_accounted(), rel=1e-9)
 
 
 FAR = ["5e-324", "1e-200", "1e160", "1e300"]

@@ -12,11 +12,9 @@ from wirelessfl.errors import InfeasibleError
 from wirelessfl.privacy import (
     dp_sgd_epsilon,
     dp_sgd_noise_multiplier,
-    epsilon_calculator,
     gaussian_delta,
     gaussian_epsilon,
     jammer_calculator,
-    noise_calculator,
     zcdp_calculator,
     zcdp_epsilon,
 )
@@ -55,10 +53,9 @@ def test_noise_without_sampling_is_the_closed_form() -> None:
 
 
 def test_calculators_return_the_names_of_the_contract() -> None:
-    epsilon = epsilon_calculator(noise_multiplier=1.0, steps=1, delta=1e-5)
-    assert epsilon == {"epsilon": pytest.approx(float(gaussian_epsilon(1.0, 1e-5)))}
-    noise = noise_calculator(epsilon=epsilon["epsilon"], steps=1, delta=1e-5)
-    assert noise == {"noise_multiplier": pytest.approx(1.0, rel=1e-9)}
+    epsilon = dp_sgd_epsilon(noise_multiplier=1.0, steps=1, delta=1e-5)
+    assert epsilon == pytest.approx(float(gaussian_epsilon(1.0, 1e-5)))
+    assert dp_sgd_noise_multiplier(epsilon=epsilon, steps=1, delta=1e-5) == pytest.approx(1.0, rel=1e-9)
     assert set(jammer_calculator(**JAMMER)) == {"jammer_gain", "needed"}
     assert set(zcdp_calculator(**ZCDP)) == {"rho_published", "epsilon_published", "rho_accounted", "epsilon_accounted"}
 
@@ -121,16 +118,16 @@ def test_unreachable_targets_are_infeasible() -> None:
 @pytest.mark.parametrize(
     ("calculator", "arguments", "wrong"),
     [
-        (epsilon_calculator, {"noise_multiplier": 1.0, "steps": 1, "delta": 1e-5}, {"noise_multiplier": 0.0}),
-        (epsilon_calculator, {"noise_multiplier": 1.0, "steps": 1, "delta": 1e-5}, {"noise_multiplier": math.nan}),
-        (epsilon_calculator, {"noise_multiplier": 1.0, "steps": 1, "delta": 1e-5}, {"steps": 0}),
-        (epsilon_calculator, {"noise_multiplier": 1.0, "steps": 1, "delta": 1e-5}, {"delta": 1.0}),
-        (epsilon_calculator, {"noise_multiplier": 1.0, "steps": 1, "delta": 1e-5}, {"sample_rate": 1.1}),
-        (epsilon_calculator, {"noise_multiplier": 1.0, "steps": 1, "delta": 1e-5}, {"sample_rate": 0.0}),
-        (noise_calculator, {"epsilon": 1.0, "steps": 1, "delta": 1e-5}, {"epsilon": 0.0}),
-        (noise_calculator, {"epsilon": 1.0, "steps": 1, "delta": 1e-5}, {"epsilon": math.inf}),
-        (noise_calculator, {"epsilon": 1.0, "steps": 1, "delta": 1e-5}, {"delta": 0.0}),
-        (noise_calculator, {"epsilon": 1.0, "steps": 1, "delta": 1e-5}, {"sample_rate": 2.0}),
+        (dp_sgd_epsilon, {"noise_multiplier": 1.0, "steps": 1, "delta": 1e-5}, {"noise_multiplier": 0.0}),
+        (dp_sgd_epsilon, {"noise_multiplier": 1.0, "steps": 1, "delta": 1e-5}, {"noise_multiplier": math.nan}),
+        (dp_sgd_epsilon, {"noise_multiplier": 1.0, "steps": 1, "delta": 1e-5}, {"steps": 0}),
+        (dp_sgd_epsilon, {"noise_multiplier": 1.0, "steps": 1, "delta": 1e-5}, {"delta": 1.0}),
+        (dp_sgd_epsilon, {"noise_multiplier": 1.0, "steps": 1, "delta": 1e-5}, {"sample_rate": 1.1}),
+        (dp_sgd_epsilon, {"noise_multiplier": 1.0, "steps": 1, "delta": 1e-5}, {"sample_rate": 0.0}),
+        (dp_sgd_noise_multiplier, {"epsilon": 1.0, "steps": 1, "delta": 1e-5}, {"epsilon": 0.0}),
+        (dp_sgd_noise_multiplier, {"epsilon": 1.0, "steps": 1, "delta": 1e-5}, {"epsilon": math.inf}),
+        (dp_sgd_noise_multiplier, {"epsilon": 1.0, "steps": 1, "delta": 1e-5}, {"delta": 0.0}),
+        (dp_sgd_noise_multiplier, {"epsilon": 1.0, "steps": 1, "delta": 1e-5}, {"sample_rate": 2.0}),
         (jammer_calculator, JAMMER, {"epsilon": -1.0}),
         (jammer_calculator, JAMMER, {"delta": 1.5}),
         (jammer_calculator, JAMMER, {"rounds": 0}),

@@ -57,9 +57,9 @@ def _answer(calculate: Callable[[], Mapping[str, Any]], as_json: bool) -> None:
 @json_option
 def epsilon(as_json: bool, **numbers: Any) -> None:
     """ε of N steps of the Gaussian mechanism with multiplier Z."""
-    from wirelessfl.privacy.calibration import epsilon_calculator
+    from wirelessfl.privacy.calibration import dp_sgd_epsilon
 
-    _answer(lambda: epsilon_calculator(**numbers), as_json)
+    _answer(lambda: {"epsilon": dp_sgd_epsilon(**numbers)}, as_json)
 
 
 @command.command()
@@ -71,9 +71,9 @@ def epsilon(as_json: bool, **numbers: Any) -> None:
 @json_option
 def noise(as_json: bool, **numbers: Any) -> None:
     """The noise multiplier at which N steps meet (E, D)."""
-    from wirelessfl.privacy.calibration import noise_calculator
+    from wirelessfl.privacy.calibration import dp_sgd_noise_multiplier
 
-    _answer(lambda: noise_calculator(**numbers), as_json)
+    _answer(lambda: {"noise_multiplier": dp_sgd_noise_multiplier(**numbers)}, as_json)
 
 
 @command.command()

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wirelessfl.errors import CheckFailed, ScenarioError
+from wirelessfl.errors import CheckFailed, ScenarioError, require
 from wirelessfl.learning.algorithms import Algorithm, ClientRows, LocalOutcome, RoundFacts, ServerState
 from wirelessfl.learning.compression import Codec
 from wirelessfl.learning.selection import Selection, SelectionContext
@@ -37,13 +37,13 @@ def check_algorithm(algorithm: Algorithm, dimension: int = 7, rounds: int = 3, s
     Raises:
         CheckFailed: with what was promised and what was found.
     """
-    _require(isinstance(algorithm, Algorithm), "lacks facts, start, first_rows, client, finish, upload or step")
+    require(isinstance(algorithm, Algorithm), "lacks facts, start, first_rows, client, finish, upload or step")
     generator = torch.Generator().manual_seed(seed)
     initial = torch.randn(dimension, generator=generator)
     server, clients = algorithm.start(initial), np.array([0, 2, 3, 7, 11])
-    _require(server.parameters.shape == initial.shape, f"start gives a model of shape {tuple(server.parameters.shape)}")
+    require(server.parameters.shape == initial.shape, f"start gives a model of shape {tuple(server.parameters.shape)}")
     rows = algorithm.first_rows(server, clients)
-    _require(not rows.values or algorithm.facts().client_side, "keeps rows, but facts().client_side is False")
+    require(not rows.values or algorithm.facts().client_side, "keeps rows, but facts().client_side is False")
     for round_index in range(1, rounds + 1):
         updates, steps = torch.randn(5, dimension, generator=generator), np.array([1, 2, 2, 3, 5])
         given = {"updates": updates, **_tensors(server, rows)}
@@ -52,11 +52,11 @@ def check_algorithm(algorithm: Algorithm, dimension: int = 7, rounds: int = 3, s
         weights = np.full(5, 0.1)
         facts = RoundFacts(round_index, 10, clients, weights, steps, 0.1)
         after = algorithm.step(server, sent.mean(dim=0), facts)
-        _require(after.parameters.shape == initial.shape, f"step gives a model of {tuple(after.parameters.shape)}")
-        _require(after.parameters.dtype == initial.dtype, f"step gives a model in {after.parameters.dtype}")
-        _require(after.memory.keys() == server.memory.keys(), "step gives a memory of other names than start")
+        require(after.parameters.shape == initial.shape, f"step gives a model of {tuple(after.parameters.shape)}")
+        require(after.parameters.dtype == initial.dtype, f"step gives a model in {after.parameters.dtype}")
+        require(after.memory.keys() == server.memory.keys(), "step gives a memory of other names than start")
         left = all(torch.equal(value, before[name]) for name, value in given.items())
-        _require(left, "changes its arguments in place")
+        require(left, "changes its arguments in place")
         server = after
 
 
@@ -66,14 +66,14 @@ def _trained(
     """Rows and uploads of clients together, compared with those of each client alone."""
     after, sent = _client_side(algorithm, server, rows, outcome)
     wanted = (len(rows.clients), algorithm.facts().payload, outcome.updates.shape[1])
-    _require(sent.shape == wanted, f"upload gives shape {tuple(sent.shape)}; facts() promise {wanted}")
+    require(sent.shape == wanted, f"upload gives shape {tuple(sent.shape)}; facts() promise {wanted}")
     for place in range(len(rows.clients)):
         one = slice(place, place + 1)
         own = ClientRows(rows.clients[one], {name: values[one] for name, values in rows.values.items()})
         alone = LocalOutcome(outcome.updates[one], outcome.steps[one], outcome.learning_rate)
         _, upload = _client_side(algorithm, server, own, alone)
         same = torch.allclose(upload[0], sent[place], rtol=_ROUNDING, atol=_ROUNDING)
-        _require(same, "what a client sends depends on which other clients are trained with it")
+        require(same, "what a client sends depends on which other clients are trained with it")
     return after, sent
 
 
@@ -84,7 +84,7 @@ def _client_side(
     objective = algorithm.client(server, rows)
     if objective.correction is not None:
         wanted = tuple(outcome.updates.shape)
-        _require(objective.correction.shape == wanted, f"client corrects by {tuple(objective.correction.shape)}")
+        require(objective.correction.shape == wanted, f"client corrects by {tuple(objective.correction.shape)}")
         outcome = LocalOutcome(
             outcome.updates - outcome.learning_rate * objective.correction, outcome.steps, outcome.learning_rate
         )
@@ -92,7 +92,7 @@ def _client_side(
         return rows, outcome.updates[:, None]
     after = algorithm.finish(server, rows, outcome)
     found, kept = _kinds(after), _kinds(rows)
-    _require(found == kept, f"finish gives rows {found}; it was given {kept}")
+    require(found == kept, f"finish gives rows {found}; it was given {kept}")
     return after, algorithm.upload(server, rows, after, outcome)
 
 
@@ -117,20 +117,20 @@ def check_server_optimizer(optimizer: ServerOptimizer, dimension: int = 7, round
     Raises:
         CheckFailed: with what was promised and what was found.
     """
-    _require(isinstance(optimizer, ServerOptimizer), "lacks start or step")
+    require(isinstance(optimizer, ServerOptimizer), "lacks start or step")
     generator = torch.Generator().manual_seed(seed)
     memory: Mapping[str, Tensor] = optimizer.start(torch.randn(dimension, generator=generator))
     for _ in range(rounds):
         update = torch.randn(dimension, generator=generator)
         before = {name: value.clone() for name, value in {"update": update, **memory}.items()}
         change, after = optimizer.step(update, memory)
-        _require(change.shape == update.shape, f"step gives a change of shape {tuple(change.shape)}")
-        _require(change.dtype == update.dtype, f"step gives a change in {change.dtype}")
-        _require(after.keys() == memory.keys(), "step gives a memory of other names than start")
+        require(change.shape == update.shape, f"step gives a change of shape {tuple(change.shape)}")
+        require(change.dtype == update.dtype, f"step gives a change in {change.dtype}")
+        require(after.keys() == memory.keys(), "step gives a memory of other names than start")
         left = all(torch.equal(value, before[name]) for name, value in {"update": update, **memory}.items())
-        _require(left, "changes its arguments in place")
+        require(left, "changes its arguments in place")
         again, _ = optimizer.step(before.pop("update"), before)
-        _require(torch.equal(change, again), "the same arguments give another change: is there hidden state?")
+        require(torch.equal(change, again), "the same arguments give another change: is there hidden state?")
         memory = after
 
 
@@ -149,7 +149,7 @@ def check_selection(rule: Selection, registered: int = 40, count: int = 7, round
     Raises:
         CheckFailed: with what was promised and what was found.
     """
-    _require(isinstance(rule, Selection), "lacks facts or select")
+    require(isinstance(rule, Selection), "lacks facts or select")
     generator = np.random.default_rng(seed)
     for round_index in range(1, rounds + 1):
         heard = generator.random(registered) < (round_index - 1) / rounds
@@ -165,12 +165,12 @@ def check_selection(rule: Selection, registered: int = 40, count: int = 7, round
             chosen = rule.select(context, count)
         except ScenarioError as error:
             raise CheckFailed(f"not conforming: {error}") from None
-        _require(isinstance(chosen, np.ndarray) and chosen.dtype == np.int64, "select gives no array of int64 numbers")
+        require(isinstance(chosen, np.ndarray) and chosen.dtype == np.int64, "select gives no array of int64 numbers")
         inside = len(chosen) <= count and bool(np.all((chosen >= 0) & (chosen < registered)))
-        _require(inside, f"select gives {chosen}; allowed are at most {count} numbers from 0 to {registered - 1}")
-        _require(bool(np.all(np.diff(chosen) > 0)), f"select gives {chosen}, which does not ascend")
+        require(inside, f"select gives {chosen}; allowed are at most {count} numbers from 0 to {registered - 1}")
+        require(bool(np.all(np.diff(chosen) > 0)), f"select gives {chosen}, which does not ascend")
         again = np.array_equal(chosen, rule.select(context, count))
-        _require(again, "the same context gives other clients: where does the randomness come from?")
+        require(again, "the same context gives other clients: where does the randomness come from?")
 
 
 def check_codec(codec: Codec, dimension: int = 37, clients: int = 5, seed: int = 0) -> None:
@@ -185,7 +185,7 @@ def check_codec(codec: Codec, dimension: int = 37, clients: int = 5, seed: int =
     Raises:
         CheckFailed: with what was promised and what was found.
     """
-    _require(isinstance(codec, Codec), "lacks bits, encode or decode")
+    require(isinstance(codec, Codec), "lacks bits, encode or decode")
     rows = np.random.default_rng(seed).standard_normal((clients, dimension)).astype(np.float32)
     rows[1] = 0.0
 
@@ -193,22 +193,17 @@ def check_codec(codec: Codec, dimension: int = 37, clients: int = 5, seed: int =
         generators = [np.random.default_rng(first + row) for row in range(len(some))]
         given = some.copy()
         payload = codec.encode(given, generators)
-        _require(np.array_equal(given, some), "encode changes its arguments in place")
+        require(np.array_equal(given, some), "encode changes its arguments in place")
         said = codec.bits(dimension)
-        _require(payload.bits == said > 0, f"encode makes {payload.bits} bits; bits({dimension}) says {said}")
+        require(payload.bits == said > 0, f"encode makes {payload.bits} bits; bits({dimension}) says {said}")
         decoded = codec.decode(payload)
-        _require(np.shape(decoded) == some.shape, f"decode gives shape {np.shape(decoded)} for {some.shape}")
+        require(np.shape(decoded) == some.shape, f"decode gives shape {np.shape(decoded)} for {some.shape}")
         return decoded
 
     whole = carried(rows, 0)
-    _require(bool(np.all(np.isfinite(whole))), "decode gives numbers that are not finite")
-    _require(np.array_equal(whole, carried(rows, 0)), "the same generators give other numbers: is there hidden state?")
+    require(bool(np.all(np.isfinite(whole))), "decode gives numbers that are not finite")
+    require(np.array_equal(whole, carried(rows, 0)), "the same generators give other numbers: is there hidden state?")
     for row in range(clients):
         alone = carried(rows[row : row + 1], row)
         same = np.allclose(alone[0], whole[row], rtol=_ROUNDING, atol=_ROUNDING)
-        _require(same, "what is decoded for a client depends on which others are encoded with it")
-
-
-def _require(holds: bool, found: str) -> None:
-    if not holds:
-        raise CheckFailed(f"not conforming: {found}")
+        require(same, "what is decoded for a client depends on which others are encoded with it")

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from wirelessfl.errors import CheckFailed, DataError
+from wirelessfl.errors import CheckFailed, DataError, require
 from wirelessfl.learning.data.examples import Dataset, Examples
 from wirelessfl.learning.models.checks import check_module
 from wirelessfl.learning.optimizers import Optimizer
@@ -33,13 +33,13 @@ def check_model(build: Callable[..., nn.Module], feature_shape: Sequence[int], n
         CheckFailed: With what was promised and what was found.
     """
     first, again = (build(feature_shape, num_classes) for _ in range(2))
-    _require(isinstance(first, nn.Module), f"a {type(first).__name__} is no torch.nn.Module")
+    require(isinstance(first, nn.Module), f"a {type(first).__name__} is no torch.nn.Module")
     try:
         check_module(first, feature_shape, num_classes)
     except ValueError as error:
         raise CheckFailed(f"not conforming: {error}") from error
     shapes, others = ([(name, tuple(p.shape)) for name, p in one.named_parameters()] for one in (first, again))
-    _require(shapes == others, f"built twice, it has the parameters {shapes} and {others}")
+    require(shapes == others, f"built twice, it has the parameters {shapes} and {others}")
 
 
 def check_dataset(dataset: Dataset) -> None:
@@ -49,18 +49,18 @@ def check_dataset(dataset: Dataset) -> None:
         CheckFailed: With what was promised and what was found.
     """
     for half, examples in (("train", dataset.train), ("test", dataset.test)):
-        _require(len(examples) > 0, f"{half} holds no sample")
+        require(len(examples) > 0, f"{half} holds no sample")
         shape = tuple(examples.inputs.shape[1:])
-        _require(shape == dataset.feature_shape, f"{half} has inputs {shape}, train {dataset.feature_shape}")
-        _require(bool(examples.inputs.isfinite().all()), f"{half} has inputs that are not finite")
+        require(shape == dataset.feature_shape, f"{half} has inputs {shape}, train {dataset.feature_shape}")
+        require(bool(examples.inputs.isfinite().all()), f"{half} has inputs that are not finite")
         low, high = int(examples.targets.min()), int(examples.targets.max())
         inside = low >= 0 and high < dataset.num_classes
-        _require(inside, f"{half} has labels {low} to {high} for {dataset.num_classes} classes")
+        require(inside, f"{half} has labels {low} to {high} for {dataset.num_classes} classes")
     if dataset.owners is not None:
         owners = np.asarray(dataset.owners)
         expected = (len(dataset.train),)
-        _require(owners.shape == expected, f"owners have shape {owners.shape}, not {expected}, one a sample")
-        _require(np.issubdtype(owners.dtype, np.integer), f"owners are {owners.dtype}, not whole numbers")
+        require(owners.shape == expected, f"owners have shape {owners.shape}, not {expected}, one a sample")
+        require(np.issubdtype(owners.dtype, np.integer), f"owners are {owners.dtype}, not whole numbers")
 
 
 def check_partition(
@@ -89,7 +89,7 @@ def check_partition(
     except (TypeError, ValueError, DataError) as error:
         raise CheckFailed(f"not conforming: {error}") from error
     same = np.array_equal(first.order, again.order) and np.array_equal(first.offsets, again.offsets)
-    _require(same, "an equal generator gives other shares: where does the randomness come from?")
+    require(same, "an equal generator gives other shares: where does the randomness come from?")
 
 
 def check_optimizer(optimizer: Optimizer, dimension: int = 12, steps: int = 4, seed: int = 0) -> None:
@@ -104,20 +104,20 @@ def check_optimizer(optimizer: Optimizer, dimension: int = 12, steps: int = 4, s
     Raises:
         CheckFailed: With what was promised and what was found.
     """
-    _require(isinstance(optimizer, Optimizer), "it needs decay, linear, start and step")
-    _require(0 <= optimizer.decay < 1, f"decay is {optimizer.decay}, not in [0, 1)")
+    require(isinstance(optimizer, Optimizer), "it needs decay, linear, start and step")
+    require(0 <= optimizer.decay < 1, f"decay is {optimizer.decay}, not in [0, 1)")
     gradients = torch.randn(steps, 5, dimension, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     whole = _stepped(optimizer, gradients)
-    _require(bool(whole.isfinite().all()), "parameters are not finite after a few steps")
-    _require(bool((whole != 0).any(1).all()), "a step moves nothing: parameters are updated in place")
+    require(bool(whole.isfinite().all()), "parameters are not finite after a few steps")
+    require(bool((whole != 0).any(1).all()), "a step moves nothing: parameters are updated in place")
     again = torch.equal(_stepped(optimizer, gradients), whole)
-    _require(again, "a second round with equal gradients ends elsewhere: is there hidden state?")
+    require(again, "a second round with equal gradients ends elsewhere: is there hidden state?")
     few = _stepped(optimizer, gradients[:, :2])
     close = torch.allclose(few, whole[:2], rtol=_EXACT, atol=_EXACT)
-    _require(close, "a client's parameters depend on the other clients' gradients")
+    require(close, "a client's parameters depend on the other clients' gradients")
     if optimizer.linear:
         twice = torch.allclose(_stepped(optimizer, 2 * gradients), 2 * whole, rtol=_EXACT, atol=_EXACT)
-        _require(twice, "it is declared linear, and twice the gradients do not move it twice as far")
+        require(twice, "it is declared linear, and twice the gradients do not move it twice as far")
 
 
 def _stepped(optimizer: Optimizer, gradients: torch.Tensor) -> torch.Tensor:
@@ -128,8 +128,3 @@ def _stepped(optimizer: Optimizer, gradients: torch.Tensor) -> torch.Tensor:
         accumulated = optimizer.decay * accumulated + gradient
         optimizer.step(parameters, accumulated.clone(), state, 0.1, index)
     return parameters
-
-
-def _require(holds: bool, found: str) -> None:
-    if not holds:
-        raise CheckFailed(f"not conforming: {found}")

@@ -129,29 +129,6 @@ def noise_std_exact(epsilon: float, delta: float, rounds: int, sensitivity: floa
     return required_noise_std_exact(sensitivity, rounds, float(gaussian_mu(epsilon, delta)))
 
 
-def epsilon_calculator(
-    *, noise_multiplier: float, steps: int, delta: float, sample_rate: float = 1.0, accountant: Accountant = "pld"
-) -> dict[str, float]:
-    """``privacy epsilon``: {"epsilon"}, infinite above the cap.
-
-    Raises:
-        ValueError: If an argument is out of range.
-    """
-    return {"epsilon": dp_sgd_epsilon(noise_multiplier, steps, delta, sample_rate, accountant)}
-
-
-def noise_calculator(
-    *, epsilon: float, steps: int, delta: float, sample_rate: float = 1.0, accountant: Accountant = "pld"
-) -> dict[str, float]:
-    """``privacy noise``: {"noise_multiplier"}.
-
-    Raises:
-        ValueError: If an argument is out of range.
-        InfeasibleError: If no noise meets the target.
-    """
-    return {"noise_multiplier": dp_sgd_noise_multiplier(epsilon, steps, delta, sample_rate, accountant)}
-
-
 def jammer_calculator(
     *,
     epsilon: float,

@@ -13,7 +13,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.errors import CheckFailed
+from wirelessfl.errors import require
 from wirelessfl.memory import resumed_copy
 from wirelessfl.radio.fading import FadingModel
 from wirelessfl.radio.links import Links
@@ -46,22 +46,22 @@ def check_fading_model(model: FadingModel, count: int = 100_000, false_alarm: fl
     Raises:
         CheckFailed: with what was promised and what was found.
     """
-    _require(isinstance(model, FadingModel), "has no method draw(stream)")
+    require(isinstance(model, FadingModel), "has no method draw(stream)")
     streams = Streams(seed)
     nodes = np.arange(count)
     gains = model.draw(streams.nodes("conformance", 1, nodes))
-    _require(gains.shape == (count,), f"draw returns shape {gains.shape} for {count} nodes")
-    _require(gains.dtype == np.complex128, f"draw returns {gains.dtype}, not complex128")
-    _require(bool(np.all(np.isfinite(gains))), "draw returns gains that are not finite")
+    require(gains.shape == (count,), f"draw returns shape {gains.shape} for {count} nodes")
+    require(gains.dtype == np.complex128, f"draw returns {gains.dtype}, not complex128")
+    require(bool(np.all(np.isfinite(gains))), "draw returns gains that are not finite")
     again = model.draw(streams.nodes("conformance", 1, nodes))
-    _require(np.array_equal(gains, again), "the same stream gives other gains the second time: is there hidden state?")
+    require(np.array_equal(gains, again), "the same stream gives other gains the second time: is there hidden state?")
     some = nodes[::-7]
     alone = model.draw(streams.nodes("conformance", 1, some))
-    _require(np.allclose(alone, gains[some], rtol=ROUNDING), "a node's gain depends on which other nodes are active")
+    require(np.allclose(alone, gains[some], rtol=ROUNDING), "a node's gain depends on which other nodes are active")
     power = np.abs(gains) ** 2
     tolerance = NormalDist().inv_cdf(1 - false_alarm / 2) * power.std() / np.sqrt(count) + ROUNDING
     found = f"mean power is {power.mean():.5f}, not 1 within {tolerance:.5f}"
-    _require(bool(abs(power.mean() - 1) <= tolerance), found)
+    require(bool(abs(power.mean() - 1) <= tolerance), found)
 
 
 def check_correlation(fading: Fading, count: int = 20_000, false_alarm: float = 1e-6, rounds: int = 3) -> None:
@@ -76,30 +76,30 @@ def check_correlation(fading: Fading, count: int = 20_000, false_alarm: float = 
     Raises:
         CheckFailed: with what was promised and what was found.
     """
-    _require(isinstance(fading, Fading), "lacks a part of Fading")
+    require(isinstance(fading, Fading), "lacks a part of Fading")
     nodes, sight = np.arange(count, dtype=np.int64), np.ones(count, dtype=np.bool_)
     offsets = np.array([0.0, 1e-3, 2e-3])
     whole, part, resumed = (deepcopy(fading) for _ in range(3))
     for round_index in range(1, rounds + 1):
         moment = Moment(round_index, 0.5 * round_index)
         gains = whole.gains(nodes, sight, moment)
-        _require(gains.shape == (count,), f"gains has shape {gains.shape} for {count} links")
-        _require(gains.dtype == np.complex128, f"gains returns {gains.dtype}, not complex128")
+        require(gains.shape == (count,), f"gains has shape {gains.shape} for {count} links")
+        require(gains.dtype == np.complex128, f"gains returns {gains.dtype}, not complex128")
         power = np.abs(gains) ** 2
         tolerance = NormalDist().inv_cdf(1 - false_alarm / (2 * rounds)) * power.std() / np.sqrt(count) + ROUNDING
         found = f"mean power is {power.mean():.5f}, not 1 within {tolerance:.5f}"
-        _require(bool(abs(power.mean() - 1) <= tolerance), found)
-        _require(np.array_equal(gains, whole.gains(nodes, sight, moment)), "asked twice in a round, gains differ")
+        require(bool(abs(power.mean() - 1) <= tolerance), found)
+        require(np.array_equal(gains, whole.gains(nodes, sight, moment)), "asked twice in a round, gains differ")
         slot = whole.over(nodes, sight, moment, offsets)
-        _require(slot.shape == (count, len(offsets)), f"over has shape {slot.shape} for {count} links and 3 times")
-        _require(np.allclose(slot[:, 0], gains, rtol=ROUNDING), "a slot does not begin with the gains of its beginning")
+        require(slot.shape == (count, len(offsets)), f"over has shape {slot.shape} for {count} links and 3 times")
+        require(np.allclose(slot[:, 0], gains, rtol=ROUNDING), "a slot does not begin with the gains of its beginning")
         known = whole.specular(nodes, sight, moment, offsets)
-        _require(known.shape == slot.shape, f"specular has shape {known.shape}, over {slot.shape}")
-        _require(bool(np.all(whole.shift_hz(nodes, moment) >= 0)), "shift_hz is negative")
+        require(known.shape == slot.shape, f"specular has shape {known.shape}, over {slot.shape}")
+        require(bool(np.all(whole.shift_hz(nodes, moment) >= 0)), "shift_hz is negative")
         alone = part.gains(nodes[1::3], sight[1::3], moment)
-        _require(np.allclose(alone, gains[1::3], rtol=ROUNDING), "a link's gain depends on which others are asked for")
+        require(np.allclose(alone, gains[1::3], rtol=ROUNDING), "a link's gain depends on which others are asked for")
         continued = np.array_equal(gains, resumed.gains(nodes, sight, moment))
-        _require(continued, "a model that goes on from its state gives other gains")
+        require(continued, "a model that goes on from its state gives other gains")
         resumed = resumed_copy(resumed, fading)
 
 
@@ -109,26 +109,24 @@ def check_path_loss(model: PathLossModel) -> None:
     Raises:
         CheckFailed: with what was promised and what was found.
     """
-    _require(isinstance(model, PathLossModel), "lacks a part of PathLossModel")
+    require(isinstance(model, PathLossModel), "lacks a part of PathLossModel")
     distance = np.logspace(0, 4, 200)
-    _require(0 < model.wavelength < np.inf, f"wavelength is {model.wavelength}")
-    _require(model.sight_decorrelation > 0, f"sight_decorrelation is {model.sight_decorrelation}")
-    _require(model.rician_k is None or 0 <= model.rician_k < np.inf, f"rician_k is {model.rician_k}")
+    require(0 < model.wavelength < np.inf, f"wavelength is {model.wavelength}")
+    require(model.sight_decorrelation > 0, f"sight_decorrelation is {model.sight_decorrelation}")
+    require(model.rician_k is None or 0 <= model.rician_k < np.inf, f"rician_k is {model.rician_k}")
     probability = model.line_of_sight_probability(distance)
-    _require(probability.shape == distance.shape, f"line_of_sight_probability has shape {probability.shape}")
-    _require(bool(np.all((probability >= 0) & (probability <= 1))), "line_of_sight_probability is no probability")
-    _require(model.in_range(distance).dtype == np.bool_, "in_range holds no booleans")
-    _require(bool(np.all(model.ray_length(distance) > 0)), "ray_length is not positive")
+    require(probability.shape == distance.shape, f"line_of_sight_probability has shape {probability.shape}")
+    require(bool(np.all((probability >= 0) & (probability <= 1))), "line_of_sight_probability is no probability")
+    require(model.in_range(distance).dtype == np.bool_, "in_range holds no booleans")
+    require(bool(np.all(model.ray_length(distance) > 0)), "ray_length is not positive")
     for sight in (np.ones(200, dtype=np.bool_), np.zeros(200, dtype=np.bool_)):
         loss = model.loss_db(distance, sight)
-        _require(
-            loss.shape == distance.shape and bool(np.all(np.isfinite(loss))), "loss_db is not finite for each link"
-        )
-        _require(bool(np.all(np.diff(loss) >= -ROUNDING)), "loss_db falls with the distance")
+        require(loss.shape == distance.shape and bool(np.all(np.isfinite(loss))), "loss_db is not finite for each link")
+        require(bool(np.all(np.diff(loss) >= -ROUNDING)), "loss_db falls with the distance")
         alone = model.loss_db(distance[::7], sight[::7])
-        _require(np.allclose(alone, loss[::7], rtol=ROUNDING), "a link's loss depends on the other links")
-        _require(bool(np.all(model.shadowing_std_db(sight) >= 0)), "shadowing_std_db is negative")
-        _require(bool(np.all(model.decorrelation_distance(sight) > 0)), "decorrelation_distance is not positive")
+        require(np.allclose(alone, loss[::7], rtol=ROUNDING), "a link's loss depends on the other links")
+        require(bool(np.all(model.shadowing_std_db(sight) >= 0)), "shadowing_std_db is negative")
+        require(bool(np.all(model.decorrelation_distance(sight) > 0)), "decorrelation_distance is not positive")
 
 
 def check_placement(law: PlacementLaw, count: int = 1000, seed: int = 0) -> None:
@@ -137,15 +135,15 @@ def check_placement(law: PlacementLaw, count: int = 1000, seed: int = 0) -> None
     Raises:
         CheckFailed: with what was promised and what was found.
     """
-    _require(isinstance(law, PlacementLaw), "has no method place(stream)")
+    require(isinstance(law, PlacementLaw), "has no method place(stream)")
     streams, nodes = Streams(seed), np.arange(count)
     places = law.place(streams.nodes("conformance", 0, nodes))
-    _require(places.shape == (count, 2), f"place returns shape {places.shape} for {count} nodes")
-    _require(bool(np.all(np.isfinite(places))), "place returns positions that are not finite")
+    require(places.shape == (count, 2), f"place returns shape {places.shape} for {count} nodes")
+    require(bool(np.all(np.isfinite(places))), "place returns positions that are not finite")
     again = law.place(streams.nodes("conformance", 0, nodes))
-    _require(np.array_equal(places, again), "the same stream gives other positions: is there hidden state?")
+    require(np.array_equal(places, again), "the same stream gives other positions: is there hidden state?")
     alone = law.place(streams.nodes("conformance", 0, nodes[::-7]))
-    _require(np.allclose(alone, places[::-7], rtol=ROUNDING), "a node's place depends on the other nodes")
+    require(np.allclose(alone, places[::-7], rtol=ROUNDING), "a node's place depends on the other nodes")
 
 
 def check_power_control(policy: PowerControl, seed: int = 0, trials: int = 20) -> None:
@@ -165,7 +163,7 @@ def check_power_control(policy: PowerControl, seed: int = 0, trials: int = 20) -
     Raises:
         CheckFailed: with what was promised and what was found.
     """
-    _require(isinstance(policy, PowerControl), "lacks needs_norms, plan or transmit")
+    require(isinstance(policy, PowerControl), "lacks needs_norms, plan or transmit")
     air = AirInterface(clip=0.7, channel_noise_std=1.3, dimension=50)
     for round_index, links in enumerate(_example_rounds(seed, trials), start=1):
         plan = policy.plan(links, round_index, air)
@@ -181,62 +179,62 @@ def check_power_control(policy: PowerControl, seed: int = 0, trials: int = 20) -
         elif getattr(policy, "non_expansive", True):
             _check_non_expansive(policy, plan, heard)
         bound = received_bound(policy, plan, heard)
-        _require(bool(np.all(np.isfinite(bound))), "the received bound is not finite")
+        require(bool(np.all(np.isfinite(bound))), "the received bound is not finite")
 
 
 def _check_plan(policy: PowerControl, plan: TransmitPlan, links: Links, round_index: int, air: AirInterface) -> None:
-    _require(0 < plan.server_gain < np.inf, f"server_gain is {plan.server_gain}")
-    _require(0 < plan.receive_scale < np.inf, f"receive_scale is {plan.receive_scale}")
-    _require(plan.clip == air.clip, f"clip is {plan.clip}, the air interface has {air.clip}")
-    _require(plan.silent.shape == (len(links),), f"silent has shape {plan.silent.shape} for {len(links)} clients")
-    _require(plan.silent.dtype == np.bool_, f"silent holds {plan.silent.dtype}, not booleans")
+    require(0 < plan.server_gain < np.inf, f"server_gain is {plan.server_gain}")
+    require(0 < plan.receive_scale < np.inf, f"receive_scale is {plan.receive_scale}")
+    require(plan.clip == air.clip, f"clip is {plan.clip}, the air interface has {air.clip}")
+    require(plan.silent.shape == (len(links),), f"silent has shape {plan.silent.shape} for {len(links)} clients")
+    require(plan.silent.dtype == np.bool_, f"silent holds {plan.silent.dtype}, not booleans")
     again = policy.plan(links, round_index, air)
-    _require(plan.server_gain == again.server_gain, "planning twice gives two server gains: is there hidden state?")
+    require(plan.server_gain == again.server_gain, "planning twice gives two server gains: is there hidden state?")
     backwards = policy.plan(links.take(np.arange(len(links))[::-1]), round_index, air)
-    _require(np.array_equal(backwards.silent[::-1], plan.silent), "who is silent depends on the order of the clients")
+    require(np.array_equal(backwards.silent[::-1], plan.silent), "who is silent depends on the order of the clients")
     same = np.isclose(backwards.server_gain, plan.server_gain, rtol=ROUNDING)
-    _require(bool(same), "server_gain depends on the order of the clients")
+    require(bool(same), "server_gain depends on the order of the clients")
 
 
 def _check_own_norms(
     policy: PowerControl, plan: TransmitPlan, heard: Links, links: Links, round_index: int, air: AirInterface
 ) -> None:
-    _require(follows_own_norms(policy, plan, heard), "a client's gain depends on the norms of other clients")
+    require(follows_own_norms(policy, plan, heard), "a client's gain depends on the norms of other clients")
     again = policy.plan(links, round_index, air)
     same = again.server_gain == plan.server_gain
-    _require(same, "server_gain depends on norms that were told before: is there hidden state?")
+    require(same, "server_gain depends on norms that were told before: is there hidden state?")
 
 
 def _check_transmission(policy: PowerControl, plan: TransmitPlan, links: Links, norms: NDArray[np.float64]) -> None:
     sent = policy.transmit(plan, links, norms)
     shape = (len(links),)
-    _require(sent.tx_gain.shape == shape, f"tx_gain has shape {sent.tx_gain.shape} for {len(links)} clients")
-    _require(sent.backoff.shape == shape, f"backoff has shape {sent.backoff.shape} for {len(links)} clients")
-    _require(np.iscomplexobj(sent.tx_gain), f"tx_gain holds {sent.tx_gain.dtype}, not complex numbers")
-    _require(bool(np.all(np.isfinite(sent.tx_gain))), "tx_gain is not finite")
-    _require(bool(np.all(sent.backoff > 0)), "backoff is not positive")
+    require(sent.tx_gain.shape == shape, f"tx_gain has shape {sent.tx_gain.shape} for {len(links)} clients")
+    require(sent.backoff.shape == shape, f"backoff has shape {sent.backoff.shape} for {len(links)} clients")
+    require(np.iscomplexobj(sent.tx_gain), f"tx_gain holds {sent.tx_gain.dtype}, not complex numbers")
+    require(bool(np.all(np.isfinite(sent.tx_gain))), "tx_gain is not finite")
+    require(bool(np.all(sent.backoff > 0)), "backoff is not positive")
     excess = (np.abs(sent.tx_gain) * norms) ** 2 / links.power_budget
     loudest = f"‖x‖² is {excess.max(initial=0):.6g} times the power budget"
-    _require(not is_peak_limited(policy) or bool(np.all(excess <= 1 + ROUNDING)), loudest)
+    require(not is_peak_limited(policy) or bool(np.all(excess <= 1 + ROUNDING)), loudest)
     halves = (np.arange(0, len(links), 2), np.arange(1, len(links), 2))
     for part in filter(len, halves):
         alone = policy.transmit(plan, links.take(part), norms[part]).tx_gain
         same = np.allclose(alone, sent.tx_gain[part], rtol=ROUNDING)
-        _require(same, "a client's gain depends on which others are in its block")
+        require(same, "a client's gain depends on which others are in its block")
 
 
 def _check_monotone(policy: PowerControl, plan: TransmitPlan, links: Links) -> None:
     norms = plan.clip * np.linspace(0.05, 1.0, 20)[:, None] * np.ones(len(links))
     amplitude = np.stack([np.abs(policy.transmit(plan, links, row).tx_gain) * row for row in norms])
     falls = np.diff(amplitude, axis=0) < -ROUNDING * amplitude[1:]
-    _require(not np.any(falls), "a larger update is sent with less energy, so that the bound at the clip does not hold")
+    require(not np.any(falls), "a larger update is sent with less energy, so that the bound at the clip does not hold")
 
 
 def _check_public(policy: PowerControl, plan: TransmitPlan, links: Links) -> None:
     small, large = (policy.transmit(plan, links, np.full(len(links), fill * plan.clip)) for fill in (0.1, 1.0))
     without = policy.transmit(plan, links, None)
     same = np.array_equal(small.tx_gain, large.tx_gain) and np.array_equal(small.tx_gain, without.tx_gain)
-    _require(same, "gains depend on the realised norms, although needs_norms is False")
+    require(same, "gains depend on the realised norms, although needs_norms is False")
 
 
 def _check_non_expansive(policy: PowerControl, plan: TransmitPlan, links: Links) -> None:
@@ -249,7 +247,7 @@ def _check_non_expansive(policy: PowerControl, plan: TransmitPlan, links: Links)
     along = np.diff(amplitude, axis=0) / (inversion * np.diff(norms, axis=0)) - rounding
     steepest = max(float(across.max(initial=0.0)), float(along.max(initial=0.0)))
     found = f"a change of an update changes what is sent up to {steepest:.6g} times as much as channel inversion would"
-    _require(steepest <= 1 + ROUNDING, f"{found}; if that is meant, say `non_expansive = False`")
+    require(steepest <= 1 + ROUNDING, f"{found}; if that is meant, say `non_expansive = False`")
 
 
 def _example_rounds(seed: int, trials: int) -> Iterator[Links]:
@@ -263,8 +261,3 @@ def _example_rounds(seed: int, trials: int) -> Iterator[Links]:
         budget = 10.0 ** generator.uniform(-2, 4, count)
         estimate = channel + 0.2 * np.sqrt(path_gain) * drawn[1]
         yield Links(channel, estimate, samples / samples.sum(), budget, path_gain, 1.04 * path_gain)
-
-
-def _require(holds: bool, found: str) -> None:
-    if not holds:
-        raise CheckFailed(f"not a conforming model: {found}")

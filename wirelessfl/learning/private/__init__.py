@@ -1,9 +1,8 @@
 """Differentially private local training: clipping rules and noise mechanisms inside the cohort engine."""
 
 from wirelessfl.learning.private.central import CentralNoise
-from wirelessfl.learning.private.layers import layer_of_parameters
 from wirelessfl.learning.private.proxy import proxy_median_norm
-from wirelessfl.learning.private.transform import PrivateGradients, resumed_state
+from wirelessfl.learning.private.transform import PrivateGradients, layer_of_parameters, resumed_state
 from wirelessfl.learning.private.undrawn import without_noise
 
 __all__ = [

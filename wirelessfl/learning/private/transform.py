@@ -12,6 +12,7 @@ from torch import Tensor
 
 from wirelessfl.learning.cohort import PrivateStep, SampleGradients, StepContext, TransformState
 from wirelessfl.learning.cohort.in_place import add_to
+from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.private.finite import FiniteGradients, not_finite
 from wirelessfl.privacy.clipping import Clipped, ClippingRule, Samples
 from wirelessfl.privacy.clipping.base import Memoryless
@@ -110,3 +111,10 @@ def resumed_state(
     """
     fresh = transform.start(clients[:1], like)
     return {name: lasting.get(name, rows.expand(len(clients), *rows.shape[1:])) for name, rows in fresh.items()}
+
+
+def layer_of_parameters(model: FlatModel) -> tuple[int, ...]:
+    """(L,) the layer of each parameter in flat order, from 0: weight and bias of one module are one layer."""
+    modules = [name.rpartition(".")[0] for name in model.shapes]
+    first_seen = {module: layer for layer, module in enumerate(dict.fromkeys(modules))}
+    return tuple(first_seen[module] for module in modules)

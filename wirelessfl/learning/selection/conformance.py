@@ -10,7 +10,7 @@ from copy import deepcopy
 
 import numpy as np
 
-from wirelessfl.errors import CheckFailed
+from wirelessfl.errors import require
 from wirelessfl.learning.selection.availability import AvailabilityModel
 from wirelessfl.memory import resumed_copy
 from wirelessfl.streams import Streams
@@ -28,23 +28,18 @@ def check_availability(model: AvailabilityModel, clients: int = 200, rounds: int
     Raises:
         CheckFailed: with what was promised and what was found.
     """
-    _require(isinstance(model, AvailabilityModel), "has no method available(clients, round_index, streams)")
+    require(isinstance(model, AvailabilityModel), "has no method available(clients, round_index, streams)")
     everyone = np.arange(clients, dtype=np.int64)
     some, streams = everyone[1::3], Streams(seed)
     whole, again, part, resumed = (deepcopy(model) for _ in range(4))
     for round_index in range(1, rounds + 1):
         there = whole.available(everyone, round_index, streams)
-        _require(there.shape == (clients,), f"available returns shape {there.shape} for {clients} clients")
-        _require(there.dtype == np.bool_, f"available returns {there.dtype}, not booleans")
+        require(there.shape == (clients,), f"available returns shape {there.shape} for {clients} clients")
+        require(there.dtype == np.bool_, f"available returns {there.dtype}, not booleans")
         same = np.array_equal(there, again.available(everyone, round_index, Streams(seed)))
-        _require(same, "the same streams give another answer: where does the randomness come from?")
+        require(same, "the same streams give another answer: where does the randomness come from?")
         alone = np.array_equal(there[some], part.available(some, round_index, streams))
-        _require(alone, "a client's presence depends on which other clients are selected")
+        require(alone, "a client's presence depends on which other clients are selected")
         continued = np.array_equal(there, resumed.available(everyone, round_index, streams))
-        _require(continued, "a model that goes on from its state gives another answer")
+        require(continued, "a model that goes on from its state gives another answer")
         resumed = resumed_copy(resumed, model)
-
-
-def _require(holds: bool, found: str) -> None:
-    if not holds:
-        raise CheckFailed(f"not a conforming model: {found}")

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wirelessfl.errors import CheckFailed
+from wirelessfl.errors import require
 from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples
 from wirelessfl.streams import Streams
 
@@ -91,7 +91,7 @@ def check_clipping_rule(rule: ClippingRule, parts: Sequence[int] = (6, 4, 3, 1),
     clients = np.array([11, 3, 42, 7, 5])
     state = rule.start(_CLIENTS, torch.zeros(sum(parts), dtype=torch.float64))
     _check_rows(state, state, "start")
-    _require(set(rule.lasting) <= state.keys(), f"lasting names {rule.lasting}, the state has {list(state)}")
+    require(set(rule.lasting) <= state.keys(), f"lasting names {rule.lasting}, the state has {list(state)}")
     for round_index in (1, 2):
         for index in range(_STEPS):
             step = ExampleStep(Streams(seed), round_index, index, clients, torch.full((_CLIENTS,), 5.0).double())
@@ -132,7 +132,7 @@ def _check_step(
     if rule.law().unproven is None:
         other = rule.clip(samples_of(3 * gradients.flip(1), present, parts), state, step)
         same = torch.equal(other.sensitivity, clipped.sensitivity)
-        _require(same, "the sensitivity follows this step's raw gradients, and the law does not say so")
+        require(same, "the sensitivity follows this step's raw gradients, and the law does not say so")
     _check_not_a_number(rule, gradients, present, parts, state, step)
     return clipped
 
@@ -140,15 +140,15 @@ def _check_step(
 def _check_bound(clipped: Clipped, gradients: Tensor, present: Tensor, parts: Sequence[int]) -> None:
     weights, sensitivity = clipped.weights, clipped.sensitivity
     shapes = (present.shape, (*present.shape, len(parts)))
-    _require(weights.shape in shapes, f"weights have shape {tuple(weights.shape)} for samples {tuple(present.shape)}")
-    _require(sensitivity.shape == (len(present),), f"sensitivity has shape {tuple(sensitivity.shape)}")
+    require(weights.shape in shapes, f"weights have shape {tuple(weights.shape)} for samples {tuple(present.shape)}")
+    require(sensitivity.shape == (len(present),), f"sensitivity has shape {tuple(sensitivity.shape)}")
     bounded = bool(((sensitivity > 0) & sensitivity.isfinite()).all())
-    _require(bounded, f"sensitivity {sensitivity.tolist()} is not positive and finite")
-    _require(bool(((weights >= 0) & (weights <= 1))[present].all()), "weights lie outside [0, 1]")
+    require(bounded, f"sensitivity {sensitivity.tolist()} is not positive and finite")
+    require(bool(((weights >= 0) & (weights <= 1))[present].all()), "weights lie outside [0, 1]")
     each = weights[..., None] if weights.ndim == 2 else torch.repeat_interleave(weights, torch.tensor(parts), dim=2)
     reach = torch.linalg.vector_norm(each * gradients, dim=-1) / sensitivity[:, None]
     farthest = float(reach[present].max())
-    _require(farthest <= 1 + ROUNDING, f"a weighted gradient has {farthest:.9g} times the norm of the sensitivity")
+    require(farthest <= 1 + ROUNDING, f"a weighted gradient has {farthest:.9g} times the norm of the sensitivity")
 
 
 def _check_not_a_number(
@@ -163,20 +163,20 @@ def _check_not_a_number(
         spoilt = gradients.clone()
         spoilt[:, 0] = broken
         clipped = rule.clip(samples_of(spoilt, present, parts), state, step)
-        _require(bool((clipped.weights[:, 0] == 0).all()), f"a gradient of {broken} has a weight")
-        _require(bool(clipped.sensitivity.isfinite().all()), f"a gradient of {broken} makes the sensitivity infinite")
+        require(bool((clipped.weights[:, 0] == 0).all()), f"a gradient of {broken} has a weight")
+        require(bool(clipped.sensitivity.isfinite().all()), f"a gradient of {broken} makes the sensitivity infinite")
 
 
 def _check_rows(rows: ClippingState, like: ClippingState, source: str) -> None:
-    _require(rows.keys() == like.keys(), f"{source} gives rows {sorted(rows)}, start gives {sorted(like)}")
+    require(rows.keys() == like.keys(), f"{source} gives rows {sorted(rows)}, start gives {sorted(like)}")
     for name, values in rows.items():
-        _require(values.shape == like[name].shape, f"{source} changes the shape of {name} to {tuple(values.shape)}")
-        _require(len(values) == _CLIENTS, f"{source} gives {len(values)} rows of {name} for {_CLIENTS} clients")
+        require(values.shape == like[name].shape, f"{source} changes the shape of {name} to {tuple(values.shape)}")
+        require(len(values) == _CLIENTS, f"{source} gives {len(values)} rows of {name} for {_CLIENTS} clients")
 
 
 def _require_same(found: Clipped, expected: Clipped, present: Tensor, message: str) -> None:
-    _require(torch.allclose(found.weights[present], expected.weights[present], rtol=ROUNDING, atol=0), message)
-    _require(torch.allclose(found.sensitivity, expected.sensitivity, rtol=ROUNDING, atol=0), message)
+    require(torch.allclose(found.weights[present], expected.weights[present], rtol=ROUNDING, atol=0), message)
+    require(torch.allclose(found.sensitivity, expected.sensitivity, rtol=ROUNDING, atol=0), message)
     _require_equal(found.state, expected.state, message)
 
 
@@ -186,7 +186,7 @@ def _require_equal(found: ClippingState, expected: ClippingState, message: str) 
         torch.allclose(rows, expected[name], rtol=ROUNDING, atol=ROUNDING * float(expected[name].abs().max()))
         for name, rows in found.items()
     )
-    _require(close, message)
+    require(close, message)
 
 
 def _rows_of(clipped: Clipped, rows: NDArray[np.int64]) -> Clipped:
@@ -203,8 +203,3 @@ def _example_gradients(parts: Sequence[int], generator: torch.Generator) -> tupl
     present = torch.rand(_CLIENTS, _BATCH, generator=generator) < 0.7
     present[:, :2] = True
     return gradients, present
-
-
-def _require(holds: bool, found: str) -> None:
-    if not holds:
-        raise CheckFailed(f"not a conforming clipping rule: {found}")

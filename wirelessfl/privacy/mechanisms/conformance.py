@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wirelessfl.errors import CheckFailed
+from wirelessfl.errors import require
 from wirelessfl.privacy.clipping import FlatClipping
 from wirelessfl.privacy.clipping.conformance import ROUNDING, ExampleStep, FormedGradients
 from wirelessfl.privacy.mechanisms.base import LocalSteps, NoiseMechanism, is_divisible
@@ -45,9 +45,9 @@ def check_noise_mechanism(
     step = ExampleStep(Streams(seed), 1, 0, _CLIENTS, torch.full((len(_CLIENTS),), 5.0, dtype=torch.float64))
     sensitivity = torch.tensor([0.1, 1.0, 2.0, 5.0, 1.0], dtype=torch.float64)
     noise, multiplier = _noise(mechanism, dimension, sensitivity, step)
-    _require(multiplier.shape == (len(_CLIENTS),), f"the multiplier has shape {tuple(multiplier.shape)}")
-    _require(bool((multiplier > 0).all()), f"multipliers {multiplier.tolist()} are not all positive")
-    _require(bool(noise.isfinite().all() and (noise != 0).any(1).all()), "some noise is zero or not finite")
+    require(multiplier.shape == (len(_CLIENTS),), f"the multiplier has shape {tuple(multiplier.shape)}")
+    require(bool((multiplier > 0).all()), f"multipliers {multiplier.tolist()} are not all positive")
+    require(bool(noise.isfinite().all() and (noise != 0).any(1).all()), "some noise is zero or not finite")
     _check_streams(mechanism, noise, sensitivity, step)
     _check_scale(mechanism, noise, multiplier, sensitivity, step)
     if is_divisible(mechanism):
@@ -66,23 +66,23 @@ def _noise(mechanism: NoiseMechanism, dimension: int, sensitivity: Tensor, step:
 def _check_streams(mechanism: NoiseMechanism, noise: Tensor, sensitivity: Tensor, step: ExampleStep) -> None:
     dimension = noise.shape[1]
     again, _ = _noise(mechanism, dimension, sensitivity, step)
-    _require(torch.equal(again, noise), "a second call with equal arguments gives other noise: is there hidden state?")
+    require(torch.equal(again, noise), "a second call with equal arguments gives other noise: is there hidden state?")
     rows = np.array([3, 0])
     alone, _ = _noise(mechanism, dimension, sensitivity[rows], step.take(rows))
-    _require(torch.equal(alone, noise[rows]), "a client's noise depends on the other clients")
+    require(torch.equal(alone, noise[rows]), "a client's noise depends on the other clients")
     data = torch.linspace(-3, 3, noise.numel(), dtype=torch.float64).reshape(noise.shape)
     total = data.clone()
     mechanism.add(total, sensitivity, step)
     same = torch.allclose(total - data, noise, rtol=ROUNDING, atol=ROUNDING * float(noise.abs().max() + 3))
-    _require(same, "the noise depends on the data")
+    require(same, "the noise depends on the data")
     other_steps = {"step": replace(step, step=1), "round": replace(step, round_index=2)}
     other_steps["seed"] = replace(step, streams=Streams(step.streams.seed + 1))
     for what, other in other_steps.items():
         drawn, _ = _noise(mechanism, dimension, sensitivity, other)
-        _require(not bool((drawn == noise).any(1).any()), f"the noise is the same in another {what}")
+        require(not bool((drawn == noise).any(1).any()), f"the noise is the same in another {what}")
     scaled = noise / noise.std(1, keepdim=True)
     alike = (torch.cdist(scaled, scaled) < ROUNDING).sum() > len(noise)
-    _require(not bool(alike), "two clients have the same noise")
+    require(not bool(alike), "two clients have the same noise")
 
 
 def _check_scale(
@@ -91,7 +91,7 @@ def _check_scale(
     larger, its_multiplier = _noise(mechanism, noise.shape[1], 3 * sensitivity, step)
     factor = 3 * its_multiplier / multiplier
     same = torch.allclose(larger, factor[:, None] * noise, rtol=ROUNDING, atol=0)
-    _require(same, "the noise is not proportional to multiplier times sensitivity")
+    require(same, "the noise is not proportional to multiplier times sensitivity")
 
 
 def _check_division(
@@ -100,9 +100,9 @@ def _check_division(
     on_mean = replace(step, divisor=torch.ones_like(step.divisor))
     mean, its_multiplier = _noise(mechanism, noise.shape[1], sensitivity / step.divisor, on_mean)
     same = torch.allclose(mean, noise / step.divisor[:, None], rtol=ROUNDING, atol=0)
-    _require(same, "it is declared divisible, and its noise on the sum, divided, is not its noise on the mean")
+    require(same, "it is declared divisible, and its noise on the sum, divided, is not its noise on the mean")
     same = torch.allclose(its_multiplier, multiplier, rtol=ROUNDING, atol=0)
-    _require(same, "it is declared divisible, and its multiplier on the mean is another than on the sum")
+    require(same, "it is declared divisible, and its multiplier on the mean is another than on the sum")
 
 
 def _check_mean(
@@ -113,7 +113,7 @@ def _check_mean(
     numbers = torch.stack(drawn).sum(-1) / sensitivity
     tolerance = NormalDist().inv_cdf(1 - alarm / 2) / np.sqrt(numbers.numel())
     mean = float(numbers.mean() / numbers.std())
-    _require(abs(mean) <= tolerance, f"the noise has mean {mean:.3g} standard deviations, not 0 within {tolerance:.3g}")
+    require(abs(mean) <= tolerance, f"the noise has mean {mean:.3g} standard deviations, not 0 within {tolerance:.3g}")
 
 
 def _check_norms(mechanism: NoiseMechanism, seed: int) -> None:
@@ -122,12 +122,12 @@ def _check_norms(mechanism: NoiseMechanism, seed: int) -> None:
     present = torch.ones(3, 5, dtype=torch.bool)
     squared = mechanism.squared_norms(FormedGradients(gradients, present, (6, 4, 1)))
     shapes = ((3, 5, 1), (3, 5, 3))
-    _require(tuple(squared.shape) in shapes, f"squared_norms has shape {tuple(squared.shape)}, not one of {shapes}")
-    _require(bool((squared.sum(-1) > 0).all()), "the norm of a gradient that is not zero is not positive")
+    require(tuple(squared.shape) in shapes, f"squared_norms has shape {tuple(squared.shape)}, not one of {shapes}")
+    require(bool((squared.sum(-1) > 0).all()), "the norm of a gradient that is not zero is not positive")
     at_once = mechanism.squared_norms(FormedGradients(gradients, present, (6, 4, 1), at_once=5))
-    _require(torch.allclose(at_once, squared, rtol=ROUNDING), "norms depend on how samples are handed out")
+    require(torch.allclose(at_once, squared, rtol=ROUNDING), "norms depend on how samples are handed out")
     scaled = mechanism.squared_norms(FormedGradients(-2 * gradients, present, (6, 4, 1)))
-    _require(torch.allclose(scaled, 4 * squared, rtol=ROUNDING), "norms do not scale with the gradient")
+    require(torch.allclose(scaled, 4 * squared, rtol=ROUNDING), "norms do not scale with the gradient")
 
 
 def _check_release(mechanism: NoiseMechanism, dimension: int) -> None:
@@ -135,10 +135,5 @@ def _check_release(mechanism: NoiseMechanism, dimension: int) -> None:
     samples, steps = (np.full(count, value) for value in (20, 2))
     record = LocalSteps(3, _CLIENTS, samples, 10, steps, "shuffle", dimension)
     release = mechanism.release(record, FlatClipping(1.0))
-    _require(release.round_index == 3, f"the release is of round {release.round_index}, not 3")
-    _require(np.array_equal(release.clients, _CLIENTS), "the release names other clients")
-
-
-def _require(holds: bool, found: str) -> None:
-    if not holds:
-        raise CheckFailed(f"not a conforming noise mechanism: {found}")
+    require(release.round_index == 3, f"the release is of round {release.round_index}, not 3")
+    require(np.array_equal(release.clients, _CLIENTS), "the release names other clients")

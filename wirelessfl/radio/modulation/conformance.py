@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from wirelessfl.errors import CheckFailed
+from wirelessfl.errors import require
 from wirelessfl.radio.modulation.base import Modulation
 from wirelessfl.radio.power_control import AirInterface, TransmitPlan
 
@@ -27,7 +27,7 @@ def check_modulation(modulation: Modulation, seed: int = 0, trials: int = 12) ->
     Raises:
         CheckFailed: with what was promised and what was found.
     """
-    _require(isinstance(modulation, Modulation), "lacks encode or decode")
+    require(isinstance(modulation, Modulation), "lacks encode or decode")
     generator, clip = np.random.default_rng(seed), 0.7
     for trial in range(trials):
         count, dimension = 1 + trial, 20 + trial
@@ -37,24 +37,19 @@ def check_modulation(modulation: Modulation, seed: int = 0, trials: int = 12) ->
         updates = torch.from_numpy(rows.astype(np.float32))
         symbols, lengths = modulation.encode(updates, norms, clip)
         shape = tuple(symbols.shape)
-        _require(shape == (count, dimension), f"encode returns shape {shape}, not (k, d) = {(count, dimension)}")
-        _require(isinstance(symbols, torch.Tensor), f"encode of a tensor returns a {type(symbols).__name__}")
+        require(shape == (count, dimension), f"encode returns shape {shape}, not (k, d) = {(count, dimension)}")
+        require(isinstance(symbols, torch.Tensor), f"encode of a tensor returns a {type(symbols).__name__}")
         found = np.linalg.norm(symbols.double().numpy(), axis=1)
-        _require(np.allclose(found, lengths, rtol=ROUNDING), "encode misstates the norms of its symbols")
-        _require(bool(np.all(found <= clip * (1 + ROUNDING))), f"symbols of norm {found.max():.6g} exceed τ = {clip}")
+        require(np.allclose(found, lengths, rtol=ROUNDING), "encode misstates the norms of its symbols")
+        require(bool(np.all(found <= clip * (1 + ROUNDING))), f"symbols of norm {found.max():.6g} exceed τ = {clip}")
         alone = modulation.encode(updates[:1], norms[:1], clip)[0]
         same = np.allclose(alone.numpy(), symbols[:1].numpy(), rtol=ROUNDING)
-        _require(same, "a client's symbols depend on which others are in its block: is there hidden state?")
+        require(same, "a client's symbols depend on which others are in its block: is there hidden state?")
         air = AirInterface(clip=clip, channel_noise_std=1.0, dimension=dimension)
         plan = TransmitPlan.undoing_the_clip(3.0, air, np.zeros(count, dtype=np.bool_))
         received = generator.standard_normal(dimension)
         estimate = modulation.decode(received.copy(), plan)
-        _require(estimate.shape == (dimension,), f"decode returns shape {estimate.shape}, not (d,) = {(dimension,)}")
-        _require(bool(np.all(np.isfinite(estimate))), "decode returns what is not finite")
+        require(estimate.shape == (dimension,), f"decode returns shape {estimate.shape}, not (d,) = {(dimension,)}")
+        require(bool(np.all(np.isfinite(estimate))), "decode returns what is not finite")
         again = modulation.decode(received.copy(), plan)
-        _require(np.array_equal(estimate, again), "decoding twice gives two estimates: is there hidden state?")
-
-
-def _require(holds: bool, found: str) -> None:
-    if not holds:
-        raise CheckFailed(f"not a conforming modulation: {found}")
+        require(np.array_equal(estimate, again), "decoding twice gives two estimates: is there hidden state?")

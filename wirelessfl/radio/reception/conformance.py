@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wirelessfl.errors import CheckFailed
+from wirelessfl.errors import require
 from wirelessfl.radio.power_control import AirInterface
 from wirelessfl.radio.reception.base import Receiver
 from wirelessfl.radio.slot_links import SlotLinks
@@ -27,8 +27,8 @@ def check_receiver(receiver: Receiver, seed: int = 0, trials: int = 12) -> None:
     Raises:
         CheckFailed: with what was promised and what was found.
     """
-    _require(isinstance(receiver, Receiver), "lacks antennas, combine or noise_std")
-    _require(receiver.antennas >= 1, f"has {receiver.antennas} antennas")
+    require(isinstance(receiver, Receiver), "lacks antennas, combine or noise_std")
+    require(receiver.antennas >= 1, f"has {receiver.antennas} antennas")
     generator, air = np.random.default_rng(seed), AirInterface(clip=0.7, channel_noise_std=1.3, dimension=50)
     for trial in range(trials):
         shape = (1 + trial, 1 + trial % 3, 1 + trial // 2 % 3, receiver.antennas)
@@ -36,21 +36,16 @@ def check_receiver(receiver: Receiver, seed: int = 0, trials: int = 12) -> None:
         ones = np.ones(shape[0])
         links = SlotLinks(gains[0], gains[0] + 0.2 * gains[1], ones / shape[0], 50.0 * ones, ones, 1.04 * ones)
         weights = receiver.combine(links, 1 + trial, air)
-        _require(weights.shape == shape[1:], f"combine returns shape {weights.shape}, not (R, F, A) = {shape[1:]}")
-        _require(np.iscomplexobj(weights), f"combine returns {weights.dtype}, not complex numbers")
-        _require(bool(np.all(np.isfinite(weights))), "a combiner is not finite")
-        _require(bool(np.all(np.any(weights != 0, axis=2))), "a combiner is zero: nothing is received")
+        require(weights.shape == shape[1:], f"combine returns shape {weights.shape}, not (R, F, A) = {shape[1:]}")
+        require(np.iscomplexobj(weights), f"combine returns {weights.dtype}, not complex numbers")
+        require(bool(np.all(np.isfinite(weights))), "a combiner is not finite")
+        require(bool(np.all(np.any(weights != 0, axis=2))), "a combiner is zero: nothing is received")
         again = receiver.combine(links, 1 + trial, air)
-        _require(np.array_equal(weights, again), "combining twice gives two combiners: is there hidden state?")
+        require(np.array_equal(weights, again), "combining twice gives two combiners: is there hidden state?")
         other = receiver.combine(links.take(np.arange(shape[0])[::-1]), 1 + trial, air)
-        _require(np.allclose(weights, other, rtol=ROUNDING), "the combiner depends on the order of the clients")
+        require(np.allclose(weights, other, rtol=ROUNDING), "the combiner depends on the order of the clients")
         noise_std = receiver.noise_std(weights, air)
-        _require(noise_std.shape == shape[1:3], f"noise_std has shape {noise_std.shape}, not (R, F) = {shape[1:3]}")
-        _require(bool(np.all(np.isfinite(noise_std) & (noise_std >= 0))), "noise_std is negative or not finite")
+        require(noise_std.shape == shape[1:3], f"noise_std has shape {noise_std.shape}, not (R, F) = {shape[1:3]}")
+        require(bool(np.all(np.isfinite(noise_std) & (noise_std >= 0))), "noise_std is negative or not finite")
         doubled = np.allclose(receiver.noise_std(2 * weights, air), 2 * noise_std, rtol=ROUNDING)
-        _require(doubled, "the noise does not grow in proportion to the combiner")
-
-
-def _require(holds: bool, found: str) -> None:
-    if not holds:
-        raise CheckFailed(f"not a conforming receiver: {found}")
+        require(doubled, "the noise does not grow in proportion to the combiner")
