@@ -117,3 +117,21 @@ class NodeMemory:
             name: np.concatenate([np.asarray(state[name], value.dtype), value[None]])
             for name, value in self._unknown.items()
         }
+
+
+class RemembersNodes:
+    """A part whose whole memory is one table of nodes.
+
+    Attributes:
+        nodes: what it remembers of each node that it was ever asked for.
+    """
+
+    nodes: NodeMemory
+
+    def state(self) -> dict[str, Any]:
+        """The table."""
+        return self.nodes.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self.nodes.restore(state)

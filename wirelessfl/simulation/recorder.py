@@ -65,12 +65,13 @@ class FinishedRound:
     @cached_property
     def values(self) -> dict[str, float]:
         """Variables per round."""
-        return {**_round_columns(self.round), **_jammer_columns(self.round, several=False)}
+        numbers = {name: float(column) for name, column in _jammer_columns(self.round).items() if not column.ndim}
+        return {**_round_columns(self.round), **numbers}
 
     @cached_property
     def blocks(self) -> dict[str, NDArray[np.float64]]:
         """Variables per round over the pieces of the slot, each (T,), where there are several."""
-        return _jammer_columns(self.round, several=True)
+        return {name: column for name, column in _jammer_columns(self.round).items() if column.ndim}
 
     @cached_property
     def slots(self) -> dict[str, NDArray[np.float64]]:
@@ -92,13 +93,10 @@ def _round_columns(this: Round) -> dict[str, float]:
     return values
 
 
-def _jammer_columns(this: Round, *, several: bool) -> dict[str, Any]:
-    """The jammer's channel and estimate: numbers, or over their axes longer than 1 where there are ``several``."""
+def _jammer_columns(this: Round) -> dict[str, NDArray[np.float64]]:
     if this.slot is None or this.slot.jammer is None:
         return {}
-    columns = _over_axes("jammer_", this.slot.jammer.channel, this.slot.jammer.estimate)
-    wanted = {name: column for name, column in columns.items() if bool(column.ndim) == several}
-    return wanted if several else {name: float(column) for name, column in wanted.items()}
+    return _over_axes("jammer_", this.slot.jammer.channel, this.slot.jammer.estimate)
 
 
 def _over_axes(

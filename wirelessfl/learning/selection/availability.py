@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.memory import NodeMemory
+from wirelessfl.memory import NodeMemory, RemembersNodes
 from wirelessfl.streams import Streams
 
 
@@ -38,12 +37,8 @@ class BernoulliAvailability:
         return streams.nodes("availability", round_index, clients).uniform()[:, 0] < self.p
 
 
-def _never_asked() -> NodeMemory:
-    return NodeMemory(there=False, round=0)
-
-
 @dataclass
-class GilbertElliott:
+class GilbertElliott(RemembersNodes):
     """A chain of two states for each client: there or gone, with some persistence (Gilbert 1960, Elliott 1963).
 
     A client that was not selected for k rounds is carried over them in one step: its distance from the stationary
@@ -52,12 +47,12 @@ class GilbertElliott:
     Attributes:
         p_leave: probability to be gone in the next round, of a client that is there.
         p_return: probability to be there in the next round, of a client that is gone.
-        last: state of each client in the round it was last selected in.
+        nodes: state of each client in the round it was last selected in.
     """
 
     p_leave: float
     p_return: float
-    last: NodeMemory = field(default_factory=_never_asked)
+    nodes: NodeMemory = field(default_factory=lambda: NodeMemory(there=False, round=0))
 
     @property
     def stationary(self) -> float:
@@ -67,21 +62,13 @@ class GilbertElliott:
 
     def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
         """(n,) the clients' states, at first drawn from the stationary law."""
-        known, last = self.last.recall(clients)
+        known, last = self.nodes.recall(clients)
         rounds_since = round_index - last["round"]
         memory = np.where(known, (1.0 - self.p_leave - self.p_return) ** rounds_since, 0.0)
         probability = self.stationary + memory * (last["there"] - self.stationary)
         there = streams.nodes("availability", round_index, clients).uniform()[:, 0] < probability
-        self.last.write(clients, there=there, round=np.full(len(clients), round_index))
+        self.nodes.write(clients, there=there, round=np.full(len(clients), round_index))
         return there
-
-    def state(self) -> dict[str, Any]:
-        """The clients' states."""
-        return self.last.state()
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
-        self.last.restore(state)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from wirelessfl.errors import DataError
-from wirelessfl.memory import NodeMemory
+from wirelessfl.memory import NodeMemory, RemembersNodes
 from wirelessfl.radio.correlation import clarke_gains, gauss_markov, jakes_correlation
 from wirelessfl.radio.fading import FadingModel, Rayleigh, Rician, SpecularFading
 from wirelessfl.radio.propagation.doppler import Doppler
@@ -172,12 +171,8 @@ class DirectRay:
         return Rayleigh() if law.rician_k == 0 else law
 
 
-def _no_gains() -> NodeMemory:
-    return NodeMemory(scatter=0j, round=0, cycles=np.nan, time=np.nan, drawn=0)
-
-
 @dataclass
-class GaussMarkovFading:
+class GaussMarkovFading(RemembersNodes):
     """First-order recursion from one use of a link to its next, with the correlation J0(2π f_D Δt) of that time.
 
     Within a slot the scattered part is Gaussian with Clarke's correlation J0(2π f_D t) at any lag, given its value at
@@ -189,14 +184,16 @@ class GaussMarkovFading:
             after k rounds. None goes by simulated time.
         doppler: shifts of the links; f_D is the mean one since a link was last used.
         draws: streams of the links.
-        last: scattered part of each link in the round it was last used in.
+        nodes: scattered part of each link in the round it was last used in.
     """
 
     ray: DirectRay
     interval_s: float | None
     doppler: Doppler
     draws: Draws
-    last: NodeMemory = field(default_factory=_no_gains)
+    nodes: NodeMemory = field(
+        default_factory=lambda: NodeMemory(scatter=0j, round=0, cycles=np.nan, time=np.nan, drawn=0)
+    )
 
     @property
     def varies(self) -> bool:
@@ -225,7 +222,7 @@ class GaussMarkovFading:
 
     def _scatter(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.complex128]:
         """(n,) scattered parts at the beginning of the slot."""
-        known, before = self.last.recall(nodes)
+        known, before = self.nodes.recall(nodes)
         time = np.broadcast_to(np.asarray(moment.time_s, dtype=np.float64), (len(nodes),))
         cycles = self.doppler.cycles(nodes, moment)
         elapsed = np.where(known, time - before["time"], 0.0)
@@ -243,7 +240,7 @@ class GaussMarkovFading:
         steps = np.where(known, steps, np.inf)
         stepped = gauss_markov(before["scatter"], steps, correlation, innovation.complex_normal()[:, 0])
         scatter = np.where(moved | ~known, stepped, before["scatter"])
-        self.last.write(
+        self.nodes.write(
             nodes,
             scatter=scatter,
             round=np.full(len(nodes), moment.round_index),
@@ -266,14 +263,6 @@ class GaussMarkovFading:
     def law_of(self, in_sight: bool) -> FadingModel:
         """The law of a gain at one instant."""
         return self.ray.law_of(in_sight)
-
-    def state(self) -> dict[str, Any]:
-        """The last gains."""
-        return self.last.state()
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
-        self.last.restore(state)
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from wirelessfl.errors import ModelWarning
-from wirelessfl.memory import NodeMemory
+from wirelessfl.memory import NodeMemory, RemembersNodes
 from wirelessfl.radio.geometry import site_distances
 from wirelessfl.radio.pathloss import line_of_sight, path_gain, shadowing_db
 from wirelessfl.radio.propagation.draws import Draws, Moment
@@ -73,12 +72,8 @@ _BLOCKS_OF_A_STEP = 2
 """A step takes three normal numbers of a link's stream, out of two complex ones."""
 
 
-def _no_surroundings() -> NodeMemory:
-    return NodeMemory(sight=np.nan, shadowing=np.full(2, np.nan), travelled=np.nan, steps=0)
-
-
 @dataclass
-class DistanceGain:
+class DistanceGain(RemembersNodes):
     """Path loss by distance; line of sight and shadowing drawn once a link, and carried on along the way of its node.
 
     Where nodes move, each link has Gaussian fields along its node's way: g, by which it is in sight while Φ(g) is below
@@ -91,7 +86,7 @@ class DistanceGain:
         reference_gain: β at the reference distance, by which all gains are divided; 1 leaves them as they are.
         draws: streams of the links.
         site: (x, y) of the base station in metres.
-        surroundings: the fields of each link whose node can move, and how far it had travelled.
+        nodes: the fields of each link whose node can move, and how far it had travelled.
     """
 
     placement: Placement
@@ -99,7 +94,9 @@ class DistanceGain:
     reference_gain: float
     draws: Draws
     site: tuple[float, float] = (0.0, 0.0)
-    surroundings: NodeMemory = field(default_factory=_no_surroundings)
+    nodes: NodeMemory = field(
+        default_factory=lambda: NodeMemory(sight=np.nan, shadowing=np.full(2, np.nan), travelled=np.nan, steps=0)
+    )
 
     @property
     def varies(self) -> bool:
@@ -126,7 +123,7 @@ class DistanceGain:
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Line of sight and shadowing in dB of moving nodes, (n,) each."""
         fields = PairedFields(self.model.decorrelation_distance(_STATES))
-        known, last = self.surroundings.recall(nodes)
+        known, last = self.nodes.recall(nodes)
         way = np.where(known, motion.travelled - last["travelled"], 0.0)
         stream = self.draws.nodes("surroundings", 0, nodes)
         normals = stream.at_block(slice(None), _BLOCKS_OF_A_STEP * last["steps"]).normal(3)
@@ -138,7 +135,7 @@ class DistanceGain:
             sight = np.where(known, sight, special.ndtri(uniform))
             shadowing = np.where(known[:, None], shadowing, fields.start(drawn))
         steps = last["steps"] + (way > 0)
-        self.surroundings.write(nodes, sight=sight, shadowing=shadowing, travelled=motion.travelled, steps=steps)
+        self.nodes.write(nodes, sight=sight, shadowing=shadowing, travelled=motion.travelled, steps=steps)
         seen = special.ndtr(sight) < self.model.line_of_sight_probability(distance)
         std = self.model.shadowing_std_db(seen)
         return seen, std * np.where(seen, shadowing[:, 0], shadowing[:, 1])
@@ -164,11 +161,3 @@ class DistanceGain:
                 ModelWarning,
                 stacklevel=2,
             )
-
-    def state(self) -> dict[str, Any]:
-        """The surroundings; positions belong to the placement."""
-        return self.surroundings.state()
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
-        self.surroundings.restore(state)

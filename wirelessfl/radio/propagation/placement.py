@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.memory import NodeMemory
+from wirelessfl.memory import NodeMemory, RemembersNodes
 from wirelessfl.radio.mobility import Journey, RandomWaypoint
 from wirelessfl.radio.placement import PlacementLaw
 from wirelessfl.radio.propagation.draws import Draws, Moment
 
+_NOWHERE = np.full(2, np.nan)
 MOST_WAYPOINTS = 200_000
 """From one look at a client to the next; they take about twenty seconds."""
 
@@ -82,25 +82,24 @@ class Standing:
         return self.law.place(self.draws.nodes("position", 0, nodes))
 
 
-def _no_journeys() -> NodeMemory:
-    nowhere = np.full(2, np.nan)
-    return NodeMemory(position=nowhere, target=nowhere, speed=np.nan, pause=np.nan, travelled=np.nan, legs=0, time=0.0)
-
-
 @dataclass
-class Walking:
+class Walking(RemembersNodes):
     """Nodes on random waypoints; each one's journey is remembered as of the moment it was last asked for.
 
     Attributes:
         walk: the law of their movement.
         draws: their streams.
-        journeys: where each was when last asked for, and where to it was going.
+        nodes: where each was when last asked for, and where to it was going.
     """
 
     walk: RandomWaypoint
     draws: Draws
     moves: bool = True
-    journeys: NodeMemory = field(default_factory=_no_journeys)
+    nodes: NodeMemory = field(
+        default_factory=lambda: NodeMemory(
+            position=_NOWHERE, target=_NOWHERE, speed=np.nan, pause=np.nan, travelled=np.nan, legs=0, time=0.0
+        )
+    )
 
     def positions(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
         """(n, 2) metres."""
@@ -114,7 +113,7 @@ class Walking:
         Raises:
             InfeasibleError: since its last motion it has passed more waypoints than can be played.
         """
-        known, last = self.journeys.recall(nodes)
+        known, last = self.nodes.recall(nodes)
         since = moment.time_s - last.pop("time")
         left = Journey(**last)
         if not known.all():
@@ -129,21 +128,13 @@ class Walking:
                 f"at a client to the next, which are played one by one; allowed: at most {MOST_WAYPOINTS:,}"
             )
         now = self.walk.advance(left, since, self.draws.nodes("waypoints", 0, nodes))
-        self.journeys.write(nodes, **vars(now), time=np.broadcast_to(moment.time_s, (len(nodes),)))
+        self.nodes.write(nodes, **vars(now), time=np.broadcast_to(moment.time_s, (len(nodes),)))
         return Motion(now.position, now.travelled, now.velocity)
 
     def last_positions(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n, 2) metres."""
-        _, last = self.journeys.recall(nodes)
+        _, last = self.nodes.recall(nodes)
         return last["position"]
-
-    def state(self) -> dict[str, Any]:
-        """The journeys."""
-        return self.journeys.state()
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
-        self.journeys.restore(state)
 
 
 def _choose(which: NDArray[np.bool_], known: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.staleness import Mixing
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import Superposition
@@ -31,28 +30,10 @@ from wirelessfl.simulation.uplinks.asynchronous.client import asynchronous_clien
 from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
 from wirelessfl.simulation.uplinks.base import Collected
 from wirelessfl.simulation.uplinks.digital.round_links import outcome_of
+from wirelessfl.simulation.uplinks.digital.uplink import DigitalUplink
+from wirelessfl.simulation.uplinks.ideal import IdealUplink
 from wirelessfl.simulation.window import WaitFor, Window
 from wirelessfl.trace import Status
-
-
-class SeparateUploads(Protocol):
-    """An uplink whose clients need not send together."""
-
-    @property
-    def payload_bits(self) -> int:
-        """Size of an upload."""
-
-    def offer(self, this: Round, positions: NDArray[np.int64], share: float, begins: NDArray[np.float64]) -> list[Link]:
-        """The links of clients that start now and send from (n,) seconds on, each with a share of the band.
-
-        They are written to the round.
-        """
-
-    def decoded(self, cell: Cell, this: Round, positions: NDArray[np.int64], block: CohortBlock) -> Any:
-        """(k, d) the updates of a block of clients as they come out of the links."""
-
-    def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
-        """Write how long the clients of a round were on the air, and what that cost; returns (n,) joules."""
 
 
 @dataclass
@@ -60,7 +41,7 @@ class Asynchronous:
     """Steps of the model from updates as they arrive, late ones discounted.
 
     Attributes:
-        uploads: how a single update reaches the server.
+        uploads: how a single update reaches the server, of clients that need not send together.
         dimension: d.
         buffer: updates that make a step; more where they arrive at one instant.
         mixing: what an update weighs.
@@ -68,7 +49,7 @@ class Asynchronous:
         jobs: the work in flight.
     """
 
-    uploads: SeparateUploads
+    uploads: DigitalUplink | IdealUplink
     dimension: int
     buffer: int
     mixing: Mixing
