@@ -61,6 +61,21 @@ class Moving(Halved):
         return update.mul_(0.5), memory
 
 
+class Scalar(Halved):
+    """One number for all coordinates."""
+
+    def step(self, update: Tensor, memory: Mapping[str, Tensor]) -> tuple[Tensor, Mapping[str, Tensor]]:
+        return update.mean(), memory
+
+
+def test_a_step_of_another_shape_is_refused() -> None:
+    name = {"name": "tests.learning.test_server_optimizers:Scalar"}
+    with pytest.raises(ScenarioError, match=r"training\.server_optimizer\.name: a step of Scalar gives .* shape \(\)"):
+        run(small(uplink={"kind": "ideal"}, training__server_optimizer=name))
+    with pytest.raises(CheckFailed, match="shape"):
+        check_server_optimizer(Scalar())
+
+
 @pytest.mark.parametrize("uplink", [{"kind": "ideal"}, {"kind": "over_the_air"}, {"kind": "secure_aggregation"}])
 def test_in_a_run_it_moves_the_model_and_not_epsilon(uplink: dict[str, Any]) -> None:
     steps, epsilon = {}, []

@@ -175,13 +175,19 @@ def test_a_secure_sum_credits_nobody_with_the_noise_of_others() -> None:
     assert epsilon[0] == epsilon[1] == epsilon[3]
 
 
-def test_central_noise_covers_the_whole_upload() -> None:
+def test_central_noise_clips_the_whole_upload_and_vouches_for_no_code_from_outside() -> None:
+    """Code that is given several clients at a time may put the data of one into the upload of another."""
     noise = {"mechanism": "gaussian", "unit": "client", "noise_multiplier": 1.0, "clip": 0.3}
+    setting: dict[str, Any] = {
+        "uplink": {"kind": "ideal"},
+        "training__privacy": noise,
+        "privacy__adversary": "observer",
+    }
     own, other = (
-        run(controlled(uplink={"kind": "ideal"}, training__privacy=noise, training__algorithm=algorithm))
-        for algorithm in (SCAFFOLD, {"name": "fedavg"})
+        run(controlled(**setting, training__algorithm=algorithm)) for algorithm in (SCAFFOLD, {"name": "fedavg"})
     )
-    assert own[1][-1].values["epsilon_accounted"] == other[1][-1].values["epsilon_accounted"]
+    assert other[1][-1].values["epsilon_accounted"] < np.inf == own[1][-1].values["epsilon_accounted"]
+    assert any("Scaffold) is code from outside" in reason for reason in own[0].ledger.why_different())
     for this in own[1]:
         assert np.nanmax(this.slots["update_norm"]) <= 0.3 * (1 + 1e-6) < np.nanmax(this.slots["update_norm_raw"])
 

@@ -258,7 +258,9 @@ class Learner(Training):
         """
         before = ServerState(torch.from_numpy(state.parameters), _as_tensors(state.server_memory))
         received = torch.from_numpy(aggregate.astype(np.float32)).view(-1, self.dimension)
-        received[0], memory = self.server_optimizer.step(received[0].clone(), _as_tensors(state.optimizer_memory))
+        change, memory = self.server_optimizer.step(received[0].clone(), _as_tensors(state.optimizer_memory))
+        _require_like("training.server_optimizer.name", self.server_optimizer, change, before.parameters)
+        received[0] = change
         facts = RoundFacts(
             round_index=round_index,
             registered=len(self.population.sizes),
@@ -268,12 +270,7 @@ class Learner(Training):
             learning_rate=self._learning_rate(round_index),
         )
         after = self.algorithm.step(before, received, facts)
-        if after.parameters.shape != before.parameters.shape or after.parameters.dtype != before.parameters.dtype:
-            raise ScenarioError(
-                f"training.algorithm.name: a step of {type(self.algorithm).__name__} gave a model of shape "
-                f"{tuple(after.parameters.shape)} in {after.parameters.dtype}; allowed: ({self.dimension},) in "
-                f"{before.parameters.dtype}; `check_algorithm` tests it"
-            )
+        _require_like("training.algorithm.name", self.algorithm, after.parameters, before.parameters)
         state.parameters = after.parameters.numpy()
         state.server_memory, state.optimizer_memory = _as_arrays(after.memory), _as_arrays(memory)
 
@@ -292,3 +289,11 @@ def _as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
 
 def _as_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(value) for name, value in arrays.items()}
+
+
+def _require_like(key: str, part: object, found: Tensor, model: Tensor) -> None:
+    if found.shape != model.shape or found.dtype != model.dtype:
+        raise ScenarioError(
+            f"{key}: a step of {type(part).__name__} gives a tensor of shape {tuple(found.shape)} in {found.dtype}; "
+            f"allowed: {tuple(model.shape)} in {model.dtype}; `learning.conformance` tests it"
+        )

@@ -133,15 +133,11 @@ def _adaptive_pool(module: nn.AdaptiveAvgPool2d) -> Layer | None:
     return None if None in size else spatial.AdaptiveAvgPool2d(size)
 
 
-def _group_norm(module: nn.GroupNorm) -> Layer | None:
-    return GroupNorm(module.num_groups, module.eps) if module.affine else None
-
-
 _Makers: TypeAlias = dict[type[nn.Module], Callable[[Any], Layer | None]]
 
 _ELEMENTWISE: _Makers = {
-    nn.ReLU: lambda module: dense.Relu(),
-    nn.Tanh: lambda module: dense.Tanh(),
+    nn.ReLU: lambda module: dense.RELU,
+    nn.Tanh: lambda module: dense.TANH,
     TemperedSigmoid: lambda module: dense.TemperedSigmoid(module.scale, module.temperature, module.offset),
 }
 _DENSE: _Makers = {nn.Linear: lambda module: dense.Linear(module.bias is not None)}
@@ -150,5 +146,5 @@ _SPATIAL: _Makers = {
     nn.MaxPool2d: _max_pool,
     nn.AvgPool2d: _avg_pool,
     nn.AdaptiveAvgPool2d: _adaptive_pool,
-    nn.GroupNorm: _group_norm,
+    nn.GroupNorm: lambda module: GroupNorm(module.num_groups, module.eps) if module.affine else None,
 }

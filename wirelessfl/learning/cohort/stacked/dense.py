@@ -1,6 +1,6 @@
 """Linear layers, activations and reshaping."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -57,33 +57,31 @@ class Linear(TrainedLayer):
 
 
 @dataclass(frozen=True)
-class Relu(Layer):
-    """max(0, x); ``saved`` is the output."""
+class Elementwise(Layer):
+    """A function of each number whose derivative follows from its value; ``saved`` is the output y.
+
+    Attributes:
+        function: y of x.
+        derivative: From δ and y the derivative by x; may overwrite δ.
+    """
+
+    function: Callable[[Tensor], Tensor]
+    derivative: Callable[[Tensor, Tensor], Tensor]
 
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        outputs = torch.relu(inputs)
+        outputs = self.function(inputs)
         return outputs, outputs
 
     @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        result: Tensor = torch.ops.aten.threshold_backward(delta, saved, 0, grad_input=delta)
-        return result
+        return self.derivative(delta, saved)
 
 
-@dataclass(frozen=True)
-class Tanh(Layer):
-    """``saved`` is the output y; the derivative is 1 − y²."""
-
-    @override
-    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        outputs = torch.tanh(inputs)
-        return outputs, outputs
-
-    @override
-    def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        result: Tensor = torch.ops.aten.tanh_backward(delta, saved)
-        return result
+RELU = Elementwise(
+    torch.relu, lambda delta, output: torch.ops.aten.threshold_backward(delta, output, 0, grad_input=delta)
+)
+TANH = Elementwise(torch.tanh, torch.ops.aten.tanh_backward)
 
 
 @dataclass(frozen=True)
