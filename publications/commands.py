@@ -140,7 +140,8 @@ def check(name: str, size: Size, sample: int | None, out: Path) -> None:
         with tempfile.TemporaryDirectory() as place:
             found += check_runs(paper, tables, sample, Path(place), click.echo)
     if found:
-        raise CheckFailed(f"{folder}: {len(found)} differences:\n  " + "\n  ".join(found))
+        recorded = f"recorded with wirelessfl {tables.about['version']}, torch {tables.about['torch']}"
+        raise CheckFailed(f"{folder}: {len(found)} differences ({recorded}):\n  " + "\n  ".join(found))
     click.echo(f"{folder}: no difference")
 
 

@@ -24,6 +24,7 @@ from wirelessfl.errors import InfeasibleError, OutputError, PlanWarning, RunInte
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import dump_scenario
 from wirelessfl.simulation import FinishedRound
+from wirelessfl.study import Outcome
 from wirelessfl.summary import to_json
 
 JAMMED = small(uplink__jammer={"epsilon": 1.0}, rounds=4, trace__models="every 2")
@@ -240,6 +241,7 @@ KILLED = """
 import signal, sys
 import wirelessfl as wfl
 from wirelessfl.simulation import FinishedRound
+from wirelessfl.study import Outcome
 from wirelessfl.summary import to_json
 
 def on_round(this: FinishedRound) -> None:
@@ -303,3 +305,29 @@ def test_a_million_registered_clients_leave_a_small_trace(tmp_path: Path) -> Non
     assert sum(path.stat().st_size for path in result.folder.iterdir()) < 2**21
     with wfl.open_trace(result.trace) as trace:
         assert trace.sizes["slot"] == 10 and trace.sizes["client"] <= 20
+
+
+def test_the_population_of_a_scenario_is_that_of_its_runs(finished: wfl.Result) -> None:
+    population = wfl.load_population(JAMMED)
+    np.testing.assert_array_equal(population.sizes, finished.dataset["samples"].values)
+    other = wfl.load_population(JAMMED.model_copy(update={"seed": JAMMED.seed + 1}))
+    one, two = (each.shards(np.arange(1)).inputs.numpy() for each in (population, other))
+    assert not np.array_equal(one, two)
+
+
+def test_the_progress_of_a_study_is_a_line_for_each_outcome(capsys: pytest.CaptureFixture[str]) -> None:
+    design = wfl.load_study("snr-clients", {"seeds": 1})
+    first, second = design.runs[:2]
+    with wfl.study_progress(design) as on_message:
+        on_message(Outcome(first.id, "complete", summary={"status": "complete", "test_accuracy": 0.5}))
+        on_message(Outcome(second.id, "failed", "out of luck"))
+    out, err = capsys.readouterr()
+    assert out == ""
+    lines = err.splitlines()
+    assert lines[0].startswith(
+        f"complete: test accuracy 50.0% ({design.describe(first)}); 1 of {len(design.runs)} runs"
+    )
+    assert lines[1].startswith("failed: out of luck") and "1 failed" in lines[1]
+    with wfl.study_progress(design, quiet=True) as on_message:
+        on_message(Outcome(first.id, "failed", "unheard"))
+    assert capsys.readouterr().err == ""

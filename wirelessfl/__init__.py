@@ -1,4 +1,4 @@
-"""wirelessfl: a discrete-event simulator of federated learning over a radio network, honest about privacy.
+"""wirelessfl: a discrete-event simulator of federated learning over a radio network, with an account of its privacy.
 
 >>> import wirelessfl as wfl
 >>> scenario = wfl.load_scenario("quickstart", overrides={"rounds": 5})

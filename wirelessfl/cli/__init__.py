@@ -1,4 +1,4 @@
-"""The command line. A command parses, calls one function of the library and prints."""
+"""Command line: each command parses, calls one function of the library and prints."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import click
+from typing_extensions import override
 
 from wirelessfl import plugins
 from wirelessfl.cli.standard import standard_streams
@@ -44,26 +45,26 @@ COMMANDS = {
     "papers": "wirelessfl.cli.papers",
     "schema": "wirelessfl.cli.schema",
 }
-"""Each command lives in a module of its own, imported when it is asked for, so that start-up stays quick."""
+"""Module of each command, imported on demand for a quick start-up."""
 
 
 class Application(click.Group):
-    """The group of commands; turns every error into one message and its exit code."""
+    """Group of commands; every error becomes one message and its exit code."""
 
+    @override
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order of the reference."""
         return list(COMMANDS)
 
+    @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command's module, or None."""
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
         return command
 
+    @override
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run and exit; click's own exit codes differ from ours (an interrupt is 130, not 1)."""
-        kwargs["standalone_mode"] = False
+        kwargs["standalone_mode"] = False  # click's exit codes differ: an interrupt is 130 here, not 1
         with standard_streams() as streams:
             escape_what_is_lacking()
             code = self._exit_code(partial(super().main, *args, **kwargs))
@@ -74,7 +75,7 @@ class Application(click.Group):
         sys.exit(code)
 
     def _exit_code(self, command: Callable[[], Any]) -> int:
-        """What a command ends with, after its message."""
+        """Exit code of a command, after its message."""
         try:
             with warnings.catch_warnings(), stop_at_once():
                 warnings.showwarning = partial(_say, warnings.showwarning)
@@ -103,14 +104,14 @@ class Application(click.Group):
 
 
 def _unwritable(error: Exception) -> str | None:
-    """What a disk or folder refused, in words; None for any other error."""
+    """Message on a refusal of disk or folder; None for any other error."""
     if isinstance(error, OSError) and error.errno in FULL | READ_ONLY:
         return f"{error.filename or 'a file'} cannot be written or read: {error.strerror}"
     return None
 
 
 def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *details: Any) -> None:
-    """One line on stderr for models that hold in part and files of other versions; others as Python writes them."""
+    """Line on stderr for a warning of this package; others are shown as Python does."""
     if issubclass(category, ModelWarning | OutputWarning | PlanWarning | VersionWarning):
         remark(f"Warning: {message}")
     else:
@@ -135,7 +136,7 @@ def _print_version(context: click.Context, option: click.Parameter, asked: bool)
     help="Show the version and exit.",
 )
 def main() -> None:
-    """Simulate federated learning over a radio network, with the privacy accounted honestly.
+    """Simulate federated learning over a radio network, with privacy accounted for what runs.
 
     Start with `wirelessfl simulate quickstart`, then `wirelessfl scenarios` and
     `wirelessfl scenarios copy quickstart` for a file of your own.

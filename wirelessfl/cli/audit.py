@@ -1,4 +1,4 @@
-"""``wirelessfl audit``: play the distinguishing game against a scenario's own mechanisms."""
+"""``wirelessfl audit``: distinguishing games against a scenario's own mechanisms."""
 
 from __future__ import annotations
 

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import click
+from typing_extensions import override
 
 from wirelessfl.errors import InfeasibleError
 
 
 def find_publications() -> click.Group:
-    """The commands of ``publications``: beside this package, installed, or in the current folder.
+    """Commands of ``publications``, found beside this package, installed, or in the current folder.
 
     Raises:
         InfeasibleError: it is in none of these places.
@@ -35,14 +36,14 @@ def find_publications() -> click.Group:
 
 
 class Papers(click.Group):
-    """The group of commands of ``publications``, looked for when they are asked for."""
+    """Group of the commands of ``publications``, found on demand."""
 
+    @override
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the commands."""
         return find_publications().list_commands(ctx)
 
+    @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command by name, or None."""
         return find_publications().get_command(ctx, cmd_name)
 
 

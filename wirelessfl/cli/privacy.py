@@ -1,4 +1,4 @@
-"""``wirelessfl privacy``: calculators for ε, noise and jammer power."""
+"""``wirelessfl privacy``: calculators for ε, noise and jammer gain."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def command() -> None:
 
 
 def _answer(calculate: Callable[[], Mapping[str, Any]], as_json: bool) -> None:
-    """Print what a calculator returns; a number out of range is the user's, not ours."""
+    """Output of a calculator; a number out of range is an input error."""
     from wirelessfl.summary import epsilon_text, to_json
 
     try:

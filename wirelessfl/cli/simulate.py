@@ -1,4 +1,4 @@
-"""``wirelessfl simulate``: run one scenario."""
+"""``wirelessfl simulate``: run of one scenario."""
 
 from __future__ import annotations
 

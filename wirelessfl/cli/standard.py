@@ -1,4 +1,4 @@
-"""Standard output and error whose failures end no work: it is done, and then told of.
+"""Standard output and error whose failures are reported after the work.
 
 A closed or full stream would otherwise raise wherever something is printed, and stop a run for a line of progress.
 """
@@ -18,7 +18,7 @@ _STANDARD = 3
 
 
 class _Descriptor(io.FileIO):
-    """A standard stream that remembers its first failure, and from then on takes and drops whatever is written."""
+    """Standard stream that keeps its first failure and drops all writes after it."""
 
     failure: OSError | None = None
 
@@ -34,14 +34,13 @@ class _Descriptor(io.FileIO):
 
 
 class StandardStreams:
-    """The two streams of this process, while a command runs."""
+    """Standard streams of this process while a command runs."""
 
     def __init__(self, output: _Descriptor | None) -> None:
-        """``output``, or None where something else stands in for it, as in tests."""
-        self._output = output
+        self._output = output  # None where it is replaced, as in tests
 
     def failure(self) -> str | None:
-        """Why results did not reach their reader; a reader that went away, as ``head`` does, wants no more of them."""
+        """Reason why results were not written; None also where the reader has closed the pipe, as ``head`` does."""
         with suppress(OSError, ValueError):
             sys.stdout.flush()
         error = None if self._output is None else self._output.failure
@@ -52,7 +51,7 @@ class StandardStreams:
 
 @contextmanager
 def standard_streams() -> Iterator[StandardStreams]:
-    """Put streams that do not fail in the place of standard output and error."""
+    """Context with streams that do not fail as standard output and error."""
     _open_closed()
     before = sys.stdout, sys.stderr
     output, sys.stdout = _tolerant(sys.stdout, sys.__stdout__)
@@ -67,14 +66,13 @@ def standard_streams() -> Iterator[StandardStreams]:
 
 
 def _open_closed() -> None:
-    """Without a standard descriptor the next file would take its number, and whatever is printed would go into it."""
+    """Opens missing standard descriptors, whose numbers the next files would take and be printed into."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < _STANDARD:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
 
 
 def _tolerant(stream: TextIO | None, original: TextIO | None) -> tuple[_Descriptor | None, TextIO]:
-    """The stream over its descriptor again; one that stands in for it stays."""
     if stream is None:
         return None, Path(os.devnull).open("w", encoding="utf-8")
     if stream is not original:

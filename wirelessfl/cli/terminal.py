@@ -1,4 +1,4 @@
-"""Text on its way to a terminal or a pipe, whatever that can show."""
+"""Text for terminals and pipes of any encoding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEPT = "\n\N{NO-BREAK SPACE}\N{ZERO WIDTH SPACE}"
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
-    """What an encoding lacks, as JSON writes it: also within JSON the text stays the same."""
+    """Characters that an encoding lacks, escaped as in JSON, so that JSON texts keep their content."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(_escaped(letter) for letter in error.object[error.start : error.end]), error.end
@@ -34,7 +34,7 @@ codecs.register_error(_ESCAPED, _escape)
 
 
 def escape_what_is_lacking() -> None:
-    """Have stdout and stderr write what their encoding lacks as JSON escapes it, where Python would stop."""
+    """Escapes on stdout and stderr for characters that their encoding lacks, where Python would raise."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -42,7 +42,7 @@ def escape_what_is_lacking() -> None:
 
 
 def printable(text: object) -> str:
-    """Text without control characters, which could move the cursor, recolour the terminal or hide what follows.
+    """Text without control characters, which could move the cursor, recolour the terminal or hide text.
 
     Lines stay lines; everything else that is not printed, also marks of direction and halves of surrogate pairs (bytes
     of a file name that are not UTF-8), is escaped.
@@ -51,17 +51,17 @@ def printable(text: object) -> str:
 
 
 def say(text: str, *, nl: bool = True) -> None:
-    """Write a line of results to stdout."""
+    """Line of results on stdout."""
     print(printable(text), end="\n" if nl else "", flush=True)
 
 
 def remark(text: str) -> None:
-    """Write a line about what goes on to stderr."""
+    """Line of remarks on stderr."""
     print(printable(text), file=sys.stderr)
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """A console on which names mean themselves: no markup in them, and no control characters."""
+    """Console without markup, on which control characters are escaped."""
     from rich.console import Console
 
     class Plain(Console):

@@ -1,4 +1,4 @@
-"""``wirelessfl validate``: check a scenario and show its plan without running it."""
+"""``wirelessfl validate``: check of a scenario, and its plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @scenario_argument
 @override_option
 @plugins_option
-@click.option("--plot", is_flag=True, help="Draw who is where and connected with whom: NAME-topology.png.")
+@click.option("--plot", is_flag=True, help="Draw all nodes and their links: NAME-topology.png.")
 @json_option
 def command(scenario: str, overrides: tuple[str, ...], allow_plugins: bool, plot: bool, as_json: bool) -> None:
     """Check SCENARIO and print its plan: sizes, airtime, noise, both ε to be expected, memory.

@@ -1,4 +1,4 @@
-"""Studies: many runs of one scenario, from the design over the runs to a table and a picture."""
+"""Studies: many runs of one scenario, their design, table and picture."""
 
 from wirelessfl.study.bands import Band, band
 from wirelessfl.study.content import content_id

@@ -1,4 +1,4 @@
-"""Means over seeds and how sure they are."""
+"""Means over seeds with confidence intervals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Band:
     seeds: int
 
     def text(self, index: int, *, percent: bool = False) -> str:
-        """One mean with its interval, for people."""
+        """Text of one mean with its interval."""
         scale, unit = (100.0, " %") if percent else (1.0, "")
         mean, half = scale * float(self.mean[index]), scale * float(self.half_width[index])
         if math.isnan(mean):

@@ -1,4 +1,4 @@
-"""A run is known by what it computes: a stable hash of its resolved scenario."""
+"""Identity of a run: a stable hash of its resolved scenario."""
 
 from __future__ import annotations
 

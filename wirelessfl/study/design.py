@@ -1,4 +1,4 @@
-"""The design of a study: every run it consists of, each checked as a whole scenario before the first one begins."""
+"""Design of a study: all its runs, each checked as a whole scenario before the first one begins."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Run:
     Attributes:
         id: The hash of its content.
         levels: The level of each factor.
-        scenario: What is simulated, with its seed.
+        scenario: Its scenario, with its seed.
     """
 
     id: str
@@ -46,11 +46,11 @@ class Run:
 
 @dataclass(frozen=True)
 class StudyDesign:
-    """A study that is ready to run.
+    """Design of a study, checked.
 
     Attributes:
-        name: How it is called.
-        factors: What is varied, in the order of the file.
+        name: Its name.
+        factors: Its factors, in the order of the file.
         seeds: The seeds that every point runs with: common random numbers, so that differences are paired.
         metrics: Per-round variables of the trace that the picture shows.
         runs: Every run, point by point, the seeds of a point together.
@@ -71,12 +71,12 @@ class StudyDesign:
         return values_at(self.factors, levels)
 
     def describe(self, run: Run) -> str:
-        """A run in words."""
+        """Label of a run: its point and seed."""
         return f"{point_text(self.factors, run.levels)}, seed {run.scenario.seed}"
 
 
 def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: bool = False) -> StudyDesign:
-    """The study of a file or of a shipped name, with every point checked.
+    """Design of a study from a file or a shipped name, with every point checked.
 
     Args:
         source: A path, or the name of a shipped study.
@@ -86,7 +86,7 @@ def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: 
         allow_plugins: Whether a base that a run left beside its trace may name code from outside the package.
 
     Raises:
-        ScenarioError: all that is wrong with the study and with its points, one line each.
+        ScenarioError: all errors of the study and of its points, one line each.
     """
     path = locate(source, "studies")
     document = read_document(path, "study", StudyFile.model_fields, "a base and a grid")
@@ -189,7 +189,7 @@ def _base(file: StudyFile, document: Document, study: Path) -> tuple[Document, P
 
 
 class _Builder:
-    """Makes every run of a study, and collects what is wrong with them."""
+    """Builder of all runs of a study, with the errors of all points."""
 
     def __init__(
         self, file: StudyFile, document: Document, base: Document, folder: Path | None, of_base: list[Override]
@@ -202,7 +202,7 @@ class _Builder:
         grid = [Factor((name,), tuple((value,) for value in values)) for name, values in file.grid.items()]
         together = [Factor(tuple(file.zip), tuple(zip(*file.zip.values(), strict=True)))] if file.zip else []
         self._factors = (*grid, *together)
-        self._wrong: dict[str, list[str]] = {}  # what is wrong -> the points where it is
+        self._wrong: dict[str, list[str]] = {}  # points by error
         self._notes: dict[str, None] = {}
         self._runs: dict[str, Run] = {}
 
@@ -267,7 +267,7 @@ class _Builder:
                 return None if refused else resolved
 
     def _overrides(self, values: dict[str, Any]) -> list[Override]:
-        """What a point sets: first whole mappings, then what other axes change in them."""
+        """Overrides of a point: whole mappings first, then keys that other axes change in them."""
         axes = {name: axis for axis in ("grid", "zip") for name in getattr(self._file, axis)}
         return [
             Override(tuple(name.split(".")), value, self._document.place((axes[name], name)))
@@ -293,7 +293,7 @@ class _Builder:
         self._wrong.setdefault(text, []).append(point)
 
     def _messages(self) -> Iterator[str]:
-        """What is wrong, and where it is: not said where it is wrong everywhere."""
+        """Error messages, with the point of those that do not hold everywhere."""
         total = sum(1 for _ in self._points())
         for text, points in itertools.islice(self._wrong.items(), MAX_LINES):
             others = f" and {len(points) - 1} more" if len(points) > 1 else ""

@@ -1,4 +1,4 @@
-"""What a study varies, and its points: one level of each factor."""
+"""Factors of a study, and its points: one level of each factor."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _LABEL_LENGTH = 40
 
 @dataclass(frozen=True)
 class Factor:
-    """One key of the grid, or the keys of the zip that move together.
+    """Factor: one key of the grid, or the keys of the zip that vary together.
 
     Attributes:
         keys: Key paths in the scenario.
-        levels: What they are set to, one value a key in each level.
+        levels: Their values, one a key in each level.
     """
 
     keys: tuple[str, ...]
@@ -39,19 +39,19 @@ class Factor:
         return len(self.keys) == 1 and all(is_number(level[0]) for level in self.levels)
 
     def label(self, level: int) -> str:
-        """A level in words, for legends and tables; of a mapping only what tells it from those of other levels."""
+        """Label of a level; of a mapping only what differs between the levels."""
         if len(self.keys) == 1 and all(isinstance(values[0], dict) for values in self.levels):
             return mapping_texts([values[0] for values in self.levels])[level]
         return ", ".join(value_text(value) for value in self.levels[level])
 
     def setting(self, level: int) -> str:
-        """Keys and values of a level in words."""
+        """Text of the keys and values of a level."""
         if len(self.keys) == 1:
             return f"{self.keys[0]}={self.label(level)}"
         return ", ".join(f"{name}={value_text(value)}" for name, value in self.values(level).items())
 
     def values(self, level: int) -> dict[str, Any]:
-        """What a level sets, by key."""
+        """Values of a level by key."""
         return dict(zip(self.keys, self.levels[level], strict=True))
 
 
@@ -61,12 +61,12 @@ def is_number(value: Any) -> bool:
 
 
 def value_text(value: Any, limit: int = _LABEL_LENGTH) -> str:
-    """A value as it would be written in YAML, on one line of at most ``limit`` characters; text as it is."""
+    """Value as in YAML, on one line of at most ``limit`` characters; text as it is."""
     return value if isinstance(value, str) else inline_yaml(value, limit)
 
 
 def values_at(factors: Sequence[Factor], levels: Sequence[int]) -> dict[str, Any]:
-    """What a point sets, by key."""
+    """Values of a point by key."""
     return {
         name: value
         for factor, level in zip(factors, levels, strict=True)
@@ -75,12 +75,12 @@ def values_at(factors: Sequence[Factor], levels: Sequence[int]) -> dict[str, Any
 
 
 def point_text(factors: Sequence[Factor], levels: Sequence[int]) -> str:
-    """A point in words."""
+    """Text of a point: keys and values."""
     return ", ".join(factor.setting(level) for factor, level in zip(factors, levels, strict=True)) or "the base"
 
 
 def mapping_texts(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Each of several mappings by what not all of them have, in the fewest words that tell them apart.
+    """Shortest distinct text of each of several mappings, by what not all of them have.
 
     These are the names alone (gaussian, shuffle), or with other values and their keys, or all of it as in YAML.
     """

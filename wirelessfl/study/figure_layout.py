@@ -1,4 +1,4 @@
-"""Which panel of a study's picture shows which of its points: the factors over columns, rows and colours."""
+"""Layout of a study's picture: its factors over columns, rows and colours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from wirelessfl.study.factors import Factor
 
 MOST_COLUMNS, MOST_ROWS = 6, 12
-"""More panels than these nobody reads; evenly spaced levels stand for the others, and the table has all."""
+"""Largest numbers of panels; above them evenly spaced levels are shown, and the table has all."""
 
 _NOWHERE = Factor((), ((),))
 
@@ -20,7 +20,7 @@ Levels = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Layout:
-    """Which factor goes where; a study with fewer factors has single columns, rows or curves.
+    """Layout of the factors; with fewer of them there are single columns, rows or curves.
 
     Attributes:
         factors: All factors of the study; a point has one level of each.

@@ -1,4 +1,4 @@
-"""The study file: a base scenario, and what is varied in it."""
+"""Study file: a base scenario and its factors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_SEEDS = 10_000
 MAX_SEED = 2**63 - 1
 
 METRICS = tuple(variable.name for variable in ROOT.of("round") if variable.name != "event_count")
-"""What can be drawn: every variable of the trace that has one value a round."""
+"""Names of all variables of the trace with one value a round."""
 
 _VALUES = "a list of at least one value"
 
@@ -29,7 +29,7 @@ def _check_base(base: Any) -> Any:
 
 
 def _check_axes(axes: Any) -> Any:
-    """Each key with a list of values; what the values may be, the scenario says of every point."""
+    """Keys with lists of values; the values themselves are checked with every point."""
     if not isinstance(axes, dict) or not axes:
         raise ValueError
     wrong = []
@@ -66,7 +66,7 @@ def _check_metrics(metrics: Any) -> Any:
 
 
 def _check_changes(changes: Any) -> Any:
-    """Each key with its one value; what it may be, the scenario says."""
+    """Keys with one value each, which is checked with the scenario."""
     if not isinstance(changes, dict):
         raise ValueError
     wrong = [

@@ -1,4 +1,4 @@
-"""A study as it lies on disk: what it varied, and how each run ended."""
+"""Study on disk: its factors, and the end of each run."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class RunRecord:
-    """How one run stands.
+    """State of one run.
 
     Attributes:
         run: The hash of its scenario; its trace lies in runs/<run>/.
         levels: The level of each factor.
         seed: Its seed.
         status: waiting, interrupted, failed or complete.
-        error: Why it failed, in words.
-        summary: What its summary.json holds, if it is complete; infinity is the text inf there, NaN is None.
+        error: Reason of a failure.
+        summary: Content of its summary.json, if it is complete; infinity is the text inf there, NaN is None.
     """
 
     run: str
@@ -50,9 +50,9 @@ class Study:
 
     Attributes:
         path: Its folder.
-        name: How it is called.
-        factors: What was varied.
-        metrics: What the picture shows.
+        name: Its name.
+        factors: Its factors.
+        metrics: Metrics of its picture.
         records: Every run, point by point.
     """
 
@@ -64,32 +64,32 @@ class Study:
 
     @property
     def folder(self) -> StudyFolder:
-        """Where its files lie."""
+        """Its folder."""
         return StudyFolder(self.path)
 
     @property
     def complete(self) -> tuple[RunRecord, ...]:
-        """The runs that ended well."""
+        """Complete runs."""
         return tuple(record for record in self.records if record.status == "complete")
 
     @property
     def failures(self) -> tuple[RunRecord, ...]:
-        """The runs that failed, each with its error."""
+        """Failed runs, each with its error."""
         return tuple(record for record in self.records if record.status == "failed")
 
     def points(self) -> dict[tuple[int, ...], tuple[RunRecord, ...]]:
-        """The complete runs by point; a point without any has none."""
+        """Complete runs by point, also for points without any."""
         points: dict[tuple[int, ...], tuple[RunRecord, ...]] = {record.levels: () for record in self.records}
         for record in self.complete:
             points[record.levels] += (record,)
         return points
 
     def values(self, levels: tuple[int, ...]) -> dict[str, Any]:
-        """What a point sets, by key of the scenario."""
+        """Values of a point by key of the scenario."""
         return values_at(self.factors, levels)
 
     def describe(self, record: RunRecord) -> str:
-        """A run in words."""
+        """Label of a run: its point and seed."""
         return f"{point_text(self.factors, record.levels)}, seed {record.seed}"
 
     def to_dataframe(self) -> pd.DataFrame:
@@ -112,7 +112,7 @@ class Study:
         }
 
     def as_mapping(self) -> dict[str, Any]:
-        """What study.json holds."""
+        """Content of study.json."""
         factors = [asdict(factor) for factor in self.factors]
         head = {"format": FORMAT, "version": VERSION, "name": self.name, "metrics": list(self.metrics)}
         mapping: dict[str, Any] = _plain({**head, "factors": factors, "runs": [asdict(one) for one in self.records]})

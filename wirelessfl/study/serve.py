@@ -1,4 +1,4 @@
-"""A local worker process: `main` takes tasks on stdin and answers on stdout.
+"""Local worker process: `main` takes tasks on stdin and answers on stdout.
 
 One JSON value a line. A process of its own, and not ``multiprocessing``: that would run the user's script once more in
 every worker, which a script without a main guard and a notebook do not survive.
@@ -45,9 +45,9 @@ def decode_task(line: str) -> Task:
 
 
 def _read_tasks(requests: TextIO, tasks: SimpleQueue[Task | None]) -> None:
-    """Hand on tasks as they come; when the study is gone, stop as for Ctrl-C: after the round in progress.
+    """Reader of tasks; at the end of the study it stops the process as Ctrl-C does, after the round in progress.
 
-    A round that lasts longer is given up: whatever is on disk is whole.
+    A round that lasts longer than the grace period is abandoned: what is on disk is whole.
     """
     for line in requests:
         tasks.put(decode_task(line))
