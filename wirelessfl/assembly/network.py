@@ -25,7 +25,7 @@ from wirelessfl.radio import (
     path_gain,
 )
 from wirelessfl.radio.cellular import CellularNetwork
-from wirelessfl.radio.network import ChannelSource, Network, Receiver, Registry
+from wirelessfl.radio.network import ChannelSource, LinkImpairments, Network, Registry
 from wirelessfl.radio.propagation import (
     DirectRay,
     DistanceGain,
@@ -133,7 +133,7 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
                 scenario.channel.correlation,
                 context=CorrelationContext(scenario.channel, law, draws, placement, site),
             ),
-            receiver=_receiver(scenario, dimension),
+            impairments=_impairments(scenario, dimension),
             draws=draws,
         )
 
@@ -201,7 +201,7 @@ def _large_scale(
     return DistanceGain(placement, model, reference_gain, draws, site)
 
 
-def _receiver(scenario: Scenario, dimension: int) -> Receiver:
+def _impairments(scenario: Scenario, dimension: int) -> LinkImpairments:
     csi, sync, uplink = scenario.channel.csi, scenario.channel.sync, scenario.uplink
     subcarriers = None
     if sync.waveform == "ofdm":
@@ -209,7 +209,8 @@ def _receiver(scenario: Scenario, dimension: int) -> Receiver:
         assert grid is not None, "the scenario was checked"
         subcarriers = grid.subcarriers
     pilots = build_pilots(scenario, uplink, dimension) if isinstance(uplink, OverTheAir) else None
-    return Receiver(csi.error_std, csi.estimator, pilots, sync.phase_std, sync.max_offset, subcarriers, sync.cfo_hz)
+    estimation = (csi.error_std, csi.estimator, pilots)
+    return LinkImpairments(*estimation, sync.phase_std, sync.max_offset, subcarriers, sync.cfo_hz)
 
 
 def _warn_of_another_waveform(sync: Sync, timing: Timing) -> None:

@@ -76,8 +76,8 @@ class JammerLink:
 
 
 @dataclass(frozen=True)
-class Receiver:
-    """What the receiver knows of its channels, and how well it is kept in step.
+class LinkImpairments:
+    """Impairments of links beyond fading: estimation error, residual phase, timing and carrier offset.
 
     Attributes:
         csi_error_std: standard deviation of the estimation error relative to √β, without pilots.
@@ -145,13 +145,13 @@ class ChannelSource:
     Attributes:
         large_scale: path gain and line of sight.
         fading: small-scale fading.
-        receiver: estimation and synchronisation.
+        impairments: estimation errors and synchronisation.
         draws: streams of these links.
     """
 
     large_scale: LargeScale
     fading: Fading
-    receiver: Receiver
+    impairments: LinkImpairments
     draws: Draws
 
     @property
@@ -166,9 +166,9 @@ class ChannelSource:
 
     def channels(self, nodes: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> Channels:
         """The channels of some nodes at the instants of a slot that begins at a moment."""
-        receiver = self.receiver
+        impairments = self.impairments
         large = self.large_scale.gains(nodes, moment)
-        error_std, estimator = receiver.error_std(large.path_gain), receiver.csi_estimator
+        error_std, estimator = impairments.error_std(large.path_gain), impairments.csi_estimator
         at_estimates, during = self._gains(nodes, large.line_of_sight, moment, instants)
         amplitude = np.sqrt(large.path_gain)[:, None]
         specular = np.zeros(at_estimates.shape, dtype=np.complex128)
@@ -178,10 +178,10 @@ class ChannelSource:
         draws = self._fresh("fading/csi_error", nodes, moment)
         estimate = estimate_channel(amplitude * at_estimates, large.path_gain, error_std, estimator, draws, specular)
         known_power = np.abs(specular[:, 0]) ** 2
-        power = self.receiver.mean_estimate_power(large.path_gain, known_power)
+        power = self.impairments.mean_estimate_power(large.path_gain, known_power)
         channel = amplitude * during
-        if receiver.phase_std > 0:
-            turned = phase_errors(receiver.phase_std, self._fresh("phase_error", nodes, moment))
+        if impairments.phase_std > 0:
+            turned = phase_errors(impairments.phase_std, self._fresh("phase_error", nodes, moment))
             channel = channel * turned[:, None]
         wide = (slice(None), slice(None), None, None)
         return Channels(channel[wide], estimate[wide], large.path_gain, power, known_power)
@@ -190,7 +190,7 @@ class ChannelSource:
         self, nodes: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants = AT_ONCE
     ) -> tuple[NDArray[np.complex128], NDArray[np.float64]]:
         """Mean and variance (n, R) of h as who knows the estimates, β and the law of fading sees it."""
-        error_std, estimator = self.receiver.csi_error_std, self.receiver.csi_estimator
+        error_std, estimator = self.impairments.csi_error_std, self.impairments.csi_estimator
         if error_std == 0:
             return found.narrowband[1], np.zeros(found.estimate.shape[:2])
         line_of_sight = self.large_scale.gains(nodes, moment).line_of_sight
@@ -210,9 +210,9 @@ class ChannelSource:
 
     def _rotation(self, nodes: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.complex128] | float:
         """(n, T) what carrier frequency offsets do to gains; 1 where there are none."""
-        if self.receiver.cfo_hz == 0.0:
+        if self.impairments.cfo_hz == 0.0:
             return 1.0
-        return carrier_rotation(carrier_offsets(self.receiver.cfo_hz, self.draws.of_nodes("cfo", nodes)), times)
+        return carrier_rotation(carrier_offsets(self.impairments.cfo_hz, self.draws.of_nodes("cfo", nodes)), times)
 
     def memories(self) -> dict[str, Memory]:
         """The parts that remember, by name."""
@@ -276,11 +276,11 @@ class Network:
 
     def late_arrival(self, clients: NDArray[np.int64], round_index: int) -> LateArrival | None:
         """How late clients arrive; None where all keep time."""
-        receiver = self.clients.receiver
-        if receiver.max_offset == 0.0:
+        impairments = self.clients.impairments
+        if impairments.max_offset == 0.0:
             return None
         stream = self.streams.nodes("timing_offset", round_index, clients)
-        return LateArrival(timing_offsets(receiver.max_offset, stream), receiver.subcarriers)
+        return LateArrival(timing_offsets(impairments.max_offset, stream), impairments.subcarriers)
 
     def last_distances(self, clients: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n,) metres to the base station when a client was last heard; NaN where there are no places."""

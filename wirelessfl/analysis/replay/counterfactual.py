@@ -192,7 +192,7 @@ def _refuse_other_pilots(recorded: Scenario, simulation: Simulation) -> None:
     Raises:
         InfeasibleError: the changed policy sends its pilots with another energy.
     """
-    uplink, pilots = recorded.uplink, simulation.deployment.network.clients.receiver.pilots
+    uplink, pilots = recorded.uplink, simulation.deployment.network.clients.impairments.pilots
     if not isinstance(uplink, OverTheAir):
         return
     before = build_pilots(recorded, uplink, simulation.state.parameters.size)

@@ -104,7 +104,7 @@ class RecordedSource(ChannelSource):
             channel=np.where(known[:, None, None, None], channel, drawn.channel),
             estimate=np.where(known[:, None, None, None], estimate, drawn.estimate),
             path_gain=path_gain,
-            mean_estimate_power=self.receiver.mean_estimate_power(path_gain, drawn.specular_power),
+            mean_estimate_power=self.impairments.mean_estimate_power(path_gain, drawn.specular_power),
             specular_power=drawn.specular_power,
         )
 
