@@ -1,4 +1,4 @@
-"""Who holds which training samples: partitions of N samples among K clients."""
+"""Partitions of N training samples among K clients."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def padded_positions(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDA
 
 
 def iid_partition(num_samples: int, num_clients: int, generator: np.random.Generator) -> Partition:
-    """Shuffles all samples and cuts them into shares whose sizes differ by at most one."""
+    """Random partition into shares whose sizes differ by at most one."""
     _require_enough(num_samples, num_clients)
     offsets = np.arange(num_clients + 1) * num_samples // num_clients
     return Partition(offsets, generator.permutation(num_samples))
@@ -86,10 +86,10 @@ def iid_partition(num_samples: int, num_clients: int, generator: np.random.Gener
 def power_law_partition(
     num_samples: int, num_clients: int, exponent: float, generator: np.random.Generator
 ) -> Partition:
-    """Shuffles all samples and cuts them into shares that fall off as a power of the rank (Zipf's law).
+    """Random partition into shares that fall off as a power of the rank (Zipf's law).
 
     Every client gets one sample; of the rest, the client of rank r = 1 … K gets a share ∝ r^−exponent, rounded.
-    Ranks are dealt to the clients at random. Exponent 0 makes all equal, 1 is Zipf's own.
+    Ranks are assigned to the clients at random. Exponent 0 makes all equal, 1 is Zipf's own.
     """
     _require_enough(num_samples, num_clients)
     if not (np.isfinite(exponent) and exponent >= 0):
@@ -103,7 +103,7 @@ def power_law_partition(
 def dirichlet_partition(
     targets: NDArray[np.int64], num_clients: int, alpha: float, generator: np.random.Generator
 ) -> Partition:
-    """Divides every class among the clients in proportions drawn from Dir(alpha·1_K).
+    """Partition of every class in proportions drawn from Dir(alpha·1_K).
 
     This is the label skew of Yurochkin et al. (ICML 2019); small alpha, few clients a class. Clients left without any
     sample then get one each, a random one of whoever holds most at that moment.
@@ -131,10 +131,10 @@ def dirichlet_partition(
 def classes_partition(
     targets: NDArray[np.int64], num_clients: int, classes_per_client: int, generator: np.random.Generator
 ) -> Partition:
-    """Gives every client samples of exactly ``classes_per_client`` classes.
+    """Partition in which every client holds exactly ``classes_per_client`` classes.
 
     A class is held by a number of clients proportional to its samples (at least one, where there are enough clients
-    for all classes) and dealt evenly among them, so that the shares come out as even as the classes allow. Every
+    for all classes) and divided evenly among them, so that the shares come out as even as the classes allow. Every
     sample is used unless K·classes_per_client is less than the number of classes.
 
     Args:
@@ -172,7 +172,7 @@ def classes_partition(
 
 
 def natural_partition(owners: NDArray[np.int64] | None, num_clients: int) -> Partition:
-    """Gives client k the samples of the k-th natural owner (ascending); further owners are left out.
+    """Natural partition: client k holds the samples of the k-th owner (ascending); further owners are left out.
 
     Args:
         owners: (N,) the owner of each sample, e.g. its writer; None where the dataset knows none.
@@ -229,7 +229,7 @@ def _with_nobody_empty(owner: NDArray[np.int64], num_clients: int, generator: np
 
 
 def _apportion(counts: NDArray[np.int64], seats: int, most: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Deals ``seats`` to classes in proportion to ``counts``, at least one (while they last), at most ``most`` each.
+    """Apportionment of ``seats`` in proportion to ``counts``, at least one (while they last), at most ``most`` each.
 
     Divisor method of Adams: the next seat goes to the class with most samples per seat that it holds, a class
     without a seat first. What it minimises is the largest share n_c/m_c of a seat.

@@ -1,4 +1,4 @@
-"""What every touched client has spent so far along one route, in one column of the ledger."""
+"""Cumulative costs of every touched client along one route, in one column of the ledger."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wirelessfl.privacy.statement import Statement
 
 
 class Profile(NamedTuple):
-    """All that decides one client's epsilon: clients with equal profiles are computed once."""
+    """Composed cost of one client, from which its epsilon follows: clients with equal profiles are computed once."""
 
     mu_squared: float
     uses: Uses
@@ -56,7 +56,7 @@ class Account:
         return bool(self._counts.events or self.reasons or self._mu_squared.any())
 
     def add(self, slots: NDArray[np.int64], spending: Spending) -> None:
-        """Add the spending of one release; ``slots`` (n,) of its clients, each at most once.
+        """Composition with the spending of one release; ``slots`` (n,) of its clients, each at most once.
 
         Raises:
             ValueError: If the spending converts to epsilon differently from what is there already.
@@ -115,7 +115,7 @@ class Account:
         return np.where(self._is_unproven(slots), np.inf, costs)
 
     def profiles_of(self, slots: NDArray[np.int64]) -> list[Profile]:
-        """The composed cost of each of (n,) clients, sampled mechanisms and all."""
+        """Composed cost of each of (n,) clients, sampled mechanisms included."""
         mu_squared, unproven = self.mu_squared_of(slots).tolist(), self._is_unproven(slots).tolist()
         return [
             Profile(cost, () if void else self._with_common(uses))

@@ -1,4 +1,4 @@
-"""From a composed cost to an epsilon: dp-accounting behind one function, with its traps kept in one place.
+"""Accountants: epsilon of a composed cost by dp-accounting, whose traps are kept in one place.
 
 Traps of dp-accounting 0.6.0 that this module hides: under REPLACE_ONE the PLD accountant doubles the
 sensitivity and the RDP accountant does not; RDP refuses Poisson sampling under REPLACE_ONE; PLD refuses

@@ -1,4 +1,4 @@
-"""How much noise a target asks for, and the calculators behind ``wirelessfl privacy``."""
+"""Noise for a target epsilon, and the calculators behind ``wirelessfl privacy``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ledger has to know about clipping: what a rule costs, and what its paper forgets."""
+"""Privacy costs of clipping rules, as published and as they hold."""
 
 from __future__ import annotations
 

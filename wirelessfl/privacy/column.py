@@ -33,7 +33,7 @@ class Column:
         self.accounts: dict[str, Account] = {}
 
     def add(self, route: str, slots: NDArray[np.int64], spending: Spending) -> None:
-        """Add the spending of one release along a route."""
+        """Composition with the spending of one release along a route."""
         if route not in self.accounts:
             self.accounts[route] = Account()
         self.accounts[route].add(slots, spending)

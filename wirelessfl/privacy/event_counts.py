@@ -1,4 +1,4 @@
-"""Who used which sampled mechanism how often: a sparse matrix that only grows."""
+"""Uses of sampled mechanisms by client: a sparse matrix of counts that only grow."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _NOBODY = np.zeros(0, dtype=np.int64)
 
 
 class Ledger:
-    """Adds up what the rounds released; costs O(active clients) per release, whatever the population.
+    """Sum of the costs of all releases; O(active clients) per release, whatever the population.
 
     Releases of different routes (local noise, channel noise, ...) that cover the same participation are
     alternatives: for every client the smaller of the valid guarantees counts. A route that did not cover
@@ -58,7 +58,7 @@ class Ledger:
     # ------------------------------------------------------------------------------------------ adding
 
     def add(self, release: Release) -> None:
-        """Charge one release. All releases of a round come before those of the next.
+        """Composition with one release. All releases of a round come before those of the next.
 
         Raises:
             ValueError: If a client is unknown, has no samples or is named twice.
@@ -78,7 +78,7 @@ class Ledger:
         self._remarks.update(dict.fromkeys(release.remarks(self.facts, self.statement)))
 
     def remark(self, sentence: str) -> None:
-        """Add a sentence on how the figures are to be read."""
+        """Remark on how the figures are to be read."""
         self._remarks[sentence] = None
 
     def _slots(self, clients: NDArray[np.int64]) -> NDArray[np.int64]:

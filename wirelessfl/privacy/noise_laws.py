@@ -1,4 +1,4 @@
-"""What the ledger has to know about how noise is shaped: the multiplier a paper names and the one that holds.
+"""Laws of noise: the multiplier a paper names and the one that holds.
 
 A *multiplier* is the noise's standard deviation over how far one contribution can move the output, measured in
 coordinates in which the noise is white.
@@ -18,7 +18,7 @@ ClipDomain = Literal["gradient", "coefficients", "weighted"]
 
 @dataclass(frozen=True)
 class NoiseLaw:
-    """How configured noise of multiplier sigma turns into privacy; here of independent noise on every coordinate."""
+    """Law of noise of multiplier sigma; here of independent noise on every coordinate."""
 
     def published_factor(self) -> float | None:
         """What sigma is multiplied by in the paper; None where no paper claims anything."""

@@ -1,4 +1,4 @@
-"""The currency of the ledger: what one release costs its clients, in terms that compose by addition.
+"""Costs of one release to its clients, in terms that compose by addition.
 
 Every mechanism of this package reduces to two kinds of cost: plain Gaussian mechanisms, which add up as
 ``gdp_mu²``, and Gaussian mechanisms on a random subsample, which an accountant composes.
@@ -74,7 +74,7 @@ class SampledSteps:
 
 @dataclass(frozen=True, eq=False)
 class Spending:
-    """What one release costs each of its clients.
+    """Cost of one release to each of its clients.
 
     Attributes:
         mu_squared: (n,) sum of (sensitivity / noise std)² of the plain Gaussian mechanisms.
@@ -92,12 +92,12 @@ class Spending:
 
 
 def no_guarantee(num_clients: int, reason: str) -> Spending:
-    """The spending of a release about which nothing is proven."""
+    """Spending of a release about which nothing is proven."""
     return Spending(np.full(num_clients, np.inf), unproven=reason)
 
 
 def no_guarantee_for_anyone(reason: str) -> Spending:
-    """The same where it holds for every registered client, selected or not."""
+    """Spending without guarantee for every registered client, selected or not."""
     return Spending(np.full(1, np.inf), unproven=reason, everyone=True)
 
 
@@ -110,7 +110,7 @@ def sampled_spending(
     fixed_size: bool = False,
     everyone: bool = False,
 ) -> Spending:
-    """The spending of ``count`` uses of a Gaussian mechanism on a subsample.
+    """Spending of ``count`` uses of a Gaussian mechanism on a subsample.
 
     Clients whose sample rate is one, or who have no noise worth the name, pay the plain Gaussian cost.
 

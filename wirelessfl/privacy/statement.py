@@ -22,7 +22,7 @@ def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class Statement:
-    """What an epsilon is said about.
+    """Statement that an epsilon belongs to.
 
     Attributes:
         delta: In (0, 1).

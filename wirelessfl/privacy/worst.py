@@ -1,4 +1,4 @@
-"""Which clients can be the worst ones: those whose costs no other client's costs dominate."""
+"""Clients that can be the worst ones: those whose costs no other client's costs dominate."""
 
 from __future__ import annotations
 

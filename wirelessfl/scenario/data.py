@@ -176,11 +176,11 @@ Dataset = Annotated[
 
 
 class IidPartition(CoreVariant):
-    """Samples dealt out at random, in equal shares."""
+    """Random partition into equal shares."""
 
     core: ClassVar[str] = "wirelessfl.learning.partition:iid_partition"
 
-    scheme: Literal["iid"] = key("iid", "Samples dealt out at random, in equal shares.")
+    scheme: Literal["iid"] = key("iid", "Random partition into equal shares.")
 
 
 class ClassesPartition(CoreVariant):

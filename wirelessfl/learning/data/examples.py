@@ -1,4 +1,4 @@
-"""What every dataset is: inputs and class labels, divided into train and test."""
+"""Datasets: inputs and class labels, divided into train and test."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Dataset:
         return tuple(self.train.inputs.shape[1:])
 
     def facts(self) -> DatasetFacts:
-        """What other rooms ask of it."""
+        """Public facts: classes, shape of an input, samples and owners."""
         owners = None if self.owners is None else len(np.unique(self.owners))
         return DatasetFacts(self.num_classes, self.feature_shape, len(self.train), owners)
 
@@ -172,7 +172,7 @@ def from_halves(
 def stratified_split(
     targets: NDArray[np.int64], test_share: float, split_seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Divides rows into train and test so that every class is divided in the same ratio.
+    """Stratified split of rows into train and test: every class is divided in the same ratio.
 
     Of a class with n rows, round(n·test_share) go to the test half; which ones depends on ``split_seed`` alone.
 

@@ -1,4 +1,4 @@
-"""Where dataset files lie: a folder the user names, in the layouts in which the datasets are published."""
+"""Places of dataset files: a folder the user names, in the layouts in which the datasets are published."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
-    """Reads one IDX file of unsigned bytes.
+    """Array of one IDX file of unsigned bytes.
 
     The format (LeCun, "The MNIST database"): two zero bytes, the element type (8: unsigned byte), the number of
     dimensions, each dimension as a big-endian 32-bit number, then the elements, the last dimension running fastest.

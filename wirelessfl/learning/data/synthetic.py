@@ -31,7 +31,7 @@ POOLED_CLIENTS = 30
 
 @dataclass(frozen=True)
 class LabelledSource:
-    """Where one client's samples come from.
+    """Linear model and mean input of one client's samples.
 
     Attributes:
         weights: (60, 10) W_k.
@@ -50,7 +50,7 @@ class LabelledSource:
 
 
 class SyntheticLaw(Protocol):
-    """How a client's source is drawn."""
+    """Law of the clients' sources."""
 
     def source(self, streams: Streams, client: int) -> LabelledSource:
         """The source of ``client``, a function of the seed of ``streams`` and of the client alone."""
@@ -125,7 +125,7 @@ def draw_examples(
 
 @dataclass(frozen=True)
 class LogNormalSizes:
-    """How many samples a client holds: min(minimum + ⌊lognormal(mu, sigma)⌋, maximum).
+    """Law of the number of samples of a client: min(minimum + ⌊lognormal(mu, sigma)⌋, maximum).
 
     The authors' law is 50 + ⌊lognormal(4, 2)⌋ without a maximum; among a million clients the largest would hold about
     a million samples. The cap of 500 touches one client in seven and leaves a mean of 185.
@@ -152,7 +152,7 @@ class LogNormalSizes:
 def load_synthetic(
     law: SyntheticLaw | None = None, size_law: LogNormalSizes | None = None, split_seed: int = 0
 ) -> Dataset:
-    """The samples of 30 clients in one pot, to be divided anew by any partition (inputs (N, 60)).
+    """Pooled samples of 30 clients, to be divided anew by any partition (inputs (N, 60)).
 
     A tenth as many samples as a client has for training is drawn on top for testing, rounded up. For data that stays
     with the client it was made for, use `wirelessfl.learning.population.SyntheticPopulation`.

@@ -1,4 +1,4 @@
-"""What a module must be for clients and samples to be trained side by side."""
+"""Conditions on a module for clients and samples to be trained side by side."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ ClippingState: TypeAlias = dict[str, Tensor]
 
 
 class Step(Protocol):
-    """Which local step of which clients this is; ``wirelessfl.learning.StepContext`` is one."""
+    """Round, local step and clients of a call; ``wirelessfl.learning.StepContext`` is one."""
 
     @property
     def streams(self) -> Streams:
@@ -52,7 +52,7 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class Samples:
-    """What a rule may ask about the gradients of one step.
+    """Norms and weighted sums of the per-sample gradients of one step.
 
     Attributes:
         squared_norms: (k, B, L) squared norms of the L parts of each sample's gradient: of every parameter in flat
@@ -74,7 +74,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Clipped:
-    """What a rule decides for one step.
+    """Weights of the samples of one step, and the sensitivity of their sum.
 
     Attributes:
         weights: (k, B) in [0, 1], or (k, B, L) with one for each part. A gradient whose norm is not a number gets

@@ -13,7 +13,7 @@ from wirelessfl.privacy.clipping_laws import ClippingLaw, DynamicClip, FixedClip
 
 
 def clip_to(samples: Samples, clip: Tensor, state: ClippingState) -> Clipped:
-    """Scale every gradient of client i to norm ``clip[i]`` where it exceeds it; ``clip`` (k,)."""
+    """Clipping of every gradient of client i to norm ``clip[i]``; ``clip`` (k,)."""
     return Clipped(shrink(samples.norms(), clip[:, None]), clip, state)
 
 

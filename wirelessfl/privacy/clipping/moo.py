@@ -38,7 +38,7 @@ def moo_clip(clip_norm: Tensor, loss_sensitivity: Tensor, penalty: float, clip_l
 
 @dataclass(frozen=True)
 class _Moo(ClippingRule):
-    """What both kinds of feedback have in common.
+    """MOO clipping with either kind of feedback.
 
     Attributes:
         clip_norm: C in a client's first step.

@@ -14,7 +14,7 @@ from wirelessfl.privacy.clipping_laws import ClippingLaw, PerLayerClip
 
 @dataclass(frozen=True)
 class PerLayerClipping(Memoryless):
-    """The part of a gradient in layer j is scaled to norm C_j; a whole gradient is then within √(ΣC_j²).
+    """Clipping of the part of a gradient in layer j to norm C_j; a whole gradient is then within √(ΣC_j²).
 
     Source: McMahan, Ramage, Talwar, Zhang, "Learning differentially private recurrent language models", ICLR 2018.
 

@@ -17,7 +17,7 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True)
 class Constant:
-    """The same number in every round.
+    """Constant schedule: the same number in every round.
 
     Raises:
         ValueError: If it is negative, infinite or not a number.
@@ -36,7 +36,7 @@ class Constant:
 
 @dataclass(frozen=True)
 class Geometric:
-    """From ``first`` by equal factors: first · ratio^((m − 1)/rounds) in round m.
+    """Geometric schedule from ``first`` by equal factors: first · ratio^((m − 1)/rounds) in round m.
 
     Source: Du, Li, Feng, Chen, "Dynamic differential-privacy preserving SGD", arXiv:2111.00173, which lets the
     clipping norm decay as C_t = C_0 ρ_c^(−t/T) and the privacy parameter of a step follow μ_t = μ_0 ρ_μ^(t/T), its

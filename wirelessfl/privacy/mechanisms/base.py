@@ -125,7 +125,7 @@ Add = TypeVar("Add", bound=Callable[..., Tensor])
 
 
 def divisible(add: Add) -> Add:
-    """Marks an ``add`` whose noise on a sum, divided, is its noise on the mean.
+    """Mark of an ``add`` whose noise on a sum, divided, is its noise on the mean.
 
     On a mean, with the sensitivity over the divisor and a divisor of 1, it adds what it would have added to the sum,
     divided, and gives the same multiplier; so the engine never needs to form the sum. ``check_noise_mechanism`` tests
@@ -141,7 +141,7 @@ def is_divisible(mechanism: NoiseMechanism) -> bool:
 
 
 def standard_normals(purpose: str, step: Step, out: Tensor) -> Tensor:
-    """Fills ``out`` with standard normal numbers.
+    """Standard normal numbers of a random stream, in place.
 
     Args:
         purpose: Names the random stream.

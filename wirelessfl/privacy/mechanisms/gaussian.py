@@ -19,7 +19,7 @@ PURPOSE = "gradient_noise"
 
 
 def add_white_noise(total: Tensor, noise_std: Tensor, step: Step) -> None:
-    """Adds N(0, noise_std[i]²) to every element of row i of ``total`` (k, d), in place; nothing where it is 0."""
+    """White noise N(0, noise_std[i]²) on every element of row i of ``total`` (k, d), in place; none where it is 0."""
     add_normal(total, noise_std, step.streams, PURPOSE, step.round_index, step.clients, step.step)
 
 
@@ -46,11 +46,11 @@ class GaussianMechanism(NoiseMechanism):
         return torch.full_like(sensitivity, multiplier)
 
     def draw(self, total: Tensor, noise_std: Tensor, step: Step) -> None:
-        """Adds the noise of (k,) these standard deviations to (k, d), in place."""
+        """Noise of standard deviations (k,) on ``total`` (k, d), in place."""
         add_white_noise(total, noise_std, step)
 
     def law(self, dimension: int) -> NoiseLaw:
-        """What the ledger has to know of the shape of the noise on d elements."""
+        """Law of the noise on d elements, for the ledger."""
         return WhiteNoise()
 
     @override

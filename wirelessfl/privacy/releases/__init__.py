@@ -1,4 +1,4 @@
-"""What a round released, one frozen record a mechanism: its published and its accounted cost are its methods.
+"""Releases of a round, one frozen record a mechanism: its published and its accounted cost are its methods.
 
 To add a mechanism, write one record here that satisfies ``Release`` and list it in ``values.RELEASES``.
 """

@@ -1,4 +1,4 @@
-"""What clients send without any noise."""
+"""Releases without any noise."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LossReport(BareRelease):
 
 @dataclass(frozen=True, eq=False)
 class UnvouchedRelease(BareRelease):
-    """What code from outside sends that saw private data and leaves no record of what it costs.
+    """Upload by code from outside that sees private data and leaves no record of what it costs.
 
     Attributes:
         round_index: Communication round.

@@ -14,7 +14,7 @@ from wirelessfl.privacy.statement import PrivacyFacts, Statement
 
 @runtime_checkable
 class Release(Protocol):
-    """What the clients of one round released, and what that costs.
+    """Release of the clients of one round, with its cost.
 
     A round may be covered by several releases of different routes at once, such as local noise and the noise
     of the channel. Each route is a guarantee of its own, and the smaller one counts.
