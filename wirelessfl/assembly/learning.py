@@ -54,7 +54,9 @@ def build_population(scenario: Scenario, streams: Streams) -> Population:
     if isinstance(data.dataset, Synthetic) and isinstance(data.partition, NaturalPartition):
         task = data.dataset
         law = _synthetic_law(task.alpha, task.beta, task.iid)
-        return SyntheticPopulation(streams, count, law, LogNormalSizes(task.min_samples, task.max_samples))
+        return SyntheticPopulation(
+            streams, count, law, LogNormalSizes(minimum=task.min_samples, maximum=task.max_samples)
+        )
     dataset = load_data(scenario)[0]
     if len(dataset.train) < count:
         raise DataError(
@@ -114,8 +116,10 @@ def _load(data: Data) -> Dataset:
 
 
 def synthetic(alpha: float, beta: float, iid: bool, min_samples: int, max_samples: int, split_seed: int) -> Dataset:
-    """The synthetic task as one pot of samples."""
-    return load_synthetic(_synthetic_law(alpha, beta, iid), LogNormalSizes(min_samples, max_samples), split_seed)
+    """The synthetic task with its samples pooled."""
+    return load_synthetic(
+        _synthetic_law(alpha, beta, iid), LogNormalSizes(minimum=min_samples, maximum=max_samples), split_seed
+    )
 
 
 def adult(root: str | None, source: str, split_seed: int) -> Dataset:
