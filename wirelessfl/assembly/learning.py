@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import assert_never
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from wirelessfl.learning import (
     Population,
     SyntheticPopulation,
 )
+from wirelessfl.learning.batches import Sampling
 from wirelessfl.learning.data import (
     Dataset,
     Examples,
@@ -38,7 +40,15 @@ from wirelessfl.scenario import Scenario, Steps
 from wirelessfl.scenario.base import CoreVariant, External
 from wirelessfl.scenario.data import Data, LabelledSet, NaturalPartition, Synthetic
 from wirelessfl.scenario.data import Partition as PartitionSection
-from wirelessfl.scenario.mechanism import Mechanism, MedianClip
+from wirelessfl.scenario.mechanism import (
+    ExternalMechanism,
+    GaussianNoise,
+    Mechanism,
+    MedianClip,
+    NoMechanism,
+    WaveletNoise,
+    Zcdp,
+)
 from wirelessfl.streams import Streams
 
 
@@ -209,10 +219,21 @@ def build_training(scenario: Scenario, algorithm: Algorithm, model: FlatModel) -
         batch_size=training.batch_size,
         epochs=training.epochs,
         steps=training.steps,
-        sampling=getattr(training.privacy, "sampling", "shuffle"),
+        sampling=_sampling(training.privacy),
         prox_mu=algorithm.client(server, nobody).prox_mu,
         clip=scenario.uplink.clip,
     )
+
+
+def _sampling(mechanism: Mechanism) -> Sampling:
+    """How mini-batches are drawn."""
+    match mechanism:
+        case GaussianNoise() | WaveletNoise() | ExternalMechanism():
+            return mechanism.sampling
+        case NoMechanism() | Zcdp():
+            return "shuffle"
+        case _:
+            assert_never(mechanism)
 
 
 def on_device(population: Population, plan: ExecutionPlan) -> Population:

@@ -44,7 +44,7 @@ from wirelessfl.scenario.channel import Channel, IndependentFading, Sync
 from wirelessfl.scenario.geography import NoPathLoss
 from wirelessfl.scenario.timing import Timing
 from wirelessfl.scenario.topology import SingleCell
-from wirelessfl.scenario.uplink import Jammer, OverTheAir
+from wirelessfl.scenario.uplink import Jammer, OverTheAir, transmits_in_watts
 from wirelessfl.streams import Streams
 
 
@@ -195,7 +195,7 @@ def _large_scale(
         return UnitGain()
     model = build_path_loss(pathloss)
     reference_gain = 1.0
-    if getattr(scenario.uplink, "tx_power_dbm", None) is None:
+    if not transmits_in_watts(scenario.uplink):
         distance = np.array([pathloss.reference_distance_m])
         reference_gain = float(path_gain(model.loss_db(distance, np.ones(1, dtype=np.bool_)))[0])
     return DistanceGain(placement, model, reference_gain, draws, site)

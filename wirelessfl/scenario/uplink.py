@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, assert_never
 
 from pydantic import Field, model_validator
 
@@ -302,3 +302,14 @@ class SecureAggregation(DigitalLink):
 
 
 Uplink = Annotated[Ideal | OverTheAir | Digital | SecureAggregation, Family("kind", default="over_the_air")]
+
+
+def transmits_in_watts(uplink: Uplink) -> bool:
+    """Whether clients transmit a power in watts, rather than one that is relative to the noise."""
+    match uplink:
+        case OverTheAir() | Digital() | SecureAggregation():
+            return uplink.tx_power_dbm is not None
+        case Ideal():
+            return False
+        case _:
+            assert_never(uplink)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Set
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 import simpy
@@ -108,6 +109,8 @@ class Window:
             case Report():
                 self.lost[message.position] = message.outcome
                 self.outstanding.discard(message.position)
+            case _:
+                assert_never(message)
         self._close_if_done()
 
     def write_statuses(self, status: NDArray[np.uint8]) -> None:

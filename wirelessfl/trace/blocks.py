@@ -105,7 +105,6 @@ class RoundLayout:
     def _gain_blocks(
         self, record: RoundRecord, room: int, slots: int, width: int, behind: Behind, place: str
     ) -> list[Block]:
-        """What a round writes over axes of gains, where there are any."""
         by_slot = [variable for variable in self.root.gains if "slot" in variable.dims]
         by_round = [variable for variable in self.root.gains if "slot" not in variable.dims]
         per_round = gain_columns(by_round, record.values, self.gain_shape, place)

@@ -150,7 +150,6 @@ def _removed_on_failure(new: Path) -> Iterator[None]:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether there is a file whose checksum is right."""
     try:
         content = _read(path)
     except OSError:
@@ -233,7 +232,6 @@ def _deserialised(body: bytes) -> dict[str, Any]:
 
 
 def _serialised(state: State) -> bytes:
-    """All that the checksum covers."""
     arrays: list[bytes] = []
     tree = json.dumps(_encode_mapping(state, arrays, ""), allow_nan=False).encode()
     return b"".join([len(tree).to_bytes(_LENGTH_BYTES, "little"), tree, *arrays])

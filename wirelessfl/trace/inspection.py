@@ -135,7 +135,6 @@ def _claimed(dataset: h5py.Dataset) -> int:
 
 
 def _stored(dataset: h5py.Dataset) -> int:
-    """Bytes that the values stored can be at most."""
     filters = dataset.id.get_create_plist().get_nfilters()
     return int(dataset.id.get_storage_size()) * (MOST_CLAIMED if filters else 1)
 
@@ -177,7 +176,6 @@ def _check_attribute(attribute: Attribute, value: Any, place: str) -> None:
 
 
 def _is(kind: AttributeKind, value: Any) -> bool:
-    """Whether the value of an attribute is of a kind."""
     match kind:
         case "text":
             return isinstance(value, str)
@@ -195,7 +193,6 @@ def _is(kind: AttributeKind, value: Any) -> bool:
 
 
 def _tree(value: Any) -> Any:
-    """What JSON text says; None for anything else."""
     try:
         return json.loads(value) if isinstance(value, str) else None
     except (ValueError, RecursionError):
@@ -263,7 +260,6 @@ def _check_codes(dataset: h5py.Dataset, count: int, path: str) -> None:
 
 
 def _pieces(dataset: h5py.Dataset, count: int) -> Iterator[NDArray[Any]]:
-    """The first rows of a dataset, some at a time."""
     step = max(1, _VALUES_AT_ONCE // max(1, math.prod(dataset.shape[1:])))
     for start in range(0, count, step):
         yield dataset[start : min(start + step, count)]

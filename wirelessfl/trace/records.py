@@ -158,7 +158,6 @@ def _cast(variable: Variable, value: ArrayLike, place: str) -> NDArray[np.generi
 
 @cache
 def _known_codes(flags: type[IntEnum]) -> NDArray[np.bool_]:
-    """(256,) which bytes are codes of an enumeration."""
     known = np.zeros(256, dtype=np.bool_)
     known[list(flags)] = True
     return known

@@ -81,8 +81,7 @@ def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool,
         node = file.require_group(group.path)
         node.attrs["long_name"] = group.long_name
         for coordinate in group.coordinates:
-            scale = _create_dataset(node, coordinate, {})
-            scale.make_scale(coordinate.name)
+            _create_dataset(node, coordinate, {}).make_scale(coordinate.name)
         for name in group.dimensions:
             _create_dimension(node, name, sizes.get(name, 0))
         for variable in group.variables:
@@ -180,7 +179,6 @@ def write_block(
 def _spaces(
     extent: tuple[int, ...], offset: tuple[int, ...], shape: tuple[int, ...]
 ) -> tuple[h5s.SpaceID, h5s.SpaceID]:
-    """Where a block lies in memory, and where in its dataset."""
     in_file = h5s.create_simple(extent)
     in_file.select_hyperslab(offset, (1,) * (len(extent) - len(shape)) + shape)
     return h5s.create_simple(shape or (1,)), in_file

@@ -127,7 +127,6 @@ def _look(look: Callable[[], str | None], writer: int, seconds: int) -> None:
 
 
 def _limit(kind: int, value: int) -> None:
-    """Set a limit, unless there is a lower one."""
     soft, hard = resource.getrlimit(kind)
     known = [number for number in (soft, hard) if number != resource.RLIM_INFINITY]
     resource.setrlimit(kind, (min([value, *known]), hard))

@@ -308,7 +308,6 @@ def _unlink_link(path: Path) -> None:
 
 
 def _blank_closing() -> dict[str, str]:
-    """The closing attributes until the run ends: empty lists."""
     return dict.fromkeys(CLOSING, "[]".ljust(_CLOSING_BYTES))
 
 

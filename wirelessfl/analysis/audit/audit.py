@@ -99,11 +99,8 @@ class Audit:
         """Whether more was told apart than the published ε allows, where that speaks of what the game plays."""
         return bool(self.relation) and self.epsilon_empirical > self.epsilon_published
 
-    def findings(self) -> list[str]:
+    def findings(self) -> Iterator[str]:
         """The audit in plain sentences."""
-        return list(self._findings())
-
-    def _findings(self) -> Iterator[str]:
         yield from self.noise_faults
         if self.contradicts_ledger:
             yield "THE ACCOUNTED ε DOES NOT HOLD: a mechanism does not do what its record states."
@@ -227,7 +224,6 @@ def audit_simulation(
 
 
 def _certain(rehearsal: Rehearsal, choice: Choice, observations: Observations) -> list[str]:
-    """What is wrong beyond chance."""
     reach = reach_faults(rehearsal, choice.game) if isinstance(choice.game, SlotGame) else []
     return skipped_rounds(observations) + reach
 

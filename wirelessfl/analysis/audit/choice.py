@@ -150,7 +150,6 @@ def _require_known(what: str, part: object, known: tuple[type, ...]) -> None:
 
 
 def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Choice:
-    """On the sums that the receivers read."""
     statement, learner = rehearsal.ledger.statement, rehearsal.learner
     replaced = statement.adjacency == "replace"
     if learner.private is not None and learner.private.adds_noise:
@@ -245,7 +244,6 @@ def _local_noises(rehearsal: Rehearsal, client: CanaryClient, counts: CountGame 
 
 
 def _air_game(rehearsal: Rehearsal, air: ChannelNoise, uploads: Uploads, exchange: bool, streams: Streams) -> SlotGame:
-    """The game on slots over the air, with the channels and the senders of the scenario."""
     slots = _known_slots(rehearsal).slots
     if rehearsal.ledger.statement.colluding > 0:
         slots = {index: slot._replace(plan=_without_jamming(slot.plan)) for index, slot in slots.items()}

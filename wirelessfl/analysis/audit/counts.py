@@ -71,8 +71,7 @@ class CountGame:
 
     def noise(self) -> NoiseRecord:
         """The noise of the counts of many clients, whose place is that of the coordinates of other noise."""
-        alone = replace(self, exchange=False)
-        counts = alone._counts(np.arange(_ROWS, dtype=np.int64), there=False)[0]
+        counts = replace(self, exchange=False)._counts(np.arange(_ROWS, dtype=np.int64), there=False)[0]
         number = np.arange(counts.shape[1], dtype=np.int64)
         return NoiseRecord("of the released counts (of clients as coordinates)", counts.T, {"step": number}, True)
 
@@ -108,6 +107,5 @@ class CountGame:
                 "lost in the rounding of numbers of 32 bits, or it leaves their range or grows beyond every canary; "
                 "other values of training.privacy.clip and of lr and count_noise_std in its clipping can be played"
             )
-        clip = np.log(norm)
-        share = rule.quantile - np.diff(clip, axis=1) / rule.lr
+        share = rule.quantile - np.diff(np.log(norm), axis=1) / rule.lr
         return np.asarray((0.5 - share) * divisor / self._noise_std), np.concatenate(included).T

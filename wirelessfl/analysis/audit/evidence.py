@@ -137,7 +137,6 @@ def _matched_filter(observations: Observations) -> tuple[Values, Values]:
 
 
 def _law_bound(observations: Observations, delta: float, alpha: float) -> float:
-    """ε by the law of the noise alone."""
     if observations.sample_rate < 1:
         return _sampled_bound(observations, delta, alpha)[1]
     return _plain_bound(*_matched_filter(observations), delta, alpha)[1]

@@ -99,7 +99,6 @@ def _sizes(record: NoiseRecord, power: Values) -> Iterator[NoiseFault]:
 
 
 def _worst(faults: Iterator[NoiseFault]) -> Iterator[NoiseFault]:
-    """The least likely of some faults, if there are any."""
     tried = list(faults)
     if tried:
         worst = min(tried, key=lambda fault: fault.log_probability)
@@ -118,7 +117,6 @@ def _smallest_labels(record: NoiseRecord, power: Values) -> Iterator[NoiseFault]
 
 
 def _smallest_stretches(record: NoiseRecord, power: Values) -> Iterator[NoiseFault]:
-    """Stretches of 2, 4, 8, ... coordinates, as layers of a model are."""
     each, length = power.sum(axis=0), 2
     while 2 * length <= len(each):
         first = range(0, len(each) - length + 1, length)
@@ -136,7 +134,6 @@ def _smallest(
     what: str = "",
     name: Callable[[int], str] = lambda index: "",
 ) -> NoiseFault:
-    """The worst of several sums of squares of so many values each."""
     each = stats.chi2.logcdf(sums, counts)
     worst = int(np.argmin(each))
     share = float((sums / counts)[worst])
@@ -152,7 +149,6 @@ def _event(record: NoiseRecord, index: int) -> str:
 
 
 def _repeated(record: NoiseRecord) -> Iterator[NoiseFault]:
-    """Every pair of events over all coordinates."""
     values = record.values
     if len(values) < 2:
         return
@@ -269,7 +265,6 @@ def _score(total: float, squares: float) -> float:
 
 
 def _sign_bound(score: float) -> float:
-    """Logarithm of 2 exp(−x²/2), at most 0."""
     return min(0.0, math.log(2) - score**2 / 2)
 
 

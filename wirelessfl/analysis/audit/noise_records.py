@@ -175,5 +175,4 @@ def haar_whitened(values: Values) -> Values:
     span = np.where(place > 0, weights, length)
     # Number i of the details that span 2^l elements each covers those from i 2^l on.
     first = np.where(place > 0, (place - length / span) * span, 0)
-    shown = first + span <= dimension
-    return np.asarray((haar(padded) * weights)[:, shown])
+    return np.asarray((haar(padded) * weights)[:, (first + span <= dimension)])

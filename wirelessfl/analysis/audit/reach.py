@@ -106,5 +106,4 @@ def reach_faults(rehearsal: Rehearsal, game: SlotGame) -> list[str]:
 
 
 def _heard(game: SlotGame, pilot: Streams, slot: Slot, sign: int) -> Values:
-    block = game.probe.of(slot.this.index, sign, 1)
-    return hear(game.listen, pilot, slot, block, 0)
+    return hear(game.listen, pilot, slot, game.probe.of(slot.this.index, sign, 1), 0)

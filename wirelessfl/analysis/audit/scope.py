@@ -43,7 +43,6 @@ def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord])
 
 
 def _other_clients(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
-    """Those on whom no game is played."""
     tried = tried_updates(rehearsal, choice.game) if isinstance(choice.game, SlotGame) else []
     clients = {int(reach.senders[place]) for reach, place in tried}
     but = f", but for how far the updates of {len(clients)} clients move what is heard" if clients else ""
@@ -51,7 +50,6 @@ def _other_clients(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
 
 
 def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
-    """Amplification."""
     if choice.view == MODELS and not isinstance(rehearsal.selection.rule, SelectAll):
         yield (
             "the secrecy of the selection: how often a client is selected is measured, but not whether clients are "
@@ -70,7 +68,6 @@ def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
 
 
 def _uplink(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
-    """What games on this uplink leave out."""
     view = rehearsal.uplink.audit_view()
     if isinstance(view, ChannelNoise) and choice.view == AIR:
         yield "the second quadrature of the reception: the game is played on the first, the ledger counts both"
@@ -84,7 +81,6 @@ def _uplink(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
 
 
 def _participation(rehearsal: Rehearsal) -> Iterator[str]:
-    """Who takes part."""
     faults, wait_for = rehearsal.parts.faults, rehearsal.parts.wait_for
     everybody = wait_for.fraction == 1.0 and wait_for.count is None and wait_for.deadline_s is None
     reached = isinstance(faults.availability, BernoulliAvailability) and faults.availability.p == 1.0

@@ -83,8 +83,7 @@ class CanaryClient:
     @property
     def num_steps(self) -> int:
         """Local steps in all these rounds."""
-        first = self.batches(self.rounds[0], np.array([_PILOT]))
-        return len(self.rounds) * len(first.included)
+        return len(self.rounds) * len(self.batches(self.rounds[0], np.array([_PILOT])).included)
 
     @property
     def rounds(self) -> list[int]:

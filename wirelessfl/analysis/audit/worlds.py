@@ -54,7 +54,6 @@ def _measurable(observations: Observations, recorded_std: Values) -> NDArray[np.
 
 
 def _noise_of_worlds(observations: Observations, recorded_std: Values, alpha: float) -> Iterator[str]:
-    """The size of the noise in each world: of all outputs, and of those that hold the canary."""
     released = _measurable(observations, recorded_std)
     worlds = ("with the canary", observations.plus), ("in the other world", observations.minus)
     for place, (words, world) in enumerate(worlds):
@@ -76,7 +75,6 @@ def _noise_of_worlds(observations: Observations, recorded_std: Values, alpha: fl
 
 
 def _unequal_reach(observations: Observations, recorded_std: Values, alpha: float) -> Iterator[str]:
-    """Outputs that the canary moves further than others."""
     released = _measurable(observations, recorded_std)
     included = observations.included & released
     middle = 0.5 * (observations.plus + observations.minus) * math.sqrt(2) if observations.exchange else None
@@ -117,7 +115,6 @@ def _deviation_limit(noise: Values, alpha: float) -> float:
 
 
 def _dependent_sampling(observations: Observations, alpha: float) -> Iterator[str]:
-    """How often the canary is in an event, and in how many events of a trial."""
     included, rate = observations.included, observations.sample_rate
     trials, events = included.shape
     hits = included.sum(axis=0)

@@ -56,8 +56,7 @@ def timeline(recording: Recording) -> dict[str, Any]:
             f"--export chrome: {recording.path} holds no events of these rounds; allowed: a run with trace.events: true"
         )
     nodes = np.unique(events["node"].values).tolist()
-    lanes = [_lane_name(node) for node in nodes]
-    rows = [*lanes, *_bars_and_instants(events), *_counters(recording)]
+    rows = [*[_lane_name(node) for node in nodes], *_bars_and_instants(events), *_counters(recording)]
     name = f"{recording.dataset.attrs['name']}, seed {recording.dataset.attrs['seed']}"
     head = {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": name}}
     return {"displayTimeUnit": "ms", "traceEvents": [head, *rows]}

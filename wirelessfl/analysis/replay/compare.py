@@ -45,8 +45,6 @@ def compare_traces(found: Path, expected: Path, first: int, last: int) -> Compar
 
 
 class _Comparing:
-    """One comparison: two open files, and what has come of it so far."""
-
     def __init__(self, ours: h5py.File, theirs: h5py.File, first: int, last: int) -> None:
         self.ours, self.theirs = nodes_of(ours), nodes_of(theirs)
         self.our_paths, self.their_paths = paths_by_address(self.ours), paths_by_address(self.theirs)
@@ -83,7 +81,6 @@ class _Comparing:
                 self.result.notes.append(f"recorded with {what} {found}, repeated with {expected}")
 
     def _common(self) -> Iterator[tuple[str, h5py.Dataset, h5py.Dataset]]:
-        """Datasets of both files, in the order of the repeated one."""
         for path, theirs in self.theirs.items():
             ours = self.ours.get(path)
             if isinstance(ours, h5py.Dataset) and isinstance(theirs, h5py.Dataset):
@@ -136,7 +133,6 @@ class _Comparing:
         return None if earliest is None else earliest[1]
 
     def _totals(self) -> Iterator[Difference]:
-        """Numbers that belong to no round."""
         for path, ours, theirs in self._common():
             dims = self._dims(path)
             if dims[0] in Axes.OF_ROUNDS or self._excused(path, ours):
@@ -157,7 +153,6 @@ class _Comparing:
                 yield self._describe(path, place, values, row, slice(0), None)
 
     def _layout(self) -> Iterator[Difference]:
-        """Shapes and types."""
         for path, ours, theirs in self._common():
             kinds = [dtype_words(one.dtype) for one in (ours, theirs)]
             if kinds[0] != kinds[1]:
@@ -189,7 +184,6 @@ class _Comparing:
         return expected
 
     def _attributes(self) -> Iterator[Difference]:
-        """Attributes of everything that both have."""
         for path, theirs in self.theirs.items():
             ours = self.ours.get(path)
             if ours is None:
@@ -252,7 +246,6 @@ class _Comparing:
         rows: slice,
         clients: h5py.Dataset | None,
     ) -> Difference:
-        """The first differing number of a row."""
         found, expected = values[0][row], values[1][row]
         while np.ndim(found):
             at = int(np.argmax(_differing(found, expected)))
@@ -272,7 +265,6 @@ def _kind(node: Node | None) -> str | None:
 
 
 def _name(path: str) -> str:
-    """A variable of the root goes by its name alone."""
     return path.removeprefix("/") if path.count("/") == 1 else path
 
 
@@ -287,8 +279,7 @@ def _differing(found: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]
     both = [np.ascontiguousarray(values).reshape(len(values), -1) for values in (found, expected)]
     size = found.dtype.itemsize
     bits = np.dtype(f"u{size}") if size in (1, 2, 4, 8) else np.dtype("u1")
-    unequal = both[0].view(bits) != both[1].view(bits)
-    return np.asarray(unequal.any(axis=1))
+    return np.asarray((both[0].view(bits) != both[1].view(bits)).any(axis=1))
 
 
 def _widened(values: NDArray[Any], width: int, fill: Any) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from wirelessfl.scenario import Resolved, Scenario, differing_keys, resolve_docu
 from wirelessfl.scenario.channel import GaussMarkovFading, IndependentFading
 from wirelessfl.scenario.outside import refuse_outside_code
 from wirelessfl.scenario.overrides import read_overrides
-from wirelessfl.scenario.uplink import Digital, Ideal, OverTheAir, SecureAggregation
+from wirelessfl.scenario.uplink import OverTheAir, transmits_in_watts
 from wirelessfl.scenario.yamltree import parse_yaml
 from wirelessfl.simulation import Simulation
 from wirelessfl.trace import gain_shape
@@ -88,7 +88,7 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
     if not changes:
         raise ScenarioError("--set: found nothing that differs from the recorded scenario; allowed: another policy")
     refused = [change for change in changes if _is_below(change.partition(":")[0], CONDITIONS)]
-    if _transmits_in_watts(recording.scenario) != _transmits_in_watts(resolved.scenario):
+    if transmits_in_watts(recording.scenario.uplink) != transmits_in_watts(resolved.scenario.uplink):
         refused.append("uplink.tx_power_dbm: recorded path gains are relative to another reference")
     if refused:
         raise ScenarioError(
@@ -114,16 +114,6 @@ def _refuse_channels_of_messages(recording: Recording) -> None:
 
 def _is_below(key: str, places: Sequence[str]) -> bool:
     return any(key == place or key.startswith(f"{place}.") for place in places)
-
-
-def _transmits_in_watts(scenario: Scenario) -> bool:
-    match scenario.uplink:
-        case OverTheAir() | Digital() | SecureAggregation():
-            return scenario.uplink.tx_power_dbm is not None
-        case Ideal():
-            return False
-        case _:
-            assert_never(scenario.uplink)
 
 
 def run_counterfactual(
@@ -223,7 +213,6 @@ def _jammer_links(scenario: Scenario, trace: xr.Dataset) -> dict[int, JammerLink
 
 
 def _fields(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass, not copied."""
     return {one.name: getattr(value, one.name) for one in fields(value)}
 
 

@@ -91,7 +91,6 @@ def _releases(
     clients: np.ndarray[Any, Any],
     load: Callable[[str], type[Release]] | None,
 ) -> Iterator[Release]:
-    """The releases of all rounds, in order."""
     per_round = {variable.name: privacy[variable.name].values for variable in PRIVACY.of("round")}
     per_slot = {variable.name: privacy[variable.name].values for variable in PRIVACY.of("round", "slot")}
     for row, round_index in enumerate(trace["round"].values.tolist()):

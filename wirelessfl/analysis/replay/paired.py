@@ -122,7 +122,6 @@ def paired_rows(recorded: xr.Dataset, changed: xr.Dataset) -> list[PairedRow]:
 
 
 def _minus(after: Series, before: Series) -> Series:
-    """The difference; two infinite values have none."""
     both = np.isinf(after) & np.isinf(before)
     return np.where(both, math.nan, np.where(both, 0.0, after) - np.where(both, 0.0, before))
 

@@ -121,8 +121,7 @@ class RecordedNetwork(Network):
 
     def jammer_link(self, moment: Moment, instants: Instants = AT_ONCE) -> JammerLink:
         """The recorded link; in a round without one, it is drawn by the scenario's laws."""
-        drawn = super().jammer_link(moment, instants)
-        return self.jammer_links.get(moment.round_index, drawn)
+        return self.jammer_links.get(moment.round_index, super().jammer_link(moment, instants))
 
 
 @dataclass(frozen=True, kw_only=True)

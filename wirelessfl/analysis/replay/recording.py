@@ -231,7 +231,6 @@ def verify(
 
 
 def _advice(status: object) -> list[str]:
-    """What to do about the trace of a run that has not ended by itself."""
     return [] if status in FINISHED else [f"its status is {status}: a run that was stopped is ended by --resume"]
 
 
@@ -290,6 +289,5 @@ def recompute_privacy(
             published, accounted = ledger.epsilon_published(), ledger.epsilon_accounted()
         except ValueError as error:
             raise InputError(f"--accountant {accountant}: {error}") from error
-        statement = ledger.statement
-        rows.append(LedgerRow(delta, statement.accountant, published, accounted, ledger.why_different()))
+        rows.append(LedgerRow(delta, ledger.statement.accountant, published, accounted, ledger.why_different()))
     return rows

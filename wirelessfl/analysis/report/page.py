@@ -67,8 +67,7 @@ def write_report(paths: Sequence[Path], out: Path | None = None) -> Path:
         folder = Path() if len(paths) > 1 else paths[0] if paths[0].is_dir() else paths[0].parent
         out = folder / "report.html"
     _refuse_place(out)
-    page = report_html(paths)
-    write_text(out, page)
+    write_text(out, report_html(paths))
     return out
 
 

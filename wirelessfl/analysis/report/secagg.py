@@ -56,7 +56,6 @@ def cost_table(costs: xr.Dataset) -> SortedTable:
 
 
 def _cost_cell(name: str, value: float) -> Cell:
-    """Messages, bytes and clients are counted, seconds and joules are measured."""
     if name in ("seconds", "energy"):
         return number_cell(value)
     count = value / _BITS_A_BYTE if name.startswith("bits") else value

@@ -244,8 +244,7 @@ def _against(name: str, title: str, label: str, cost: NDArray[np.float64], point
     width = np.array([point.half_width[-1] for point in points])
     positive = np.where(cost > 0, cost, np.nan)
     # Noise is calibrated to a target up to a tolerance: points that aim at one ε cost the same.
-    alike = np.array([float(f"{value:.2g}") for value in positive])
-    front = pareto_front(alike, accuracy)
+    front = pareto_front(np.array([float(f"{value:.2g}") for value in positive]), accuracy)
 
     def draw(figure: Figure) -> None:
         axes: Axes = figure.subplots()
