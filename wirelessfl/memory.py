@@ -1,4 +1,4 @@
-"""What is remembered of nodes from round to round: a table with a row for each node that was ever asked."""
+"""State across rounds: a table with one row for each node that was ever used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Model = TypeVar("Model")
 
 @runtime_checkable
 class Memory(Protocol):
-    """A part of the simulation that remembers; the checkpoint holds its state."""
+    """A part of the simulation with state across rounds, held by the checkpoint."""
 
     def state(self) -> dict[str, Any]:
         """All that is remembered, as arrays, numbers and mappings."""
@@ -43,7 +43,7 @@ def restore_memories(memories: Mapping[str, Memory], states: Mapping[str, Any]) 
 
 @contextmanager
 def forgotten(memories: Mapping[str, Memory]) -> Iterator[None]:
-    """Whatever happens inside leaves no trace in the memories."""
+    """A context in which changes of the memories are undone at its end."""
     before = {name: memory.state() for name, memory in memories.items()}
     try:
         yield
@@ -120,7 +120,7 @@ class NodeMemory:
 
 
 class RemembersNodes:
-    """A part whose whole memory is one table of nodes.
+    """A part whose state is one table of nodes.
 
     Attributes:
         nodes: what it remembers of each node that it was ever asked for.

@@ -1,4 +1,4 @@
-"""What calibrations found, in the user's cache directory: one small JSON file for each."""
+"""Results of calibrations in the user's cache directory, one small JSON file each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the trace says of a run as a whole: before the first round, and at its end."""
+"""Header and closing attributes of a run's trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run is computed: device, threads, chunk and precision."""
+"""Execution plan of a run: device, threads, chunk and precision."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wirelessfl.trace import read_attributes
 
 @dataclass(frozen=True)
 class Resources:
-    """What a new run may use; how many clients are trained together follows from model and cohort.
+    """Resources of a new run; how many clients are trained together follows from model and cohort.
 
     Attributes:
         device: a torch device name.

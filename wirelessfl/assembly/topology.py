@@ -1,4 +1,4 @@
-"""Who is connected with whom when the first round begins, as a graph."""
+"""Topology at the beginning of the first round, as a graph."""
 
 from __future__ import annotations
 

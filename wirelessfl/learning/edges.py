@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass
 class EdgeModels:
-    """Every edge goes on from its own model; every few rounds the cloud averages them, weighted by data heard.
+    """Models of C edges, which the cloud averages every few rounds, weighted by data heard.
 
     After Liu, Zhang, Song, Letaief, "Client-Edge-Cloud Hierarchical Federated Learning", ICC 2020. Between two
     averagings the global model that is tested is the average that the cloud would form.

@@ -1,4 +1,4 @@
-"""What goes wrong: clients that crash or run out of energy, a jammer that fails, a server that restarts."""
+"""Faults: availability, crashes, batteries, and restarts of the server."""
 
 from __future__ import annotations
 

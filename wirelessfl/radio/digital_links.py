@@ -1,4 +1,4 @@
-"""Digital links: a band of its own for every client, and what its channel carries in a round."""
+"""Digital links: one orthogonal band a client, and the rate of its channel."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Sent:
-    """What becomes of the messages of n clients: the fields of `Link`, an array each."""
+    """The links of n clients: the fields of `Link`, an array each."""
 
     seconds_per_bit: NDArray[np.float64]
     sends: NDArray[np.bool_]

@@ -1,4 +1,4 @@
-"""Digital messages that last longer than a channel stays as it is: how they fall into pieces."""
+"""Division of digital messages that outlast the coherence time into pieces."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PieceRates = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[
 
 @dataclass(frozen=True)
 class MessageDivision:
-    """How messages fall into pieces.
+    """Division of messages into pieces.
 
     Attributes:
         doppler_hz: the largest Doppler shift of any client; 0 where channels do not change within a message.

@@ -1,4 +1,4 @@
-"""What a slot over the air consists of: pilots, by which channels are estimated, and pieces, in which they are used."""
+"""Schedule of a slot over the air: pilots for channel estimates, and pieces of constant channels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Pilots:
 
 @dataclass(frozen=True)
 class PilotCharge:
-    """What the pilots of a slot take.
+    """Time and energy of the pilots of a slot.
 
     Attributes:
         seconds: of the pilots of all nodes, which pass also where nobody sends afterwards.
@@ -61,7 +61,7 @@ AT_ONCE = Instants(np.zeros(1), np.zeros(1))
 
 @dataclass(frozen=True)
 class SlotSchedule:
-    """How a slot is divided.
+    """Division of a slot into pilots and pieces.
 
     Attributes:
         data_s: seconds of the data.

@@ -1,4 +1,4 @@
-"""Who was on the air, and when."""
+"""Transmissions of a round on the time axis."""
 
 from __future__ import annotations
 

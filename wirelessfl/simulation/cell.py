@@ -1,4 +1,4 @@
-"""The cell as an uplink sees it: the medium, the clients' network, and what server and clients do in every round."""
+"""One cell: medium, network and learner, and the steps of server and clients that every uplink has."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wirelessfl.trace import SERVER_NODE, EventKind
 
 @dataclass(frozen=True)
 class Cell:
-    """What an uplink works with.
+    """The parts of a simulation that an uplink uses.
 
     Attributes:
         medium: the air and the log.

@@ -40,7 +40,7 @@ from wirelessfl.streams import Streams
 
 
 class Training(Protocol):
-    """What the server needs of the learning side."""
+    """The protocol of local training, server step and evaluation."""
 
     @property
     def dimension(self) -> int:

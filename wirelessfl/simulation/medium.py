@@ -1,4 +1,4 @@
-"""The medium carries messages between nodes and keeps the log of what happened when.
+"""The medium between nodes: delivery of messages, and the log of events.
 
 Control messages take no time (they are tiny beside a model); the broadcast of the model and the uplink slot take
 the time that the radio gives them.
@@ -63,7 +63,7 @@ class EventLog:
 
 
 class Medium:
-    """Delivers messages to the server and times broadcasts and slots."""
+    """Delivery of messages to the server, and durations of broadcasts and slots."""
 
     def __init__(self, env: simpy.Environment, *, log_events: bool) -> None:
         """A medium in ``env``; without ``log_events`` nothing is kept."""

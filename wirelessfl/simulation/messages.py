@@ -46,7 +46,7 @@ class Reports:
 
 @dataclass(frozen=True, slots=True)
 class SlotGrant:
-    """The server opens the uplink slot for everyone who reported in time."""
+    """The server's grant of the uplink slot to all who reported in time."""
 
     silent: NDArray[np.bool_]
     """(n,) over the clients selected: in a deep fade, which a client sees from its own channel."""
@@ -56,7 +56,7 @@ class SlotGrant:
 
 @dataclass(frozen=True, slots=True)
 class ProtocolMessage:
-    """What a client sends in a stage of secure aggregation."""
+    """A client's message in a stage of secure aggregation."""
 
     position: int
     session: bytes

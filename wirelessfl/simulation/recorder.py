@@ -31,7 +31,7 @@ _PER_SLOT = {variable.name for variable in PRIVACY.of("round", "slot")}
 
 
 def route_of(release: Release) -> str:
-    """Whose noise protects, in the names of the trace: at most one release of each route is made in a round."""
+    """The noise that protects, in the names of the trace: at most one release of each route is made in a round."""
     if isinstance(release, AirRelease | BareRelease) and not isinstance(release, UnvouchedRelease):
         return "air"
     return "server" if isinstance(release, ServerNoiseRelease) else "local"

@@ -35,7 +35,7 @@ MOST_REHEARSED = 100_000
 
 @dataclass(frozen=True)
 class Rehearser(Training):
-    """Stands in for the learner: updates of norm τ that carry no data."""
+    """A substitute for the learner: updates of norm τ without data."""
 
     learner: Learner
 
@@ -91,7 +91,7 @@ class Rehearser(Training):
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run will cost.
+    """The expected cost of a run.
 
     Attributes:
         rounds: rounds rehearsed; fewer than asked for where a stop rule on ε, time or energy ends the run.

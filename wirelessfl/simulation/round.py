@@ -1,4 +1,4 @@
-"""One communication round: what server, uplink and clients have found of it so far."""
+"""One communication round, with the records of server, uplink and clients so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a simulation from its state, round by round, and tells what each round was."""
+"""A run of a simulation from its state, round by round."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wirelessfl.trace import EventBatch
 
 @dataclass(frozen=True)
 class StopRules:
-    """What ends a run; the first reached counts.
+    """Limits that end a run; the first reached counts.
 
     None of them reads private data, so that the number of rounds tells nothing beyond what is accounted for: accuracy
     is a function of the released model and of test data that belong to no client, and the others are public; simulated

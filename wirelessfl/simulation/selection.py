@@ -96,7 +96,7 @@ class ClientSelection:
 
 @dataclass(frozen=True, kw_only=True)
 class KeepAtWork(ClientSelection):
-    """As many clients as a rule selects: those who are at work, and others for those who are back.
+    """As many clients as a rule selects: those with a job in flight, and new ones in place of the others.
 
     Attributes:
         jobs: who is at work.

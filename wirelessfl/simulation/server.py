@@ -1,4 +1,4 @@
-"""The parameter server: check who is there, collect the updates, step the model, evaluate, announce."""
+"""The parameter server: availability, collection of updates, step of the model, evaluation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Process = Generator[simpy.Event, Any, None]
 
 @dataclass(frozen=True)
 class Deployment:
-    """Everything a server works with, fixed before the run; built from a scenario by ``build``.
+    """Everything a server works with, fixed before the run; built from a scenario in ``assembly``.
 
     ``jobs`` is the work in flight of asynchronous aggregation, empty with rounds.
     """
@@ -51,7 +51,7 @@ class Deployment:
 
 
 class ParameterServer:
-    """The server's process. It decides when; the core decides what."""
+    """The server's process: the order of a round; the numbers come from the core."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class ParameterServer:
         return replace(collected, heard=collected.heard[:0], aggregate=None)
 
     def _check_availability(self, this: Round) -> None:
-        """Who of the selected can take part at all."""
+        """Set the statuses of the selected clients that cannot take part."""
         faults, streams, jobs = self._parts.faults, self._parts.network.streams, self._parts.jobs
         if len(jobs):
             this.status[jobs.at_work(this.clients)] = Status.UNDERWAY

@@ -12,7 +12,7 @@ from wirelessfl.radio.slot_schedule import PilotCharge
 
 @dataclass(frozen=True)
 class SlotPlan:
-    """What happens in the uplink slot, settled before anyone's training is computed.
+    """Plan of the uplink slot, made before any training is computed.
 
     Attributes:
         senders: (k,) positions of the clients that will be heard, ascending.

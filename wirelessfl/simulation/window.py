@@ -1,4 +1,4 @@
-"""The time in which the server takes reports."""
+"""The window in which the server accepts reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wirelessfl.trace import Status
 
 @dataclass(frozen=True)
 class WaitFor:
-    """When the server closes the window for reports.
+    """The rule by which the server closes the window for reports.
 
     Attributes:
         fraction: share of the selected clients that is enough.
@@ -54,7 +54,7 @@ class WaitFor:
 
 
 class Window:
-    """Takes reports until enough clients have reported, nobody is left who could, or the deadline has come.
+    """A window for reports: until enough clients have reported, none is left, or the deadline has come.
 
     It closes after everything else at its instant (see ``clock``): a report at the deadline is in time.
 

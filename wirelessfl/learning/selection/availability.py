@@ -1,4 +1,4 @@
-"""Who of the selected clients can be reached in a round."""
+"""Availability of the selected clients in a round."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class GilbertElliott(RemembersNodes):
 
 @dataclass(frozen=True, eq=False)
 class RecordedAvailability:
-    """Presence recorded beforehand.
+    """Recorded availability.
 
     Attributes:
         presence: (M + 1, K); row m is round m.

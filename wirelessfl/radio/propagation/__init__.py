@@ -1,4 +1,4 @@
-"""Links over simulated time: where nodes are, what the way costs, how it fades, and what of that is remembered.
+"""Links over simulated time: placement, large-scale gain, small-scale fading, and their state.
 
 Each part is asked for some nodes at a moment and answers for these alone. Where the answer depends on an earlier one
 (a correlated fade, a moving node, a shadow along its way), a ``NodeMemory`` holds one row for each node that was

@@ -1,4 +1,4 @@
-"""When links are asked for, and whose random streams answer."""
+"""Instants of a simulation, and the random streams of links."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from wirelessfl.radio.spatial import PairedFields, ornstein_uhlenbeck
 
 @dataclass(frozen=True, eq=False)
 class LargeScaleGains:
-    """The large-scale side of n links.
+    """Large-scale gains of n links.
 
     Attributes:
         path_gain: β (n,), linear.
@@ -49,7 +49,7 @@ class LargeScale(Protocol):
 
 @dataclass(frozen=True)
 class UnitGain:
-    """No path loss: every link has gain 1, and nobody is anywhere."""
+    """No path loss: every link has gain 1, and nodes have no places."""
 
     @property
     def varies(self) -> bool:

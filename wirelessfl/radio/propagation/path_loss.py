@@ -1,4 +1,4 @@
-"""Path-loss models as objects: what a link loses by distance, what of it is random, and how that changes on the way.
+"""Path-loss models: loss by distance, laws of line of sight and shadowing, and their correlation along a way.
 
 Arrays (n,) over links, distances horizontal and in metres. The random parts (line of sight, shadowing) are drawn by
 whoever holds the links; a model only says with what law.

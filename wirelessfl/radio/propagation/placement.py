@@ -1,4 +1,4 @@
-"""Where nodes are at a moment."""
+"""Positions of nodes over time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_WAYPOINTS = 200_000
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Where n nodes are at a moment and how they move.
+    """Positions and velocities of n nodes at a moment.
 
     Attributes:
         position: (n, 2) metres.
@@ -44,7 +44,7 @@ class Placement(Protocol):
 
     @property
     def moves(self) -> bool:
-        """Whether anybody ever leaves his place."""
+        """Whether any node moves."""
 
     def positions(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
         """(n, 2) metres at a moment that is no earlier than the last one asked for."""

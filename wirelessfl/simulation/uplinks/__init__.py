@@ -1,4 +1,4 @@
-"""The ways in which updates reach the server; one file each."""
+"""Uplinks: the ways in which updates reach the server, one folder or file each."""
 
 from wirelessfl.simulation.slot_plan import SlotPlan
 from wirelessfl.simulation.uplinks.air.uplink import OverTheAir

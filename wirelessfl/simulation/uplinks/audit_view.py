@@ -1,4 +1,4 @@
-"""What an uplink tells an audit: where noise hides the updates, and how a slot is heard under other noise.
+"""An uplink's view for an audit: where noise hides the updates, and a slot received under other noise.
 
 The audit plays distinguishing games on the uplink's own reception. An uplink that does not say what an adversary sees
 of it cannot be audited, and is never taken for one of another kind.
@@ -23,7 +23,7 @@ from wirelessfl.streams import Streams
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What S receivers read of one slot.
+    """The reception of one slot at S receivers.
 
     Attributes:
         values: (S, d) float64, sums of updates under noise, in any unit.

@@ -1,4 +1,4 @@
-"""What the server asks of an uplink; one file beside this one for each kind."""
+"""The protocol of an uplink; one folder or file beside this one for each kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wirelessfl.simulation.uplinks.audit_view import AuditView
 
 @dataclass(frozen=True)
 class Collected:
-    """What a round brought to the server.
+    """The result of one round's uplink.
 
     Attributes:
         heard: (k,) positions of the clients whose updates are in the aggregate, ascending.

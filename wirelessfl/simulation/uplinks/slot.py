@@ -29,7 +29,7 @@ from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status
 
 @dataclass(frozen=True)
 class Reception:
-    """What the server gets out of a slot.
+    """The server's reception of a slot, with its records.
 
     Attributes:
         aggregate: (d,) float64, the weighted mean update as received.
@@ -156,7 +156,7 @@ def _pay_for_pilots(cell: Cell, this: Round, plan: SlotPlan, jammer: int | None)
 def _wait_for_reports(
     cell: Cell, this: Round, slot_opens: simpy.Event, airtime_s: float
 ) -> Generator[simpy.Event, Any, None]:
-    """Broadcast the model, let the clients work, close the window and sort out who did not make it.
+    """Broadcast the model, wait until the window closes, and write the statuses of late and lost clients.
 
     How long training takes is nominal and public, and a client says so when the model arrives: the server waits for
     nobody who will be ready later than one airtime before the deadline. That somebody crashes is not known beforehand.

@@ -12,7 +12,7 @@ from wirelessfl.simulation.medium import Medium
 
 
 def asynchronous_client(medium: Medium, job: Job, since: int) -> Generator[simpy.Event, Any, None]:
-    """Train and upload at the client's own pace; it signs with its number, for rounds come and go meanwhile.
+    """Train and upload across rounds; its messages carry the client's number in place of a position in a round.
 
     Args:
         medium: carries what the client says.

@@ -33,7 +33,7 @@ def draw_links(
 
 
 def outcome_of(link: Link) -> Status:
-    """What becomes of a client that has trained and has this link."""
+    """The outcome of a client that has trained and has this link."""
     if link.delivers:
         return Status.PARTICIPATED
     return Status.OUTAGE if link.sends else Status.DEEP_FADE

@@ -1,4 +1,4 @@
-"""What a round of secure aggregation costs, stage by stage."""
+"""Costs of a round of secure aggregation, by stage."""
 
 from __future__ import annotations
 

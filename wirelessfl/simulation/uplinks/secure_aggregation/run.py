@@ -1,4 +1,4 @@
-"""One round of a protocol of secure aggregation: what is common to all of them."""
+"""One round of a protocol of secure aggregation: the part common to all protocols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secure aggregation as an uplink: what its protocols have in common."""
+"""Secure aggregation as an uplink: the part common to its protocols."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wirelessfl.trace import SERVER_NODE, EventKind, SecAggStage, Status
 
 @dataclass(frozen=True, kw_only=True)
 class SecureUplink(SecureUploads, ABC):
-    """The server learns the weighted mean of the updates and no single one."""
+    """An uplink over which the server learns the weighted mean of the updates and no single one."""
 
     @abstractmethod
     def begin(self, cell: Cell, this: Round, costs: StageCosts) -> ProtocolRun:
