@@ -12,8 +12,6 @@ WirelessFLError              1   never raised itself
 └── RunInterrupted         130   stopped by the user; the trace is intact and resumable
 """
 
-from __future__ import annotations
-
 
 class WirelessFLError(Exception):
     """Base of everything the package raises on purpose.
@@ -88,3 +86,13 @@ class PlanWarning(UserWarning):
 
 class OutputWarning(UserWarning):
     """Something that a command writes is less safe than usual, or is missing; what was asked for goes on."""
+
+
+def precondition(condition: object, message: str, error: type[ValueError] = ValueError) -> None:
+    """A precondition on numbers, or on what a message holds.
+
+    Raises:
+        ValueError: the condition does not hold; an instance of ``error``.
+    """
+    if not condition:
+        raise error(message)

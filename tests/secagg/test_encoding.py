@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.statistics import assert_probability, shifted
-from wirelessfl.secagg import FixedPoint, WeightedMean, bits_for
+from wirelessfl.secagg import FixedPoint, HiddenWeights, bits_for
 
 bounds = st.floats(1e-6, 1e6)
 counts = st.integers(1, 2000)
@@ -130,15 +130,15 @@ def test_bits_for_is_the_smallest_two_s_complement_width(largest: int) -> None:
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=10).filter(any), st.integers(0, 2**32))
 def test_weighted_mean_without_any_single_weight(weights: list[int], seed: int) -> None:
-    encoding = WeightedMean(FixedPoint.finest(2.0, 40, len(weights)), max_weight=50)
+    encoding = HiddenWeights(FixedPoint.finest(2.0, 40, len(weights)), dimension=5, max_weight=50)
     generator = np.random.default_rng(seed)
     updates = generator.uniform(-2, 2, (len(weights), 5))
-    total = encoding.fixed_point.ring.zeros(6)
+    total = encoding.ring.zeros(encoding.length)
     for update, weight in zip(updates, weights, strict=True):
         total += encoding.encode(update, weight, generator)
-    encoding.fixed_point.ring.reduce(total)
-    mean, total_weight = encoding.decode(total)
-    assert total_weight == sum(weights)
+    encoding.ring.reduce(total)
+    mean = encoding.decode(total, np.array([], dtype=np.int64))  # no single weight is read
+    assert total[-1] == sum(weights)
     expected = np.average(updates, axis=0, weights=weights)
     # each client's rounding is below one step, and the decoded sum is scaled by max_weight / Σ n_i
     tolerance = len(weights) * encoding.fixed_point.step * 50 / sum(weights) + 1e-12
@@ -146,14 +146,14 @@ def test_weighted_mean_without_any_single_weight(weights: list[int], seed: int) 
 
 
 def test_weights_out_of_range_or_all_zero_are_refused() -> None:
-    encoding = WeightedMean(FixedPoint.finest(1.0, 16, 3), max_weight=10)
+    encoding = HiddenWeights(FixedPoint.finest(1.0, 16, 3), dimension=2, max_weight=10)
     generator = np.random.default_rng(0)
     for weight in (-1, 11):
         with pytest.raises(ValueError, match="weight"):
             encoding.encode(np.zeros(2), weight, generator)
     with pytest.raises(ValueError, match="zero"):
-        encoding.decode(encoding.encode(np.zeros(2), 0, generator))
+        encoding.decode(encoding.encode(np.zeros(2), 0, generator), np.zeros(1, dtype=np.int64))
     with pytest.raises(ValueError, match="overflow"):
-        WeightedMean(FixedPoint.finest(1.0, 16, 3), max_weight=2**14)
+        HiddenWeights(FixedPoint.finest(1.0, 16, 3), dimension=2, max_weight=2**14)
     with pytest.raises(ValueError, match="at least 1"):
-        WeightedMean(FixedPoint.finest(1.0, 16, 3), max_weight=0)
+        HiddenWeights(FixedPoint.finest(1.0, 16, 3), dimension=2, max_weight=0)

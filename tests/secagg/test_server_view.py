@@ -63,7 +63,7 @@ def without_pairwise_masks(vector: RingVector, client: int, clients: dict[int, S
 
 def without_self_mask(vector: RingVector, client: int, clients: dict[int, SecAggClient]) -> RingVector:
     vector = vector.copy()
-    MaskStream(Ring(BITS), DIMENSION).subtract(vector, clients[client]._self_seed)
+    MaskStream(Ring(BITS), DIMENSION).add(vector, clients[client]._self_seed, negative=True)
     Ring(BITS).reduce(vector)
     return vector
 

@@ -13,6 +13,7 @@ from tests.secagg.rounds import parameters, parties, play_until
 from tests.statistics import assert_counts, shifted
 from wirelessfl.secagg import (
     FixedPoint,
+    HiddenWeights,
     MaskedInput,
     MaskStream,
     PairwiseSeeds,
@@ -23,7 +24,6 @@ from wirelessfl.secagg import (
     RoundResult,
     SeededBytes,
     Stage,
-    WeightedMean,
     answer,
     complete_neighbourhood,
 )
@@ -31,7 +31,7 @@ from wirelessfl.secagg import (
 BITS, DIMENSION = 10, 31_999
 RING = Ring(2)
 PAIRS = [frozenset(pair) for pair in itertools.combinations(range(3), 2)]
-ENCODING = WeightedMean(FixedPoint(1.0, 0.5, BITS, 3), max_weight=100)
+ENCODING = HiddenWeights(FixedPoint(1.0, 0.5, BITS, 3), dimension=3, max_weight=100)
 
 
 def weight_everywhere(weight: int) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:

@@ -17,7 +17,6 @@ from wirelessfl.secagg import (
     PublicWeights,
     SparseGraph,
     SumEncoding,
-    WeightedMean,
 )
 from wirelessfl.simulation.uplinks.secure_aggregation import PairwisePrf, SecretSharing, SecureUplink
 
@@ -75,7 +74,7 @@ def build_encoding(scenario: Scenario, uplink: SecureAggregation, network: Netwo
     try:
         fixed_point = FixedPoint.finest(uplink.clip * FLOAT_ROOM, uplink.bits, clients)
         if uplink.hide_weights:
-            return HiddenWeights(WeightedMean(fixed_point, uplink.max_samples or registry.total_samples), dimension)
+            return HiddenWeights(fixed_point, dimension, uplink.max_samples or registry.total_samples)
         return PublicWeights(fixed_point, dimension, largest)
     except ValueError as error:
         raise ScenarioError(f"uplink.bits: {error}") from error

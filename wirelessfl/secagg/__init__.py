@@ -12,7 +12,6 @@ from wirelessfl.secagg.encoding import (
     HiddenWeights,
     PublicWeights,
     SumEncoding,
-    WeightedMean,
     bits_for,
 )
 from wirelessfl.secagg.field import PrimeField, RandomBytes
@@ -105,7 +104,6 @@ __all__ = [
     "SumEncoding",
     "UnmaskRequest",
     "UnmaskShares",
-    "WeightedMean",
     "agree",
     "answer",
     "bits_for",

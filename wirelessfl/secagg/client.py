@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.secagg import sharing
 from wirelessfl.secagg.field import RandomBytes
 from wirelessfl.secagg.keys import KEY_BYTES, KeyPair, agree, pair_context
@@ -23,7 +24,7 @@ from wirelessfl.secagg.messages import (
     check_octets,
 )
 from wirelessfl.secagg.parameters import RoundParameters, Stage
-from wirelessfl.secagg.refusals import ForbiddenRequest, MalformedMessage, ReplayedMessage, require
+from wirelessfl.secagg.refusals import ForbiddenRequest, MalformedMessage, ReplayedMessage
 
 # The order of the public keys in an advertisement, and of the two secrets in every share.
 CHANNEL, MASK = 0, 1
@@ -80,23 +81,18 @@ class SecAggClient:
             MessageRefused: see `refusals`.
         """
         self._accept(message, Stage.SHARE_KEYS)
-        peers = message.peers
         self._check_neighbours(message)
-        session = self.parameters.session
+        peers, session = message.peers, self.parameters.session
         channel_secrets = {
             peer: agree(self._channel, key.tobytes(), pair_context(b"share", session, self.name, peer))
             for peer, key in zip(peers.tolist(), message.keys[:, CHANNEL], strict=True)
         }
         secrets = np.frombuffer(self._mask.secret + self._self_seed, dtype=np.uint8).reshape(2, KEY_BYTES)
-        holders = np.append(peers, np.uint32(self.name))
-        shares = sharing.split(
-            secrets, sharing.share_points(holders), self.parameters.neighbourhood.threshold, self._random_bytes
-        )
-        plain = shares.astype("<u4").tobytes()
-        size = sharing.PLAIN_BYTES
+        points = sharing.share_points(np.append(peers, np.uint32(self.name)))
+        shares = sharing.split(secrets, points, self.parameters.neighbourhood.threshold, self._random_bytes)
         sealed = b"".join(
-            sharing.seal(key, session, self.name, peer, plain[index * size : (index + 1) * size])
-            for index, (peer, key) in enumerate(channel_secrets.items())
+            sharing.seal(key, session, self.name, peer, share.tobytes())
+            for (peer, key), share in zip(channel_secrets.items(), shares[:-1].astype("<u4"), strict=True)
         )
         self._channel_secrets = channel_secrets
         self._mask_keys = {peer: key.tobytes() for peer, key in zip(peers.tolist(), message.keys[:, MASK], strict=True)}
@@ -152,23 +148,23 @@ class SecAggClient:
             MessageRefused: see `refusals`.
         """
         self._accept(message, Stage.UNMASK)
-        require(
+        precondition(
             not np.intersect1d(message.alive, message.dropped).size,
             "the server asks for both secrets of one client",
             ForbiddenRequest,
         )
-        require(
+        precondition(
             self.name in message.alive,
             "the server asks for the mask key of a client that sent its masked input",
             ForbiddenRequest,
         )
         owners = np.concatenate([message.alive, message.dropped])
-        require(
+        precondition(
             np.array_equal(np.sort(owners), self._owners),
             "the request does not name every neighbour that sent shares exactly once",
             MalformedMessage,
         )
-        require(
+        precondition(
             len(message.alive) >= self.parameters.neighbourhood.threshold,
             "fewer neighbours than the threshold survived: nothing may be unmasked",
             MalformedMessage,
@@ -184,8 +180,10 @@ class SecAggClient:
         ).sealed(self._link_key)
 
     def _expect(self, stage: Stage) -> None:
-        require(self.stage <= stage, f"client {self.name} has already taken the step {stage.name}", ReplayedMessage)
-        require(
+        precondition(
+            self.stage <= stage, f"client {self.name} has already taken the step {stage.name}", ReplayedMessage
+        )
+        precondition(
             self.stage >= stage,
             f"client {self.name} is at {self.stage.name}, not yet at {stage.name}",
             MalformedMessage,
@@ -199,8 +197,8 @@ class SecAggClient:
         peers, neighbourhood = message.peers, self.parameters.neighbourhood
         check_ascending(peers)
         check_octets(message.keys, (len(peers), 2, KEY_BYTES))
-        require(self.name not in peers, f"client {self.name} is listed as its own neighbour", MalformedMessage)
-        require(
+        precondition(self.name not in peers, f"client {self.name} is listed as its own neighbour", MalformedMessage)
+        precondition(
             neighbourhood.threshold <= len(peers) + 1 < 2 * neighbourhood.threshold,
             f"{len(peers)} neighbours do not suit a threshold of {neighbourhood.threshold}",
             MalformedMessage,
@@ -210,12 +208,12 @@ class SecAggClient:
         peers: list[int] = message.peers.tolist()
         check_ascending(message.peers)
         check_octets(message.ciphertexts, (len(peers), sharing.SEALED_BYTES))
-        require(
+        precondition(
             self._channel_secrets.keys() >= set(peers),
             "a share comes from a client that is no neighbour",
             MalformedMessage,
         )
-        require(
+        precondition(
             len(peers) + 1 >= self.parameters.neighbourhood.threshold,
             "fewer neighbours than the threshold sent shares: the input stays here",
             MalformedMessage,

@@ -3,17 +3,18 @@
 A `SumEncoding` turns updates and their weights into vectors whose ring sum gives the weighted mean.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
 from wirelessfl.secagg.masks import Ring, RingVector
-from wirelessfl.secagg.refusals import require
 
 # Beyond this many steps a double does not tell neighbouring steps apart.
 _MOST_STEPS = 2**53
@@ -43,15 +44,17 @@ class FixedPoint:
     num_clients: int
 
     def __post_init__(self) -> None:
-        require(
+        precondition(
             np.isfinite(self.bound) and np.isfinite(self.step) and self.bound > 0 and self.step > 0,
             f"bound and step must be positive and finite, not {self.bound} and {self.step}",
         )
-        require(self.num_clients >= 1, f"a sum needs at least one client, not {self.num_clients}")
+        precondition(self.num_clients >= 1, f"a sum needs at least one client, not {self.num_clients}")
         largest = self.largest
-        require(largest <= _MOST_STEPS, f"a bound of {largest} steps is finer than the double precision of the updates")
+        precondition(
+            largest <= _MOST_STEPS, f"a bound of {largest} steps is finer than the double precision of the updates"
+        )
         needed = bits_for(self.num_clients * largest)
-        require(
+        precondition(
             needed <= self.ring.bits,
             f"{self.bits} bits overflow: {self.num_clients} clients of up to {largest} steps need {needed}",
         )
@@ -64,7 +67,7 @@ class FixedPoint:
             ValueError: not even one step per client fits.
         """
         steps = (2 ** (bits - 1) - 1) // num_clients if bits >= 1 and num_clients >= 1 else 0
-        require(steps >= 1, f"{bits} bits overflow: they do not hold one step of each of {num_clients} clients")
+        precondition(steps >= 1, f"{bits} bits overflow: they do not hold one step of each of {num_clients} clients")
         steps = min(steps, _MOST_STEPS)
         step = bound / steps
         if Fraction(bound) > steps * Fraction(step):  # the division rounded down: one step would be missing
@@ -88,7 +91,9 @@ class FixedPoint:
             ValueError: a value is not finite or beyond the bound. Saturating it would bias the sum in silence.
         """
         scaled = np.asarray(values, dtype=np.float64)
-        require(np.all(np.abs(scaled) <= self.bound), f"a coordinate is not a number in [-{self.bound}, {self.bound}]")
+        precondition(
+            np.all(np.abs(scaled) <= self.bound), f"a coordinate is not a number in [-{self.bound}, {self.bound}]"
+        )
         scaled = scaled / self.step
         steps = np.floor(scaled)
         scaled -= steps
@@ -102,71 +107,19 @@ class FixedPoint:
         return np.multiply(self.ring.signed(total), self.step, dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class WeightedMean:
-    """A weighted mean that shows the server Σ n_i Δ_i and Σ n_i, and no single n_i.
-
-    Client i encodes (n_i/max_weight) Δ_i and appends n_i itself as one more masked coordinate; the server divides
-    one sum by the other. ``max_weight`` is a public bound on n_i.
-    """
-
-    fixed_point: FixedPoint
-    max_weight: int
-
-    def __post_init__(self) -> None:
-        require(self.max_weight >= 1, f"the largest weight must be at least 1, not {self.max_weight}")
-        bits, needed = self.fixed_point.bits, bits_for(self.fixed_point.num_clients * self.max_weight)
-        require(needed <= bits, f"{bits} bits overflow: the sum of the weights needs {needed}")
-
-    def encode(self, update: NDArray[Any], weight: int, generator: np.random.Generator) -> RingVector:
-        """Encode an update (d,) and its weight n_i in [0, max_weight] as (d + 1,) ring elements."""
-        require(0 <= weight <= self.max_weight, f"a weight must lie in [0, {self.max_weight}], not {weight}")
-        share = np.asarray(update, dtype=np.float64) * (weight / self.max_weight)
-        encoded = self.fixed_point.encode(share, generator)
-        return np.append(encoded, encoded.dtype.type(weight))
-
-    def decode(self, total: RingVector) -> tuple[NDArray[np.float64], int]:
-        """The weighted mean (d,) and Σ n_i from the ring sum (d + 1,).
-
-        Raises:
-            ValueError: all weights are zero, so that there is no mean.
-        """
-        total_weight = int(total[-1])
-        require(total_weight != 0, "the weights sum to zero: there is no mean")
-        return self.fixed_point.decode(total[:-1]) * (self.max_weight / total_weight), total_weight
-
-
 def bits_for(largest_sum: int) -> int:
     """The bits of the smallest ring that holds every integer in [-largest_sum, largest_sum]."""
     return largest_sum.bit_length() + 1
 
 
-class SumEncoding(Protocol):
-    """Encoding of updates and their weights p_i for a ring sum that gives the weighted mean."""
-
-    @property
-    def ring(self) -> Ring:
-        """The ring of the sum."""
-
-    @property
-    def length(self) -> int:
-        """Elements of an encoded vector."""
-
-    def encode(self, update: NDArray[np.float32], samples: int, generator: np.random.Generator) -> RingVector:
-        """The vector (length,) of a client with ``samples`` samples."""
-
-    def decode(self, total: RingVector, samples: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The weighted mean (d,) from the sum over clients with (k,) ``samples``."""
-
-
 @dataclass(frozen=True)
-class PublicWeights(SumEncoding):
-    """Encoding with public sample numbers n_i: (n_i/max n) Δ_i (d,) of client i, divided by Σ n_i/max n at the server.
+class SumEncoding(ABC):
+    """Encoding of updates (d,) and their weights n_i, the sample numbers, for a ring sum that gives the weighted mean.
 
     Attributes:
         fixed_point: encodes coordinates.
         dimension: d.
-        max_weight: the largest n_i.
+        max_weight: bound on n_i that the server may know.
     """
 
     fixed_point: FixedPoint
@@ -174,9 +127,27 @@ class PublicWeights(SumEncoding):
     max_weight: int
 
     @property
-    @override
     def ring(self) -> Ring:
+        """The ring of the sum."""
         return self.fixed_point.ring
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """Elements of an encoded vector."""
+
+    @abstractmethod
+    def encode(self, update: NDArray[Any], samples: int, generator: np.random.Generator) -> RingVector:
+        """The vector (length,) of a client with ``samples`` samples."""
+
+    @abstractmethod
+    def decode(self, total: RingVector, samples: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The weighted mean (d,) from the sum over clients with (k,) ``samples``."""
+
+
+@dataclass(frozen=True)
+class PublicWeights(SumEncoding):
+    """Encoding with public n_i: (n_i/max_weight) Δ_i of client i, divided by Σ n_i/max_weight at the server."""
 
     @property
     @override
@@ -184,7 +155,7 @@ class PublicWeights(SumEncoding):
         return self.dimension
 
     @override
-    def encode(self, update: NDArray[np.float32], samples: int, generator: np.random.Generator) -> RingVector:
+    def encode(self, update: NDArray[Any], samples: int, generator: np.random.Generator) -> RingVector:
         return self.fixed_point.encode(update.astype(np.float64) * (samples / self.max_weight), generator)
 
     @override
@@ -194,20 +165,19 @@ class PublicWeights(SumEncoding):
 
 @dataclass(frozen=True)
 class HiddenWeights(SumEncoding):
-    """Encoding with n_i summed under the masks as well, (d + 1,): the server learns Σ n_i and no single one.
+    """Encoding with hidden n_i: the server learns Σ n_i Δ_i and Σ n_i, and no single n_i.
 
-    Attributes:
-        weighted_mean: encodes updates with their weights.
-        dimension: d.
+    Client i encodes (n_i/max_weight) Δ_i and appends n_i itself as one more masked coordinate; the server divides
+    one sum by the other, and does not read the numbers of samples that ``decode`` is given.
+
+    Raises:
+        ValueError: the bound is below 1 or above what the ring holds of it; a weight lies beyond it; all are zero.
     """
 
-    weighted_mean: WeightedMean
-    dimension: int
-
-    @property
-    @override
-    def ring(self) -> Ring:
-        return self.weighted_mean.fixed_point.ring
+    def __post_init__(self) -> None:
+        precondition(self.max_weight >= 1, f"the largest weight must be at least 1, not {self.max_weight}")
+        bits, needed = self.fixed_point.bits, bits_for(self.fixed_point.num_clients * self.max_weight)
+        precondition(needed <= bits, f"{bits} bits overflow: the sum of the weights needs {needed}")
 
     @property
     @override
@@ -215,9 +185,14 @@ class HiddenWeights(SumEncoding):
         return self.dimension + 1
 
     @override
-    def encode(self, update: NDArray[np.float32], samples: int, generator: np.random.Generator) -> RingVector:
-        return self.weighted_mean.encode(update, samples, generator)
+    def encode(self, update: NDArray[Any], samples: int, generator: np.random.Generator) -> RingVector:
+        precondition(0 <= samples <= self.max_weight, f"a weight must lie in [0, {self.max_weight}], not {samples}")
+        share = np.asarray(update, dtype=np.float64) * (samples / self.max_weight)
+        encoded = self.fixed_point.encode(share, generator)
+        return np.append(encoded, encoded.dtype.type(samples))
 
     @override
     def decode(self, total: RingVector, samples: NDArray[np.int64]) -> NDArray[np.float64]:
-        return self.weighted_mean.decode(total)[0]
+        total_weight = int(total[-1])
+        precondition(total_weight != 0, "the weights sum to zero: there is no mean")
+        return self.fixed_point.decode(total[:-1]) * (self.max_weight / total_weight)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.secagg.refusals import require
+from wirelessfl.errors import precondition
 
 RandomBytes = Callable[[int], bytes]
 Elements = NDArray[np.uint64]
@@ -28,7 +28,7 @@ class PrimeField:
     prime: int
 
     def __post_init__(self) -> None:
-        require(2 <= self.prime < 2**31, f"the field's prime must lie in [2, 2**31), not {self.prime}")
+        precondition(2 <= self.prime < 2**31, f"the field's prime must lie in [2, 2**31), not {self.prime}")
 
     def random(self, shape: tuple[int, ...], random_bytes: RandomBytes) -> Elements:
         """Uniform elements of the given shape, by rejection of words that are not below the prime."""

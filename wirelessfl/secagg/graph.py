@@ -17,8 +17,8 @@ import networkx as nx
 import numpy as np
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
 from wirelessfl.secagg.field import RandomBytes
-from wirelessfl.secagg.refusals import require
 
 SECURITY_BITS = 40
 CORRECTNESS_BITS = 30
@@ -33,11 +33,11 @@ class Neighbourhood:
 
     def __post_init__(self) -> None:
         holders = self.num_neighbours + 1
-        require(
+        precondition(
             2 <= self.threshold <= holders,
             f"the threshold must lie between 2 and the {holders} share holders, not {self.threshold}",
         )
-        require(
+        precondition(
             2 * self.threshold > holders,
             f"a threshold of {self.threshold} among {holders} holders lets the server learn both secrets of a "
             f"client by asking one half for each: at least {majority(self.num_neighbours)} is needed",
@@ -51,7 +51,7 @@ def majority(num_neighbours: int) -> int:
 
 def complete_neighbourhood(num_clients: int, threshold: int | None = None) -> Neighbourhood:
     """Everybody with everybody (Bonawitz et al. 2017); by default t = ⌊2n/3⌋ + 1, their choice for n/3 colluders."""
-    require(num_clients >= 2, f"secure aggregation needs at least two clients, not {num_clients}")
+    precondition(num_clients >= 2, f"secure aggregation needs at least two clients, not {num_clients}")
     chosen = min(2 * num_clients // 3 + 1, num_clients) if threshold is None else threshold
     return Neighbourhood(num_clients - 1, chosen)
 
@@ -74,7 +74,7 @@ def choose_neighbourhood(
     Raises:
         ValueError: even the complete graph does not meet the levels.
     """
-    require(
+    precondition(
         num_colluding >= 0 and num_dropouts >= 0 and num_clients - num_colluding - num_dropouts >= 2,
         f"{num_colluding} colluding clients and {num_dropouts} dropouts among {num_clients} clients must leave two "
         "honest ones, and neither number may be negative",

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from numpy.typing import NDArray
 
-from wirelessfl.secagg.refusals import require
+from wirelessfl.errors import precondition
 
 # Elements of the ring: little-endian words of 32 or 64 bits, the upper bits beyond the ring's own being free.
 RingVector = NDArray[Any]
@@ -29,7 +29,7 @@ class Ring:
     bits: int
 
     def __post_init__(self) -> None:
-        require(1 <= self.bits <= 64, f"the ring must have 1 to 64 bits, not {self.bits}")
+        precondition(1 <= self.bits <= 64, f"the ring must have 1 to 64 bits, not {self.bits}")
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -55,11 +55,11 @@ class Ring:
         Raises:
             ValueError: wrong shape, wrong word, or elements beyond the ring.
         """
-        require(
+        precondition(
             vector.shape == (dimension,) and vector.dtype == self.dtype,
             f"expected {dimension} words {self.dtype}, found {vector.dtype} of shape {vector.shape}",
         )
-        require(int(vector.max()) <= self.largest, f"an element does not fit the ring of {self.bits} bits")
+        precondition(int(vector.max()) <= self.largest, f"an element does not fit the ring of {self.bits} bits")
 
     def signed(self, elements: RingVector) -> NDArray[np.int64]:
         """The representative of each element in [-2**(bits-1), 2**(bits-1))."""
@@ -80,19 +80,13 @@ class MaskStream:
         self._buffer = bytearray(self._block)
         self._words = np.frombuffer(self._buffer, dtype=ring.dtype)
 
-    def add(self, vector: RingVector, key: bytes, nonce: bytes = _ZERO_NONCE) -> None:
-        """Add the mask of a 32-byte key (and 16-byte nonce) to the vector, in place."""
-        self._combine(np.add, vector, key, nonce)
-
-    def subtract(self, vector: RingVector, key: bytes, nonce: bytes = _ZERO_NONCE) -> None:
-        """Subtract the mask of a 32-byte key (and 16-byte nonce) from the vector, in place."""
-        self._combine(np.subtract, vector, key, nonce)
-
     def add_pairwise(self, vector: RingVector, client: int, peer: int, key: bytes, nonce: bytes = _ZERO_NONCE) -> None:
         """Add the client's mask towards a peer: plus for the smaller number, minus for the larger; a pair cancels."""
-        self._combine(np.add if client < peer else np.subtract, vector, key, nonce)
+        self.add(vector, key, nonce, negative=client > peer)
 
-    def _combine(self, operation: np.ufunc, vector: RingVector, key: bytes, nonce: bytes) -> None:
+    def add(self, vector: RingVector, key: bytes, nonce: bytes = _ZERO_NONCE, negative: bool = False) -> None:
+        """Add the mask of a 32-byte key (and 16-byte nonce) to the vector, or subtract it, in place."""
+        operation = np.subtract if negative else np.add
         encryptor = Cipher(ChaCha20(key, nonce), mode=None).encryptor()
         for start in range(0, len(vector), self._words_per_block):
             part = vector[start : start + self._words_per_block]

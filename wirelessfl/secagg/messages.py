@@ -14,9 +14,10 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.secagg.keys import KEY_BYTES, check_order
 from wirelessfl.secagg.masks import Ring, RingVector
-from wirelessfl.secagg.refusals import AlteredMessage, ForeignMessage, MalformedMessage, require
+from wirelessfl.secagg.refusals import AlteredMessage, ForeignMessage, MalformedMessage
 
 SERVER = 2**32 - 1
 SESSION_BYTES = 16
@@ -56,7 +57,7 @@ class Message:
             AlteredMessage: the message is not what the holder of the key sealed.
         """
         authentic = hmac.compare_digest(self.tag, self._expected_tag(link_key))
-        require(authentic, f"the {type(self).__name__} from {self.sender} does not verify", AlteredMessage)
+        precondition(authentic, f"the {type(self).__name__} from {self.sender} does not verify", AlteredMessage)
 
     def _expected_tag(self, link_key: bytes) -> bytes:
         code = hmac.new(link_key, bytes([self.kind]), "sha256")
@@ -94,13 +95,13 @@ def authenticate(message: Message, session: bytes, receiver: int, link_keys: Map
     """
     name = type(message).__name__
     header = (message.session, bytes), (message.tag, bytes), (message.sender, int), (message.receiver, int)
-    require(
+    precondition(
         all(type(value) is kind for value, kind in header),
         f"the header of a {name} is not two numbers, a session and a tag",
         MalformedMessage,
     )
-    require(message.session == session, f"a {name} of another session", ForeignMessage)
-    require(
+    precondition(message.session == session, f"a {name} of another session", ForeignMessage)
+    precondition(
         message.receiver == receiver and message.sender in link_keys,
         f"a {name} from {message.sender} to {message.receiver} has no place here",
         ForeignMessage,
@@ -119,7 +120,7 @@ def check_ascending(clients: Names) -> None:
     Raises:
         MalformedMessage: it is not.
     """
-    require(
+    precondition(
         clients.dtype == np.uint32 and clients.ndim == 1 and np.all(clients[1:] > clients[:-1]),
         "the clients are not listed once each, in ascending order",
         MalformedMessage,
@@ -132,7 +133,7 @@ def check_octets(octets: Octets, shape: tuple[int, ...]) -> None:
     Raises:
         MalformedMessage: they are.
     """
-    require(
+    precondition(
         octets.shape == shape and octets.dtype == np.uint8,
         f"expected bytes of shape {shape}, found {octets.dtype} of shape {octets.shape}",
         MalformedMessage,
@@ -203,7 +204,7 @@ class MaskedInput(Message):
         Raises:
             MalformedMessage: it is not.
         """
-        require(
+        precondition(
             self.bits_per_element == ring.bits,
             f"the masked input of client {self.sender} has {self.bits_per_element} bits an element, not {ring.bits}",
             MalformedMessage,

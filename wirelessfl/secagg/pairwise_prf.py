@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from wirelessfl.errors import precondition
 from wirelessfl.secagg.field import RandomBytes
 from wirelessfl.secagg.keys import KEY_BYTES, KeyPair, agree, pair_context
 from wirelessfl.secagg.masks import MaskStream, Ring, RingVector
@@ -32,7 +33,7 @@ from wirelessfl.secagg.messages import (
     names,
 )
 from wirelessfl.secagg.parameters import RoundAborted, RoundResult, Stage
-from wirelessfl.secagg.refusals import ForeignMessage, LateMessage, MalformedMessage, ReplayedMessage, require
+from wirelessfl.secagg.refusals import ForeignMessage, LateMessage, MalformedMessage, ReplayedMessage
 
 RUN_BYTES = 8
 _NONCE = struct.Struct(">Q")
@@ -47,8 +48,8 @@ class PrfParameters:
     ring: Ring
 
     def __post_init__(self) -> None:
-        require(len(self.run) == RUN_BYTES, f"a run is named by {RUN_BYTES} bytes, not {len(self.run)}")
-        require(self.dimension >= 1, f"the summed vectors need at least one coordinate, not {self.dimension}")
+        precondition(len(self.run) == RUN_BYTES, f"a run is named by {RUN_BYTES} bytes, not {len(self.run)}")
+        precondition(self.dimension >= 1, f"the summed vectors need at least one coordinate, not {self.dimension}")
 
     def session(self, nonce: int) -> bytes:
         """The session of a nonce: 0 for the enrolment, 1 and up for the attempts at a round."""
@@ -101,10 +102,10 @@ class PrfClient:
         """
         session = self.parameters.session(0)
         authenticate(message, session, self.name, self._link)
-        require(self.seeds is None, f"client {self.name} has agreed on its seeds before", ReplayedMessage)
+        precondition(self.seeds is None, f"client {self.name} has agreed on its seeds before", ReplayedMessage)
         check_ascending(message.peers)
         check_octets(message.keys, (len(message.peers), 1, KEY_BYTES))
-        require(self.name not in message.peers, f"client {self.name} is listed as its own peer", MalformedMessage)
+        precondition(self.name not in message.peers, f"client {self.name} is listed as its own peer", MalformedMessage)
         seeds = b"".join(
             agree(self._pair, keys.tobytes(), pair_context(b"seed", session, self.name, peer))
             for peer, keys in zip(message.peers.tolist(), message.keys, strict=True)
@@ -123,13 +124,13 @@ class PrfClient:
         parameters.ring.check(encoded, parameters.dimension)
         authenticate(message, message.session, self.name, self._link)
         run, counter = message.session[:RUN_BYTES], message.session[RUN_BYTES:]
-        require(
+        precondition(
             run == parameters.run and len(message.session) == SESSION_BYTES, "a round of another run", ForeignMessage
         )
         if self.seeds is None:
             raise MalformedMessage(f"client {self.name} has not agreed on seeds yet")
         (nonce,) = _NONCE.unpack(counter)
-        require(
+        precondition(
             nonce > self.seeds.last_nonce,
             f"nonce {nonce} is not fresh: client {self.name} has used {self.seeds.last_nonce}",
             ReplayedMessage,
@@ -154,12 +155,14 @@ class PrfClient:
         """The participants without this client; it must be one of them, and know the rest."""
         check_ascending(participants)
         others: Names = participants[participants != self.name]
-        require(
+        precondition(
             len(others) == len(participants) - 1 and len(others) > 0,
             f"client {self.name} is not among two or more participants",
             MalformedMessage,
         )
-        require(np.isin(others, known).all(), "a participant was not there when seeds were agreed", MalformedMessage)
+        precondition(
+            np.isin(others, known).all(), "a participant was not there when seeds were agreed", MalformedMessage
+        )
         return others
 
 
@@ -181,8 +184,8 @@ class _Collection:
     def _authenticate(self, message: Message, sent: str, closed: str) -> None:
         authenticate(message, self.session, SERVER, self._link_keys)
         sender = message.sender
-        require(sender not in self._heard, f"client {sender} has already {sent}", ReplayedMessage)
-        require(not self._closed, f"{closed} was closed without client {sender}", LateMessage)
+        precondition(sender not in self._heard, f"client {sender} has already {sent}", ReplayedMessage)
+        precondition(not self._closed, f"{closed} was closed without client {sender}", LateMessage)
 
 
 class PrfEnrolment(_Collection):
@@ -230,8 +233,10 @@ class PrfRound(_Collection):
     """
 
     def __init__(self, parameters: PrfParameters, nonce: int, link_keys: Mapping[int, bytes]) -> None:
-        require(nonce >= 1, f"the nonce of a round must be at least 1, not {nonce}")
-        require(len(link_keys) >= 2, f"a sum of {len(link_keys)} clients hides nothing: at least two must participate")
+        precondition(nonce >= 1, f"the nonce of a round must be at least 1, not {nonce}")
+        precondition(
+            len(link_keys) >= 2, f"a sum of {len(link_keys)} clients hides nothing: at least two must participate"
+        )
         super().__init__(parameters, nonce, link_keys)
         self._total = parameters.ring.zeros(parameters.dimension)
 

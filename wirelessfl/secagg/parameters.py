@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+from wirelessfl.errors import precondition
 from wirelessfl.secagg.graph import Neighbourhood
 from wirelessfl.secagg.masks import Ring, RingVector
 from wirelessfl.secagg.messages import SESSION_BYTES
-from wirelessfl.secagg.refusals import require
 
 
 class Stage(IntEnum):
@@ -37,8 +37,10 @@ class RoundParameters:
     neighbourhood: Neighbourhood
 
     def __post_init__(self) -> None:
-        require(len(self.session) == SESSION_BYTES, f"a session has {SESSION_BYTES} bytes, not {len(self.session)}")
-        require(self.dimension >= 1, f"the summed vectors need at least one coordinate, not {self.dimension}")
+        precondition(
+            len(self.session) == SESSION_BYTES, f"a session has {SESSION_BYTES} bytes, not {len(self.session)}"
+        )
+        precondition(self.dimension >= 1, f"the summed vectors need at least one coordinate, not {self.dimension}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Refusals of messages, one class of ValueError for each reason, and the check that raises them.
+"""Refusals of messages, one class of ValueError for each reason.
 
 MessageRefused                 a message that does not fit the round; nothing of it is used
 ├── ForeignMessage             another session, an unknown sender, another receiver
@@ -8,8 +8,6 @@ MessageRefused                 a message that does not fit the round; nothing of
 ├── MalformedMessage           shapes, ranges or names inside it do not fit the round
 └── ForbiddenRequest           answering would give the server both secrets of one client
 """
-
-import numpy as np
 
 
 class MessageRefused(ValueError):
@@ -38,13 +36,3 @@ class MalformedMessage(MessageRefused):
 
 class ForbiddenRequest(MessageRefused):
     """A request for both the mask key and the self-mask seed of one client."""
-
-
-def require(condition: bool | np.bool_, reason: str, refusal: type[ValueError] = ValueError) -> None:
-    """A precondition of a parameter or of a message.
-
-    Raises:
-        ValueError: the condition does not hold; an instance of ``refusal``.
-    """
-    if not condition:
-        raise refusal(reason)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import networkx as nx
 import numpy as np
 
+from wirelessfl.errors import precondition
 from wirelessfl.secagg.client import MASK
 from wirelessfl.secagg.field import RandomBytes
 from wirelessfl.secagg.graph import harary_graph
@@ -28,7 +29,7 @@ from wirelessfl.secagg.messages import (
     names,
 )
 from wirelessfl.secagg.parameters import RoundAborted, RoundParameters, RoundResult, Stage
-from wirelessfl.secagg.refusals import ForeignMessage, LateMessage, MalformedMessage, ReplayedMessage, require
+from wirelessfl.secagg.refusals import ForeignMessage, LateMessage, MalformedMessage, ReplayedMessage
 from wirelessfl.secagg.sharing import SEALED_BYTES
 from wirelessfl.secagg.unmasking import check_shares, remove_masks
 
@@ -81,17 +82,17 @@ class SecAggServer:
         if stage is None:
             raise ForeignMessage(f"a {type(message).__name__} is not for a server")
         authenticate(message, self.parameters.session, SERVER, self._link_keys)
-        require(
+        precondition(
             sender not in self.heard.get(stage, ()),
             f"client {sender} has already sent its {type(message).__name__}",
             ReplayedMessage,
         )
-        require(
+        precondition(
             sender in self._expected,
             f"client {sender} dropped out of this round, which is at {self.stage.name}",
             LateMessage,
         )
-        require(stage <= self.stage, f"client {sender} answers {stage.name} before being asked", MalformedMessage)
+        precondition(stage <= self.stage, f"client {sender} answers {stage.name} before being asked", MalformedMessage)
         match message:
             case KeyAdvertisement():
                 message.check(2)
@@ -117,7 +118,7 @@ class SecAggServer:
             ValueError: the round is over.
         """
         closed, survivors = self.stage, self.heard.get(self.stage, set())
-        require(closed != Stage.FINISHED, "the round is over: there is no stage to close")
+        precondition(closed != Stage.FINISHED, "the round is over: there is no stage to close")
         self._expected = frozenset(survivors)
         if closed == Stage.ADVERTISE_KEYS and len(survivors) > 1:
             self._graph = harary_graph(
@@ -176,7 +177,7 @@ class SecAggServer:
         )
 
     def _check_encrypted(self, message: EncryptedShares) -> None:
-        require(
+        precondition(
             np.array_equal(message.peers, names(sorted(self._graph.adj[message.sender]))),
             f"client {message.sender} did not share with exactly its neighbours",
             MalformedMessage,

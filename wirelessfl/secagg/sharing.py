@@ -14,8 +14,9 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.secagg.field import MERSENNE_31, Elements, PrimeField, RandomBytes
-from wirelessfl.secagg.refusals import AlteredMessage, require
+from wirelessfl.secagg.refusals import AlteredMessage
 
 SECRET_BYTES = 32
 _LIMB_BITS = 30
@@ -43,11 +44,11 @@ def share_elements(
     Raises:
         ValueError: the threshold is not in [1, m], or the points are not distinct non-zero elements.
     """
-    require(
+    precondition(
         1 <= threshold <= len(points),
         f"the threshold must lie between 1 and the {len(points)} holders, not {threshold}",
     )
-    require(
+    precondition(
         len(np.unique(points)) == len(points) and points.min() >= 1 and points.max() < field.prime,
         f"share points must be distinct and in [1, {field.prime})",
     )
@@ -85,7 +86,7 @@ def reconstruct(points: Elements, shares: NDArray[np.uint32]) -> NDArray[np.uint
     """
     limbs = reconstruct_elements(MERSENNE_31, points, shares.astype(np.uint64))
     bits = ((limbs[:, :, None] >> _BIT) & np.uint64(1)).astype(np.uint8).reshape(len(limbs), -1)
-    require(
+    precondition(
         not (limbs >> _LIMB_BITS).any() and not bits[:, 8 * SECRET_BYTES :].any(),
         "the shares do not reconstruct a 32-byte secret: at least one was altered",
     )

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.secagg.field import MERSENNE_31, Elements
 from wirelessfl.secagg.keys import KeyPair, agree, pair_context
 from wirelessfl.secagg.masks import MaskStream, RingVector
 from wirelessfl.secagg.messages import Names, UnmaskShares
 from wirelessfl.secagg.parameters import RoundParameters
-from wirelessfl.secagg.refusals import MalformedMessage, require
+from wirelessfl.secagg.refusals import MalformedMessage
 from wirelessfl.secagg.sharing import LIMBS, reconstruct, share_points
 
 
@@ -20,18 +21,18 @@ def check_shares(message: UnmaskShares, alive: Names, dropped: Names) -> None:
     Raises:
         MalformedMessage: other owners, another shape, or values that are not field elements.
     """
-    require(
+    precondition(
         np.array_equal(message.owners, np.concatenate([alive, dropped])),
         f"client {message.sender} did not answer for exactly the clients it was asked about",
         MalformedMessage,
     )
     shares = message.shares
-    require(
+    precondition(
         shares.shape == (len(message.owners), LIMBS) and shares.dtype == np.uint32,
         f"client {message.sender} did not send one share for each client",
         MalformedMessage,
     )
-    require(
+    precondition(
         shares.max() < MERSENNE_31.prime,
         f"a share from client {message.sender} is not made of field elements",
         MalformedMessage,
@@ -64,10 +65,10 @@ def remove_masks(
     secrets = [secret.tobytes() for secret in reconstruct(points, shares)]
     masks = MaskStream(parameters.ring, parameters.dimension)
     for seed in secrets[: len(contributors)]:
-        masks.subtract(total, seed)
+        masks.add(total, seed, negative=True)
     for client, secret in zip(peers_of, secrets[len(contributors) :], strict=True):
         pair = KeyPair.of(secret)
-        require(
+        precondition(
             pair.public == public_keys[client],
             f"the shares do not reconstruct the mask key that client {client} advertised",
         )

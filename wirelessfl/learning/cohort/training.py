@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.errors import precondition
 from wirelessfl.learning.batches import Sampling
 from wirelessfl.learning.optimizers import Optimizer
 
@@ -43,20 +44,27 @@ class LocalTraining:
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        if (self.epochs is None) == (self.steps is None):
-            raise ValueError("local training takes either epochs or steps")
-        if (1 if self.epochs is None else self.epochs) < 1 or (1 if self.steps is None else self.steps) < 1:
-            raise ValueError(f"epochs or steps must be at least 1, not {self.epochs} and {self.steps}")
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, not {self.batch_size}")
-        if self.sampling not in ("shuffle", "poisson"):
-            raise ValueError(f"sampling must be 'shuffle' or 'poisson', not {self.sampling!r}")
-        if not (math.isfinite(self.learning_rate) and self.learning_rate > 0):
-            raise ValueError(f"learning_rate must be positive and finite, not {self.learning_rate}")
-        if not (math.isfinite(self.prox_mu) and self.prox_mu >= 0):
-            raise ValueError(f"prox_mu must be at least 0 and finite, not {self.prox_mu}")
-        if self.clip is not None and not (math.isfinite(self.clip) and self.clip > 0):
-            raise ValueError(f"clip must be positive and finite, not {self.clip}")
+        precondition((self.epochs is None) != (self.steps is None), "local training takes either epochs or steps")
+        precondition(
+            (1 if self.epochs is None else self.epochs) >= 1 and (1 if self.steps is None else self.steps) >= 1,
+            f"epochs or steps must be at least 1, not {self.epochs} and {self.steps}",
+        )
+        precondition(self.batch_size >= 1, f"batch_size must be at least 1, not {self.batch_size}")
+        precondition(
+            self.sampling in ("shuffle", "poisson"), f"sampling must be 'shuffle' or 'poisson', not {self.sampling!r}"
+        )
+        precondition(
+            math.isfinite(self.learning_rate) and self.learning_rate > 0,
+            f"learning_rate must be positive and finite, not {self.learning_rate}",
+        )
+        precondition(
+            math.isfinite(self.prox_mu) and self.prox_mu >= 0,
+            f"prox_mu must be at least 0 and finite, not {self.prox_mu}",
+        )
+        precondition(
+            self.clip is None or (math.isfinite(self.clip) and self.clip > 0),
+            f"clip must be positive and finite, not {self.clip}",
+        )
 
 
 @dataclass(frozen=True)
@@ -79,12 +87,17 @@ class ExecutionPlan:
     precision: Precision = "fp32"
 
     def __post_init__(self) -> None:
-        if self.threads < 1 or self.chunk < 1:
-            raise ValueError(f"threads and chunk must be at least 1, not {self.threads} and {self.chunk}")
-        if self.precision not in ("fp32", "tf32", "bf16"):
-            raise ValueError(f"precision must be fp32, tf32 or bf16, not {self.precision!r}")
-        if self.precision == "tf32" and not self.device.startswith("cuda"):
-            raise ValueError(f"precision tf32 is there on CUDA only, not on {self.device}")
+        precondition(
+            self.threads >= 1 and self.chunk >= 1,
+            f"threads and chunk must be at least 1, not {self.threads} and {self.chunk}",
+        )
+        precondition(
+            self.precision in ("fp32", "tf32", "bf16"), f"precision must be fp32, tf32 or bf16, not {self.precision!r}"
+        )
+        precondition(
+            self.precision != "tf32" or self.device.startswith("cuda"),
+            f"precision tf32 is there on CUDA only, not on {self.device}",
+        )
 
 
 @dataclass(frozen=True)
