@@ -4,8 +4,6 @@ A client's batches follow from the seed, the round, its number and its number of
 else is trained.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

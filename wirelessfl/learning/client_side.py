@@ -1,7 +1,5 @@
 """The clients' side of an algorithm in one round: rows of those who take part, their objectives and uploads."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

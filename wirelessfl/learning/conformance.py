@@ -4,8 +4,6 @@ Call them from a test: they return nothing where all is well and raise `wireless
 broken promise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The models of the edges between two averagings in the cloud."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

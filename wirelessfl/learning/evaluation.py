@@ -1,7 +1,5 @@
 """Accuracy and loss of the global model on the test set."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

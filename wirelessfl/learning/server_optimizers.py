@@ -3,8 +3,6 @@
 They see nothing but what was received, so that they are post-processing and cost no privacy.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The staleness of an update is the number of steps that the global model has made
 update from the newest model.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """The one door to torchvision: downloads of the published files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 from typing import Any

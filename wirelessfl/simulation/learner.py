@@ -3,8 +3,6 @@
 The one place where arrays cross between NumPy (state, radio, trace) and torch (training).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The clients of each round: a rule, and what is remembered for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

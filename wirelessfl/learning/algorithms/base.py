@@ -1,7 +1,5 @@
 """What a federated algorithm is: the clients' local objective, what they keep and send, and the server's step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """Federated averaging."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from torch import Tensor

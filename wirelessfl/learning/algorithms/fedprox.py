@@ -1,7 +1,5 @@
 """Federated averaging with a proximal term."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Upcycled-FL: a second, server-only step after each aggregate (paper ota-cross-layer-dp)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

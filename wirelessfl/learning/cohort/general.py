@@ -1,6 +1,6 @@
 """Gradients of any module, stacked over clients by ``torch.func``: vmap over clients of grad of the loss."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -19,13 +19,20 @@ _FORMED_BYTES = 64 * 2**20  # per-sample gradients held at a time on a CPU
 
 
 class GeneralGradients:
-    """Batch and per-sample gradients of ``model`` at the parameters of many clients."""
+    """Batch and per-sample gradients of ``model`` at the parameters of many clients.
+
+    Attributes:
+        model: The model.
+        weighted: From parameters (k, d), inputs (k, B, *feature), targets and weights (k, B) to the gradients (k, d) of
+            the weighted batch losses Σ_b weights_b ℓ_b, and to the unweighted losses (k, B).
+        losses: From parameters (k, d), inputs (k, B, *feature) and targets (k, B) to the losses (k, B).
+    """
 
     def __init__(self, model: FlatModel) -> None:
         self.model = model
-        self._of_batch = vmap(grad(self._weighted_loss, has_aux=True))
-        self._of_sample = vmap(vmap(grad(self._sample_loss), in_dims=(None, 0, 0)))
-        self._losses = vmap(self._batch_losses)
+        self.weighted: Callable[..., tuple[Tensor, Tensor]] = vmap(grad(self._weighted_loss, has_aux=True))
+        self.losses: Callable[..., Tensor] = vmap(self._batch_losses)
+        self._of_sample: Callable[..., Tensor] = vmap(vmap(grad(self._sample_loss), in_dims=(None, 0, 0)))
 
     def _batch_losses(self, flat: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
         return sample_losses(self.model.logits(flat, inputs), targets)
@@ -37,36 +44,15 @@ class GeneralGradients:
     def _sample_loss(self, flat: Tensor, sample: Tensor, target: Tensor) -> Tensor:
         return self._batch_losses(flat, sample[None], target[None])[0]
 
-    def weighted(self, parameters: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Gradient of the weighted batch loss Σ_b weights_b ℓ_b, and the losses.
-
-        Args:
-            parameters: (k, d).
-            inputs: (k, B, *feature).
-            targets: (k, B).
-            weights: (k, B).
-
-        Returns:
-            (k, d) gradients and (k, B) unweighted losses.
-        """
-        gradient, losses = self._of_batch(parameters, inputs, targets, weights)
-        return gradient, losses
-
     def formed(self, parameters: Tensor, inputs: Tensor, targets: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """Per-sample gradients (k, b, d), a slice of the samples at a time."""
         clients, samples = targets.shape
         each = parameters.element_size() * clients * self.model.dimension
 
         def form(part: slice) -> Tensor:
-            gradients: Tensor = self._of_sample(parameters, inputs[:, part], targets[:, part])
-            return gradients
+            return self._of_sample(parameters, inputs[:, part], targets[:, part])
 
         return formed_in_parts(form, samples, each, parameters.device, _FORMED_BYTES)
-
-    def losses(self, parameters: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
-        """(k, B) losses."""
-        result: Tensor = self._losses(parameters, inputs, targets)
-        return result
 
 
 class GeneralModels(MatrixModels):

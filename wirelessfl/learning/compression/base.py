@@ -1,7 +1,5 @@
 """What a codec of digital uploads is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable

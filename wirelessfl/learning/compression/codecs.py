@@ -1,7 +1,5 @@
 """Single precision, and random rounding to few bits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

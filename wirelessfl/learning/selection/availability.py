@@ -1,7 +1,5 @@
 """Availability of the selected clients in a round."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 

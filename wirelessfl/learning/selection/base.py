@@ -1,7 +1,5 @@
 """What a rule for the selection of clients is, and what it may know."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, get_args, runtime_checkable

@@ -4,8 +4,6 @@ Call it from a test: it returns nothing where all is well and raises `wirelessfl
 first broken promise.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import numpy as np

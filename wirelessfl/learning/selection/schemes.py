@@ -1,7 +1,5 @@
 """Selection of all clients, of a fixed number, and of each with one probability."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
