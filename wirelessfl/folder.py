@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,8 +50,7 @@ class RunFolder:
         self.picture = path / "summary.png"
         self.timeline = path / "timeline.png"
 
-    @contextmanager
-    def held(self, wait: Callable[[], None] | None = None) -> Iterator[None]:
+    def held(self, wait: Callable[[], None] | None = None) -> AbstractContextManager[Path]:
         """Exclusive lock on the run.
 
         Args:
@@ -60,8 +59,7 @@ class RunFolder:
         Raises:
             OutputError: another process works on it, or the folder cannot be written.
         """
-        with lock_folder(self.path, RUN_LOCK, wait=wait):
-            yield
+        return lock_folder(self.path, RUN_LOCK, wait=wait)
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -95,7 +95,6 @@ def _unmake(made: list[Path]) -> None:
 
 
 def _acquire(path: Path, wait: Callable[[], None] | None, what: str) -> int:
-    """Descriptor of the locked file."""
     while True:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)

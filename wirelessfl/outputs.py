@@ -121,7 +121,6 @@ def refuse_inputs(targets: Iterable[Path], inputs: Iterable[str | Path]) -> None
 
 
 def _identity(path: str | Path) -> tuple[int, int] | None:
-    """Device and inode of an existing file, None otherwise."""
     try:
         found = Path(path).stat()
     except (OSError, ValueError):

@@ -77,9 +77,9 @@ def plot_topology(scenario: Scenario, path: str | Path) -> None:
     from wirelessfl.assembly import build_simulation, plan_to_look, topology_graph
     from wirelessfl.summary.topology import draw_topology
 
-    simulation = build_simulation(scenario, plan_to_look(scenario.compute))
+    graph = topology_graph(build_simulation(scenario, plan_to_look(scenario.compute)).deployment)
     with replacing(Path(path)) as new:
-        draw_topology(topology_graph(simulation.deployment), scenario.name, new)
+        draw_topology(graph, scenario.name, new)
 
 
 def make_plan(scenario: Scenario) -> Plan:

@@ -82,7 +82,6 @@ def command(
 
 @contextmanager
 def _progress() -> Iterator[Callable[[float], None]]:
-    """Progress line on stderr; yields the function that takes the part done since its last call."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     console = open_console(stderr=True)

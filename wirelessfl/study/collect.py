@@ -76,7 +76,6 @@ def _key_columns(study: Study) -> dict[str, tuple[pa.DataType, list[Any]]]:
 
 
 def _batches(study: Study) -> Iterator[list[tuple[RunRecord, dict[str, NDArray[Any]]]]]:
-    """Complete runs with their columns, a bounded number of rows at once."""
     batch: list[tuple[RunRecord, dict[str, NDArray[Any]]]] = []
     rows = 0
     for record in study.complete:

@@ -161,7 +161,6 @@ def _draw_curve(axes: Axes, curve: Band, layout: Layout, colour: int) -> None:
 
 
 def _draw_last(axes: Axes, layout: Layout, row: Levels, curves: Mapping[Levels, _Curve]) -> None:
-    """Last round against the first factor, one line a colour; against the only factor where there is one."""
     alone = layout.columns is None
     along = layout.factor(layout.colours if alone else layout.columns)
     places = _place(axes, along)
@@ -185,7 +184,6 @@ def _draw_last(axes: Axes, layout: Layout, row: Levels, curves: Mapping[Levels, 
 
 
 def _beside(axes: Axes, position: int, count: int) -> Transform:
-    """Coordinates of the axes, shifted sideways so that error bars at one place stay apart."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     points = _BESIDE_PT * (position - (count - 1) / 2)

@@ -66,7 +66,6 @@ def _check_metrics(metrics: Any) -> Any:
 
 
 def _check_changes(changes: Any) -> Any:
-    """Keys with one value each, which is checked with the scenario."""
     if not isinstance(changes, dict):
         raise ValueError
     wrong = [

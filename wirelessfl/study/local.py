@@ -170,7 +170,6 @@ class _Worker:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """Environment variables of a worker: this process's module search path, and the threads of every library."""
     limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
     path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
     return {**os.environ, **limits, "PYTHONPATH": path}

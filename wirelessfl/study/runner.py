@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from wirelessfl import plugins
@@ -68,7 +69,8 @@ def run_study(
         session = _Session(design, folder, fail_fast, on_message or (lambda _: None))
         session.find_finished()
         make_task = _TaskMaker(folder, claim, device, _threads(threads, crew, scheduler))
-        with session.recorded(), _workers(cluster, crew, make_task.threads, folder) as pool, _released(claim):
+        with session.recorded(), _workers(cluster, crew, make_task.threads, folder) as pool, ExitStack() as ending:
+            ending.callback(claim.release)  # runs in progress stop before the workers are left
             session.work(pool, make_task, interrupts)
         study = session.study()
         from wirelessfl.study.collect import write_results  # brings matplotlib and pyarrow along
@@ -101,30 +103,22 @@ def _workers(cluster: ClusterWorkers | None, crew: int, threads: int | None, fol
     return cluster or LocalWorkers(crew, threads or 1, folder.log)
 
 
-@contextmanager
-def _released(claim: Claim) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        claim.release()
-
-
+@dataclass(frozen=True)
 class _TaskMaker:
-    def __init__(self, folder: StudyFolder, claim: Claim, device: str, threads: int | None) -> None:
-        self.threads = threads
-        self._folder = folder
-        self._claim = claim
-        self._device = device
+    folder: StudyFolder
+    claim: Claim
+    device: str
+    threads: int | None
 
     def __call__(self, run: Run) -> Task:
         return Task(
             run=run.id,
             scenario=dump_scenario(run.scenario),
-            folder=str(self._folder.of_run(run.id).resolve()),
-            device=self._device,
+            folder=str(self.folder.of_run(run.id).resolve()),
+            device=self.device,
             threads=run.scenario.compute.threads or self.threads,
-            claim_file=str(self._claim.file),
-            claim_token=self._claim.token,
+            claim_file=str(self.claim.file),
+            claim_token=self.claim.token,
             plugin_folders=tuple(map(str, plugins.folders())) if outside_code(run.scenario) else (),
         )
 
@@ -144,8 +138,7 @@ class _Session:
     def find_finished(self) -> None:
         """Outcomes of runs that are complete on disk."""
         for run in self._design.runs:
-            outcome = self._folder.finished(run.id)
-            if outcome is not None:
+            if (outcome := self._folder.finished(run.id)) is not None:
                 self._note(outcome)
 
     def study(self) -> Study:
@@ -189,7 +182,6 @@ class _Session:
                 self._stop_if_asked(outcome, run)
 
     def _goes_on(self, run: str) -> bool:
-        """Whether a run whose worker was stopped from outside is given to another."""
         self._stops[run] += 1
         return self._stops[run] < MAX_DEATHS
 

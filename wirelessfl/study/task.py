@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 import traceback
@@ -133,7 +134,7 @@ def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Cal
     """Function to call after every round: reports, and stops when the study has stopped."""
     claim = Claim(Path(task.claim_file), task.claim_token)
     due = time.monotonic()
-    accuracy = float("nan")
+    accuracy = math.nan
 
     def check() -> None:
         if not claim.holds():
@@ -141,7 +142,7 @@ def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Cal
 
     def on_round(this: FinishedRound) -> None:
         nonlocal due, accuracy
-        if this.values["test_accuracy"] == this.values["test_accuracy"]:
+        if not math.isnan(this.values["test_accuracy"]):
             accuracy = this.values["test_accuracy"]
         if time.monotonic() >= due:
             due = time.monotonic() + REPORT_INTERVAL_S

@@ -75,7 +75,6 @@ def _right_axis(axes: Axes, label: str) -> Axes:
 
 
 def _range_from(axes: Axes, low: float, values: NDArray[np.float64]) -> None:
-    """Axis from ``low`` to 8 % above the largest value, also where all values equal ``low`` or are missing."""
     high = float(np.max(values, where=np.isfinite(values), initial=low))
     axes.set_ylim(low, low + 1.08 * (high - low) if high > low else low + 1)
 
