@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from typing_extensions import override
 
-from wirelessfl.learning.cohort import PrivateStep, SampleGradients, StepContext, TransformState
+from wirelessfl.learning.cohort import GradientTransform, PrivateStep, SampleGradients, StepContext, TransformState
 from wirelessfl.learning.cohort.in_place import add_to
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.private.finite import FiniteGradients, not_finite
@@ -21,8 +22,8 @@ from wirelessfl.privacy.releases import Release
 
 
 @dataclass(frozen=True)
-class PrivateGradients:
-    """Per-sample gradients clipped, summed and noised; any optimizer may use the result (a ``GradientTransform``).
+class PrivateGradients(GradientTransform):
+    """Per-sample gradients clipped, summed and noised; any optimizer may use the result.
 
     The statistics of a step are ``clipped_share``, the share of the samples in the batch that were clipped (NaN for an
     empty batch; it is data of the client), ``clip_norm``, the sensitivity that the noise was scaled to, and
@@ -41,14 +42,14 @@ class PrivateGradients:
         """Names of the state rows that a client keeps from round to round."""
         return self.clipping.lasting
 
+    @override
     def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
-        """See ``GradientTransform.start``."""
         return self.clipping.start(len(clients), like)
 
+    @override
     def __call__(
         self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
     ) -> PrivateStep:
-        """See ``GradientTransform.__call__``."""
         squared_norms = self.noise.squared_norms(gradients)
         broken = not_finite(squared_norms, gradients.present)
         # Nearly always none is: elsewhere than on a CPU that is assumed, and a block where it is wrong repeated.
