@@ -28,30 +28,14 @@ from wirelessfl.analysis.audit.games import (
     SlotGame,
     Uploads,
 )
+from wirelessfl.analysis.audit.known import require_known_gradients, require_known_releases, require_known_selection
 from wirelessfl.analysis.audit.noise import NoiseRecord
 from wirelessfl.analysis.audit.noise_records import local_noise, slot_noise
 from wirelessfl.analysis.audit.rehearsal import Rehearsal
 from wirelessfl.analysis.audit.steps import CanaryClient, StepGame, TrainedUploads
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.learning.selection import SelectAll, SelectPoisson, SelectUniform
-from wirelessfl.privacy import (
-    AirRelease,
-    BareRelease,
-    DpSgdRelease,
-    Release,
-    ServerNoiseRelease,
-    UnvouchedRelease,
-    ZcdpRelease,
-)
-from wirelessfl.privacy.clipping import (
-    DynamicClipping,
-    FlatClipping,
-    PerLayerClipping,
-    PrivateMooClipping,
-    PublishedMooClipping,
-    QuantileClipping,
-)
-from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism
+from wirelessfl.learning.selection import SelectAll
+from wirelessfl.privacy import ZcdpRelease
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.uplinks import ChannelNoise, NoNoise, NotAuditable, ServerNoise, SlotPlan
 from wirelessfl.simulation.uplinks.air.plan import AirPlan
@@ -62,13 +46,6 @@ MODELS = "the released models"
 STEPS = "every noised sum of clipped gradients of the client"
 CROWD = "every noised sum of clipped gradients, added up over the clients that a secure sum hides among each other"
 UPLOADS = "the client's upload, which carries no noise of its own"
-_KNOWN_SELECTIONS = (SelectAll, SelectPoisson, SelectUniform)
-_KNOWN_CLIPPING = (
-    *(FlatClipping, DynamicClipping, PerLayerClipping),
-    *(PrivateMooClipping, PublishedMooClipping, QuantileClipping),
-)
-_KNOWN_NOISE = (GaussianMechanism, HaarMechanism, MeanGaussianMechanism)
-_KNOWN_RELEASES = (AirRelease, BareRelease, DpSgdRelease, ServerNoiseRelease, ZcdpRelease)
 
 
 class Game(Protocol):
@@ -115,7 +92,7 @@ def choose_game(rehearsal: Rehearsal) -> Choice:
     Raises:
         InfeasibleError: there is no game for this scenario.
     """
-    _require_known_releases(rehearsal.releases)
+    require_known_releases(rehearsal.releases)
     adversary, view = rehearsal.ledger.statement.adversary, rehearsal.uplink.audit_view()
     streams = Streams(rehearsal.learner.streams.torch_seed("audit"))
     match view:
@@ -129,24 +106,6 @@ def choose_game(rehearsal: Rehearsal) -> Choice:
             return _on_uploads(rehearsal, streams)
         case _:
             assert_never(view)
-
-
-def _require_known_releases(releases: list[Release]) -> None:
-    """A record of a kind that the games do not know stands for a mechanism that they would play as another."""
-    for release in releases:
-        if isinstance(release, UnvouchedRelease):
-            raise InfeasibleError(f"this scenario cannot be audited: {release.reason}, of which no game is known")
-        if type(release) not in _KNOWN_RELEASES:
-            name = type(release).__name__
-            raise InfeasibleError(
-                f"this scenario cannot be audited: no game knows what a record of kind {name} protects"
-            )
-
-
-def _require_known(what: str, part: object, known: tuple[type, ...]) -> None:
-    """Refuse a part from outside: the games would play it as one that they know."""
-    if not isinstance(part, known):
-        raise InfeasibleError(f"this scenario cannot be audited: no game knows the {what} {type(part).__name__}")
 
 
 def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Choice:
@@ -180,7 +139,7 @@ def _air_noises(rehearsal: Rehearsal, game: SlotGame, client: CanaryClient | Non
 
 def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> Choice:
     """On the released models; who was selected is as secret as the ledger takes it to be."""
-    _require_known("selection", rehearsal.selection.rule, _KNOWN_SELECTIONS)
+    require_known_selection(rehearsal.selection.rule)
     statement, haar_noise = rehearsal.ledger.statement, server.central.wavelet is not None
     uploads = _whole_updates(rehearsal.learner, haar_noise)
     known = isinstance(rehearsal.selection.rule, SelectAll)
@@ -276,8 +235,7 @@ def _canary_client(rehearsal: Rehearsal, streams: Streams) -> CanaryClient:
     learner, rounds = rehearsal.learner, rehearsal.rounds
     private = learner.private
     assert private is not None, "gradient canaries are for private training"
-    _require_known("clipping rule", private.gradients.clipping, _KNOWN_CLIPPING)
-    _require_known("noise mechanism", private.gradients.noise, _KNOWN_NOISE)
+    require_known_gradients(private.gradients)
     parameters = torch.from_numpy(rehearsal.state.parameters)
     samples = int(learner.population.sizes[rehearsal.client])
     secret = private.adds_noise and learner.training.sampling == "poisson" and learner.training.batch_size < samples
