@@ -28,7 +28,7 @@ BAD = {
     "clients, training, aggregation, topology, channel, uplink, timing, faults, privacy, evaluate, trace, stop, compute; did you mean rounds?",
     "snr_db: 3": "did you mean uplink.snr_db?",
     "uplink: {jamer: null}": "f.yaml:2: uplink.jamer: found an unknown key (with the value null); allowed: kind, snr_db,"
-    " tx_power_dbm, iq_packing, peak_power_db, clip, power_control, jammer; did you mean jammer?",
+    " tx_power_dbm, iq_packing, peak_power_db, clip, power_control, receiver, modulation, jammer; did you mean jammer?",
     "uplink:\n  jammer:\n    epsilon: 1\n    Margin: 3": "f.yaml:5: uplink.jammer.Margin: found an unknown key (with the"
     " value 3); allowed: epsilon, margin, calibration, role, noise, power_db, max_shortfall, on_shortfall, position_m; did you mean"
     " margin?",
@@ -53,7 +53,7 @@ BAD = {
     "uplink:\n  kind: [ideal]": "f.yaml:3: uplink.kind: found [ideal]; allowed: ideal | over_the_air",
     "uplink: {kind: null}": "uplink.kind: found null; allowed: ideal | over_the_air",
     "training: {privacy: {mechanism: gausian}}": "training.privacy.mechanism: found gausian; allowed: none | gaussian | "
-    "wavelet | zcdp; did you mean gaussian?",
+    "wavelet | zcdp | package.module:Name; did you mean gaussian?",
     "training: {privacy: {mechanism: gaussian, clip: 0}}": "training.privacy.clip: found 0; allowed: a number above 0",
     "training: {privacy: {mechanism: gaussian, epsilon: 0}}": "training.privacy.epsilon: found 0; allowed: a number of at least 1e-09 or null",
     "channel: {fading: rayleigh}": "channel.fading: found rayleigh; allowed: a mapping such as {model: rayleigh}; model:"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
 from pydantic import (
     BaseModel,
@@ -20,6 +20,7 @@ from pydantic import (
     JsonValue,
     SerializerFunctionWrapHandler,
     model_serializer,
+    model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import PydanticCustomError, core_schema
@@ -76,6 +77,26 @@ class Section(BaseModel):
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Pairs of keys of which exactly one is given."""
 
+    otherwise: ClassVar[Mapping[str, Any]] = {}
+    """The value of the first key of a pair where the file gives neither."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_otherwise(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        neither = [pair[0] for pair in cls.exclusive if pair[0] in cls.otherwise and not {*pair} & value.keys()]
+        return {**value, **{first: cls.otherwise[first] for first in neither}}
+
+    @model_validator(mode="after")
+    def _require_exactly_one(self) -> Self:
+        for first, second in self.exclusive:
+            values = getattr(self, first), getattr(self, second)
+            if first in self.otherwise and (values[0] is None) == (values[1] is None):
+                found = f"neither {first} nor {second}" if values[0] is None else f"both {first} and {second}"
+                raise contradiction(first, found, f"exactly one of {first} and {second}")
+        return self
+
 
 Options = dict[str, JsonValue]
 """Keyword arguments for an object outside this package, whatever it takes."""
@@ -91,9 +112,13 @@ class CoreVariant(Section):
     core: ClassVar[str]
     """The class, or the function that makes the object, as ``wirelessfl.room.module:Name``."""
 
+    core_names: ClassVar[Mapping[str, str | None]] = {}
+    """Names of the core for keys that it calls otherwise; None for keys that are no argument of it."""
+
     def arguments(self) -> dict[str, Any]:
         """What it is made with: every key but the tag, which is the first; dB become linear here."""
-        return {name: getattr(self, name) for name in list(type(self).model_fields)[1:]}
+        named = {name: self.core_names.get(name, name) for name in list(type(self).model_fields)[1:]}
+        return {core: getattr(self, name) for name, core in named.items() if core is not None}
 
 
 class External(Section):
@@ -152,19 +177,6 @@ def contradictions(several: list[tuple[str, str, str]]) -> PydanticCustomError:
     """The refusal of several combinations at once, each as (key path below the section, found, allowed)."""
     text = "; ".join(f"{path}: found {found}; allowed: {allowed}" for path, found, allowed in several)
     return PydanticCustomError("contradiction", "{text}", {"text": text, "contradictions": several})
-
-
-def require_exactly_one(section: Section) -> None:
-    """Checks the section's pairs of exclusive keys.
-
-    Raises:
-        PydanticCustomError: if both keys of a pair are given, or both are null.
-    """
-    for first, second in section.exclusive:
-        values = getattr(section, first), getattr(section, second)
-        if (values[0] is None) == (values[1] is None):
-            found = f"neither {first} nor {second}" if values[0] is None else f"both {first} and {second}"
-            raise contradiction(first, found, f"exactly one of {first} and {second}")
 
 
 @dataclass(frozen=True)

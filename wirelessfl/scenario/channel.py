@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
-from typing_extensions import override
 
 from wirelessfl.scenario.base import (
     RUN,
@@ -46,13 +46,10 @@ class NakagamiFading(CoreVariant):
     """|h|² ~ Gamma(m, 1/m), uniform phase; m = 1 is Rayleigh."""
 
     core: ClassVar[str] = "wirelessfl.radio.fading:Nakagami"
+    core_names: ClassVar[Mapping[str, str | None]] = {"m": "nakagami_m"}
 
     model: Literal["nakagami"] = key("nakagami", "Nakagami-m: |h|² ~ Gamma(m, 1/m), uniform phase.")
     m: Annotated[float, Field(ge=0.5, le=1e6)] = key(2.0, "Shape m: 1 is Rayleigh, less fades deeper, more less deep.")
-
-    def arguments(self) -> dict[str, Any]:
-        """M under the name of the core, where the letter alone would be a round."""
-        return {"nakagami_m": self.m}
 
 
 class StaticFading(CoreVariant):
@@ -112,6 +109,7 @@ class GaussMarkovFading(CoreVariant):
     """First-order recursion from one use of a link to the next."""
 
     core: ClassVar[str] = "wirelessfl.radio.propagation:GaussMarkovFading"
+    core_names: ClassVar[Mapping[str, str | None]] = {"doppler_hz": None}
 
     model: Literal["gauss_markov"] = key(
         "gauss_markov",
@@ -124,22 +122,15 @@ class GaussMarkovFading(CoreVariant):
         "slot's beginning. null: by simulated time.",
     )
 
-    @override
-    def arguments(self) -> dict[str, Any]:
-        return {"interval_s": self.interval_s}
-
 
 class ClarkeFading(CoreVariant):
     """Isotropic scattering in continuous time."""
 
     core: ClassVar[str] = "wirelessfl.radio.propagation:ClarkeFading"
+    core_names: ClassVar[Mapping[str, str | None]] = {"doppler_hz": None}
 
     model: Literal["clarke"] = key("clarke", "Sum of sinusoids at simulated time: correlation J0(2π f_D τ) at any lag.")
     doppler_hz: Doppler | None = key(None, _DOPPLER)
-
-    @override
-    def arguments(self) -> dict[str, Any]:
-        return {}
 
 
 class ExternalCorrelation(External):

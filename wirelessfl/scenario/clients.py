@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from wirelessfl.scenario.base import CoreVariant, Count, External, Family, Reference, Section, Share, key
 
@@ -19,13 +20,10 @@ class SelectUniform(CoreVariant):
     """A fixed number, drawn without replacement."""
 
     core: ClassVar[str] = "wirelessfl.learning.selection:SelectUniform"
+    core_names: ClassVar[Mapping[str, str | None]] = {"count": None}
 
     scheme: Literal["uniform"] = key("uniform", "A fixed number of clients, drawn afresh each round.")
     count: Count = key(10, "Clients drawn in each round, without replacement.")
-
-    def arguments(self) -> dict[str, Any]:
-        """None: every rule is told how many to select when it is asked."""
-        return {}
 
 
 class SelectPoisson(CoreVariant):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
-from typing_extensions import override
 
 from wirelessfl.scenario.base import (
     ByShape,
@@ -28,6 +28,8 @@ Label = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 class LabelledSet(CoreVariant):
     """A set with a fixed number of classes, of which some may be selected."""
 
+    core_names: ClassVar[Mapping[str, str | None]] = {"classes": None}
+
     available: ClassVar[int]
     """Classes of the whole set."""
 
@@ -45,10 +47,6 @@ class LabelledSet(CoreVariant):
             allowed = f"at least two different classes, numbered from 0 to {self.available - 1}"
             raise contradiction("classes", str(list(self.classes)), allowed)
         return self
-
-    @override
-    def arguments(self) -> dict[str, Any]:
-        return {name: value for name, value in super().arguments().items() if name != "classes"}
 
     @property
     def num_classes(self) -> int:

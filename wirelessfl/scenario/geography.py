@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -64,6 +65,11 @@ class LogDistancePathLoss(CoreVariant):
     """A power of the distance."""
 
     core: ClassVar[str] = "wirelessfl.radio.propagation.path_loss:LogDistance"
+    core_names: ClassVar[Mapping[str, str | None]] = {
+        "reference_distance_m": "reference_distance",
+        "shadowing_db": "shadowing",
+        "decorrelation_m": "decorrelation",
+    }
 
     model: Literal["log_distance"] = key("log_distance", "Free space up to reference_distance_m, then d^-exponent.")
     exponent: Annotated[float, Field(gt=0, le=10)] = key(3.0, "Path-loss exponent beyond the reference distance.")
@@ -73,16 +79,6 @@ class LogDistancePathLoss(CoreVariant):
         50.0, "d_cor of the shadowing along a moving client's way: its autocorrelation is e^(−Δd/d_cor) [m]."
     )
     reference_distance_m: Metres = key(100.0, f"Up to where space counts as free [m]. {_REFERENCE}")
-
-    def arguments(self) -> dict[str, Any]:
-        """What the core takes."""
-        return {
-            "carrier_hz": self.carrier_hz,
-            "exponent": self.exponent,
-            "reference_distance": self.reference_distance_m,
-            "shadowing": self.shadowing_db,
-            "decorrelation": self.decorrelation_m,
-        }
 
 
 BASE_STATION_HEIGHT = {"uma": 25.0, "umi": 10.0, "inh": 3.0}
@@ -148,16 +144,13 @@ class UniformDiscPlacement(CoreVariant):
     """Evenly over a disc."""
 
     core: ClassVar[str] = "wirelessfl.radio.placement:UniformDisc"
+    core_names: ClassVar[Mapping[str, str | None]] = {"radius_m": "radius", "min_radius_m": "min_radius"}
 
     scheme: Literal["uniform_disc"] = key("uniform_disc", "Evenly over a disc around the base station, at rest.")
     radius_m: Metres = key(500.0, "Radius [m].")
     min_radius_m: Annotated[float, Field(ge=0, le=1e9)] = key(
         10.0, "Nobody comes closer than this to the base station [m]."
     )
-
-    def arguments(self) -> dict[str, Any]:
-        """The two radii."""
-        return {"radius": self.radius_m, "min_radius": self.min_radius_m}
 
     @model_validator(mode="after")
     def _check(self) -> UniformDiscPlacement:
@@ -170,14 +163,11 @@ class HexagonalPlacement(CoreVariant):
     """Evenly over hexagonal cells."""
 
     core: ClassVar[str] = "wirelessfl.radio.placement:UniformHexagons"
+    core_names: ClassVar[Mapping[str, str | None]] = {"inter_site_distance_m": "inter_site_distance"}
 
     scheme: Literal["hexagonal"] = key("hexagonal", "Evenly over hexagonal cells, equally many in each, at rest.")
     inter_site_distance_m: Metres = key(500.0, "Distance between the middles of neighbouring cells [m].")
     rings: Annotated[int, Field(ge=0, le=20)] = key(0, "Rings of cells around the middle one; 0 is one cell.")
-
-    def arguments(self) -> dict[str, Any]:
-        """The grid."""
-        return {"inter_site_distance": self.inter_site_distance_m, "rings": self.rings}
 
 
 class GivenPlacement(CoreVariant):
@@ -202,6 +192,7 @@ class RandomWaypointPlacement(CoreVariant):
     """Clients on the move."""
 
     core: ClassVar[str] = "wirelessfl.radio.mobility:RandomWaypoint"
+    core_names: ClassVar[Mapping[str, str | None]] = {"radius_m": "radius"}
 
     scheme: Literal["random_waypoint"] = key(
         "random_waypoint", "On the move in a disc: straight to a random point, a pause, on to the next."
@@ -210,15 +201,6 @@ class RandomWaypointPlacement(CoreVariant):
     min_speed: Speed = key(1.0, "Least speed [m/s].")
     max_speed: Speed = key(15.0, "Largest speed [m/s].")
     pause_s: Annotated[float, Field(ge=0, le=1e9)] = key(0.0, "Rest at every waypoint [s].")
-
-    def arguments(self) -> dict[str, Any]:
-        """What the core takes."""
-        return {
-            "radius": self.radius_m,
-            "min_speed": self.min_speed,
-            "max_speed": self.max_speed,
-            "pause_s": self.pause_s,
-        }
 
     @model_validator(mode="after")
     def _check(self) -> RandomWaypointPlacement:

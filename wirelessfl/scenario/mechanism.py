@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
@@ -19,7 +20,6 @@ from wirelessfl.scenario.base import (
     Section,
     contradiction,
     key,
-    require_exactly_one,
 )
 
 Ratio = Annotated[float, Field(gt=0, le=1e6)]
@@ -50,16 +50,13 @@ class MedianClip(CoreVariant):
     """A norm calibrated on public data."""
 
     core: ClassVar[str] = "wirelessfl.privacy.clipping:FlatClipping"
+    core_names: ClassVar[Mapping[str, str | None]] = {"proxy_samples": None, "calibration_rounds": None}
 
     name: Literal["median"] = key(
         "median", "clip times the median gradient norm of public samples, in the first rounds."
     )
     proxy_samples: Count = key(100, "Public samples; they are taken from the training set and belong to no client.")
     calibration_rounds: Count = key(5, "Rounds in which the norm is calibrated anew; then it is kept.")
-
-    def arguments(self) -> dict[str, Any]:
-        """None: the public samples stand for the keys."""
-        return {}
 
 
 class QuantileClip(CoreVariant):
@@ -77,16 +74,13 @@ class DynamicClip(CoreVariant):
     """Norm and noise multiplier on public schedules of their own (Du et al. 2021, whose multiplier shrinks)."""
 
     core: ClassVar[str] = "wirelessfl.privacy.clipping:dynamic_clipping"
+    core_names: ClassVar[Mapping[str, str | None]] = {"multiplier_ratio": None}
 
     name: Literal["dynamic"] = key("dynamic", "Norm and noise multiplier change from round to round by fixed factors.")
     clip_ratio: Ratio = key(0.5, "Norm after the last round over that in the first.")
     multiplier_ratio: Ratio = key(
         1.5, "Noise multiplier after the last round over that in the first; below 1 with Du et al."
     )
-
-    def arguments(self) -> dict[str, Any]:
-        """The norm's key; the multiplier's is the mechanism's."""
-        return {"clip_ratio": self.clip_ratio}
 
 
 class MooClip(CoreVariant):
@@ -132,6 +126,7 @@ class GradientNoise(CoreVariant):
     """What the mechanisms with a noise multiplier have in common."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("noise_multiplier", "epsilon"),)
+    otherwise: ClassVar[Mapping[str, Any]] = {"noise_multiplier": 1.0}
 
     mechanism: str = key("", "The mechanism.")
     unit: Literal["sample", "client"] = key(
@@ -154,16 +149,8 @@ class GradientNoise(CoreVariant):
         """None of these keys: the noise comes with the context."""
         return {}
 
-    @model_validator(mode="before")
-    @classmethod
-    def _default_multiplier(cls, value: object) -> object:
-        if isinstance(value, dict) and not {"noise_multiplier", "epsilon"} & value.keys():
-            return {**value, "noise_multiplier": 1.0}
-        return value
-
     @model_validator(mode="after")
     def _check(self) -> GradientNoise:
-        require_exactly_one(self)
         if self.clip is None and self.unit == "sample":
             raise contradiction("clip", "null with unit: sample", "a norm, for noise without clipping protects nobody")
         if self.clip is None and not isinstance(self.clipping, FlatClip):
@@ -209,6 +196,7 @@ class Zcdp(CoreVariant):
 
     core: ClassVar[str] = "wirelessfl.privacy.mechanisms:MeanGaussianMechanism"
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("noise_std", "epsilon"),)
+    otherwise: ClassVar[Mapping[str, Any]] = {"noise_std": 0.1}
 
     mechanism: Literal["zcdp"] = key("zcdp", "Gaussian noise of absolute size on the mean of the clipped gradients.")
     clip: PositiveSingle = key(1.0, "Norm G to which a gradient is clipped.")
@@ -219,18 +207,6 @@ class Zcdp(CoreVariant):
     def arguments(self) -> dict[str, Any]:
         """None of these keys: the noise comes with the context."""
         return {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _default_noise(cls, value: object) -> object:
-        if isinstance(value, dict) and not {"noise_std", "epsilon"} & value.keys():
-            return {**value, "noise_std": 0.1}
-        return value
-
-    @model_validator(mode="after")
-    def _check(self) -> Zcdp:
-        require_exactly_one(self)
-        return self
 
 
 class ExternalMechanism(External):

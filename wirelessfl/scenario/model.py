@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
-from typing_extensions import override
 
 from wirelessfl.scenario.base import CoreVariant, Count, External, Family, Positive, Reference, key
 
@@ -30,15 +30,12 @@ class TemperedSigmoid(CoreVariant):
     """s · sigmoid(T x) − o (Papernot et al. 2021); the defaults are tanh."""
 
     core: ClassVar[str] = "wirelessfl.learning.models:TemperedSigmoid"
+    core_names: ClassVar[Mapping[str, str | None]] = {"s": "scale", "T": "temperature", "o": "offset"}
 
     name: Literal["tempered_sigmoid"] = key("tempered_sigmoid", "s sigmoid(T x) - o (Papernot et al. 2021).")
     s: Positive = key(2.0, "Scale of the output.")
     T: Positive = key(2.0, "Inverse temperature: slope of the input.")
     o: float = key(1.0, "Offset of the output.")
-
-    @override
-    def arguments(self) -> dict[str, Any]:
-        return {"scale": self.s, "temperature": self.T, "offset": self.o}
 
 
 Activation = Annotated[Relu | Tanh | TemperedSigmoid, Family("name", default="relu")]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -16,7 +17,6 @@ from wirelessfl.scenario.base import (
     Wait,
     contradiction,
     key,
-    require_exactly_one,
 )
 
 Clock = Annotated[float, Field(ge=1e-3, le=1e18)]
@@ -26,14 +26,10 @@ class Quorum(Section):
     """A part of the clients, after which the server stops waiting."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("fraction", "count"),)
+    otherwise: ClassVar[Mapping[str, Any]] = {"fraction": None}
 
     fraction: Share | None = key(None, "Share of the round's clients to wait for.")
     count: Count | None = key(None, "Number of clients to wait for.")
-
-    @model_validator(mode="after")
-    def _check(self) -> Quorum:
-        require_exactly_one(self)
-        return self
 
 
 class Ofdm(Section):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from wirelessfl.scenario.base import (
     ByShape,
@@ -20,7 +21,6 @@ from wirelessfl.scenario.base import (
     Steps,
     StepsOf,
     key,
-    require_exactly_one,
 )
 from wirelessfl.scenario.mechanism import Mechanism, NoMechanism
 
@@ -101,9 +101,7 @@ ServerOptimizer = Annotated[ServerSgd | ExternalServerOptimizer, Family("name", 
 class LocalOptimizer(CoreVariant):
     """What the local optimizers have in common: the learning rate is no argument of their class."""
 
-    def arguments(self) -> dict[str, Any]:
-        """Every key but the tag and the learning rate."""
-        return {name: value for name, value in super().arguments().items() if name != "lr"}
+    core_names: ClassVar[Mapping[str, str | None]] = {"lr": None}
 
 
 class Sgd(LocalOptimizer):
@@ -160,6 +158,7 @@ class Training(Section):
     """What a client does between broadcast and upload, and what the server does with the sum."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("epochs", "steps"),)
+    otherwise: ClassVar[Mapping[str, Any]] = {"epochs": 5}
 
     algorithm: Algorithm = key(Upcycled(), "Local objective, what clients keep and send, and the server's step.")
     server_optimizer: ServerOptimizer = key(
@@ -173,15 +172,3 @@ class Training(Section):
     steps: Count | None = key(None, "Mini-batch steps in a round, instead of epochs.")
     batch_size: Count = key(20, "Samples in a mini-batch.")
     privacy: Mechanism = key(NoMechanism(), "Noise in local training.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _default_epochs(cls, value: Any) -> Any:
-        if isinstance(value, dict) and not {"epochs", "steps"} & value.keys():
-            return {**value, "epochs": 5}
-        return value
-
-    @model_validator(mode="after")
-    def _check(self) -> Training:
-        require_exactly_one(self)
-        return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, assert_never
 
 from pydantic import Field, model_validator
@@ -22,7 +23,6 @@ from wirelessfl.scenario.base import (
     Wait,
     contradiction,
     key,
-    require_exactly_one,
 )
 from wirelessfl.scenario.power_control import CrossLayer, PowerControl
 
@@ -117,6 +117,7 @@ class OverTheAir(Section):
     """All clients send at once and the radio channel adds them up."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("snr_db", "tx_power_dbm"),)
+    otherwise: ClassVar[Mapping[str, Any]] = {"snr_db": 1.0}
 
     kind: Literal["over_the_air"] = key("over_the_air", "Analogue: the radio channel adds up all clients' signals.")
     snr_db: Decibel | None = key(
@@ -139,16 +140,8 @@ class OverTheAir(Section):
     modulation: Modulation = key(AnalogModulation(), "How updates become symbols.")
     jammer: Jammer | None = key(None, "Cooperative jammer. null: none.")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _default_snr(cls, value: Any) -> Any:
-        if isinstance(value, dict) and not {"snr_db", "tx_power_dbm"} & value.keys():
-            return {**value, "snr_db": 1.0}
-        return value
-
     @model_validator(mode="after")
     def _check(self) -> OverTheAir:
-        require_exactly_one(self)
         if self.iq_packing and self.jammer is not None and self.jammer.noise == "real":
             raise contradiction("jammer.noise", "real with iq_packing: true", "complex, for data in both quadratures")
         for part in (self.receiver, self.modulation):
@@ -221,6 +214,7 @@ class DigitalLink(Section):
     """What digital uplinks have in common: every client sends in a band of its own."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("snr_db", "tx_power_dbm"),)
+    otherwise: ClassVar[Mapping[str, Any]] = {"snr_db": 1.0}
 
     kind: str = key("", "The kind.")
     snr_db: Decibel | None = key(
@@ -229,18 +223,6 @@ class DigitalLink(Section):
     tx_power_dbm: Decibel | None = key(None, "Transmit power of a client [dBm], instead of snr_db.")
     rate: Rate = key(AdaptiveRate(), "How fast a client sends.")
     codec: Codec = key(NoCodec(), "How the vectors of an upload become bits.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _default_snr(cls, value: Any) -> Any:
-        if isinstance(value, dict) and not {"snr_db", "tx_power_dbm"} & value.keys():
-            return {**value, "snr_db": 1.0}
-        return value
-
-    @model_validator(mode="after")
-    def _check_power(self) -> DigitalLink:
-        require_exactly_one(self)
-        return self
 
 
 class Digital(DigitalLink):
