@@ -28,6 +28,7 @@ from wirelessfl.assembly.objects import make_object
 from wirelessfl.errors import InputError, OutputError, TraceError
 from wirelessfl.radio import Rician
 from wirelessfl.streams import NodeStream, Streams
+from wirelessfl.summary import epsilon_text
 from wirelessfl.trace import Status
 
 SCENARIO = small(uplink__jammer={"epsilon": 1.0}, faults__availability={"p": 0.8})
@@ -112,7 +113,7 @@ def test_the_numbers_and_reasons_are_there(run: wfl.Result) -> None:
     text = report_html([run.trace])
     summary = run.summary
     assert f"{summary['test_accuracy']:.1%}" in text
-    assert f"{summary['epsilon_accounted']:.4g} at δ = 1e\N{NON-BREAKING HYPHEN}05" in text
+    assert f"{epsilon_text(summary['epsilon_accounted'])} at δ = 1e\N{NON-BREAKING HYPHEN}05" in text
     for reason in summary["why_different"]:
         assert reason.split(".")[0] in text.replace("&#39;", "'")
     assert "hidden: [8]" in text or "hidden:" in text
