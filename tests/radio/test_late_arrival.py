@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.radio import LateArrival, Superposition
-from wirelessfl.radio.late_arrival import subcarrier_ranges
+from wirelessfl.radio.pieces import coordinate_ranges
 
 CLIENTS = 5
 GENERATOR = np.random.default_rng(61)
@@ -78,7 +78,7 @@ def test_prompt_clients_are_not_changed() -> None:
 
 def test_ranges_are_those_of_array_split() -> None:
     def lengths(dimension: int, packing: bool) -> NDArray[np.int64]:
-        return np.array([hi - lo for lo, hi in subcarrier_ranges(dimension, 7, packing)])
+        return np.array([hi - lo for lo, hi in coordinate_ranges(dimension, 7, packing)])
 
     np.testing.assert_array_equal(lengths(100, False), [len(part) for part in np.array_split(np.arange(100), 7)])
     np.testing.assert_array_equal(lengths(99, True)[:-1] % 2, 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,16 +32,3 @@ class LateArrival:
         """The phases (n, F) e^{−j2πkΔfτ} of the subcarriers that ``symbols`` symbols fill; (n, 1) ones without OFDM."""
         used = 1 if self.subcarriers is None else min(self.subcarriers, symbols)
         return np.asarray(np.exp(-2j * np.pi * self.offset[:, None] * np.arange(used)))
-
-
-def subcarrier_ranges(dimension: int, subcarriers: int, iq_packing: bool) -> list[tuple[int, int]]:
-    """First and one past the last coordinate of each subcarrier: the ranges of `np.array_split` over the symbols.
-
-    With I/Q packing a symbol is two coordinates.
-    """
-    width = 2 if iq_packing else 1
-    symbols = -(-dimension // width)
-    size, longer = divmod(symbols, subcarriers)
-    numbers = np.arange(subcarriers + 1)
-    edges = np.minimum(width * (size * numbers + np.minimum(numbers, longer)), dimension).tolist()
-    return list(itertools.pairwise(edges))

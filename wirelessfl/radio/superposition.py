@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio.late_arrival import LateArrival, subcarrier_ranges
+from wirelessfl.radio.late_arrival import LateArrival
 from wirelessfl.radio.pieces import coordinate_ranges
 from wirelessfl.radio.units import num_symbols
 
@@ -114,7 +114,7 @@ class Superposition:
     def _weigh_subcarriers(self, updates: Array, coefficients: NDArray[np.complex128]) -> Array:
         """The sum as rows, with coefficients (k, F) of subcarriers, each of which carries a range of coordinates."""
         count = coefficients.shape[1]
-        ranges = subcarrier_ranges(updates.shape[1], count, self._iq_packing)
+        ranges = coordinate_ranges(updates.shape[1], count, self._iq_packing)
         if updates.shape[1] >= _WIDE * count:
             weights = self._weights(updates, coefficients)
             rows = [weights[f] @ updates[:, lo:hi] for f, (lo, hi) in enumerate(ranges)]
@@ -122,7 +122,7 @@ class Superposition:
         return self._weigh_coordinates(updates, coefficients, ranges)
 
     def _weigh_coordinates(
-        self, updates: Array, coefficients: NDArray[np.complex128], ranges: list[tuple[int, int]]
+        self, updates: Array, coefficients: NDArray[np.complex128], ranges: tuple[tuple[int, int], ...]
     ) -> Array:
         """As `_weigh_subcarriers`, for ranges too short for a matrix product each."""
         rows, at_once = [], max(1, _BLOCK // (_WIDE * max(1, len(updates))))
