@@ -42,11 +42,10 @@ from wirelessfl.scenario.data import Data, LabelledSet, NaturalPartition, Synthe
 from wirelessfl.scenario.data import Partition as PartitionSection
 from wirelessfl.scenario.mechanism import (
     ExternalMechanism,
-    GaussianNoise,
+    GradientNoise,
     Mechanism,
     MedianClip,
     NoMechanism,
-    WaveletNoise,
     Zcdp,
 )
 from wirelessfl.streams import Streams
@@ -228,7 +227,7 @@ def build_training(scenario: Scenario, algorithm: Algorithm, model: FlatModel) -
 def _sampling(mechanism: Mechanism) -> Sampling:
     """How mini-batches are drawn."""
     match mechanism:
-        case GaussianNoise() | WaveletNoise() | ExternalMechanism():
+        case GradientNoise() | ExternalMechanism():
             return mechanism.sampling
         case NoMechanism() | Zcdp():
             return "shuffle"
