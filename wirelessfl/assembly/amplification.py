@@ -1,7 +1,5 @@
 """Whether the sampling of clients amplifies the privacy of central noise."""
 
-from __future__ import annotations
-
 from wirelessfl.privacy.releases import NoAmplification
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.clients import SelectAll

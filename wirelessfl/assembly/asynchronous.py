@@ -1,7 +1,5 @@
 """Asynchronous aggregation of a scenario."""
 
-from __future__ import annotations
-
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.learning.staleness import Mixing, StalenessDiscount
 from wirelessfl.scenario.aggregation import Asynchronous as AsynchronousSection

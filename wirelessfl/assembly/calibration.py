@@ -1,7 +1,5 @@
 """The chunk that trains fastest on this machine: measured before the first run of a kind, then remembered."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Cells: receivers, the way behind them, and edges with models of their own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from wirelessfl.learning.edges import EdgeModels

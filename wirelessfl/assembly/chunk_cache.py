@@ -1,7 +1,5 @@
 """Results of calibrations in the user's cache directory, one small JSON file each."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Whether the deadline of a round leaves clients any time to train."""
 
-from __future__ import annotations
-
 import math
 
 from wirelessfl.errors import InfeasibleError

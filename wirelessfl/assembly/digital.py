@@ -1,7 +1,5 @@
 """Digital links and uplinks of a scenario."""
 
-from __future__ import annotations
-
 import math
 from typing import assert_never
 

@@ -1,7 +1,5 @@
 """What the families of variants are made of, in plain values: members with their keys, protocol, context and check."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from functools import cached_property

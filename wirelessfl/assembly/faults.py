@@ -1,7 +1,5 @@
 """What goes wrong in a scenario."""
 
-from __future__ import annotations
-
 from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.learning.faults import Faults
 from wirelessfl.learning.selection.availability import AvailabilityModel

@@ -1,7 +1,5 @@
 """Header and closing attributes of a run's trace."""
 
-from __future__ import annotations
-
 import json
 import secrets
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Data, model, local training and algorithm of a scenario."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import assert_never

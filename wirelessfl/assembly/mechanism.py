@@ -1,7 +1,5 @@
 """Differential privacy of a scenario: clipping rules, noise mechanisms, and noise calibrated to a target."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import assert_never
 

@@ -1,7 +1,5 @@
 """What a scenario takes of the machine's memory at least, held against what there is before any of it is taken."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

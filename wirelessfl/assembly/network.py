@@ -3,8 +3,6 @@
 Clients and jammer have channels of the same laws and streams of their own.
 """
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from functools import cached_property

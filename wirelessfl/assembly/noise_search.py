@@ -1,7 +1,5 @@
 """The least noise that meets a target ε, in as few looks at the ledger as it takes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

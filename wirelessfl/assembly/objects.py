@@ -1,7 +1,5 @@
 """Objects that a scenario names as ``package.module:Name``: the core's own and the user's."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass

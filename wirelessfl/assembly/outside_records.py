@@ -1,7 +1,5 @@
 """Records of privacy that code from outside leaves, and what no record can be left of."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The large-scale law of a scenario, and the Doppler shift that its links have at most."""
 
-from __future__ import annotations
-
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.radio import PathLossModel
 from wirelessfl.scenario.base import CoreVariant, External

@@ -1,7 +1,5 @@
 """Execution plan of a run: device, threads, chunk and precision."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Power control over the air, and how much noise its privacy needs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Channel, power control, jammer and uplink of a scenario. dB become linear here and nowhere else."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, assert_never
 

@@ -3,8 +3,6 @@
 Rounds in files count from 1, clients from 0; −2 stands for the jammer, as in a trace.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager

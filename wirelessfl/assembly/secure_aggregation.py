@@ -1,7 +1,5 @@
 """Secure aggregation of a scenario."""
 
-from __future__ import annotations
-
 from typing import assert_never
 
 from wirelessfl.assembly.digital import build_digital_links

@@ -1,7 +1,5 @@
 """Whether the jammer's power is enough, as far as that can be said before the run (RADIO.md)."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

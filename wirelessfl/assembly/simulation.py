@@ -1,7 +1,5 @@
 """The whole simulation of a scenario."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

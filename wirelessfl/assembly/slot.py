@@ -1,7 +1,5 @@
 """The slot of a scenario over the air: how long it lasts, into how many pieces it falls, and what its pilots are."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Topology at the beginning of the first round, as a graph."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 

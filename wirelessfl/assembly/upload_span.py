@@ -1,7 +1,5 @@
 """How long a scenario's digital messages last, beside the time in which a channel stays as it is."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import dataclass

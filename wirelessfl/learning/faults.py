@@ -1,7 +1,5 @@
 """Faults: availability, crashes, batteries, and restarts of the server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ Call them from a test: they return nothing where all is well and raise `wireless
 broken promise. The package's own members are tested with them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

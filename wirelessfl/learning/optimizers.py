@@ -5,8 +5,6 @@ a ← decay · a + g, which whoever computes gradients g keeps (so that a moment
 dictionary of (k, d) matrices. Parameters and state are updated in place.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 

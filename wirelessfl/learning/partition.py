@@ -1,7 +1,5 @@
 """Partitions of N training samples among K clients."""
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import dataclass
 from functools import cached_property

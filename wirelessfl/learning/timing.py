@@ -1,7 +1,5 @@
 """Durations of local computing, of the broadcast of a model, and of an uplink slot, in seconds."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

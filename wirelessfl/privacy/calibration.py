@@ -1,7 +1,5 @@
 """Noise for a target epsilon, and the calculators behind ``wirelessfl privacy``."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Upper bounds on epsilon that cost microseconds: they tell which clients need not be composed exactly."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 

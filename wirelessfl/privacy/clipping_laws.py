@@ -1,7 +1,5 @@
 """Privacy costs of clipping rules, as published and as they hold."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One column of the ledger: an account for each route of release, of which the smallest epsilon counts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

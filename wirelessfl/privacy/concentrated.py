@@ -3,8 +3,6 @@
 These are the *published* readings. For Gaussian noise the exact curve of ``gaussian.py`` is tighter.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special

@@ -1,7 +1,5 @@
 """Uses of sampled mechanisms by client: a sparse matrix of counts that only grow."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

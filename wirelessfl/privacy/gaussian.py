@@ -11,8 +11,6 @@ which the curve is ``Φ(−t) − φ(t) M(t + mu)`` with the Mills ratio M: no l
 it is accurate from mu = 1e-6 up to epsilons far beyond any use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

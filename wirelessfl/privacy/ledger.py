@@ -1,7 +1,5 @@
 """The ledger: published and accounted epsilon of every client, from the releases of every round."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import numpy as np

@@ -4,8 +4,6 @@ A *multiplier* is the noise's standard deviation over how far one contribution c
 coordinates in which the noise is white.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Every mechanism of this package reduces to two kinds of cost: plain Gaussian mec
 ``gdp_mu²``, and Gaussian mechanisms on a random subsample, which an accountant composes.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple

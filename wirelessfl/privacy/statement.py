@@ -1,7 +1,5 @@
 """For whom, against whom and at which delta a privacy figure is stated, and the public facts it rests on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args

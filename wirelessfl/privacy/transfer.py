@@ -1,7 +1,5 @@
 """Small arrays of the host on the computing device, on their way while the host goes on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

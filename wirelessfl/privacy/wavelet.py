@@ -5,8 +5,6 @@ Source: the wavelet paper (DP-SGD-WAV), Section 4.3 and Lemma 1. Coefficients co
 The transform is not orthonormal: ``weights * haar(x)`` has orthogonal rows of squared length 2^l (m for H_0).
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np

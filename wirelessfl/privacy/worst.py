@@ -1,7 +1,5 @@
 """Clients that can be the worst ones: those whose costs no other client's costs dominate."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 

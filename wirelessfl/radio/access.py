@@ -1,7 +1,5 @@
 """Orthogonal multiple access: who gets which part of the band, and when each upload is over."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 

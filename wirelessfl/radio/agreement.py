@@ -1,7 +1,5 @@
 """How server and jammer settle a slot: how much noise there has to be, and who gives way when power is short."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal, Protocol

@@ -1,7 +1,5 @@
 """Several base stations in one band: every client's signal reaches all of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ Call them from a test: they return nothing where all is well and raise `wireless
 broken promise. They are what the package's own models are tested with.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from copy import deepcopy
 from statistics import NormalDist

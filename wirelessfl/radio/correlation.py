@@ -4,8 +4,6 @@ Both describe the scattered part, of mean power 1 at any instant: Rayleigh fadin
 `Rician.around`.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

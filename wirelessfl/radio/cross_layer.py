@@ -3,8 +3,6 @@
 Mao, Yin, Yener, Liu: "Providing Differential Privacy for Federated Learning Over Wireless: A Cross-layer Framework".
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """Channel state information: what the receiver and the clients believe the channel to be."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Digital links: one orthogonal band a client, and the rate of its channel."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 import numpy as np

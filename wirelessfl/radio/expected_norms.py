@@ -1,7 +1,5 @@
 """The norm by which a precoder scales: expected and public, or measured in the round itself."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

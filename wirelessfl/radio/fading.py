@@ -1,7 +1,5 @@
 """Small-scale block fading: one complex gain of mean power 1 for each client and round."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """Full power: everyone sends as loud as allowed and only the phase is corrected."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """GBMA (Sery, Cohen: "On Analog Gradient Descent Learning Over Multiple Access Fading Channels", IEEE TSP 2020)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Where nodes stand: placement in a disc or in hexagonal cells, and distances to base stations. Metres, (n, 2)."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """What clocks and oscillators do to a link beyond fading: residual phase and late arrival."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

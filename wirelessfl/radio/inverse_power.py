@@ -1,7 +1,5 @@
 """E[1/X; X >= g] of the normalised power X = |ĥ|²/E|ĥ|²: the mean cost of inverting a channel above a threshold."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -5,8 +5,6 @@ The jammer sends x_CJ = α_CJ e^{−j∠ĥ_CJ} (n_I + j n_Q) on every symbol (`c
 numbers are those of Mao, Yin, Yener, Liu, "Providing Differential Privacy for Federated Learning Over Wireless".
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The baseline of every jammer: what lowering α_u alone buys."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

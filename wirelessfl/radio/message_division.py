@@ -1,7 +1,5 @@
 """Division of digital messages that outlast the coherence time into pieces."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

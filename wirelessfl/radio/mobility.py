@@ -1,7 +1,5 @@
 """Random waypoint mobility in a disc (Johnson, Maltz 1996), at any time step, with its state made explicit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The radio network: registered clients, and their channel realisations at a moment."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

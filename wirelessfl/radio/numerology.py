@@ -1,7 +1,5 @@
 """OFDM numerology: how long a number of symbols takes on parallel subcarriers with a cyclic prefix."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ Losses are in dB, as the standards write them; `path_gain` turns them into the l
 are drawn once per link; along the way of a node that moves they follow `spatial`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Clipping in the transmitter: an amplifier passes no symbol beyond its peak power."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

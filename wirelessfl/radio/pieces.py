@@ -4,8 +4,6 @@ The receiver knows a channel as it was at the beginning of a piece. Until its en
 acts as noise that is proportional to the signal: the self-distortion.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import math

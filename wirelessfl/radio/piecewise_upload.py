@@ -1,7 +1,5 @@
 """Digital uploads over pieces of time: a rate, and whether the channel carries it, in each of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

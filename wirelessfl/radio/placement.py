@@ -1,7 +1,5 @@
 """Laws by which nodes are placed, as objects; positions (n, 2) in metres, the base station in the origin."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 

@@ -5,8 +5,6 @@ IEEE JSAC 2021. In its letters the received scale is c_m with c_m n_i γ = α_u 
 exchanged moves the received sum by at most 2 α_u/|D|.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 

@@ -1,7 +1,5 @@
 """Unbiased stochastic quantisation of updates for digital uplinks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The rate that an imperfectly known channel carries but for a stated share of outages."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special

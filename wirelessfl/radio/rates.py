@@ -1,7 +1,5 @@
 """How many bits a digital link carries: Shannon's rate, short packets, and outage on Rayleigh fading."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Schedule of a slot over the air: pilots for channel estimates, and pieces of constant channels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

@@ -4,8 +4,6 @@ Gudmundson (1991) measured e^{−Δd/d_cor} for shadowing; TR 38.901 states d_co
 7.5-6) and for the state of the line of sight (Table 7.6.3.1-2).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

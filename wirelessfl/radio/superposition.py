@@ -3,8 +3,6 @@
 A block of k updates (k, d) is read once and never copied; memory beyond it is one vector (two with I/Q packing).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

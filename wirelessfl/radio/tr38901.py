@@ -5,8 +5,6 @@ outdoors or indoors to indoors. Breakpoints use an effective environment height 
 13 m the standard draws a larger one at times.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, get_args
 

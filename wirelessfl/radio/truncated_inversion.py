@@ -1,7 +1,5 @@
 """Truncated channel inversion (Zhu, Wang, Huang: "Broadband Analog Aggregation", IEEE TWC 2020)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

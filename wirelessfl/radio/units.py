@@ -6,8 +6,6 @@ d coordinates take d/B seconds; with I/Q packing two coordinates share one compl
 element on floats and arrays.
 """
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Digital uploads: which attempts are made, how long they last, and whether the message gets through."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

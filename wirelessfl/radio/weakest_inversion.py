@@ -1,7 +1,5 @@
 """Channel inversion towards the loudest scale that the weakest sender of a round can follow."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

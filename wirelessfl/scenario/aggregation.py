@@ -1,7 +1,5 @@
 """When the server steps the model: in rounds, or whenever updates come in."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from wirelessfl.scenario.base import CoreVariant, Count, Family, NonNegative, Section, Share, key

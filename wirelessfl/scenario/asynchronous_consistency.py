@@ -1,7 +1,5 @@
 """What does not go together with asynchronous aggregation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from wirelessfl.scenario.aggregation import Asynchronous

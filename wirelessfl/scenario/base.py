@@ -4,8 +4,6 @@ A *section* is a mapping in the scenario file. A *family* is a section that come
 key (``kind``, ``model``, ...), each variant with its own keys only: the union of the variants is the registry.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

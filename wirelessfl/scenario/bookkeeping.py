@@ -1,7 +1,5 @@
 """Evaluation, trace, early stop and compute resources: what does not change the simulated system."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

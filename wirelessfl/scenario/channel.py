@@ -1,7 +1,5 @@
 """The radio channel between the clients and the server."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 

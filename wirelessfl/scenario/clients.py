@@ -1,7 +1,5 @@
 """The clients: how many are registered and who takes part in a round."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 

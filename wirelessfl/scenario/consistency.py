@@ -3,8 +3,6 @@
 Only what the scenario alone can tell; what needs the data (more clients than samples) is checked when they are read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from wirelessfl.scenario.clients import ExternalSelection, SelectPoisson

@@ -1,7 +1,5 @@
 """The families of variants of a scenario, read off its unions: a new variant is here as soon as a union has it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache

@@ -1,7 +1,5 @@
 """What goes wrong: absence, crashes, deep fades, empty batteries, a jammer that fails, a server that restarts."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The scenarios, studies and channel profiles that come with the package."""
 
-from __future__ import annotations
-
 import difflib
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scenario files in and out: file, then profile, then overrides, then checks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

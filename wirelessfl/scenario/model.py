@@ -1,7 +1,5 @@
 """The model that is trained."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """What holds of a scenario and is easily overlooked."""
 
-from __future__ import annotations
-
 from wirelessfl.scenario.scenario import Scenario
 from wirelessfl.scenario.uplink import OverTheAir
 

@@ -4,8 +4,6 @@ A scenario file that the user names is his own. One that a run left behind, in a
 anybody: what it names is imported only where the user says so.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Overrides: dotted key paths with new values, laid over what a file says."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How server and clients set their gains over the air, and whose theorem states an ε for it."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field

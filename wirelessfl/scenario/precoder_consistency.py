@@ -1,7 +1,5 @@
 """Contradictions of power controls that keep their budget on average, or do not invert the channel."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from wirelessfl.scenario.channel import ExternalFading, NakagamiFading, RayleighFading, RecordedFading

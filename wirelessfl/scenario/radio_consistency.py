@@ -1,7 +1,5 @@
 """Contradictions of the radio: channel, power control and jammer that do not go together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from wirelessfl.scenario.asynchronous_consistency import find_asynchronous_contradictions

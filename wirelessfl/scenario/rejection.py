@@ -1,7 +1,5 @@
 """Why a scenario is refused, in words: place, key path, what was found, what is allowed, and a guess what was meant."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The sections of a scenario, each valid by itself."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -3,8 +3,6 @@
 Error messages, overrides, profiles and the reference page all read it from here, hence from the models themselves.
 """
 
-from __future__ import annotations
-
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

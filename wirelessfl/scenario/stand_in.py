@@ -3,8 +3,6 @@
 What ran is then in the resolved scenario, and neither a resumed nor a verified run can slip from one to the other.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The privacy statement: for whom, against whom and how ε is stated."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

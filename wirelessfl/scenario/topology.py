@@ -1,7 +1,5 @@
 """How clients, base stations and server hang together."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Local training and how the server uses what it receives."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 

@@ -4,8 +4,6 @@ Stricter than YAML 1.1 and free of its traps: only ``true`` and ``false`` are bo
 and ``010`` are text, a key given twice is an error, and no tag builds an object.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 import stat

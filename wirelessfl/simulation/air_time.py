@@ -1,7 +1,5 @@
 """Transmissions of a round on the time axis."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One cell: medium, network and learner, and the steps of server and clients that every uplink has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

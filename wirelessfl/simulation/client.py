@@ -1,7 +1,5 @@
 """Local training of the clients in one round: its duration, and the process that waits for it."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any

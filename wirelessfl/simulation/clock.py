@@ -11,8 +11,6 @@ number; those who have waited for the same slot send in the order in which they 
 on across rounds (asynchronous aggregation) act in the order in which they started.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

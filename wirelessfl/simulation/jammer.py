@@ -1,7 +1,5 @@
 """The cooperative jammer's process: it waits for the server's slot and jams in it."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Jobs in flight: training and upload of clients that go on across rounds, in asynchronous aggregation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Sample-level privacy in the run: the transform of each round, its memory, and its record for the ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

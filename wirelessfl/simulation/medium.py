@@ -4,8 +4,6 @@ Control messages take no time (they are tiny beside a model); the broadcast of t
 the time that the radio gives them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Messages between nodes: values, which the medium delivers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

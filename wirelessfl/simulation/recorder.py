@@ -1,7 +1,5 @@
 """From a finished round to a record of the trace."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any

@@ -4,8 +4,6 @@ Time, channels, power, jamming and privacy do not depend on what the clients lea
 by public bounds), so that a rehearsal says exactly what the run with this seed will cost.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """One communication round, with the records of server, uplink and clients so far."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

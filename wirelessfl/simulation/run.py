@@ -1,7 +1,5 @@
 """A run of a simulation from its state, round by round."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The parameter server: availability, collection of updates, step of the model, evaluation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The uplink slot of a round as planned."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

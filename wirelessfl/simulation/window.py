@@ -1,7 +1,5 @@
 """The window in which the server accepts reports."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Set
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """UCI Adult: does a person earn more than 50,000 dollars a year? 32,561 + 16,281 rows of the 1994 census."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 

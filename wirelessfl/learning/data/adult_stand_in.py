@@ -4,8 +4,6 @@ As many rows, features and positive labels as the published files have, so that 
 are those of the real set; what can be learnt from the rows is of course something else.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

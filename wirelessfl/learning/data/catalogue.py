@@ -1,7 +1,5 @@
 """All datasets by the name they have in a scenario."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """CIFAR-10 from its Python batches, or from any of them."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any, BinaryIO

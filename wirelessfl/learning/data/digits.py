@@ -1,7 +1,5 @@
 """The handwritten digits that come with scikit-learn: 1,797 images, no download."""
 
-from __future__ import annotations
-
 import torch
 
 from wirelessfl.learning.data.examples import Dataset, Examples, from_halves

@@ -1,7 +1,5 @@
 """Places of dataset files: a folder the user names, in the layouts in which the datasets are published."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

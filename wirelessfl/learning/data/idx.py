@@ -1,7 +1,5 @@
 """The IDX format of MNIST and its relatives, plain or gzipped."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """MNIST and the datasets published in its form: Fashion-MNIST, EMNIST. All images are (1, 28, 28)."""
 
-from __future__ import annotations
-
 import string
 from dataclasses import dataclass
 from pathlib import Path

@@ -8,8 +8,6 @@ deviations (at the published settings (0, 0) and (1, 1) it makes no difference).
 one W and b of standard normal elements, and v = 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Activation functions that torch lacks."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Conditions on a module for clients and samples to be trained side by side."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The convolutional networks of the private-training papers (moo-adaptive-clipping, Tables I and II)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from torch import nn

@@ -1,7 +1,5 @@
 """Fully connected models."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """ResNet-18 without any layer that mixes samples."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """Client-level privacy at a trusted server: DP-FedAvg, DP-FedAvg-WAV, Dyn-DP-FedAvg."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Gradients of which some are not finite: whose norm is infinite or not a number, a sample counts as nothing."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """The median gradient norm of public data, a clipping norm that costs no privacy."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

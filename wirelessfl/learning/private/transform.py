@@ -1,7 +1,5 @@
 """One clipping rule and one noise mechanism as the engine's gradient transform: DP-SGD, DP-Adam, DP-AdaGrad."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """A transform that clips as another does and draws no noise: for its memory, not for its numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import torch

@@ -5,8 +5,6 @@ computes gradients never has to form them. All arrays are stacked over the k cli
 rule's memory is a dictionary of rows, one a client: a client's numbers never depend on who else trains.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable

@@ -1,7 +1,5 @@
 """Clipping to one public norm: fixed, or on a public schedule."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from torch import Tensor

@@ -6,8 +6,6 @@ C. After a gradient step θ' = θ − η g̃(C) it is S = η ⟨∇L(θ'), ∂g�
 model, leaves C as it is. C is a memory that each client keeps from round to round.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """One norm for each layer."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

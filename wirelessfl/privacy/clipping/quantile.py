@@ -1,7 +1,5 @@
 """A norm that follows a quantile of the gradient norms, at a privacy cost of its own."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

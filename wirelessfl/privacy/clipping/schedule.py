@@ -1,7 +1,5 @@
 """Public schedules: numbers fixed before the run, one a round."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The protocol of noise mechanisms, and where their random numbers come from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar, runtime_checkable

@@ -4,8 +4,6 @@ Call it from a test: it returns nothing where all is well and raises `wirelessfl
 broken promise. The package's own mechanisms are tested with it.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from statistics import NormalDist
 

@@ -1,7 +1,5 @@
 """White Gaussian noise: on the sum, relative to the sensitivity, or on the mean, of absolute size."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

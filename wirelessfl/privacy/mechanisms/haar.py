@@ -1,7 +1,5 @@
 """Noise on Haar wavelet coefficients (DP-SGD-WAV), and the norms in which gradients may be clipped for it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args

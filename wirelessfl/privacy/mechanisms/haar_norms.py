@@ -4,8 +4,6 @@ A level-l coefficient is a difference of sums over two neighbouring blocks of 2^
 each level differences of neighbours are counted and their sums are handed on to the next.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple

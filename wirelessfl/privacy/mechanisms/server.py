@@ -5,8 +5,6 @@ with probability q; the sum is never divided by who arrived. Dyn-DP-FedAvg is th
 a ``Geometric`` schedule. Everything here is NumPy, drawn once a round.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Over-the-air aggregation: the noise of the receiver and of the jammer protects the sum of the updates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """Releases without any noise."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar

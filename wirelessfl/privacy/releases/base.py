@@ -1,7 +1,5 @@
 """The protocol of a release."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar, Protocol, runtime_checkable
 

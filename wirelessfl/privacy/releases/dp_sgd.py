@@ -1,7 +1,5 @@
 """Differentially private local training: per-sample gradients clipped and noised before any optimizer sees them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args

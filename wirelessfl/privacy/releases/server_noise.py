@@ -1,7 +1,5 @@
 """Client-level noise that a trusted server adds to the aggregate: DP-FedAvg, its wavelet and its dynamic form."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum

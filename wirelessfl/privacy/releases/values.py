@@ -3,8 +3,6 @@
 A release falls into numbers per round, numbers per client, and settings: everything else, as JSON.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Mapping

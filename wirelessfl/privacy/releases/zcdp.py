@@ -1,7 +1,5 @@
 """Noise on clipped mini-batch means, hidden further by secure aggregation (the zCDP paper)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal

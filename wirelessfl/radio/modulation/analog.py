@@ -1,7 +1,5 @@
 """Linear analogue amplitude modulation: coordinates are amplitudes, and the channel forms their sum."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The protocol of a modulation over the air."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The check for a modulation of your own: what the uplink over the air relies on."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

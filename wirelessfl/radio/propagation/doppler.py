@@ -1,7 +1,5 @@
 """Doppler shifts of links: given as a number, or those of nodes that move."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

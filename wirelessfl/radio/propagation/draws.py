@@ -1,7 +1,5 @@
 """Instants of a simulation, and the random streams of links."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small-scale fading of links over rounds and time, mean power 1."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 

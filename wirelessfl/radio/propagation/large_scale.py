@@ -1,7 +1,5 @@
 """Path gain and line of sight of links, which change along the way of a node that moves."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass, field
 from typing import Protocol

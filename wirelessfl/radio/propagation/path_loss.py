@@ -4,8 +4,6 @@ Arrays (n,) over links, distances horizontal and in metres. The random parts (li
 whoever holds the links; a model only says with what law.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 

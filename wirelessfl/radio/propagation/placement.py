@@ -1,7 +1,5 @@
 """Positions of nodes over time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """The protocol of a receiver over the air."""
 
-from __future__ import annotations
-
 from typing import Protocol, runtime_checkable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The check for a receiver of your own: what the uplink over the air relies on."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from wirelessfl.errors import require

@@ -1,7 +1,5 @@
 """The plain sum of what the antennas receive."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

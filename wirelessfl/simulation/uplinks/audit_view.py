@@ -4,8 +4,6 @@ The audit plays distinguishing games on the uplink's own reception. An uplink th
 of it cannot be audited, and is never taken for one of another kind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias

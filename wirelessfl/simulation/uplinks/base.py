@@ -1,7 +1,5 @@
 """The protocol of an uplink; one folder or file beside this one for each kind."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Protocol

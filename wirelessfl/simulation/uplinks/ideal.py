@@ -1,7 +1,5 @@
 """The noise-free reference: every update arrives exactly, at no cost of time or energy."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

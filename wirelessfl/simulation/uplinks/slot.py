@@ -1,7 +1,5 @@
 """Uplinks with one slot for all: the server waits until enough clients are ready, then everybody sends at once."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass

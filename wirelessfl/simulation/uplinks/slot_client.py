@@ -1,7 +1,5 @@
 """Clients that share one slot: one process for the training of all, one for their transmission."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A trusted server that adds client-level noise to the sum: DP-FedAvg and its wavelet and dynamic forms."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ kernel, compiled when the package is installed; where that was not possible, by 
 slowly. On a GPU a Triton kernel makes the same numbers in one launch, or where that is not possible torch's operations.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from numpy.typing import NDArray

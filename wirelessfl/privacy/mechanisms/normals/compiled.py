@@ -1,7 +1,5 @@
 """The compiled kernel: ``kernel.c``, and how it is called."""
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 from pathlib import Path

@@ -8,8 +8,6 @@ Unverified on a GPU: no machine with one has run this yet. On a CPU the operatio
 interpreter, give equal bits; Triton's compiler, which needs no GPU, gives instructions that round one by one.
 """
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Iterator

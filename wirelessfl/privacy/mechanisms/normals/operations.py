@@ -5,8 +5,6 @@ the copies of the sign that a shift to the right draws in. Every operation is a 
 for each piece of the block, however many clients are in it. Nothing here asks the device for a number.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

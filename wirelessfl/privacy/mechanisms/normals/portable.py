@@ -3,8 +3,6 @@
 ChaCha20 is taken from ``cryptography``; every float operation is one of NumPy's, rounded to float32 as in the kernel.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from numpy.typing import NDArray

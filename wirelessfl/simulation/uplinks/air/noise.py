@@ -1,7 +1,5 @@
 """The noise of a slot over the air, as theorems have it and as the ledger counts it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

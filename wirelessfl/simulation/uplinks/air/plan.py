@@ -1,7 +1,5 @@
 """The plan of a slot over the air."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

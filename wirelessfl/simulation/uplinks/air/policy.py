@@ -1,7 +1,5 @@
 """Power control as the uplinks over the air ask it: what the ledger counts on does not rest on a policy's word."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Records of a slot over the air, for the trace and for the ledger."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

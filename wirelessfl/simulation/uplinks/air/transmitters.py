@@ -1,7 +1,5 @@
 """The transmitters of a slot over the air: power control, amplifiers, and what their signals cost."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Over the air: all clients send in one slot and the channel adds, at every receiver (DESIGN.md §3)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """A client of asynchronous aggregation: its training and upload go on across rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

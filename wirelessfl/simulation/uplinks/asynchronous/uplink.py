@@ -4,8 +4,6 @@ A round is one step. It lasts until enough updates have arrived, while the jobs 
 whose update has arrived waits for the new model and starts again from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, Literal

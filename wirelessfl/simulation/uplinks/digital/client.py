@@ -1,7 +1,5 @@
 """A client of the digital uplink: local training, then one upload."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator
 from typing import Any

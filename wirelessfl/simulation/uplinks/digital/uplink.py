@@ -1,7 +1,5 @@
 """Digital: every client uploads its update by itself, in a band of its own, as soon as it has trained."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any

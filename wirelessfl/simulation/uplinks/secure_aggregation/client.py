@@ -1,7 +1,5 @@
 """A client of secure aggregation: local training, then an answer to every request of the server."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from typing import Any

@@ -1,7 +1,5 @@
 """Costs of a round of secure aggregation, by stage."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

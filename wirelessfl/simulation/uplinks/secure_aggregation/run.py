@@ -1,7 +1,5 @@
 """One round of a protocol of secure aggregation: the part common to all protocols."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence

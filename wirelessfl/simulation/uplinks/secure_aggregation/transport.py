@@ -1,7 +1,5 @@
 """Transport of the messages of one round of secure aggregation, with their costs."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Any

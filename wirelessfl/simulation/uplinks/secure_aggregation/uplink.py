@@ -1,7 +1,5 @@
 """Secure aggregation as an uplink: the part common to its protocols."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass

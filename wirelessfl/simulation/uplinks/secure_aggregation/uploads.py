@@ -1,7 +1,5 @@
 """The settings of secure aggregation that do not depend on its protocol."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
