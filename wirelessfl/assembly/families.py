@@ -1,6 +1,7 @@
 """What the families of variants are made of, in plain values: members with their keys, protocol, context and check."""
 
 import inspect
+import re
 from collections.abc import Callable
 from functools import cached_property
 from pkgutil import resolve_name
@@ -85,7 +86,8 @@ def _methods(protocol: type) -> list[str]:
 
 def _attributes(context: type) -> dict[str, str]:
     """The attributes that a context offers, with their types."""
-    fields = {name: str(field.type) for name, field in getattr(context, "__dataclass_fields__", {}).items()}
+    declared = getattr(context, "__dataclass_fields__", {}).items()
+    fields = {name: _short(inspect.formatannotation(field.type)) for name, field in declared}
     computed = {name: inspect.getattr_static(context, name) for name in _public(context)}
     for name, member in computed.items():
         if isinstance(member, property | cached_property):
@@ -100,13 +102,18 @@ def _public(thing: type) -> list[str]:
 
 
 def _annotation(function: Callable[..., Any] | None) -> str:
-    return str(getattr(function, "__annotations__", {}).get("return", "Any"))
+    return _short(inspect.formatannotation(getattr(function, "__annotations__", {}).get("return", Any)))
 
 
 def _signature(function: Callable[..., Any]) -> str:
-    """Parameters and result, without ``self`` and quotation marks."""
-    text = str(inspect.signature(function)).replace("'", "")
-    return text.replace("(self, ", "(").replace("(self)", "()")
+    """Parameters and result, without ``self``."""
+    return _short(str(inspect.signature(function))).replace("(self, ", "(").replace("(self)", "()")
+
+
+def _short(annotation: str) -> str:
+    """Types as they are written in code: no modules, no quotation marks, ``NDArray`` by its name."""
+    names = re.sub(r"\b(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w*)", r"\1", annotation.replace("'", ""))
+    return re.sub(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]", r"NDArray[np.\1]", names)
 
 
 def _summary(thing: type) -> str:
