@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.privacy.clipping.examples import PARTS, RULES, everyone, step_of, vectors
+from wirelessfl.learning.cohort.run import clip_rows
 from wirelessfl.privacy.clipping import (
     ClippingRule,
     Constant,
@@ -26,6 +27,7 @@ from wirelessfl.privacy.clipping import (
 )
 from wirelessfl.privacy.clipping.conformance import samples_of
 from wirelessfl.privacy.clipping_laws import DynamicClip, FixedClip, MooClip, PerLayerClip, QuantileClip
+from wirelessfl.privacy.mechanisms.haar import clip_by_haar_norm
 
 finite = st.floats(-1e150, 1e150, allow_nan=False)
 
@@ -50,6 +52,23 @@ def test_no_clipped_gradient_exceeds_the_sensitivity(name: str, rows: list[list[
     norms = torch.linalg.vector_norm(weighted(clipped.weights, gradients), dim=-1)
     # Fourteen squares, their sum, a root, a quotient and a product: below 20 roundings.
     assert float(norms.max()) <= float(clipped.sensitivity) * (1 + 20 * torch.finfo(torch.float64).eps)
+
+
+def test_a_clip_whose_square_underflows_still_binds() -> None:
+    # In single precision the squares of these gradients are 0: their norms, 1.2e-23, are above the clip all the same.
+    gradients, clip = torch.full((1, 1, 14), 3.3e-24), 1e-24
+    for rule in (
+        FlatClipping(clip),
+        DynamicClipping(Constant(clip)),
+        per_layer_clipping(clip, tuple(range(len(PARTS)))),
+    ):
+        samples = samples_of(gradients, everyone(gradients), PARTS)
+        clipped = rule.clip(samples, rule.start(1, torch.zeros(14)), step_of([3]))
+        norm = torch.linalg.vector_norm(weighted(clipped.weights, gradients).double())
+        assert float(norm) <= float(clipped.sensitivity) * (1 + 20 * torch.finfo(torch.float32).eps)
+    rows, haar = gradients[0].clone(), clip_by_haar_norm(gradients[0], clip, "coefficients")[0]
+    clip_rows(rows, torch.linalg.vector_norm(rows, dim=1), clip)
+    assert max(float(torch.linalg.vector_norm(row.double())) for row in (rows, haar)) <= clip
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -22,6 +22,7 @@ from wirelessfl.learning.cohort.transform import (
     TransformState,
 )
 from wirelessfl.learning.optimizers import OptimizerState
+from wirelessfl.privacy.clipping.base import SMALLEST_NORM
 
 
 class _Group(NamedTuple):
@@ -193,7 +194,7 @@ def clip_rows(updates: Tensor, norm: Tensor, clip: float) -> Tensor:
     A row whose norm is not finite becomes zero: no scaling would bring it inside the ball.
     """
     finite = torch.isfinite(norm)
-    scale = (clip / norm).clamp(max=1.0).where(finite, 0.0)
+    scale = (clip / norm.clamp(min=SMALLEST_NORM)).clamp(max=1.0).where(finite, 0.0)
     # A pass over all updates that changes nothing is spared on a CPU, where to look takes no time.
     looks = updates.device.type == "cpu"
     if not looks or bool((scale < 1).any()):

@@ -18,6 +18,8 @@ from wirelessfl.privacy.clipping_laws import ClippingLaw, UnknownClip
 from wirelessfl.streams import Streams
 
 ClippingState: TypeAlias = dict[str, Tensor]
+SMALLEST_NORM = 1e-12
+"""The smallest norm that is told from others: the squares of numbers below 1e-22 are 0 in single precision."""
 
 
 class Step(Protocol):
@@ -140,13 +142,13 @@ class Memoryless(ClippingRule):
 
 
 def shrink(norms: Tensor, clip: Tensor) -> Tensor:
-    """Weights min(1, clip/norm), 0 where the norm is infinite or not a number.
+    """Weights min(1, clip/max(norm, 1e-12)), 0 where the norm is infinite or not a number.
 
     Args:
-        norms: Norms, zero or more.
+        norms: Norms, zero or more; below 1e-12 the sum of squares may have lost what there is.
         clip: Largest norms allowed, broadcast to ``norms``.
     """
-    return (clip / norms).clamp(max=1.0).nan_to_num(nan=0.0)
+    return (clip / norms.clamp(min=SMALLEST_NORM)).clamp(max=1.0).nan_to_num(nan=0.0)
 
 
 def require_positive(name: str, value: float) -> None:
