@@ -9,7 +9,10 @@ from wirelessfl.trace.checkpoint import (
     save_checkpoint,
 )
 from wirelessfl.trace.codes import (
+    CLOSING,
+    EMPTY_CLIENT,
     FINISHED,
+    GAIN_AXES,
     JAMMER_NODE,
     SERVER_NODE,
     EventKind,
@@ -18,13 +21,16 @@ from wirelessfl.trace.codes import (
     SecAggStage,
     Status,
 )
+from wirelessfl.trace.failures import trace_errors
 from wirelessfl.trace.identity import RunIdentity, continued_identity, scenario_digest
 from wirelessfl.trace.layout import Variable
+from wirelessfl.trace.opening import opened_trace
 from wirelessfl.trace.reader import (
     at_slot_start,
     by_client,
     gain_shape,
     has_group,
+    in_memory,
     model_weights,
     open_trace,
     read_attributes,
@@ -33,11 +39,16 @@ from wirelessfl.trace.reader import (
 )
 from wirelessfl.trace.records import EventBatch, RoundRecord, TraceHeader
 from wirelessfl.trace.reference import reference_markdown
-from wirelessfl.trace.schema import PRIVACY
+from wirelessfl.trace.schema import GROUPS, PRIVACY
+from wirelessfl.trace.storage import axes_of, committed_rounds
 from wirelessfl.trace.writer import TraceWriter
 
 __all__ = [
+    "CLOSING",
+    "EMPTY_CLIENT",
     "FINISHED",
+    "GAIN_AXES",
+    "GROUPS",
     "JAMMER_NODE",
     "PRIVACY",
     "SERVER_NODE",
@@ -55,19 +66,24 @@ __all__ = [
     "TraceWriter",
     "Variable",
     "at_slot_start",
+    "axes_of",
     "by_client",
+    "committed_rounds",
     "continued_identity",
     "gain_shape",
     "has_checkpoint",
     "has_group",
+    "in_memory",
     "load_checkpoint",
     "model_weights",
     "new_checkpoint",
     "open_trace",
+    "opened_trace",
     "read_attributes",
     "read_group",
     "reference_markdown",
     "round_labels",
     "save_checkpoint",
     "scenario_digest",
+    "trace_errors",
 ]

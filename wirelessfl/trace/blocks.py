@@ -1,10 +1,8 @@
 """From the record of a round to the blocks of values that go into the datasets of a trace."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import h5py
 import numpy as np
@@ -56,7 +54,7 @@ class RoundLayout:
     secure: bool
 
     @classmethod
-    def of(cls, file: h5py.File) -> RoundLayout:
+    def of(cls, file: h5py.File) -> Self:
         """That of an open trace."""
         axes = gain_axes_of(file)
         return cls(ROOT.over(axes), tuple(len(file[axis]) for axis in axes), SECAGG.path in file)
@@ -133,7 +131,7 @@ class RoundLayout:
 def _row_blocks(
     row: int, group: Group, extent: tuple[int, ...], given: Mapping[str, NDArray[np.generic]]
 ) -> list[Block]:
-    """The next row of each variable given; the others keep their fill value."""
+    # The next row of each variable given; the others keep their fill value.
     offset = (row, *(0 for _ in extent[1:]))
     return [Block(dataset_path(group, name), extent, offset, values) for name, values in given.items()]
 

@@ -9,8 +9,6 @@ cannot harm it: ``load_checkpoint`` finds it there. That it also outlives a fail
 a small round takes, so that ``CheckpointWriter`` does not wait for it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -19,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +81,7 @@ class CheckpointWriter:
             if _is_whole(new):
                 new.replace(self._path)
 
-    def __enter__(self) -> CheckpointWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -132,7 +130,7 @@ def has_checkpoint(path: Path) -> bool:
 
 
 def _take_place(new: Path, path: Path) -> None:
-    """Put what is written of ``new`` on disk before its name changes: never is there a file without content."""
+    # Put what is written of ``new`` on disk before its name changes: never is there a file without content.
     with _removed_on_failure(new):
         with new.open("rb") as file:
             os.fsync(file.fileno())
@@ -200,11 +198,7 @@ def load_checkpoint(path: str | Path, identity: RunIdentity) -> dict[str, Any]:
 
 
 def _check_owner(path: Path, found: RunIdentity, wanted: RunIdentity) -> None:
-    """A checkpoint continues the run that wrote it and no other.
-
-    Raises:
-        TraceError: Naming what differs.
-    """
+    # A checkpoint continues the run that wrote it and no other.
     other = [
         f"{words} {there} there, {here} in the trace"
         for words, there, here in (
@@ -223,7 +217,7 @@ def _check_owner(path: Path, found: RunIdentity, wanted: RunIdentity) -> None:
 
 
 def _deserialised(body: bytes) -> dict[str, Any]:
-    """The inverse of ``_serialised``; raises whatever comes of content that no run left."""
+    # The inverse of ``_serialised``; raises whatever comes of content that no run left.
     end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "little")
     saved = _decode(json.loads(body[_LENGTH_BYTES:end]), memoryview(body)[end:])
     if not isinstance(saved, dict):
@@ -247,7 +241,7 @@ def _encode_mapping(state: State, arrays: list[bytes], place: str) -> dict[str, 
 
 
 def _encode(value: object, arrays: list[bytes], place: str) -> Any:
-    """One value as JSON; everything but text, truth and None is a one-key object that names its type."""
+    # One value as JSON; everything but text, truth and None is a one-key object that names its type.
     match value:
         case None | bool() | str():
             return value

@@ -1,7 +1,5 @@
 """Numbers and words that a trace is written in: statuses, kinds of events, stages, nodes."""
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import Literal
 

@@ -6,8 +6,6 @@ read copied into figures and tables, or have a library loaded. Nothing that the 
 nothing of it is followed: links are listed and creation properties looked at before the first value is read.
 """
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -111,7 +109,7 @@ def refuse_unlinked_dimensions(path: Path, file: h5py.File) -> None:
 
 
 def _outside(node: h5d.DatasetID) -> str | None:
-    """What of a dataset lies outside of its file, in words; None where nothing does."""
+    # What of a dataset lies outside of its file, in words; None where nothing does.
     properties = node.get_create_plist()
     if properties.get_external_count():
         return "a dataset with its data in another file (external storage)"

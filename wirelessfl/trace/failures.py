@@ -1,7 +1,5 @@
 """What goes wrong with a file, in words: the one place where foreign exceptions become those of the package."""
 
-from __future__ import annotations
-
 import errno
 import os
 import traceback
@@ -42,7 +40,7 @@ def _write_failure(path: Path, error: Exception) -> str:
 
 
 def _locked(path: Path) -> str:
-    """Who writes the trace, as the lock of its folder says."""
+    # Who writes the trace, as the lock of its folder says.
     who = holder(path.with_name(RUN_LOCK))
     return f"locked by a run that is writing it{f' ({who})' if who else ''}"
 
@@ -119,7 +117,7 @@ def damaged(path: Path, words: str) -> str:
 
 
 def _origin(error: Exception) -> str:
-    """The last place in this package that an exception came through."""
+    # The last place in this package that an exception came through.
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _PACKAGE in Path(frame.filename).parents]
     if not frames:
         return "outside the package"

@@ -1,7 +1,5 @@
 """Which run a trace and a checkpoint are of, and whether this version can continue it to the same bits."""
 
-from __future__ import annotations
-
 import hashlib
 import warnings
 from collections.abc import Mapping

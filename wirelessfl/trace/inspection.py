@@ -4,8 +4,6 @@ Types, shapes and ranges are checked here and once; what reads a trace relies on
 before memory for them.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -96,7 +94,7 @@ def _variables(group: Group) -> Iterator[Variable]:
 
 
 def _dataset(node: h5py.Group, group: Group, variable: Variable) -> h5py.Dataset | None:
-    """A dataset of the right type; None for one that an earlier version did not write."""
+    # A dataset of the right type; None for one that an earlier version did not write.
     place = f"{group.path.rstrip('/')}/{variable.name}"
     if variable.name not in node:
         if variable.required or variable.dims == (variable.name,):
@@ -117,13 +115,13 @@ def _dataset(node: h5py.Group, group: Group, variable: Variable) -> h5py.Dataset
 
 
 def _dimension_names(dataset: h5py.Dataset, attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of what a variable is tied to as its dimensions; readers make up others where it is tied to nothing."""
+    # The names of what a variable is tied to as its dimensions; readers make up others where it is tied to nothing.
     ties = attributes.get("DIMENSION_LIST", ())
     return tuple(dataset.file[references[0]].name.rpartition("/")[2] if len(references) else "" for references in ties)
 
 
 def _claimed(dataset: h5py.Dataset) -> int:
-    """Bytes that all values would take in memory, after a look at where they are stored."""
+    # Bytes that all values would take in memory, after a look at where they are stored.
     properties = dataset.id.get_create_plist()
     if properties.get_layout() not in _LAYOUTS:
         raise Damage(dataset.name, "values that lie elsewhere")
@@ -149,7 +147,7 @@ def _check_attributes(node: h5py.Group, group: Group) -> None:
 
 
 def _read_attributes(node: h5py.Group | h5py.Dataset) -> dict[str, Any]:
-    """All attributes; also follows what ties a variable to its dimensions, as readers do."""
+    # All attributes; also follows what ties a variable to its dimensions, as readers do.
     found = {}
     for name in node.attrs:
         size = h5py.h5a.open(node.id, name.encode()).get_storage_size()
@@ -200,12 +198,7 @@ def _tree(value: Any) -> Any:
 
 
 def _check_shapes(shapes: Mapping[str, tuple[int, ...]], axes: tuple[str, ...]) -> None:
-    """Every dataset reaches as far as its dimensions do.
-
-    Args:
-        shapes: of the datasets that there are, by their paths.
-        axes: the axes of gains that are longer than 1.
-    """
+    # Every dataset reaches as far as its dimensions do.
     for known in GROUPS:
         group = known.over(axes)
         for variable in group.variables:
@@ -218,7 +211,7 @@ def _check_shapes(shapes: Mapping[str, tuple[int, ...]], axes: tuple[str, ...]) 
 
 
 def _check_values(file: h5py.File) -> None:
-    """Labels, clients, codes and counts are such that others may be looked up by them."""
+    # Labels, clients, codes and counts are such that others may be looked up by them.
     rounds = file["round"][()]
     count = int(np.count_nonzero(rounds >= 0))
     if np.any(rounds[:count] < 0) or np.any(np.diff(rounds[:count]) != 1):
@@ -238,7 +231,7 @@ def _check_values(file: h5py.File) -> None:
 
 
 def _check_clients(file: h5py.File, count: int) -> None:
-    """Clients of a round are ascending, and so are those of ``client``, up to where a killed run had no labels yet."""
+    # Clients of a round are ascending, and so are those of ``client``, up to where a killed run had no labels yet.
     known, rest = np.split(file["client"][()], [committed_clients(file)])
     if np.any(known < 0) or np.any(np.diff(known) <= 0) or np.any(rest != EMPTY_CLIENT):
         raise Damage("/client", "clients that do not rise from 0")

@@ -14,8 +14,6 @@ chunks of a variable), and a text attribute that is replaced at the end of a run
 near the header of the file.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import io
@@ -124,11 +122,10 @@ class HeldBackFile(io.RawIOBase):
         self._held.clear()
 
     def _joined(self, writes: Mapping[int, bytes]) -> Iterator[tuple[int, bytes]]:
-        """Neighbours that follow each other become one write, with what the disk holds between them.
-
-        A kill falls between two writes much rather than into one: this narrows the moment in which some variables have
-        the new row and others do not, and in which an attribute points to a text that is not there yet.
-        """
+        # Neighbours that follow each other become one write, with what the disk holds between them.
+        #
+        # A kill falls between two writes much rather than into one: this narrows the moment in which some variables
+        # have the new row and others do not, and in which an attribute points to a text that is not there yet.
         start, end, pieces = 0, 0, list[bytes]()
         for offset, piece in writes.items():
             gap = offset - end
@@ -152,7 +149,7 @@ class HeldBackFile(io.RawIOBase):
 
 
 def _cut(writes: Mapping[int, bytes], end: int) -> Iterator[tuple[int, bytes]]:
-    """The writes in order, those across ``end`` as two."""
+    # The writes in order, those across ``end`` as two.
     for offset, data in writes.items():
         inside = max(0, min(len(data), end - offset))
         if inside:
@@ -162,7 +159,7 @@ def _cut(writes: Mapping[int, bytes], end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _lock(descriptor: int) -> None:
-    """Take HDF5's own kind of lock; file systems without locks do without, as HDF5 does."""
+    # Take HDF5's own kind of lock; file systems without locks do without, as HDF5 does.
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -171,7 +168,7 @@ def _lock(descriptor: int) -> None:
 
 
 def _allocate(descriptor: int, start: int, stop: int) -> None:
-    """Reserve disk space; where the file system cannot, the file at least gets its length."""
+    # Reserve disk space; where the file system cannot, the file at least gets its length.
     try:
         os.posix_fallocate(descriptor, start, stop - start)
     except (AttributeError, OSError) as error:

@@ -1,11 +1,9 @@
 """What a trace is made of: groups, their variables over named dimensions, and attributes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -101,7 +99,7 @@ class Group:
     attributes: tuple[Attribute, ...] = ()
     optional: bool = False
 
-    def over(self, axes: tuple[str, ...]) -> Group:
+    def over(self, axes: tuple[str, ...]) -> Self:
         """The same group where gains have these axes besides."""
         variables = tuple(replace(v, dims=(*v.dims, *axes)) if v.gain else v for v in self.variables)
         changed = any(variable.gain for variable in self.variables)

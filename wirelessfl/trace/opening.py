@@ -1,7 +1,5 @@
 """The one door to a file that may be damaged or foreign: it is inspected first, and only then read."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

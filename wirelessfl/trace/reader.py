@@ -198,7 +198,7 @@ def _open(path: Path, group: str) -> xr.Dataset:
 
 
 def _committed_lengths(path: Path) -> dict[str, int]:
-    """How much of each growing dimension belongs to committed rounds, and how many clients have their labels."""
+    # How much of each growing dimension belongs to committed rounds, and how many clients have their labels.
     with opened_trace(path) as file:
         rounds = committed_rounds(file)
         events = int(file["event_count"][rounds - 1]) if rounds else 0

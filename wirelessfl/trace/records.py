@@ -3,8 +3,6 @@
 Records are plain values; they are checked against the schema here and turned into rows by the writer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum

@@ -1,7 +1,5 @@
 """The reference page of the trace format, rendered from the schema."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from wirelessfl.trace.codes import FORMAT, VERSION
@@ -36,5 +34,5 @@ def _variable_row(variable: Variable) -> str:
 
 
 def _cell(text: str) -> str:
-    """Escape the bar, which Markdown tables read as a column border (|h| is full of them)."""
+    # Escape the bar, which Markdown tables read as a column border (|h| is full of them).
     return text.replace("|", "\\|")

@@ -4,8 +4,6 @@ Adding a quantity to the trace is adding one row here. Every number is SI; "1" m
 "normalised" one in the units of RADIO's normalised link, where the receiver noise is σ_c² = 1 per real symbol.
 """
 
-from __future__ import annotations
-
 from wirelessfl.trace.codes import REASON_LENGTH, STATUSES, EventKind, SecAggOutcome, SecAggStage, Status
 from wirelessfl.trace.layout import Attribute, Group, Variable
 

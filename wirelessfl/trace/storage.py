@@ -4,8 +4,6 @@ The file format is that of HDF5's default library version: it carries no "open f
 was killed opens again (a SWMR file does not).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import lru_cache
@@ -99,7 +97,7 @@ def _label(scale: h5py.Dataset, labels: NDArray[np.generic]) -> None:
 
 
 def _create_dimension(node: h5py.Group, name: str, size: int) -> None:
-    """A dimension without labels, marked as netCDF-4 marks it; its values are never stored."""
+    # A dimension without labels, marked as netCDF-4 marks it; its values are never stored.
     scale = node.create_dataset(name, (size,), dtype=">f4", maxshape=(_LIMIT,), chunks=(1024,))
     scale.make_scale(f"This is a netCDF dimension but not a netCDF variable.{size:10}")
 
@@ -125,7 +123,7 @@ def _create_dataset(node: h5py.Group, variable: Variable, sizes: Mapping[str, in
 
 
 def _chunk(dimension: str, size: int) -> int:
-    """Values of a chunk along a dimension; ``stage`` and those of gains never grow."""
+    # Values of a chunk along a dimension; ``stage`` and those of gains never grow.
     if dimension == "stage":
         return len(SecAggStage)
     if dimension in GAIN_AXES:

@@ -4,8 +4,6 @@ On damaged metadata the HDF5 library may loop without end, ask for any amount of
 exception comes of it. What a forked process has read to its end under these limits, this process reads as well.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import gc
 import os
@@ -73,10 +71,9 @@ def watched(look: Callable[[], str | None], size: int) -> str | None:
 
 
 def _started(look: Callable[[], str | None], seconds: int) -> tuple[int, int]:
-    """The number of a process that looks, and the file descriptor from which its words are read.
-
-    No two threads may do this at once: a process would inherit the writing end of another's pipe and hold it open.
-    """
+    # The number of a process that looks, and the file descriptor from which its words are read.
+    #
+    # No two threads may do this at once: a process would inherit the writing end of another's pipe and hold it open.
     reader, writer = os.pipe()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
@@ -97,7 +94,7 @@ def _endless(seconds: float) -> str:
 
 
 def _words(reader: int, deadline: float) -> str | None:
-    """What the process writes until it ends; None if it does not in time."""
+    # What the process writes until it ends; None if it does not in time.
     said = b""
     while True:
         left = deadline - time.monotonic()
@@ -110,7 +107,7 @@ def _words(reader: int, deadline: float) -> str | None:
 
 
 def _look(look: Callable[[], str | None], writer: int, seconds: int) -> None:
-    """The life of the process: it says what it found, and ends without any clean-up of its parent's things."""
+    # The life of the process: it says what it found, and ends without any clean-up of its parent's things.
     try:
         gc.disable()
         faulthandler.disable()

@@ -5,8 +5,6 @@ of ``round`` are no part of the trace: readers ignore them, and ``close`` and ``
 keeps that order on disk.
 """
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -66,7 +64,7 @@ class TraceWriter:
         self._last = int(self._datasets["/round"][self._rounds - 1]) if self._rounds else None
 
     @classmethod
-    def create(cls, path: str | Path, header: TraceHeader, slots: int) -> TraceWriter:
+    def create(cls, path: str | Path, header: TraceHeader, slots: int) -> "TraceWriter":
         """Create a new trace; it appears under its name once its header is on disk.
 
         Args:
@@ -98,7 +96,7 @@ class TraceWriter:
         return writer
 
     @classmethod
-    def resume(cls, path: str | Path, rounds_done: int) -> TraceWriter:
+    def resume(cls, path: str | Path, rounds_done: int) -> "TraceWriter":
         """Continue a trace after its first ``rounds_done`` rounds; everything later is dropped.
 
         The status is ``running`` again, and what an earlier end said of the whole run is gone until the next: it is the
@@ -122,7 +120,7 @@ class TraceWriter:
                 writer._rewind(rounds_done)
         return writer
 
-    def __enter__(self) -> TraceWriter:
+    def __enter__(self) -> "TraceWriter":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -238,7 +236,7 @@ class TraceWriter:
             self._extents[path] = extent
 
     def _flush(self) -> None:
-        """Everything written so far reaches the disk before anything written later."""
+        # Everything written so far reaches the disk before anything written later.
         h5py.h5f.flush(self._file.id)
 
     def _commit(self) -> None:
@@ -246,20 +244,20 @@ class TraceWriter:
         self._backing.commit()
 
     def _reopen(self) -> None:
-        """Take back what ``finish`` wrote, the status first."""
+        # Take back what ``finish`` wrote, the status first.
         self._replace_texts({"status": "running", **_blank_closing()})
         self._set_lengths(client=0)
         self._resize("/client", (0,))
 
     def _replace_texts(self, texts: Mapping[str, str]) -> None:
-        """Replace texts of the root, each on disk before the next."""
+        # Replace texts of the root, each on disk before the next.
         for name, text in texts.items():
             if self._file.attrs[name] != text:
                 self._commit()
                 replace_text(self._file, name, text)
 
     def _rewind(self, rounds: int) -> None:
-        """Drop everything after the first ``rounds`` rounds, the commit mark first."""
+        # Drop everything after the first ``rounds`` rounds, the commit mark first.
         self._resize("/round", (rounds,))
         self._commit()
         labels = self._datasets["/round"][()]
@@ -271,7 +269,7 @@ class TraceWriter:
         self._commit()
 
     def _set_lengths(self, **lengths: int) -> None:
-        """Give these dimensions their lengths, in all datasets but the labels."""
+        # Give these dimensions their lengths, in all datasets but the labels.
         for path, axes in self._axes.items():
             sizes = zip(axes, self._extents[path], strict=True)
             self._resize(path, tuple(lengths.get(axis, size) for axis, size in sizes))
@@ -279,7 +277,7 @@ class TraceWriter:
 
 @contextmanager
 def _opened(path: Path, mode: str) -> Iterator[tuple[HeldBackFile, h5py.File]]:
-    """Open for writing, and let go of the file and its lock where the body fails."""
+    # Open for writing, and let go of the file and its lock where the body fails.
     backing = HeldBackFile(path)
     file = None
     try:
@@ -297,10 +295,9 @@ def _opened(path: Path, mode: str) -> Iterator[tuple[HeldBackFile, h5py.File]]:
 
 
 def _unlink_link(path: Path) -> None:
-    """Take away what is no file of this folder alone, such as a link that leads elsewhere.
-
-    A file stays: another process may hold its lock.
-    """
+    # Take away what is no file of this folder alone, such as a link that leads elsewhere.
+    #
+    # A file stays: another process may hold its lock.
     with suppress(FileNotFoundError):
         about = path.lstat()
         if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:

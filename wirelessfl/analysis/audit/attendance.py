@@ -1,7 +1,5 @@
 """Which of the clients that it selects a trusted server hears, drawn anew in every trial of a game."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +44,7 @@ class Attendance:
             )
 
     @classmethod
-    def of(cls, parts: Deployment, learner: Learner) -> Attendance:
+    def of(cls, parts: Deployment, learner: Learner) -> "Attendance":
         """That of a scenario."""
         return cls(parts, learner.samples_processed(learner.population.sizes))
 

@@ -1,7 +1,5 @@
 """The audit: what an adversary can really tell, played on the simulator's own chain, beside what the ledger says."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -229,18 +227,17 @@ def _certain(rehearsal: Rehearsal, choice: Choice, observations: Observations) -
 
 
 def _examined(records: list[NoiseRecord], observations: Observations, false_alarm: float) -> list[str]:
-    """What is wrong with the noise under which a game was played, and with the worlds of the game."""
+    # What is wrong with the noise under which a game was played, and with the worlds of the game.
     share = false_alarm / (len(records) + 1)
     found = [fault.words for record in records for fault in noise_faults(record, share)]
     return found + world_faults(observations, share)
 
 
 def _relation(rehearsal: Rehearsal, choice: Choice) -> str:
-    """Which runs the published ε compares, or nothing where the game plays others or sees more.
-
-    Theorem 1 of the zCDP paper speaks of a secure sum. Where the ledger gives no credit for the sum, the game is
-    played on the single upload that it counts, which that adversary does not see.
-    """
+    # Which runs the published ε compares, or nothing where the game plays others or sees more.
+    #
+    # Theorem 1 of the zCDP paper speaks of a secure sum. Where the ledger gives no credit for the sum, the game is
+    # played on the single upload that it counts, which that adversary does not see.
     relations = {release.relation for release in rehearsal.releases}
     statement = rehearsal.ledger.statement
     same_unit = all(relation.startswith(f"one {statement.unit}") for relation in relations)

@@ -5,11 +5,9 @@ becomes of it is left to the code that every run uses: the clipping rule, the no
 of the update. All other samples contribute nothing, which the adversary is taken to know.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -17,9 +15,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
-from wirelessfl.learning import CohortBlock, LocalTraining
+from wirelessfl.learning import (
+    CohortBlock,
+    GradientTransform,
+    LocalTraining,
+    PrivateStep,
+    SampleGradients,
+    StepContext,
+    TransformState,
+)
 from wirelessfl.learning.batches import Batches, local_steps, plan_batches
-from wirelessfl.learning.cohort import GradientTransform, PrivateStep, SampleGradients, StepContext, TransformState
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.local import LocalModels
 from wirelessfl.learning.cohort.run import LocalRun
@@ -164,15 +169,15 @@ class CanaryBatches:
     included: NDArray[np.bool_]
     divisor: NDArray[np.float64]
 
-    def beginning(self, steps: int) -> CanaryBatches:
+    def beginning(self, steps: int) -> Self:
         """Those of the first steps."""
-        return CanaryBatches(self.included[:steps], self.divisor[:steps])
+        return replace(self, included=self.included[:steps], divisor=self.divisor[:steps])
 
-    def repeated(self, count: int) -> CanaryBatches:
+    def repeated(self, count: int) -> Self:
         """The batches of one client for ``count`` rows."""
-        steps = len(self.included)
-        return CanaryBatches(
-            np.broadcast_to(self.included, (steps, count)), np.broadcast_to(self.divisor, (steps, count))
+        shape = (len(self.included), count)
+        return replace(
+            self, included=np.broadcast_to(self.included, shape), divisor=np.broadcast_to(self.divisor, shape)
         )
 
 
@@ -197,7 +202,7 @@ def clearest_sample(training: LocalTraining, streams: Streams, rounds: list[int]
 def _engine_batches(
     training: LocalTraining, streams: Streams, round_index: int, nodes: NDArray[np.int64], samples: int
 ) -> tuple[Batches, NDArray[np.bool_]]:
-    """The batches, and (S, k, B) which of their places are no padding."""
+    # The batches, and (S, k, B) which of their places are no padding.
     sizes = np.full(len(nodes), samples, dtype=np.int64)
     steps = local_steps(sizes, training.batch_size, training.epochs, training.steps)
     stream = streams.nodes("batch_order", round_index, nodes)
@@ -245,6 +250,6 @@ def train_on_canary(
 
 
 def _block_data(batches: list[Batch], count: int) -> BlockData:
-    """The data of ``count`` clients as the training loop needs them; canaries have no inputs."""
+    # The data of ``count`` clients as the training loop needs them; canaries have no inputs.
     nothing = torch.zeros(count, 1, dtype=torch.int64)
     return BlockData(torch.zeros(1), nothing[0], nothing, batches, torch.ones(count, dtype=torch.int64))

@@ -4,8 +4,6 @@ A canary is one sample's gradient where the ledger counts on every sample's shar
 It is looked for in all noised sums of the client's local steps, or in what the uplink makes of its upload.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, assert_never
@@ -138,7 +136,7 @@ def _air_noises(rehearsal: Rehearsal, game: SlotGame, client: CanaryClient | Non
 
 
 def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> Choice:
-    """On the released models; who was selected is as secret as the ledger takes it to be."""
+    # On the released models; who was selected is as secret as the ledger takes it to be.
     require_known_selection(rehearsal.selection.rule)
     statement, haar_noise = rehearsal.ledger.statement, server.central.wavelet is not None
     uploads = _whole_updates(rehearsal.learner, haar_noise)
@@ -178,7 +176,7 @@ def _secret_slots(rehearsal: Rehearsal, server: ServerNoise) -> SecretSlots:
 
 
 def _on_uploads(rehearsal: Rehearsal, streams: Streams) -> Choice:
-    """On what the client sends, with the noise of its own local steps if there is any."""
+    # On what the client sends, with the noise of its own local steps if there is any.
     statement, learner = rehearsal.ledger.statement, rehearsal.learner
     replaced = statement.adjacency == "replace"
     if learner.private is None or not learner.private.adds_noise:
@@ -221,12 +219,12 @@ def _air_game(rehearsal: Rehearsal, air: ChannelNoise, uploads: Uploads, exchang
 
 
 def _without_jamming(plan: SlotPlan) -> SlotPlan:
-    """A slot as it looks to one who was told the jammer's noise, and takes it off."""
+    # A slot as it looks to one who was told the jammer's noise, and takes it off.
     return replace(plan, jammer=None, jammer_gain=0.0) if isinstance(plan, AirPlan) else plan
 
 
 def _whole_updates(learner: Learner, haar_noise: bool) -> FixedUpload:
-    """Updates far outside every clip, after the engine's own clip; and none."""
+    # Updates far outside every clip, after the engine's own clip; and none.
     update = REACH * canary_direction(learner.upload_dimension, haar_noise)
     return FixedUpload({sign: whole_update(learner.training, sign * update) for sign in (1, 0, -1)})
 
@@ -262,7 +260,7 @@ def _learning_rate(learner: Learner, round_index: int) -> float:
 
 
 def _crowd(rehearsal: Rehearsal) -> int:
-    """How many clients' noises the ledger counts together, because a secure sum hides which is whose."""
+    # How many clients' noises the ledger counts together, because a secure sum hides which is whose.
     hiding = [
         release.hiding_clients(rehearsal.ledger.statement)[rehearsal.place_in(release)]
         for release in rehearsal.releases

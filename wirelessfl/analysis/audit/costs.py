@@ -1,7 +1,5 @@
 """What a trial of a game costs, by counting operations."""
 
-from __future__ import annotations
-
 from wirelessfl.analysis.audit.games import SlotGame
 from wirelessfl.analysis.audit.steps import CanaryClient
 

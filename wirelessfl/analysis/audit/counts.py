@@ -4,8 +4,6 @@ Every step counts the samples whose gradient is within C, and C moves by that co
 moves reads off the noised count, of which a canary beyond every clip takes half a sample away.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -82,7 +80,7 @@ class CountGame:
         return rule.count_noise_std
 
     def _counts(self, rows: NDArray[np.int64], there: bool) -> tuple[Values, NDArray[np.bool_]]:
-        """(k, E) noised counts over their noise, those beyond C counted up, and (k, E) in which the canary is."""
+        # (k, E) noised counts over their noise, those beyond C counted up, and (k, E) in which the canary is.
         memory: TransformState = {}
         norms: list[Values] = []
         divisors, included = [], []

@@ -1,7 +1,5 @@
 """What the observations of a game show of ε: two lower bounds, by the matched filter and by a threshold."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -130,7 +128,7 @@ def weigh(observations: Observations, counts: Observations | None, delta: float,
 
 
 def _matched_filter(observations: Observations) -> tuple[Values, Values]:
-    """T = Σ x_e a_e, in units of the nominal noise."""
+    # T = Σ x_e a_e, in units of the nominal noise.
     size = float(np.linalg.norm(observations.shift))
     weights = observations.shift / size if size > 0 else observations.shift
     return observations.plus @ weights, observations.minus @ weights
@@ -194,18 +192,17 @@ def skipped_rounds(observations: Observations) -> list[str]:
 
 
 def _plain_bound(with_canary: Values, without: Values, delta: float, alpha: float) -> tuple[ShiftBound, float]:
-    """The distance of two worlds in standard deviations of the noise, and the ε that follows."""
+    # The distance of two worlds in standard deviations of the noise, and the ε that follows.
     same = np.ones(len(with_canary))
     bound = shift_bound(with_canary, without, same, same > 0, alpha)
     return bound, plain_epsilon(bound.lower, delta)
 
 
 def _sampled_bound(observations: Observations, delta: float, alpha: float) -> tuple[ShiftBound, float]:
-    """The Gaussian noise and the sampling rate measured one by one, and composed.
-
-    How far the canary moves an event that it is in is measured on those events (which the auditor knows, unlike the
-    adversary), and how often it is in one is counted.
-    """
+    # The Gaussian noise and the sampling rate measured one by one, and composed.
+    #
+    # How far the canary moves an event that it is in is measured on those events (which the auditor knows, unlike the
+    # adversary), and how often it is in one is counted.
     included, silent = observations.included, observations.silent
     heard = np.logical_not(np.zeros_like(included) if silent is None else silent[0] | silent[1])
     hits, events = int(included.sum()), included.size
@@ -221,7 +218,7 @@ def _sampled_bound(observations: Observations, delta: float, alpha: float) -> tu
 
 
 def _likelihood_ratio(observations: Observations) -> tuple[Values, Values]:
-    """The log-likelihood ratio of the two worlds, the size of the noise being that of the first half of the trials."""
+    # The log-likelihood ratio of the two worlds, the size of the noise being that of the first half of the trials.
     half = len(observations.plus) // 2
     quiet = ~observations.included[:half] | (not observations.exchange)
     if observations.silent is not None:

@@ -7,8 +7,6 @@ event, a slot or a local step, gives one number: the projection of what is seen 
 moves it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -258,10 +256,9 @@ class SlotGame:
         return 1, -1 if self.exchange else 0
 
     def _signal(self, round_index: int) -> tuple[Values, float]:
-        """What to project a reception on, so that the noise has size 1, and by how much the canary moves it then.
-
-        Two receptions under the same noise differ in the signal alone. They are no part of the trials.
-        """
+        # What to project a reception on, so that the noise has size 1, and by how much the canary moves it then.
+        #
+        # Two receptions under the same noise differ in the signal alone. They are no part of the trials.
         slot = self.slots.with_canary(round_index)
         pilot = Streams(self.streams.torch_seed("pilot"))
         plus, minus = (self._heard(pilot, slot, self.probe.of(round_index, sign, 1), 0) for sign in self._signs())

@@ -1,7 +1,5 @@
 """Parts of a simulation that the games of an audit know; all others are refused by name."""
 
-from __future__ import annotations
-
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning.private import PrivateGradients
 from wirelessfl.learning.selection import SelectAll, SelectPoisson, SelectUniform

@@ -16,8 +16,6 @@ of events and coordinates:
 Many pairs and coordinates share their rate evenly (Bonferroni).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -84,7 +82,7 @@ def noise_faults(record: NoiseRecord, false_alarm: float) -> list[NoiseFault]:
 
 
 def _too_small(record: NoiseRecord) -> Iterator[NoiseFault]:
-    """The size in each event, on each coordinate, in all; and together where a rule for some of them would show."""
+    # The size in each event, on each coordinate, in all; and together where a rule for some of them would show.
     tests = list(_sizes(record, record.values**2))
     for fault in tests:
         yield replace(fault, log_probability=fault.log_probability + math.log(len(tests)))
@@ -106,7 +104,7 @@ def _worst(faults: Iterator[NoiseFault]) -> Iterator[NoiseFault]:
 
 
 def _smallest_labels(record: NoiseRecord, power: Values) -> Iterator[NoiseFault]:
-    """All events of one round, step, client, ..., which a rule of their own may rule."""
+    # All events of one round, step, client, ..., which a rule of their own may rule.
     each = power.sum(axis=1)
     for name, label in record.labels.items():
         values, place = np.unique(label, return_inverse=True)
@@ -162,7 +160,7 @@ def _repeated(record: NoiseRecord) -> Iterator[NoiseFault]:
 
 
 def _repeated_by_neighbours(record: NoiseRecord) -> Iterator[NoiseFault]:
-    """All pairs of events that are neighbours in one label and equal in the others, together."""
+    # All pairs of events that are neighbours in one label and equal in the others, together.
     for name in record.labels:
         others = [label for other, label in record.labels.items() if other != name]
         order = np.lexsort((record.labels[name], *others))
@@ -183,7 +181,7 @@ def _repeated_by_neighbours(record: NoiseRecord) -> Iterator[NoiseFault]:
 
 
 def _repeated_across(record: NoiseRecord) -> Iterator[NoiseFault]:
-    """Coordinates at every distance, and every pair of some of them, over all events."""
+    # Coordinates at every distance, and every pair of some of them, over all events.
     values = record.values
     if values.shape[1] < 2:
         return
@@ -207,10 +205,9 @@ def _repeated_across(record: NoiseRecord) -> Iterator[NoiseFault]:
 
 
 def _not_normal(record: NoiseRecord) -> Iterator[NoiseFault]:
-    """The distance from a normal law of the measured standard deviation.
-
-    The measured one is off by some factor, which moves the law by less than a quarter of its logarithm.
-    """
+    # The distance from a normal law of the measured standard deviation.
+    #
+    # The measured one is off by some factor, which moves the law by less than a quarter of its logarithm.
     if not record.gaussian:
         return
     values = np.sort(record.values, axis=None)
@@ -235,10 +232,9 @@ def _not_normal(record: NoiseRecord) -> Iterator[NoiseFault]:
 
 
 def _worst_pair(rows: Values, gaussian: bool) -> tuple[int, int, float, float]:
-    """The two rows that are most alike, their correlation, and the log probability that any two are.
-
-    Normal rows of one size each have an exact law: (1 − r²) is Beta((n − 1)/2, 1/2).
-    """
+    # The two rows that are most alike, their correlation, and the log probability that any two are.
+    #
+    # Normal rows of one size each have an exact law: (1 − r²) is Beta((n − 1)/2, 1/2).
     first, second = np.triu_indices(len(rows), 1)
     squares = (rows**2 @ (rows**2).T)[first, second]
     products = (rows @ rows.T)[first, second]
@@ -269,7 +265,7 @@ def _sign_bound(score: float) -> float:
 
 
 def _autocorrelation(values: Values) -> Values:
-    """(d − 1,) Σ over events and coordinates of z_j z_{j+l}, for the distances l = 1 ... d − 1."""
+    # (d − 1,) Σ over events and coordinates of z_j z_{j+l}, for the distances l = 1 ... d − 1.
     dimension = values.shape[1]
     power = np.zeros(dimension + 1)
     for row in values:

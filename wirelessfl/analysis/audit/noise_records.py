@@ -1,7 +1,5 @@
 """The noise of a scenario's own mechanisms, recorded without any canary for the tests of ``audit_noise``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -14,9 +12,8 @@ from wirelessfl.analysis.audit.noise import NoiseRecord, Values
 from wirelessfl.analysis.audit.steps import SMALLEST_SINGLE, CanaryClient
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning.cohort import TransformState
-from wirelessfl.privacy import DpSgdRelease, Release, ZcdpRelease
+from wirelessfl.privacy import DpSgdRelease, Release, ZcdpRelease, haar, haar_weights
 from wirelessfl.privacy.mechanisms import padded_length
-from wirelessfl.privacy.wavelet import haar, haar_weights
 from wirelessfl.streams import Streams
 
 # Numbers in a record.
@@ -75,7 +72,7 @@ def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseR
 
 
 def _recorded_std(release: Release, heard: Heard) -> Values:
-    """(k,) the standard deviation on the sum that the ledger's record stands for."""
+    # (k,) the standard deviation on the sum that the ledger's record stands for.
     match release:
         case DpSgdRelease():
             return release.noise_multiplier * heard.clip_norm
@@ -119,7 +116,7 @@ def slot_noise(game: SlotGame, haar_noise: bool, exact: bool) -> NoiseRecord:
 
 
 def _left_out(recorded: int, rounds: int, steps: int = 1, in_a_round: int = 1, beyond: int = 0) -> str:
-    """What of so many rounds, and steps in each, is not recorded, and events whose noise no number of 32 bits holds."""
+    # What of so many rounds, and steps in each, is not recorded, and events whose noise no number of 32 bits holds.
     parts = [f"{recorded} of {rounds} rounds"] if recorded < rounds else []
     parts += [f"{steps} of the {in_a_round} steps of a round"] if steps < in_a_round else []
     words = [f"in every event: {' and '.join(parts)} are recorded"] if parts else []
@@ -128,10 +125,9 @@ def _left_out(recorded: int, rounds: int, steps: int = 1, in_a_round: int = 1, b
 
 
 def _silent_slot(game: SlotGame, round_index: int, seed: int, haar_noise: bool) -> tuple[int, Values]:
-    """How many clients attend a slot in which all send zeros, and what receivers (S, c) read of it, whitened.
-
-    Where several slots may take place in a round, seeds take them in turn.
-    """
+    # How many clients attend a slot in which all send zeros, and what receivers (S, c) read of it, whitened.
+    #
+    # Where several slots may take place in a round, seeds take them in turn.
     streams = Streams(game.streams.torch_seed("noise", 0, seed))
     attended = game.slots.attended(round_index, streams)
     slot = attended[seed % len(attended)]

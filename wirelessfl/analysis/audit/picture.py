@@ -1,20 +1,17 @@
 """``audit.png``: the two output distributions of an audit, and the three ε."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
+from wirelessfl.analysis.audit.audit import Audit
 from wirelessfl.summary import epsilon_text
 from wirelessfl.summary.picture import BLUE, COLUMN_WIDTH_IN, GREEN, GREY, ORANGE, VERMILION
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-    from wirelessfl.analysis.audit.audit import Audit
 
 _BINS = (16, 48)
 
@@ -29,9 +26,6 @@ def draw_audit(audit: Audit, path: Path) -> None:
     Raises:
         OutputError: the place cannot be written.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(COLUMN_WIDTH_IN, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     outputs, numbers = figure.subplots(2, 1, height_ratios=(3, 2))
@@ -45,8 +39,6 @@ def draw_audit(audit: Audit, path: Path) -> None:
 
 
 def _outputs(axes: Axes, audit: Audit) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     evidence = audit.evidence
     both = np.concatenate([evidence.with_canary, evidence.without])
     low, high = float(both.min()), float(both.max())

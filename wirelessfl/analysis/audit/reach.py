@@ -3,8 +3,6 @@
 A game is played on one client. Others may be treated otherwise: not clipped, or sent with more power than recorded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

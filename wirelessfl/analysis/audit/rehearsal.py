@@ -1,7 +1,5 @@
 """The scenario played through without training: what will be heard when, what the ledger says of it, and of whom."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 
@@ -10,13 +8,11 @@ import numpy as np
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning.selection import SelectAll
 from wirelessfl.privacy import AirRelease, BareRelease, Ledger, Release, ServerNoiseRelease, Spending
-from wirelessfl.simulation import Simulation
+from wirelessfl.simulation import Round, Simulation, SimulationState
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.rehearsal import Rehearser
-from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.server import Deployment
-from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.uplinks import SlotPlan, Uplink
 
 
@@ -72,7 +68,7 @@ class Rehearsal:
         return math.sqrt(self._total(truths)) if plain and one_route else math.nan
 
     def _total(self, spendings: list[Spending]) -> float:
-        """Σ μ² of the client; where not everyone is charged, of the releases that it takes part in."""
+        # Σ μ² of the client; where not everyone is charged, of the releases that it takes part in.
         return sum(
             float(spending.mu_squared[0 if spending.everyone else self.place_in(release)])
             for spending, release in zip(spendings, self.releases, strict=True)
@@ -122,10 +118,9 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
 
 
 def _worst_client(ledger: Ledger, selection: ClientSelection, slots: list[tuple[Round, SlotPlan]]) -> int:
-    """The client charged most; of several, the one that a slot tells most of, where it is known who is in which.
-
-    A trusted server charges everybody for every round, also those whom a quorum never lets in.
-    """
+    # The client charged most; of several, the one that a slot tells most of, where it is known who is in which.
+    #
+    # A trusted server charges everybody for every round, also those whom a quorum never lets in.
     published, accounted = ledger.client_epsilons()
     told = ledger.facts.weights.copy()
     if isinstance(selection.rule, SelectAll) and slots:

@@ -1,7 +1,5 @@
 """What an audit of a scenario leaves out, in words: its verdict says nothing about these."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -6,8 +6,6 @@ Beside it stands a bound that assumes nothing: how often a threshold that was ch
 Pearson, Biometrika 1934).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -181,7 +179,7 @@ def sampled_epsilon(shifts: Values, sample_rate: float, delta: float, exchange: 
 
 
 def _one_use(shift: float, sample_rate: float, delta: float, exchange: bool) -> float:
-    """The best threshold test of one use (Neyman and Pearson: no other event tells more)."""
+    # The best threshold test of one use (Neyman and Pearson: no other event tells more).
     if not math.isfinite(shift):
         return math.inf if sample_rate > delta else 0.0
     first, second = (shift / 2, -shift / 2) if exchange else (shift, 0.0)

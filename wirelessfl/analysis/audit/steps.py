@@ -1,7 +1,5 @@
 """The game on local steps: the canary is one sample's gradient, in the audited client's own local training."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -24,10 +22,8 @@ from wirelessfl.analysis.audit.canaries import (
     train_on_canary,
 )
 from wirelessfl.analysis.audit.games import Advance, Observations, Uploads, Values
-from wirelessfl.learning import CohortBlock, LocalTraining
-from wirelessfl.learning.cohort import GradientTransform, StepContext, TransformState
-from wirelessfl.learning.private import PrivateGradients, resumed_state
-from wirelessfl.learning.private.undrawn import without_noise
+from wirelessfl.learning import CohortBlock, GradientTransform, LocalTraining, StepContext, TransformState
+from wirelessfl.learning.private import PrivateGradients, resumed_state, without_noise
 from wirelessfl.privacy.clipping.base import Memoryless
 from wirelessfl.privacy.mechanisms import HaarMechanism
 from wirelessfl.streams import Streams
@@ -168,7 +164,7 @@ class CanaryClient:
         return (signal / size).to(canary), size / sensitivity
 
     def _noiseless(self, round_index: int, gradient: Tensor, there: bool) -> tuple[Tensor, float]:
-        """The sum (d,) of clipped gradients in a batch with the ``gradient`` or without, and its sensitivity."""
+        # The sum (d,) of clipped gradients in a batch with the ``gradient`` or without, and its sensitivity.
         rows, mean = np.array([_PILOT]), torch.zeros(1, len(gradient))
         context = StepContext(self.streams, round_index, 0, rows, torch.ones(1), 1.0)
         step = without_noise(self.transforms[round_index])(
@@ -214,6 +210,13 @@ class TrainedUploads(Uploads):
             norm=np.concatenate([block.norm for block in blocks]),
             train_loss=np.concatenate([block.train_loss for block in blocks]),
         )
+
+
+class _Heard(NamedTuple):
+    # Some trials of one world: what is seen (k, E), in which events the canary is (k, E), one over the noise (E,).
+    seen: Values
+    included: NDArray[np.bool_]
+    clearness: Values
 
 
 @dataclass(frozen=True)
@@ -263,7 +266,7 @@ class StepGame:
         )
 
     def _hear(self, trials: NDArray[np.int64], sign: int, direction: Tensor) -> _Heard:
-        """All steps of all rounds; the first row of each crowd holds the canary."""
+        # All steps of all rounds; the first row of each crowd holds the canary.
         rows = (trials[:, None] * self.crowd + np.arange(self.crowd)).ravel()
         holds = np.arange(len(rows)) % self.crowd == 0
         memory: TransformState = {}
@@ -286,16 +289,8 @@ class StepGame:
 
 
 def _read(direction: Tensor, total: Tensor) -> Tensor:
-    """(k, 2) projections of sums on the direction of the clipped canary, and the root mean square of their elements."""
+    # (k, 2) projections of sums on the direction of the clipped canary, and the root mean square of their elements.
     return torch.stack([total @ direction, total.square().mean(1).sqrt()], dim=1)
-
-
-class _Heard(NamedTuple):
-    """Some trials of one world: what is seen (k, E), in which events the canary is (k, E), one over the noise (E,)."""
-
-    seen: Values
-    included: NDArray[np.bool_]
-    clearness: Values
 
 
 def chunks(count: int, dimension: int) -> Iterator[NDArray[np.int64]]:

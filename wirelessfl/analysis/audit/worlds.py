@@ -11,8 +11,6 @@ escape, batches that are not drawn independently. The rates of false alarms are 
 - the number of events that hold the canary, and of trials in which an event does, are binomial (Massart 1990).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 
@@ -48,7 +46,7 @@ def world_faults(observations: Observations, false_alarm: float) -> list[str]:
 
 
 def _measurable(observations: Observations, recorded_std: Values) -> NDArray[np.bool_]:
-    """(n, E) events that are released in both worlds, and whose noise is not rounded away beside the canary."""
+    # (n, E) events that are released in both worlds, and whose noise is not rounded away beside the canary.
     here = np.ones_like(observations.included) & (observations.shift <= _CLEAREST * recorded_std)
     return here if observations.silent is None else here & np.logical_not(observations.silent.any(axis=0))
 
@@ -109,7 +107,7 @@ def _unequal_reach(observations: Observations, recorded_std: Values, alpha: floa
 
 
 def _deviation_limit(noise: Values, alpha: float) -> float:
-    """What the standard deviation of normal outputs does not exceed, but with probability alpha."""
+    # What the standard deviation of normal outputs does not exceed, but with probability alpha.
     degrees = len(noise) - 1
     return float(np.std(noise, ddof=1)) * math.sqrt(degrees / float(stats.chi2.ppf(alpha, degrees)))
 

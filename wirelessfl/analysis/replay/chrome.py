@@ -1,19 +1,15 @@
 """The events of a run as a timeline for trace viewers: Perfetto and chrome://tracing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, assert_never
+from typing import Any, NamedTuple, assert_never
 
 import numpy as np
+import xarray as xr
 
 from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.errors import InputError
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, read_group
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 _MICROSECONDS = 1e6
 _LANES = {SERVER_NODE: ("server", 0), JAMMER_NODE: ("jammer", 1)}
@@ -30,8 +26,7 @@ _BARS = {
 
 
 class _Moment(NamedTuple):
-    """Simulated seconds and round of an event, and the size of its message in bits."""
-
+    # Simulated seconds and round of an event, and the size of its message in bits.
     time: float
     round_index: int
     bits: float
@@ -72,7 +67,7 @@ def _lane_name(node: int) -> dict[str, Any]:
 
 
 def _bars_and_instants(events: xr.Dataset) -> Iterator[dict[str, Any]]:
-    """Bars where an event begins something that ends, instants for all others."""
+    # Bars where an event begins something that ends, instants for all others.
     columns = [events[name].values.tolist() for name in ("time", "node", "kind", "round", "bits")]
     going_on: _Begun = {}
     for time, node, code, round_index, bits in zip(*columns, strict=True):
@@ -91,7 +86,7 @@ def _bars_and_instants(events: xr.Dataset) -> Iterator[dict[str, Any]]:
 
 
 def _ended_by(kind: EventKind, node: int, going_on: _Begun) -> list[tuple[EventKind, int]]:
-    """What an event brings to its end: a client's own training or upload, the broadcast for all, everybody's slot."""
+    # What an event brings to its end: a client's own training or upload, the broadcast for all, everybody's slot.
     match kind:
         case EventKind.COMPUTE_END | EventKind.CRASH:
             ended = [(EventKind.COMPUTE_START, node)]
@@ -141,7 +136,7 @@ def _instant(kind: EventKind, node: int, moment: _Moment) -> dict[str, Any]:
 
 
 def _counters(recording: Recording) -> Iterator[dict[str, Any]]:
-    """JSON has neither NaN nor infinity: where there is no number there is no point."""
+    # JSON has neither NaN nor infinity: where there is no number there is no point.
     clock = recording.dataset["sim_time"].values.tolist()
     for name in _COUNTERS:
         for time, value in zip(clock, recording.dataset[name].values.tolist(), strict=True):

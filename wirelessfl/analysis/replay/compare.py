@@ -1,7 +1,5 @@
 """Two traces of one scenario: every object, every attribute and every number, bit by bit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -22,8 +20,7 @@ from wirelessfl.analysis.replay.trace_tree import (
     paths_by_address,
     same_value,
 )
-from wirelessfl.trace.opening import opened_trace
-from wirelessfl.trace.storage import axes_of
+from wirelessfl.trace import axes_of, opened_trace
 
 
 def compare_traces(found: Path, expected: Path, first: int, last: int) -> Comparison:
@@ -58,7 +55,7 @@ class _Comparing:
         self.result = Comparison()
 
     def compare(self) -> Comparison:
-        """The first difference in the order in which it says most: rounds, then totals and layout, then attributes."""
+        # The first difference in the order in which it says most: rounds, then totals and layout, then attributes.
         self.result.of_numbers = sum(self._size(path) for path in self.ours)
         self.result.of_attributes = sum(len(node.attrs) for node in self.ours.values())
         ended = is_finished(self.theirs["/"].attrs.get("status"))
@@ -87,19 +84,19 @@ class _Comparing:
                 yield path, ours, theirs
 
     def _size(self, path: str) -> int:
-        """How many numbers of a dataset belong to committed rounds; a dimension without labels holds none."""
+        # How many numbers of a dataset belong to committed rounds; a dimension without labels holds none.
         node = self.ours[path]
         if not isinstance(node, h5py.Dataset) or (self._dims(path) == (path.rpartition("/")[2],) and path in self.dims):
             return 0
         return self.recorded.size(node, self._dims(path))
 
     def _dims(self, path: str) -> tuple[str, ...]:
-        """Names of a dataset's axes; labels of an axis are named like it."""
+        # Names of a dataset's axes; labels of an axis are named like it.
         group, _, name = path.rpartition("/")
         return self.dims.get(path, (name if not group or name == "stage" else "",))
 
     def _missing(self) -> Iterator[Difference]:
-        """Objects that one of the traces has and the other has not, or of another kind."""
+        # Objects that one of the traces has and the other has not, or of another kind.
         for path in dict.fromkeys([*self.theirs, *self.ours]):
             kinds = [_kind(nodes.get(path)) for nodes in (self.ours, self.theirs)]
             if kinds[0] == kinds[1]:
@@ -111,7 +108,7 @@ class _Comparing:
                 self.result.leave_out(_name(path), reason, self._size(path))
 
     def _earliest_round(self) -> Difference | None:
-        """Numbers of rounds; the earliest round wins, within a round the order of the file."""
+        # Numbers of rounds; the earliest round wins, within a round the order of the file.
         earliest: tuple[int, Difference] | None = None
         for path, ours, theirs in self._common():
             dims = self._dims(path)
@@ -162,7 +159,7 @@ class _Comparing:
                 yield Difference(f"shape of {_name(path)}", "", ours.shape, wanted)
 
     def _wanted_shape(self, path: str, found: tuple[int, ...], expected: tuple[int, ...]) -> tuple[int, ...] | None:
-        """The shape that a dataset should have; None where it has it."""
+        # The shape that a dataset should have; None where it has it.
         dims = self._dims(path)
         if len(found) != len(expected) or len(dims) != len(expected):
             return expected if found != expected else None
@@ -170,11 +167,10 @@ class _Comparing:
         return wanted if wanted != found else None
 
     def _wanted_size(self, dim: str, found: int, expected: int) -> int:
-        """The length that an axis should have.
-
-        Rows after the last committed round are no part of a trace that nobody closed; a slot more is there where a
-        round that was taken back had one client more.
-        """
+        # The length that an axis should have.
+        #
+        # Rows after the last committed round are no part of a trace that nobody closed; a slot more is there where a
+        # round that was taken back had one client more.
         if dim in Axes.OF_ROUNDS or dim == "client":
             if self.partial:
                 return found
@@ -218,7 +214,7 @@ class _Comparing:
     def _both(
         self, ours: h5py.Dataset, theirs: h5py.Dataset, rows: slice, dims: tuple[str, ...]
     ) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """The same rows of both, slots filled up to one width; None where type or shape keep them apart."""
+        # The same rows of both, slots filled up to one width; None where type or shape keep them apart.
         apart = len(ours.shape) != len(theirs.shape) or ours.dtype != theirs.dtype or len(dims) != len(theirs.shape)
         if apart or (ours.shape and ours.shape[0] < (rows.stop or 0)):
             return None
@@ -273,7 +269,7 @@ def _attribute_name(path: str, name: str) -> str:
 
 
 def _differing(found: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]:
-    """(rows,) whether any bit of a row differs."""
+    # (rows,) whether any bit of a row differs.
     if not found.size:
         return np.zeros(len(found), dtype=np.bool_)
     both = [np.ascontiguousarray(values).reshape(len(values), -1) for values in (found, expected)]
@@ -283,7 +279,7 @@ def _differing(found: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]
 
 
 def _widened(values: NDArray[Any], width: int, fill: Any) -> NDArray[Any]:
-    """(rounds, width, ...) with empty slots at the end; the more rounds a trace holds, the more slots it may have."""
+    # (rounds, width, ...) with empty slots at the end; the more rounds a trace holds, the more slots it may have.
     wide = np.full((len(values), width, *values.shape[2:]), fill, dtype=values.dtype)
     wide[:, : values.shape[1]] = values
     return wide

@@ -1,12 +1,10 @@
 """The list of what a repeated run need not repeat, each with its reason; whatever is not listed has to be the same."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from wirelessfl.trace.codes import CLOSING, FINISHED
+from wirelessfl.trace import CLOSING, FINISHED
 
 FREE_DATASETS: Mapping[str, str] = {"/wall_time": "how long the machine took"}
 """Datasets by their path."""
@@ -44,7 +42,7 @@ class Rules:
     partial: bool
 
     @classmethod
-    def between(cls, found: Mapping[str, Any], expected: Mapping[str, Any], *, partial: bool) -> Rules:
+    def between(cls, found: Mapping[str, Any], expected: Mapping[str, Any], *, partial: bool) -> Self:
         """The rules for two traces with these root attributes."""
         stopped = found.get("status") == "failed" and expected.get("status") == "interrupted"
         return cls(found.get("package_version") != expected.get("package_version"), stopped, partial)

@@ -1,7 +1,5 @@
 """The outcome of a comparison of two traces: counts, what was left out and why, and the first difference."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass, field
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a trace says of itself twice, checked before anything is repeated."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +33,7 @@ def check_consistent(path: Path) -> None:
 
 
 def _check_rounds(path: Path, *, unfinished: bool) -> None:
-    """Rounds count from 1; a row without a number is one that a killed process did not commit."""
+    # Rounds count from 1; a row without a number is one that a killed process did not commit.
     labels = round_labels(path)
     committed = int(np.count_nonzero(labels >= 0))
     expected = np.where(np.arange(len(labels)) < committed, np.arange(1, len(labels) + 1), -1)

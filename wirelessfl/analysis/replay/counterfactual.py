@@ -5,14 +5,13 @@ never needed (the channel of a client that was late then and is in time now), th
 with the same seed, and counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from wirelessfl.analysis.replay.recorded_conditions import (
     Coverage,
@@ -37,11 +36,7 @@ from wirelessfl.scenario.overrides import read_overrides
 from wirelessfl.scenario.uplink import OverTheAir, transmits_in_watts
 from wirelessfl.scenario.yamltree import parse_yaml
 from wirelessfl.simulation import Simulation
-from wirelessfl.trace import gain_shape
-from wirelessfl.trace.failures import trace_errors
-
-if TYPE_CHECKING:
-    import xarray as xr
+from wirelessfl.trace import gain_shape, trace_errors
 
 CONDITIONS = (
     "seed",
@@ -99,7 +94,7 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
 
 
 def _refuse_channels_of_messages(recording: Recording) -> None:
-    """In secure aggregation a client sends several messages a round, each on the channel of its own instant."""
+    # In secure aggregation a client sends several messages a round, each on the channel of its own instant.
     channel, uplink = recording.scenario.channel, recording.scenario.uplink
     moves = channel.placement.scheme == "random_waypoint" and channel.pathloss.model != "none"
     correlation = channel.correlation
@@ -177,11 +172,7 @@ def under_recorded_conditions(
 
 
 def _refuse_other_pilots(recorded: Scenario, simulation: Simulation) -> None:
-    """Estimates are recorded with the error of their pilots, which may take their power from the data.
-
-    Raises:
-        InfeasibleError: the changed policy sends its pilots with another energy.
-    """
+    # Estimates are recorded with the error of their pilots, which may take their power from the data.
     uplink, pilots = recorded.uplink, simulation.deployment.network.clients.impairments.pilots
     if not isinstance(uplink, OverTheAir):
         return
@@ -196,7 +187,7 @@ def _refuse_other_pilots(recorded: Scenario, simulation: Simulation) -> None:
 
 
 def _jammer_links(scenario: Scenario, trace: xr.Dataset) -> dict[int, JammerLink]:
-    """The links of an external jammer by round; a client that jams has its own, which is recorded as that."""
+    # The links of an external jammer by round; a client that jams has its own, which is recorded as that.
     jammer = scenario.uplink.jammer if isinstance(scenario.uplink, OverTheAir) else None
     if jammer is None or jammer.role != "external":
         return {}
@@ -217,7 +208,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 def _on_network(part: Any, before: Network, after: Network) -> Any:
-    """An uplink, whatever its kind, with another network wherever it or a part of it holds the one before."""
+    # An uplink, whatever its kind, with another network wherever it or a part of it holds the one before.
     if part is before:
         return after
     if not is_dataclass(part) or isinstance(part, type):

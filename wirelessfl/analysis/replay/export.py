@@ -1,26 +1,29 @@
 """A recorded run in the formats of other tools: tables, netCDF, and a timeline for trace viewers."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
+
+import pandas as pd
+import xarray as xr
 
 from wirelessfl.analysis.replay.chrome import events_of, timeline
 from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.errors import InputError, OutputError
 from wirelessfl.outputs import refuse_inputs, replacing
-from wirelessfl.trace import EventKind, Status, has_group, read_group
-from wirelessfl.trace.codes import EMPTY_CLIENT, GAIN_AXES
-from wirelessfl.trace.failures import trace_errors
-from wirelessfl.trace.schema import GROUPS
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import xarray as xr
+from wirelessfl.trace import (
+    EMPTY_CLIENT,
+    GAIN_AXES,
+    GROUPS,
+    EventKind,
+    Status,
+    has_group,
+    read_group,
+    trace_errors,
+)
 
 Format = Literal["parquet", "csv", "netcdf", "chrome"]
 
@@ -51,14 +54,14 @@ def tables(recording: Recording) -> dict[str, pd.DataFrame]:
 
 
 def _gains(dataset: xr.Dataset, axes: list[str]) -> pd.DataFrame:
-    """The channels over their axes, a row for each client selected in a round and, say, piece of the slot."""
+    # The channels over their axes, a row for each client selected in a round and, say, piece of the slot.
     names = [name for name, variable in dataset.data_vars.items() if axes[0] in variable.dims]
     table = dataset[["client_id", *names]].to_dataframe().reset_index()
     table = table[table["client_id"] != EMPTY_CLIENT].sort_values(["round", "client_id", *axes])
     return table[["round", "client_id", *axes, *names]].reset_index(drop=True)
 
 
-def _names(codes: pd.Series[int], kinds: type[Status] | type[EventKind]) -> pd.Series[str]:
+def _names(codes: "pd.Series[int]", kinds: type[Status] | type[EventKind]) -> "pd.Series[str]":
     return codes.map({int(kind): kind.name.lower() for kind in kinds})
 
 
@@ -95,11 +98,7 @@ def export(recording: Recording, form: Format, folder: Path) -> list[Path]:
 
 @contextmanager
 def _placing(recording: Recording, path: Path) -> Iterator[Path]:
-    """A new file that takes its place when it is whole, unless the recording itself lies there.
-
-    Raises:
-        OutputError: it does, or the place cannot be written.
-    """
+    # A new file that takes its place when it is whole, unless the recording itself lies there.
     refuse_inputs([path], [recording.path])
     with replacing(path) as new:
         yield new
@@ -115,7 +114,7 @@ def _write_parquet(recording: Recording, folder: Path) -> list[Path]:
 
 
 def _write_csv(recording: Recording, folder: Path) -> list[Path]:
-    """Every digit, so that the numbers read back are the same."""
+    # Every digit, so that the numbers read back are the same.
     paths = []
     for name, table in tables(recording).items():
         _refuse_formulas(recording, table)
@@ -126,11 +125,7 @@ def _write_csv(recording: Recording, folder: Path) -> list[Path]:
 
 
 def _refuse_formulas(recording: Recording, table: pd.DataFrame) -> None:
-    """Checks the names of variables, the only free text of a table: a spreadsheet would compute one with = in front.
-
-    Raises:
-        InputError: one is not of letters, digits and underscores.
-    """
+    # Checks the names of variables, the only free text of a table: a spreadsheet would compute one with = in front.
     strange = [name for name in table.columns if not str(name).isidentifier()]
     if strange:
         raise InputError(
@@ -147,7 +142,7 @@ def _write_netcdf(recording: Recording, folder: Path) -> list[Path]:
 
 
 def _netcdf(recording: Recording) -> io.BytesIO:
-    """Every group of the trace as one netCDF file, made in memory: on a full disk the HDF5 library crashes."""
+    # Every group of the trace as one netCDF file, made in memory: on a full disk the HDF5 library crashes.
     made = io.BytesIO()
     recording.dataset.to_netcdf(made, engine="h5netcdf")
     for group in GROUPS:

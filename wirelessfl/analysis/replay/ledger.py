@@ -1,7 +1,5 @@
 """The privacy ledger of a recorded run, from its trace alone, for another δ, statement or accountant."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,10 +13,16 @@ from numpy.typing import NDArray
 
 from wirelessfl import plugins
 from wirelessfl.errors import TraceError
-from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, Ledger, PrivacyFacts, Release, Statement, recompute
-from wirelessfl.privacy.releases import release_from_values
-from wirelessfl.trace import PRIVACY, open_trace, read_group
-from wirelessfl.trace.failures import trace_errors
+from wirelessfl.privacy import (
+    ENDED_BY_ITS_OUTPUTS,
+    Ledger,
+    PrivacyFacts,
+    Release,
+    Statement,
+    recompute,
+    release_from_values,
+)
+from wirelessfl.trace import PRIVACY, open_trace, read_group, trace_errors
 
 ROUTES = ("local", "air", "server")
 """In the order in which a round adds them to the ledger."""
@@ -66,12 +70,7 @@ def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) 
 
 
 def _facts(trace: xr.Dataset, privacy: xr.Dataset, path: Path) -> tuple[PrivacyFacts, NDArray[np.int64]]:
-    """What the ledger has to know of the clients, and who they are.
-
-    Raises:
-        TraceError: Releases have clients that ``client`` lacks, as a killed process leaves them. It also lacks clients
-            of whom nothing was ever released, such as those who were selected and never available.
-    """
+    # What the ledger has to know of the clients, and who they are.
     clients = trace["client"].values.astype(np.int64)
     released = trace["client_id"].values[privacy["released"].values == 1]
     if not np.isin(released, clients).all():

@@ -1,22 +1,19 @@
 """Two runs under the same conditions, round by round: what the changed policy made of it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from wirelessfl.summary.numbers import last_finite
 from wirelessfl.summary.picture import BLUE, GREY, VERMILION
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from matplotlib.axes import Axes
 
 Series = NDArray[np.float64]
 
@@ -136,9 +133,6 @@ def draw_paired(recorded: xr.Dataset, changed: xr.Dataset, path: Path, title: st
         title: what was changed.
     """
     # The object interface needs no display and leaves no global figure behind.
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(3.5, 7.0), layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(4, 1, sharex=True)

@@ -1,12 +1,11 @@
 """The recorded conditions of a run: channels, availability and compute times, beside the laws of its scenario."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError
@@ -17,9 +16,6 @@ from wirelessfl.radio.propagation import Moment
 from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
 from wirelessfl.streams import Streams
 from wirelessfl.trace import Status, gain_shape
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 
 @dataclass

@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import xarray as xr
+
 from wirelessfl.analysis.replay.compare import compare_traces
 from wirelessfl.analysis.replay.comparison import Comparison
 from wirelessfl.analysis.replay.consistency import check_consistent
@@ -22,13 +24,9 @@ from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, parse_scenario
 from wirelessfl.scenario.outside import refuse_outside_code
 from wirelessfl.summary import summarise
-from wirelessfl.trace import FINISHED, TraceWriter, open_trace, read_attributes, round_labels
-from wirelessfl.trace.failures import trace_errors
-from wirelessfl.trace.reader import in_memory
+from wirelessfl.trace import FINISHED, TraceWriter, in_memory, open_trace, read_attributes, round_labels, trace_errors
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from wirelessfl.simulation import FinishedRound, Simulation
 
 OnRound = Callable[["FinishedRound"], None]
@@ -180,7 +178,7 @@ _STOPPED = "the replay was stopped; the recorded run is as it was"
 
 
 def _refuse_original(folder: RunFolder) -> None:
-    """A replay takes the place of another at most, never that of a run: that has a checkpoint or a summary."""
+    # A replay takes the place of another at most, never that of a run: that has a checkpoint or a summary.
     kept = [file.name for file in (folder.checkpoint, folder.summary) if file.exists()]
     if folder.holds_trace() and kept:
         raise OutputError(

@@ -1,17 +1,15 @@
 """A trace as a tree of HDF5 objects: its nodes, its growing axes, and attributes as values that can be compared."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import h5py
 import numpy as np
 from h5py import h5o, h5r
 from numpy.typing import NDArray
 
-from wirelessfl.trace.storage import committed_rounds
+from wirelessfl.trace import committed_rounds
 
 Node = Any
 """A group, a dataset or a named type of h5py, which has no types of its own."""
@@ -62,7 +60,7 @@ class Axes:
     snapshot_rounds: NDArray[np.int64]
 
     @classmethod
-    def of(cls, file: h5py.File) -> Axes:
+    def of(cls, file: h5py.File) -> Self:
         """The axes of an open trace."""
         rounds = committed_rounds(file)
         labels = file["round"][:rounds]
@@ -80,7 +78,7 @@ class Axes:
         """The round that each row of an axis belongs to."""
         return {"round": self.round_labels, "event": self.event_rounds, "snapshot": self.snapshot_rounds}[dim]
 
-    def rows(self, dim: str, first: int, last: int, other: Axes) -> slice:
+    def rows(self, dim: str, first: int, last: int, other: Self) -> slice:
         """The rows of an axis that belong to rounds ``first`` to ``last``.
 
         Events end before the first round that has more or fewer of them in the other trace: from there on rows do not
@@ -164,7 +162,7 @@ def dtype_words(dtype: np.dtype[Any]) -> str:
 
 
 def _plain(value: Any, file: h5py.File, paths: Mapping[int, str]) -> Any:
-    """Nested lists with paths in place of references."""
+    # Nested lists with paths in place of references.
     if isinstance(value, h5py.Reference):
         target = h5r.dereference(value, file.id) if value else None
         return "nothing" if target is None else paths.get(h5o.get_info(target).addr, "an object without a name")

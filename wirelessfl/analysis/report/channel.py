@@ -1,12 +1,11 @@
 """Recorded channels against the law that they were drawn from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 import numpy as np
+import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
@@ -22,9 +21,6 @@ from wirelessfl.scenario.channel import (
 )
 from wirelessfl.scenario.geography import Tr38901PathLoss
 from wirelessfl.trace import at_slot_start
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 KOLMOGOROV_1_PERCENT = 1.6276
 """Kolmogorov's distance times √n exceeds it in one of a hundred samples of the law (n large)."""

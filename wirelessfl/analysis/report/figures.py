@@ -1,11 +1,15 @@
 """The figures of one run for its report."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
+from markupsafe import Markup
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from wirelessfl.analysis.replay.chrome import timeline
@@ -16,12 +20,6 @@ from wirelessfl.analysis.report.svg import FAINT, INK, draw_svg, log_scale, whol
 from wirelessfl.errors import InputError
 from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION
 from wirelessfl.trace import Status, by_client
-
-if TYPE_CHECKING:
-    import xarray as xr
-    from markupsafe import Markup
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST_CLIENTS, MOST_LANES = 200, 24
 _BINS = 40
@@ -178,9 +176,6 @@ def participation_figure(prefix: str, trace: xr.Dataset) -> Drawing:
     present = [code for code in Status if np.any(status == code)]
 
     def draw(figure: Figure) -> None:
-        from matplotlib.colors import ListedColormap
-        from matplotlib.patches import Patch
-
         axes = figure.subplots()
         palette = ListedColormap(["none", *(_STATUS_COLOURS[code] for code in Status if code)])
         first, last = trace["round"].values[[0, -1]]

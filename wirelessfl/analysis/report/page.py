@@ -1,12 +1,12 @@
 """One self-contained HTML page over runs and studies: nothing is loaded from anywhere."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from wirelessfl.analysis.replay.recording import Recording, open_recording
 from wirelessfl.analysis.report.channel import ChannelStatistics, channel_statistics
@@ -17,11 +17,7 @@ from wirelessfl.analysis.report.tables import SortedTable, point_table, round_ta
 from wirelessfl.errors import InputError, OutputError
 from wirelessfl.outputs import write_text
 from wirelessfl.summary import epsilon_text
-from wirelessfl.trace import FINISHED
-from wirelessfl.trace.failures import trace_errors
-
-if TYPE_CHECKING:
-    from jinja2 import Template
+from wirelessfl.trace import FINISHED, trace_errors
 
 
 @dataclass(frozen=True)
@@ -72,11 +68,7 @@ def write_report(paths: Sequence[Path], out: Path | None = None) -> Path:
 
 
 def _refuse_place(out: Path) -> None:
-    """A page takes the place of another page at most: never that of a trace, a study or any other file.
-
-    Raises:
-        OutputError: something else lies there, or there is no such folder.
-    """
+    # A page takes the place of another page at most: never that of a trace, a study or any other file.
     try:
         if not out.parent.is_dir():
             raise OutputError(f"{out}: the folder {out.parent} does not exist; allowed: a file in an existing folder")
@@ -118,8 +110,6 @@ def report_html(paths: Sequence[Path]) -> str:
 
 
 def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     loader = PackageLoader("wirelessfl.analysis.report", "templates")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

@@ -1,15 +1,10 @@
 """What secure aggregation cost a run, for its report."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import xarray as xr
 
 from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.analysis.report.tables import Cell, SortedTable, number_cell, number_text
 from wirelessfl.trace import SecAggOutcome, SecAggStage, has_group, read_group
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 _BITS_A_BYTE = 8
 _COLUMNS = (

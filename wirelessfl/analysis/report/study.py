@@ -1,15 +1,15 @@
 """A study for its report, from the files in its folder alone: curves with bands, and what cannot be improved upon."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
@@ -18,11 +18,6 @@ from wirelessfl.analysis.report.svg import CYCLE, draw_svg, log_scale, whole_num
 from wirelessfl.errors import InputError, WirelessFLError
 from wirelessfl.trace.containment import refuse_irregular
 from wirelessfl.trace.failures import debugging, failure_words
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 CONFIDENCE = 0.95
 _SAME_COST = 1.01
@@ -59,8 +54,6 @@ def open_study_data(path: Path) -> StudyData:
     Raises:
         InputError: one of them is missing or cannot be read.
     """
-    import pandas as pd
-
     with study_errors(path):
         for file in (path / "study.parquet", path / "study.json"):
             refuse_irregular(file)
@@ -193,7 +186,7 @@ def study_figures(prefix: str, points: list[Point]) -> list[Drawing]:
 
 
 def _curves(prefix: str, points: list[Point]) -> list[Drawing]:
-    """The last key that varies tells the curves of a figure apart; the others have a figure for each combination."""
+    # The last key that varies tells the curves of a figure apart; the others have a figure for each combination.
     panels: dict[tuple[str, ...], list[Point]] = {}
     for point in points:
         panels.setdefault(point.settings[:-1], []).append(point)
@@ -214,7 +207,7 @@ def _curves(prefix: str, points: list[Point]) -> list[Drawing]:
 
 
 def _spread(items: list[Item], most: int) -> list[Item]:
-    """All items, or ``most`` of them at even distances with both ends."""
+    # All items, or ``most`` of them at even distances with both ends.
     positions = np.linspace(0, len(items) - 1, min(len(items), most)).round().astype(int)
     return [items[at] for at in positions]
 
@@ -247,7 +240,7 @@ def _against(name: str, title: str, label: str, cost: NDArray[np.float64], point
     front = pareto_front(np.array([float(f"{value:.2g}") for value in positive]), accuracy)
 
     def draw(figure: Figure) -> None:
-        axes: Axes = figure.subplots()
+        axes = figure.subplots()
         axes.errorbar(
             positive,
             100 * accuracy,

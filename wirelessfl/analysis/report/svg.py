@@ -1,17 +1,16 @@
 """Figures as inline SVG that takes its colours from the page, so that it is right by day, by night and in print."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib as mpl
 from markupsafe import Markup, escape
-
-if TYPE_CHECKING:
-    from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 INK = "#010203"
 """Text, axes and ticks; becomes the page's own text colour."""
@@ -59,10 +58,6 @@ def draw_svg(name: str, caption: str, draw: Callable[[Figure], None], size: tupl
         draw: fills the figure.
         size: inches; on the page it is as wide as there is room.
     """
-    import matplotlib as mpl
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasSVG(figure)
@@ -74,8 +69,6 @@ def draw_svg(name: str, caption: str, draw: Callable[[Figure], None], size: tupl
 
 def log_scale(axis: Axis) -> None:
     """A logarithmic axis whose labels are plain numbers; SVG text has no mathematics."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     (axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale)("log")
     low, high = axis.get_data_interval()
     short = low > 0 and high < 30 * low
@@ -86,13 +79,11 @@ def log_scale(axis: Axis) -> None:
 
 def whole_numbers(axis: Axis) -> None:
     """Ticks at whole numbers: there is no round 2.5."""
-    from matplotlib.ticker import MaxNLocator
-
     axis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
 
 
 def _inline(svg: str, name: str, caption: str) -> Markup:
-    """The SVG element alone: ids of its own, colours of the page, no style that would reach beyond it."""
+    # The SVG element alone: ids of its own, colours of the page, no style that would reach beyond it.
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)

@@ -1,20 +1,16 @@
 """The tables of the report, whose rows the reader may sort."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.analysis.report.study import Point
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 MOST_ROWS = 1000
 """A table of more rounds than these shows every second, every third, ... of them."""
@@ -74,7 +70,7 @@ _ROUND_COLUMNS = (
 
 
 def _column(trace: xr.Dataset, name: str) -> NDArray[Any]:
-    """A variable of every round; NaN where an earlier version did not record it."""
+    # A variable of every round; NaN where an earlier version did not record it.
     return np.asarray(trace[name].values) if name in trace else np.full(trace.sizes["round"], np.nan)
 
 
