@@ -119,3 +119,13 @@ def test_records_of_earlier_traces_come_back() -> None:
     text = text.replace('"linear_upload"', '"reshuffled": true, "linear_upload"')
     upload = release_from_values(text, 1, EVERYONE, round_values(EXAMPLES[-1]), client_values(EXAMPLES[-1]))
     assert settings(upload) == settings(EXAMPLES[-1])
+
+
+@pytest.mark.parametrize(
+    "field", [f'"{name}": {value}' for name, value in {"reshuffled": "false", "caveat": '"UNCLIPPED"'}.items()]
+)
+def test_records_of_earlier_traces_whose_former_fields_say_something_are_refused(field: str) -> None:
+    """What an order that goes on across rounds costs, or a guarantee that is void, is not what is accounted today."""
+    text = settings(EXAMPLES[-1]).replace("{", f"{{{field}, ", 1)
+    with pytest.raises(TypeError, match=field.split('"')[1]):
+        release_from_values(text, 1, EVERYONE, round_values(EXAMPLES[-1]), client_values(EXAMPLES[-1]))

@@ -23,8 +23,9 @@ STOPPED = "what stopped the run is not repeated"
 OTHER_LAYOUT = "another version of the package recorded the run"
 """Reasons that hold for some comparisons alone."""
 
-# Texts that another version of the package may write in other words; the repeated run follows what they say.
-_RESOLVED = ("scenario", "scenario_digest", "plan")
+# Texts that another version of the package may write in other words; the repeated run follows what they say, and has
+# every number of a release beside its settings.
+_RESOLVED = ("scenario", "scenario_digest", "plan", "release_settings")
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ PARTS: tuple[type, ...] = (
 
 _PLACE = ("round_index", "clients")
 _INTEGERS = ("batch_size", "steps")
-_RETIRED = {"caveat", "masks_reused", "nominal_multiplier", "reshuffled", "steps_before"}
-"""Fields of records in earlier traces that had one value in all of them."""
+_RETIRED = {"caveat": None, "masks_reused": False, "reshuffled": True, "steps_before": 0}
+"""Fields of records in earlier traces, with the one value that they had; no record takes another one."""
 
 _REASONS: Mapping[str, type[Caveat] | type[NoAmplification]] = {"caveat": Caveat, "unamplified": NoAmplification}
 
@@ -88,6 +88,7 @@ def release_from_values(
 
     Raises:
         ValueError: If the settings name a kind of release or a part that is not known.
+        TypeError: If they name a field that the record does not have.
     """
     named = json.loads(settings)
     kind = named.pop("kind", None)
@@ -111,7 +112,11 @@ def release_from_values(
 
 def _still_known(kind: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     known = inspect.signature(kind).parameters
-    return {name: value for name, value in arguments.items() if name in known or name not in _RETIRED}
+    return {
+        name: value
+        for name, value in arguments.items()
+        if name in known or name not in _RETIRED or np.any(value != _RETIRED[name])
+    }
 
 
 def _numbers(release: Release) -> list[tuple[str, Any]]:
@@ -139,7 +144,11 @@ def _rich(name: str, value: Any) -> Any:
         return _REASONS[name][value]
     if not isinstance(value, dict):
         return value
-    arguments = {key: tuple(item) if isinstance(item, list) else item for key, item in value.items() if key != "kind"}
+    arguments = {
+        key: tuple(item) if isinstance(item, list) else item
+        for key, item in value.items()
+        if key not in ("kind", "nominal_multiplier")  # the latter in version 0.1, one for all rounds
+    }
     part = _named(PARTS, value.get("kind"))
     return part(**_still_known(part, arguments))
 
