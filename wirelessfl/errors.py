@@ -88,11 +88,11 @@ class OutputWarning(UserWarning):
     """Something that a command writes is less safe than usual, or is missing; what was asked for goes on."""
 
 
-def precondition(condition: object, message: str, error: type[ValueError] = ValueError) -> None:
-    """A precondition on numbers, or on what a message holds.
+def precondition(condition: object, message: str, error: type[Exception] = ValueError) -> None:
+    """A precondition on numbers, on what a message holds, or on data that are read.
 
     Raises:
-        ValueError: the condition does not hold; an instance of ``error``.
+        ValueError: the condition does not hold; or ``error``.
     """
     if not condition:
         raise error(message)

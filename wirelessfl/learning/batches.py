@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.streams import NodeStream
 
 Sampling = Literal["shuffle", "poisson"]
@@ -33,8 +34,7 @@ class Batches:
     steps: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        if np.any(np.diff(self.steps) > 0):
-            raise ValueError("clients must be in order of descending steps")
+        precondition(not np.any(np.diff(self.steps) > 0), "clients must be in order of descending steps")
 
 
 def local_steps(sizes: NDArray[np.int64], batch_size: int, epochs: int | None, steps: int | None) -> NDArray[np.int64]:
@@ -89,7 +89,7 @@ def shuffled_batches(
 def _permutations(
     stream: NodeStream, sizes: NDArray[np.int64], epochs: NDArray[np.int64], last_epoch: int, batch_size: int
 ) -> NDArray[np.int64]:
-    """(k, last_epoch, n_max) permutations of each client's samples; arbitrary beyond its epochs and samples."""
+    # (k, last_epoch, n_max) permutations of each client's samples; arbitrary beyond its epochs and samples.
     longest = int(sizes.max(initial=1))
     if longest <= batch_size:
         return np.broadcast_to(np.arange(longest), (len(sizes), last_epoch, longest))
@@ -133,7 +133,7 @@ def poisson_batches(stream: NodeStream, sizes: NDArray[np.int64], steps: NDArray
 def _successes(
     stream: NodeStream, trials: NDArray[np.int64], rate: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Row and number of every successful trial, of ``trials[i]`` trials at ``rate[i]`` in row i, in order."""
+    # Row and number of every successful trial, of ``trials[i]`` trials at ``rate[i]`` in row i, in order.
     expected = float((trials * rate).max(initial=0.0))
     draws = int(expected + 6 * np.sqrt(expected)) + 10
     with np.errstate(divide="ignore"):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from wirelessfl.errors import precondition
 from wirelessfl.learning.cohort.precision import full_precision
 from wirelessfl.learning.cohort.workers import map_in_order
 from wirelessfl.learning.data.examples import Examples
@@ -39,8 +40,7 @@ def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: 
     Raises:
         ValueError: if there are no examples.
     """
-    if len(examples) == 0:
-        raise ValueError("there are no examples to evaluate on")
+    precondition(len(examples) != 0, "there are no examples to evaluate on")
 
     def assess_each(chunks: range) -> list[Tensor]:
         own = model.on(parameters.device)
@@ -59,7 +59,7 @@ def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: 
 
 
 def _assess(model: FlatModel, parameters: Tensor, examples: Examples, first: int) -> Tensor:
-    """(2,) float64: how many of a chunk of samples are right, and the sum of their losses."""
+    # (2,) float64: how many of a chunk of samples are right, and the sum of their losses.
     with torch.no_grad():
         logits = model.logits(parameters, examples.inputs[first : first + _CHUNK].to(parameters.device))
         own = examples.targets[first : first + _CHUNK].to(parameters.device)

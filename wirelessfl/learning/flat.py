@@ -80,11 +80,10 @@ class FlatModel:
 
 
 def _build_from_seed(build: Callable[[], nn.Module], seed: int) -> nn.Module:
-    """Build with torch's CPU generator set to ``seed``, and put the generator back as it was.
-
-    That generator looks at the low 32 bits of a seed only, so two seeds give the same initial model with probability
-    2^-32. Other bits would be another initial model for every run on record, which a replay computes anew.
-    """
+    # Build with torch's CPU generator set to ``seed``, and put the generator back as it was.
+    #
+    # That generator looks at the low 32 bits of a seed only, so two seeds give the same initial model with probability
+    # 2^-32. Other bits would be another initial model for every run on record, which a replay computes anew.
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return build()

@@ -119,7 +119,7 @@ def check_optimizer(optimizer: Optimizer, dimension: int = 12, steps: int = 4, s
 
 
 def _stepped(optimizer: Optimizer, gradients: torch.Tensor) -> torch.Tensor:
-    """(k, d) parameters after steps (T, k, d) from zero."""
+    # (k, d) parameters after steps (T, k, d) from zero.
     parameters = torch.zeros_like(gradients[0])
     accumulated, state = torch.zeros_like(parameters), optimizer.start(parameters)
     for index, gradient in enumerate(gradients):

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
+
 OptimizerState: TypeAlias = dict[str, Tensor]
 
 
@@ -59,8 +61,7 @@ class SGD(Optimizer):
     linear: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum must lie in [0, 1), not {self.momentum}")
+        precondition(0 <= self.momentum < 1, f"momentum must lie in [0, 1), not {self.momentum}")
 
     @override
     @property
@@ -87,8 +88,10 @@ class Adam(Optimizer):
     eps: float = 1e-8
 
     def __post_init__(self) -> None:
-        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1 and self.eps >= 0):
-            raise ValueError(f"Adam needs betas in [0, 1) and eps ≥ 0, not {self}")
+        precondition(
+            0 <= self.beta1 < 1 and 0 <= self.beta2 < 1 and self.eps >= 0,
+            f"Adam needs betas in [0, 1) and eps ≥ 0, not {self}",
+        )
 
     @override
     def start(self, parameters: Tensor) -> OptimizerState:
@@ -126,8 +129,7 @@ class AdaGrad(Optimizer):
     eps: float = 1e-10
 
     def __post_init__(self) -> None:
-        if not self.eps >= 0:
-            raise ValueError(f"AdaGrad needs eps ≥ 0, not {self.eps}")
+        precondition(self.eps >= 0, f"AdaGrad needs eps ≥ 0, not {self.eps}")
 
     @override
     def start(self, parameters: Tensor) -> OptimizerState:

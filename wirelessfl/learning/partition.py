@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.errors import DataError
+from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset
 
 
@@ -62,10 +62,19 @@ def check_shares(partition: Partition, num_samples: int, num_clients: int) -> No
     if not isinstance(partition, Partition):
         raise TypeError(f"divided into a {type(partition).__name__}; allowed: a learning.Partition")
     offsets, order = partition.offsets, partition.order
-    if len(offsets) != num_clients + 1 or offsets[0] != 0 or offsets[-1] != len(order) or (np.diff(offsets) < 1).any():
-        raise ValueError(f"offsets {offsets} do not cut {len(order)} rows into a share for each of {num_clients}")
-    if order.dtype != np.int64 or (np.bincount(order, minlength=num_samples) > 1).any() or order.max() >= num_samples:
-        raise ValueError(f"rows must be different numbers from 0 to {num_samples - 1}")
+    precondition(
+        len(offsets) == num_clients + 1
+        and offsets[0] == 0
+        and offsets[-1] == len(order)
+        and not (np.diff(offsets) < 1).any(),
+        f"offsets {offsets} do not cut {len(order)} rows into a share for each of {num_clients}",
+    )
+    precondition(
+        order.dtype == np.int64
+        and not (np.bincount(order, minlength=num_samples) > 1).any()
+        and order.max() < num_samples,
+        f"rows must be different numbers from 0 to {num_samples - 1}",
+    )
 
 
 def padded_positions(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -90,8 +99,7 @@ def power_law_partition(
     Ranks are assigned to the clients at random. Exponent 0 makes all equal, 1 is Zipf's own.
     """
     _require_enough(num_samples, num_clients)
-    if not (np.isfinite(exponent) and exponent >= 0):
-        raise ValueError(f"exponent must be a finite number ≥ 0, found {exponent}")
+    precondition(np.isfinite(exponent) and exponent >= 0, f"exponent must be a finite number ≥ 0, found {exponent}")
     share = np.cumsum(np.arange(1.0, num_clients + 1) ** -exponent)
     cuts = np.rint((num_samples - num_clients) * (share / share[-1])).astype(np.int64)
     sizes = generator.permutation(1 + np.diff(cuts, prepend=0))
@@ -113,8 +121,7 @@ def dirichlet_partition(
         generator: The only source of randomness.
     """
     _require_enough(len(targets), num_clients)
-    if not (np.isfinite(alpha) and alpha > 0):
-        raise ValueError(f"alpha must be a finite number > 0, found {alpha}")
+    precondition(np.isfinite(alpha) and alpha > 0, f"alpha must be a finite number > 0, found {alpha}")
     shuffled = generator.permutation(len(targets))
     by_class = shuffled[np.argsort(targets[shuffled], kind="stable")]
     counts = np.unique(targets, return_counts=True)[1]
@@ -147,11 +154,12 @@ def classes_partition(
     """
     _require_enough(len(targets), num_clients)
     labels, counts = np.unique(targets, return_counts=True)
-    if not 1 <= classes_per_client <= len(labels):
-        raise DataError(
-            f"data.partition.classes_per_client: the training samples hold {len(labels)} classes, "
-            f"so 1 to {len(labels)} are allowed, found {classes_per_client}"
-        )
+    precondition(
+        1 <= classes_per_client <= len(labels),
+        f"data.partition.classes_per_client: the training samples hold {len(labels)} classes, "
+        f"so 1 to {len(labels)} are allowed, found {classes_per_client}",
+        DataError,
+    )
     holders_of = _apportion(counts, num_clients * classes_per_client, np.minimum(counts, num_clients))
     owner = np.full(len(targets), -1)
     room = np.full(num_clients, classes_per_client)
@@ -185,19 +193,22 @@ def natural_partition(owners: NDArray[np.int64] | None, num_clients: int) -> Par
             "(Dataset.owners); allowed here are iid, classes, dirichlet, sizes"
         )
     ids, owner = np.unique(owners, return_inverse=True)
-    if num_clients > len(ids):
-        raise DataError(f"clients.count: the dataset has {len(ids)} natural owners, found {num_clients} clients")
+    precondition(
+        num_clients <= len(ids),
+        f"clients.count: the dataset has {len(ids)} natural owners, found {num_clients} clients",
+        DataError,
+    )
     return _from_owner(np.where(owner < num_clients, owner, -1), num_clients)
 
 
 def _require_enough(num_samples: int, num_clients: int) -> None:
-    if num_clients < 1:
-        raise ValueError(f"num_clients must be ≥ 1, found {num_clients}")
-    if num_clients > num_samples:
-        raise DataError(
-            f"clients.count: {num_clients} clients cannot share {num_samples} training samples; "
-            "every client needs at least one"
-        )
+    precondition(num_clients >= 1, f"num_clients must be ≥ 1, found {num_clients}")
+    precondition(
+        num_clients <= num_samples,
+        f"clients.count: {num_clients} clients cannot share {num_samples} training samples; "
+        "every client needs at least one",
+        DataError,
+    )
 
 
 def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -205,13 +216,13 @@ def _offsets(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _from_owner(owner: NDArray[np.int64], num_clients: int) -> Partition:
-    """The partition in which sample j belongs to ``owner[j]``, or to nobody where that is −1."""
+    # The partition in which sample j belongs to ``owner[j]``, or to nobody where that is −1.
     order = np.argsort(owner, kind="stable")[np.count_nonzero(owner < 0) :]
     return Partition(_offsets(np.bincount(owner[order], minlength=num_clients)), order)
 
 
 def _with_nobody_empty(owner: NDArray[np.int64], num_clients: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Moves one random sample from the largest client of the moment to each client that has none."""
+    # Moves one random sample from the largest client of the moment to each client that has none.
     sizes = np.bincount(owner, minlength=num_clients)
     shuffled = generator.permutation(len(owner))
     order = shuffled[np.argsort(owner[shuffled], kind="stable")]
@@ -227,16 +238,16 @@ def _with_nobody_empty(owner: NDArray[np.int64], num_clients: int, generator: np
 
 
 def _apportion(counts: NDArray[np.int64], seats: int, most: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Apportionment of ``seats`` in proportion to ``counts``, at least one (while they last), at most ``most`` each.
-
-    Divisor method of Adams: the next seat goes to the class with most samples per seat that it holds, a class
-    without a seat first. What it minimises is the largest share n_c/m_c of a seat.
-    """
-    if most.sum() < seats:
-        raise DataError(
-            "data.partition.classes_per_client: some classes have too few samples for every client to hold that many "
-            f"classes: {seats} shares are needed, the samples allow {int(most.sum())}"
-        )
+    # Apportionment of ``seats`` in proportion to ``counts``, at least one (while they last), at most ``most`` each.
+    #
+    # Divisor method of Adams: the next seat goes to the class with most samples per seat that it holds, a class
+    # without a seat first. What it minimises is the largest share n_c/m_c of a seat.
+    precondition(
+        most.sum() >= seats,
+        "data.partition.classes_per_client: some classes have too few samples for every client to hold that many "
+        f"classes: {seats} shares are needed, the samples allow {int(most.sum())}",
+        DataError,
+    )
     held = np.zeros_like(counts)
     by_need = [(-np.inf, -int(count), c) for c, count in enumerate(counts)]
     heapq.heapify(by_need)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.learning.data.examples import Dataset, Examples
 from wirelessfl.learning.data.synthetic import FEATURES, NUM_CLASSES, LogNormalSizes, SyntheticLaw, draw_examples
 from wirelessfl.learning.partition import Partition, padded_positions
@@ -132,8 +133,7 @@ class SyntheticPopulation:
     size_law: LogNormalSizes = field(default_factory=LogNormalSizes)
 
     def __post_init__(self) -> None:
-        if self.num_clients < 1:
-            raise ValueError(f"num_clients must be ≥ 1, found {self.num_clients}")
+        precondition(self.num_clients >= 1, f"num_clients must be ≥ 1, found {self.num_clients}")
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:

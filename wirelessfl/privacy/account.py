@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.accountants import Uses, composed_epsilon
 from wirelessfl.privacy.cheap_bounds import cheap_upper_bounds
 from wirelessfl.privacy.concentrated import tail_bound_epsilon, zcdp_epsilon
@@ -61,8 +62,10 @@ class Account:
         Raises:
             ValueError: If the spending converts to epsilon differently from what is there already.
         """
-        if self.conversion not in (None, spending.conversion):
-            raise ValueError(f"a run cannot mix the conversions {self.conversion} and {spending.conversion}")
+        precondition(
+            self.conversion in (None, spending.conversion),
+            f"a run cannot mix the conversions {self.conversion} and {spending.conversion}",
+        )
         self.conversion = spending.conversion
         self._reserve(int(slots.max(initial=-1)) + 1)
         if spending.unproven is not None:
@@ -126,7 +129,7 @@ class Account:
         return _entries(self._unproven, slots, absent=-1) >= 0
 
     def _with_common(self, own: Uses) -> Uses:
-        """What a client used itself and what everyone is charged, together."""
+        # What a client used itself and what everyone is charged, together.
         if not self._common.uses:
             return own
         uses = dict(self._common.uses)
@@ -214,7 +217,7 @@ class Account:
 
 
 def _entries(array: NDArray[Any], slots: NDArray[np.int64], absent: float) -> NDArray[Any]:
-    """(n,) the entries of ``array`` at ``slots``; ``absent`` where it is too short."""
+    # (n,) the entries of ``array`` at ``slots``; ``absent`` where it is too short.
     found = np.full(len(slots), absent, dtype=array.dtype)
     there = slots < len(array)
     found[there] = array[slots[there]]
@@ -222,7 +225,7 @@ def _entries(array: NDArray[Any], slots: NDArray[np.int64], absent: float) -> ND
 
 
 def _event_rows(events: Iterable[SampledGaussian]) -> NDArray[np.float64]:
-    """(events, 4) rows of noise multiplier, sample rate, exchange and fixed size."""
+    # (events, 4) rows of noise multiplier, sample rate, exchange and fixed size.
     return np.array([tuple(map(float, event)) for event in events], dtype=np.float64).reshape(-1, 4)
 
 

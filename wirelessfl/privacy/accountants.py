@@ -78,7 +78,7 @@ def _limit_epsilon(mu_squared: float, uses: Uses, delta: float) -> float:
 
 
 def _limit_mu_squared(event: SampledGaussian) -> float:
-    """Squared mu per step in the central limit: (q sqrt(e^(1/z²) − 1))², doubled mu for an exchange."""
+    # Squared mu per step in the central limit: (q sqrt(e^(1/z²) − 1))², doubled mu for an exchange.
     reach = 2.0 if event.exchange or event.fixed_size else 1.0
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         squared = float((reach * event.sample_rate) ** 2 * np.expm1(event.noise_multiplier**-2))
@@ -89,7 +89,7 @@ def _limit_mu_squared(event: SampledGaussian) -> float:
 
 
 def _pld_epsilon(mu_squared: float, uses: Uses, delta: float) -> float:
-    """PLD where it can, RDP otherwise; never above the exact curve without amplification."""
+    # PLD where it can, RDP otherwise; never above the exact curve without amplification.
     unsampled = _exact(_unsampled_mu_squared(mu_squared, uses), delta)
     if unsampled == 0 or max(_one_use_epsilon(event, delta) for event, _ in uses) > EPSILON_CAP:
         return unsampled
@@ -103,7 +103,7 @@ def _pld_epsilon(mu_squared: float, uses: Uses, delta: float) -> float:
 
 
 def _one_use_epsilon(event: SampledGaussian, delta: float) -> float:
-    """A lower bound for any run: one Poisson use for add/remove has ln(1 + q (e^epsilon0 − 1)), epsilon0 at delta/q."""
+    # A lower bound for any run: one Poisson use for add/remove has ln(1 + q (e^epsilon0 − 1)), epsilon0 at delta/q.
     if delta >= event.sample_rate:
         return 0.0
     epsilon = float(gaussian_epsilon(1.0 / event.noise_multiplier, delta / event.sample_rate))
@@ -111,7 +111,7 @@ def _one_use_epsilon(event: SampledGaussian, delta: float) -> float:
 
 
 def _epsilon_on_grid(mu_squared: float, uses: Uses, delta: float, expected: float) -> float:
-    """Epsilon by PLD on a grid chosen for the ``expected`` one; infinite where no useful grid fits into memory."""
+    # Epsilon by PLD on a grid chosen for the ``expected`` one; infinite where no useful grid fits into memory.
     largest = max(mu_squared, *(event.full_mu_squared for event, _ in uses))
     widest = largest / 2 + 12 * np.sqrt(largest)
     steps = sum(count for _, count in uses)
@@ -125,12 +125,11 @@ def _epsilon_on_grid(mu_squared: float, uses: Uses, delta: float, expected: floa
 
 
 def _grid_interval(epsilon: float, steps: int) -> float:
-    """Spacing of the loss grid that leaves a relative error of about ``_GRID_ERROR``, and at most epsilon/2000.
-
-    Rounding pessimistically adds at most about interval² to the loss of a step, so T interval² to that of a run
-    (measured: 0.7 to 0.9 of it). Not below epsilon/100,000, which bounds the size of the composed distribution. A power
-    of two, so that a growing run reuses cached distributions.
-    """
+    # Spacing of the loss grid that leaves a relative error of about ``_GRID_ERROR``, and at most epsilon/2000.
+    #
+    # Rounding pessimistically adds at most about interval² to the loss of a step, so T interval² to that of a run
+    # (measured: 0.7 to 0.9 of it). Not below epsilon/100,000, which bounds the size of the composed distribution. A
+    # power of two, so that a growing run reuses cached distributions.
     wanted = min(epsilon / 2_000, np.sqrt(_GRID_ERROR * epsilon / steps))
     return float(2.0 ** np.floor(np.log2(max(wanted, epsilon / 100_000, 1e-8))))
 
@@ -140,7 +139,7 @@ _PREFIXES: OrderedDict[tuple[Uses, float], PrivacyLossDistribution] = OrderedDic
 
 
 def _composed_pld(uses: Uses, interval: float) -> PrivacyLossDistribution:
-    """Composition by prefixes: a run that adds a mechanism each round composes only the new one."""
+    # Composition by prefixes: a run that adds a mechanism each round composes only the new one.
     length = next((n for n in range(len(uses), 0, -1) if (uses[:n], interval) in _PREFIXES), 0)
     composed = _PREFIXES[uses[:length], interval] if length else None
     for event, count in uses[length:]:
@@ -180,10 +179,9 @@ def _gaussian_pld(mu_squared: float, interval: float) -> PrivacyLossDistribution
 
 
 def _rdp_epsilon(mu_squared: float, uses: Uses, delta: float) -> float:
-    """RDP bound; Poisson sampling with an exchange is two steps of add/remove.
-
-    Two neighbours at (epsilon, delta') make one replacement at (2 epsilon, (1 + e^epsilon) delta').
-    """
+    # RDP bound; Poisson sampling with an exchange is two steps of add/remove.
+    #
+    # Two neighbours at (epsilon, delta') make one replacement at (2 epsilon, (1 + e^epsilon) delta').
     orders = _rdp_orders()
     rdp = 0.5 * mu_squared * orders
     for event, count in uses:
@@ -201,7 +199,7 @@ def _rdp_epsilon(mu_squared: float, uses: Uses, delta: float) -> float:
 
 
 def _two_step_epsilon(epsilon_at: Callable[[float], float], delta: float) -> float:
-    """2 epsilon(delta') with the largest delta' such that (1 + e^epsilon(delta')) delta' <= delta."""
+    # 2 epsilon(delta') with the largest delta' such that (1 + e^epsilon(delta')) delta' <= delta.
     low, high = np.log(delta) - 600.0, np.log(delta / 2)
 
     def allowed(log_delta: float) -> bool:
@@ -224,11 +222,10 @@ def _rdp_orders() -> NDArray[np.float64]:
 
 @lru_cache(maxsize=4096)
 def _step_rdp(event: SampledGaussian) -> NDArray[np.float64]:
-    """RDP of one use at each order, for add/remove (Poisson) or replacement (without replacement).
-
-    Without replacement, another contribution takes the vacant place, so that even a zero-out moves the sum
-    by twice the norm of one: the multiplier is halved, as RDP does not double under REPLACE_ONE.
-    """
+    # RDP of one use at each order, for add/remove (Poisson) or replacement (without replacement).
+    #
+    # Without replacement, another contribution takes the vacant place, so that even a zero-out moves the sum
+    # by twice the norm of one: the multiplier is halved, as RDP does not double under REPLACE_ONE.
     import dp_accounting
     from dp_accounting.rdp import RdpAccountant
 
@@ -249,7 +246,7 @@ def _step_rdp(event: SampledGaussian) -> NDArray[np.float64]:
 
 @contextmanager
 def _quiet_absl() -> Iterator[None]:
-    """Keep dp-accounting from warning about orders it leaves out: the remaining ones are valid bounds."""
+    # Keep dp-accounting from warning about orders it leaves out: the remaining ones are valid bounds.
     logger = logging.getLogger("absl")
     previous = logger.disabled
     logger.disabled = True

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from scipy import optimize
 
-from wirelessfl.errors import InfeasibleError
+from wirelessfl.errors import InfeasibleError, precondition
 from wirelessfl.privacy.accountants import Uses, composed_epsilon
 from wirelessfl.privacy.concentrated import zcdp_epsilon, zcdp_rho
 from wirelessfl.privacy.gaussian import gaussian_epsilon, gaussian_mu
@@ -23,19 +23,19 @@ _LARGEST_COUNT = 2**53
 
 def _positive(**values: float) -> None:
     for name, value in values.items():
-        if not 0 < value < math.inf:
-            raise ValueError(f"{name} must be positive and finite, found {value}")
+        precondition(0 < value < math.inf, f"{name} must be positive and finite, found {value}")
 
 
 def _at_least_one(**values: int) -> None:
     for name, value in values.items():
-        if not 1 <= value <= _LARGEST_COUNT or value != int(value):
-            raise ValueError(f"{name} must be a whole number from 1 to 2^53, found {value}")
+        precondition(
+            1 <= value <= _LARGEST_COUNT and value == int(value),
+            f"{name} must be a whole number from 1 to 2^53, found {value}",
+        )
 
 
 def _delta(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie strictly between 0 and 1, found {delta}")
+    precondition(0 < delta < 1, f"delta must lie strictly between 0 and 1, found {delta}")
 
 
 def dp_sgd_epsilon(
@@ -56,8 +56,7 @@ def dp_sgd_epsilon(
     _positive(noise_multiplier=noise_multiplier)
     _at_least_one(steps=steps)
     _delta(delta)
-    if not 0 < sample_rate <= 1:
-        raise ValueError(f"sample_rate must lie in (0, 1], found {sample_rate}")
+    precondition(0 < sample_rate <= 1, f"sample_rate must lie in (0, 1], found {sample_rate}")
     spending = sampled_spending(noise_multiplier, sample_rate, steps, exchange=False)
     sampled = spending.sampled
     uses: Uses = ()
@@ -80,8 +79,7 @@ def dp_sgd_noise_multiplier(
     _positive(epsilon=epsilon)
     _at_least_one(steps=steps)
     _delta(delta)
-    if not 0 < sample_rate <= 1:
-        raise ValueError(f"sample_rate must lie in (0, 1], found {sample_rate}")
+    precondition(0 < sample_rate <= 1, f"sample_rate must lie in (0, 1], found {sample_rate}")
     unsampled = math.sqrt(steps) / float(gaussian_mu(epsilon, delta))
     if sample_rate == 1 and accountant in ("pld", "gdp"):
         return unsampled
@@ -150,19 +148,21 @@ def jammer_calculator(
     """
     _positive(server_gain=server_gain, jammer_channel=jammer_channel, margin=margin)
     _at_least_one(samples=samples)
-    if not 0 <= channel_noise_std < math.inf:
-        raise ValueError(f"channel_noise_std must be finite and not negative, found {channel_noise_std}")
+    precondition(
+        0 <= channel_noise_std < math.inf,
+        f"channel_noise_std must be finite and not negative, found {channel_noise_std}",
+    )
     if calibration == "theorem":
-        if sensitivity is not None:
-            raise ValueError("sensitivity belongs to calibration exact; the theorem has 1/|D|")
+        precondition(sensitivity is None, "sensitivity belongs to calibration exact; the theorem has 1/|D|")
         noise_std = noise_std_theorem(epsilon, delta, rounds, samples)
     elif calibration == "exact":
         noise_std = noise_std_exact(epsilon, delta, rounds, 1.0 / samples if sensitivity is None else sensitivity)
     else:
         raise ValueError(f"calibration must be theorem or exact, found {calibration!r}")
     gain = jammer_gain_for_noise(noise_std, server_gain, channel_noise_std, jammer_channel, margin)
-    if not math.isfinite(gain):
-        raise ValueError(f"jammer_channel must be strong enough for the gain to be a number, found {jammer_channel}")
+    precondition(
+        math.isfinite(gain), f"jammer_channel must be strong enough for the gain to be a number, found {jammer_channel}"
+    )
     return {"jammer_gain": gain, "needed": gain > 0}
 
 

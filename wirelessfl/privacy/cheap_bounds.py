@@ -35,7 +35,7 @@ def cheap_upper_bounds(profiles: Sequence[tuple[float, Uses]], delta: float) -> 
 
 @lru_cache(maxsize=65536)
 def _integer_rdp(event: SampledGaussian) -> NDArray[np.float64]:
-    """ln(sum of C(a,k) (1−q)^(a−k) q^k e^(k(k−1)/2z²))/(a−1) (Mironov, Talwar, Zhang 2019, Section 3.3)."""
+    # ln(sum of C(a,k) (1−q)^(a−k) q^k e^(k(k−1)/2z²))/(a−1) (Mironov, Talwar, Zhang 2019, Section 3.3).
     if event.exchange or event.fixed_size:
         return np.full(len(_ORDERS), np.inf)
     k = np.arange(_ORDERS[-1] + 1)
@@ -51,7 +51,7 @@ def _integer_rdp(event: SampledGaussian) -> NDArray[np.float64]:
 
 
 def _rdp_to_epsilon(rdp: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
-    """Best epsilon over the orders (Canonne, Kamath and Steinke 2020, Proposition 12)."""
+    # Best epsilon over the orders (Canonne, Kamath and Steinke 2020, Proposition 12).
     epsilon = rdp + np.log1p(-1 / _ORDERS) - (np.log(delta) + np.log(_ORDERS)) / (_ORDERS - 1)
     best: NDArray[np.float64] = np.maximum(epsilon.min(axis=1, initial=np.inf), 0.0)
     return best

@@ -7,6 +7,8 @@ from typing import Literal
 
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
+
 
 @dataclass(frozen=True)
 class ClippingLaw:
@@ -55,8 +57,10 @@ class PerLayerClip(ClippingLaw):
     norms: tuple[float, ...] = (1.0,)
 
     def __post_init__(self) -> None:
-        if not self.norms or not all(0 < norm < math.inf for norm in self.norms):
-            raise ValueError(f"layer norms must be positive and finite, found {self.norms}")
+        precondition(
+            self.norms and all(0 < norm < math.inf for norm in self.norms),
+            f"layer norms must be positive and finite, found {self.norms}",
+        )
 
     @property
     def sensitivity(self) -> float:
@@ -93,8 +97,7 @@ class QuantileClip(ClippingLaw):
     count_noise_std: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.count_noise_std > 0:
-            raise ValueError(f"count_noise_std must be positive, found {self.count_noise_std}")
+        precondition(self.count_noise_std > 0, f"count_noise_std must be positive, found {self.count_noise_std}")
 
     @override
     def published_multiplier(self, noise_multiplier: float, factor: float = 1.0) -> float:
@@ -131,8 +134,9 @@ class MooClip(ClippingLaw):
     feedback: Literal["published", "private"] = "published"
 
     def __post_init__(self) -> None:
-        if self.feedback not in ("published", "private"):
-            raise ValueError(f"feedback must be published or private, found {self.feedback!r}")
+        precondition(
+            self.feedback in ("published", "private"), f"feedback must be published or private, found {self.feedback!r}"
+        )
 
     @override
     @property

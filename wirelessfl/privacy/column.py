@@ -48,7 +48,7 @@ class Column:
 
     @property
     def _samples(self) -> bool:
-        """Whether there are sampled mechanisms; without them, costs are numbers and need no profiles."""
+        # Whether there are sampled mechanisms; without them, costs are numbers and need no profiles.
         return any(account.samples for account in self.accounts.values())
 
     def epsilons_by_route(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -103,12 +103,12 @@ class Column:
         return floor
 
     def _costs(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """(n, routes) the Gaussian costs."""
+        # (n, routes) the Gaussian costs.
         costs = [account.mu_squared_of(slots) for account in self.accounts.values()]
         return np.where(uncovered, np.inf, np.stack(costs)).T
 
     def _gaussian(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(routes, n) epsilons of Gaussian costs (n, routes)."""
+        # (routes, n) epsilons of Gaussian costs (n, routes).
         accounts = self.accounts.values()
         return np.stack([a.gaussian_epsilons(cost, self.statement) for a, cost in zip(accounts, costs.T, strict=True)])
 
@@ -123,7 +123,7 @@ class Column:
         return list(zip(*by_route, strict=True))
 
     def _composed(self, profiles: Profiles) -> NDArray[np.float64]:
-        """(routes, n) epsilons of profiles (n)."""
+        # (routes, n) epsilons of profiles (n).
         routes = enumerate(self.accounts.values())
         return np.stack(
             [account.epsilons([profile[row] for profile in profiles], self.statement) for row, account in routes]

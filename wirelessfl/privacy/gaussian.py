@@ -26,14 +26,14 @@ _BISECTIONS = 70  # the brackets are below 2**13 wide: the last step is below on
 
 
 def _delta_at(threshold: NDArray[np.float64], gdp_mu: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Delta as a function of t = epsilon/mu − mu/2 >= −mu/2; strictly decreasing in t."""
+    # Delta as a function of t = epsilon/mu − mu/2 >= −mu/2; strictly decreasing in t.
     return _delta_and_slope(threshold, gdp_mu)[0]
 
 
 def _delta_and_slope(
     threshold: NDArray[np.float64], gdp_mu: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Delta at t, and its derivative −mu φ(t) M(t + mu)."""
+    # Delta at t, and its derivative −mu φ(t) M(t + mu).
     density = np.exp(-0.5 * threshold**2)
     far_tail = density * 0.5 * special.erfcx((threshold + gdp_mu) * _SQRT_HALF)
     near_tail = np.where(
@@ -47,11 +47,10 @@ def _delta_and_slope(
 def _threshold_of(
     delta: NDArray[np.float64], gdp_mu: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The t between ``low`` and ``high`` at which the curve falls to ``delta``, from the side where it is below.
-
-    Newton steps on ln delta, which is concave (delta is a log-concave law's tail, integrated against a log-concave
-    function): from the right they never pass the root. Where rounding breaks that, bisection takes over.
-    """
+    # The t between ``low`` and ``high`` at which the curve falls to ``delta``, from the side where it is below.
+    #
+    # Newton steps on ln delta, which is concave (delta is a log-concave law's tail, integrated against a log-concave
+    # function): from the right they never pass the root. Where rounding breaks that, bisection takes over.
     threshold, done = high, np.zeros(delta.shape, dtype=np.bool_)
     with np.errstate(all="ignore"):  # a delta that underflows has no logarithm
         for _ in range(_BISECTIONS):
@@ -74,7 +73,7 @@ def _decreasing_root(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Bisection for ``function(x) = target``; returns the upper end of the bracket, where the value is <= target."""
+    # Bisection for ``function(x) = target``; returns the upper end of the bracket, where the value is <= target.
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
         above = function(middle) > target

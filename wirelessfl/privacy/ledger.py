@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.column import Column
 from wirelessfl.privacy.gaussian import EPSILON_CAP
 from wirelessfl.privacy.releases.base import Release
@@ -62,12 +63,12 @@ class Ledger:
             ValueError: If a client is unknown, has no samples or is named twice.
         """
         clients = np.asarray(release.clients, dtype=np.int64)
-        if len(clients) and (clients.min() < 0 or clients.max() >= self.facts.num_clients):
-            raise ValueError(f"a release names clients outside 0..{self.facts.num_clients - 1}")
-        if len(_distinct(clients)) != len(clients):
-            raise ValueError("a release names a client twice")
-        if np.any(self.facts.samples[clients] == 0):
-            raise ValueError("a release names a client without samples")
+        precondition(
+            not len(clients) or (clients.min() >= 0 and clients.max() < self.facts.num_clients),
+            f"a release names clients outside 0..{self.facts.num_clients - 1}",
+        )
+        precondition(len(_distinct(clients)) == len(clients), "a release names a client twice")
+        precondition(not np.any(self.facts.samples[clients] == 0), "a release names a client without samples")
         slots = self._slots(clients)
         self._published.add(release.route, slots, release.published(self.facts))
         self._accounted.add(release.route, slots, release.accounted(self.facts, self.statement))
@@ -80,7 +81,7 @@ class Ledger:
         self._remarks[sentence] = None
 
     def _slots(self, clients: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n,) numbers of the clients in the order in which they were first touched."""
+        # (n,) numbers of the clients in the order in which they were first touched.
         new = clients[self._slot_of[clients] < 0]
         end = self._num_touched + len(new)
         self._slot_of[new] = np.arange(self._num_touched, end)
@@ -90,7 +91,7 @@ class Ledger:
         return self._slot_of[clients].astype(np.int64)
 
     def _count_participation(self, release: Release, slots: NDArray[np.int64]) -> None:
-        """A participation is a round; a route may release more than once in it."""
+        # A participation is a round; a route may release more than once in it.
         for name in (_ANY_ROUTE, release.route):
             count = _grown(self._rounds.get(name, _NOBODY), self._num_touched)
             last = _grown(self._last_round.get(name, _NOBODY), self._num_touched)
@@ -154,7 +155,7 @@ class Ledger:
         return f"Of several valid guarantees the smallest counts; for the worst client it is that from {decisive}."
 
     def _refresh(self) -> None:
-        """Raise the worst epsilons by the clients whose costs changed; costs never fall."""
+        # Raise the worst epsilons by the clients whose costs changed; costs never fall.
         if not self._changed:
             return
         changed = _distinct(np.concatenate(self._changed))
@@ -169,7 +170,7 @@ class Ledger:
         return column.worst(slots, self._uncovered(slots), so_far)
 
     def _uncovered(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(routes, slots) whether a route misses a participation that another one has."""
+        # (routes, slots) whether a route misses a participation that another one has.
         size = int(slots.max(initial=0)) + 1
         routes = self._accounted.accounts
         missed = np.zeros((len(routes), len(slots)), dtype=np.bool_)
@@ -231,12 +232,12 @@ def _decoded(texts: NDArray[np.generic]) -> list[str]:
 
 
 def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The distinct numbers, ascending; those of a round mostly are."""
+    # The distinct numbers, ascending; those of a round mostly are.
     return numbers if (numbers[1:] > numbers[:-1]).all() else np.unique(numbers)
 
 
 def _grown(array: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """``array`` with room for ``size`` entries, doubled and padded with zeros if it is too short."""
+    # ``array`` with room for ``size`` entries, doubled and padded with zeros if it is too short.
     if size <= len(array):
         return array
     return np.concatenate([array, np.zeros(max(size - len(array), len(array)), dtype=array.dtype)])

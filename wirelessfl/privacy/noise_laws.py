@@ -11,6 +11,8 @@ from typing import Literal
 
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
+
 ClipDomain = Literal["gradient", "coefficients", "weighted"]
 
 
@@ -55,10 +57,14 @@ class HaarNoise(NoiseLaw):
     reading: Literal["algorithm_1", "lemma_2"] = "algorithm_1"
 
     def __post_init__(self) -> None:
-        if self.length < 1 or self.length & (self.length - 1):
-            raise ValueError(f"length must be a power of two, found {self.length}")
-        if self.clip_domain not in ("gradient", "coefficients", "weighted"):
-            raise ValueError(f"clip_domain must be gradient, coefficients or weighted, found {self.clip_domain!r}")
+        precondition(
+            self.length >= 1 and not self.length & (self.length - 1),
+            f"length must be a power of two, found {self.length}",
+        )
+        precondition(
+            self.clip_domain in ("gradient", "coefficients", "weighted"),
+            f"clip_domain must be gradient, coefficients or weighted, found {self.clip_domain!r}",
+        )
 
     @override
     def published_factor(self) -> float | None:

@@ -7,6 +7,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
+
 Unit = Literal["sample", "client"]
 Adjacency = Literal["add_remove", "replace"]
 Adversary = Literal["observer", "server", "individual"]
@@ -14,8 +16,7 @@ Accountant = Literal["pld", "rdp", "gdp", "zcdp"]
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, found {value!r}")
+    precondition(value in allowed, f"{name} must be one of {', '.join(allowed)}, found {value!r}")
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,12 @@ class Statement:
     accountant: Accountant = "pld"
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.delta < 1.0:
-            raise ValueError(f"delta must lie strictly between 0 and 1, found {self.delta}")
+        precondition(0.0 < self.delta < 1.0, f"delta must lie strictly between 0 and 1, found {self.delta}")
         _one_of("unit", self.unit, get_args(Unit))
         _one_of("adjacency", self.adjacency, get_args(Adjacency))
         _one_of("adversary", self.adversary, get_args(Adversary))
         _one_of("accountant", self.accountant, get_args(Accountant))
-        if self.colluding < 0:
-            raise ValueError(f"colluding must not be negative, found {self.colluding}")
+        precondition(self.colluding >= 0, f"colluding must not be negative, found {self.colluding}")
 
     @property
     def exchange(self) -> bool:
@@ -82,15 +81,16 @@ class PrivacyFacts:
     total_samples: int
 
     def __post_init__(self) -> None:
-        if self.samples.ndim != 1 or self.samples.shape != self.weights.shape:
-            raise ValueError(
-                f"samples and weights must be one-dimensional and equally long, found {self.samples.shape} "
-                f"and {self.weights.shape}"
-            )
-        if self.total_samples < 1 or np.any(self.samples < 0):
-            raise ValueError("samples must not be negative, and there must be at least one")
-        if not np.all(self.weights >= 0):
-            raise ValueError("weights must not be negative or NaN")
+        precondition(
+            self.samples.ndim == 1 and self.samples.shape == self.weights.shape,
+            f"samples and weights must be one-dimensional and equally long, found {self.samples.shape} "
+            f"and {self.weights.shape}",
+        )
+        precondition(
+            self.total_samples >= 1 and not np.any(self.samples < 0),
+            "samples must not be negative, and there must be at least one",
+        )
+        precondition(np.all(self.weights >= 0), "weights must not be negative or NaN")
 
     @cached_property
     def largest_weight(self) -> float:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
+
 if TYPE_CHECKING:
     import torch
 
@@ -17,18 +19,16 @@ Array = TypeVar("Array", NDArray[Any], "torch.Tensor")
 
 
 def _levels(length: int) -> int:
-    """log2 of a power of two.
-
-    Raises:
-        ValueError: If ``length`` is no power of two.
-    """
-    if length < 1 or length & (length - 1):
-        raise ValueError(f"the Haar transform needs a length that is a power of two, found {length}")
+    # log2 of a power of two.
+    precondition(
+        length >= 1 and not length & (length - 1),
+        f"the Haar transform needs a length that is a power of two, found {length}",
+    )
     return length.bit_length() - 1
 
 
 def _writable_copy(x: Any) -> Any:
-    """A floating copy that can be written to; integers become float64, other dtypes are kept."""
+    # A floating copy that can be written to; integers become float64, other dtypes are kept.
     if hasattr(x, "is_floating_point"):  # a torch tensor, without importing torch
         return x.clone() if x.is_floating_point() else x.double()
     array = np.asarray(x)

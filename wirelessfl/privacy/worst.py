@@ -34,7 +34,7 @@ def undominated(profiles: Sequence[tuple[Profile, ...]]) -> NDArray[np.int64]:
 
 
 def _cost_vector(profile: tuple[Profile, ...]) -> list[float]:
-    """Numbers that each raise epsilon as they grow."""
+    # Numbers that each raise epsilon as they grow.
     vector: list[float] = []
     for route in profile:
         vector.append(route.mu_squared)

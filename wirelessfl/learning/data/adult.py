@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wirelessfl.errors import DataError
+from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset, Examples
 from wirelessfl.learning.data.files import data_root, find_files, not_found
 
@@ -83,7 +83,7 @@ def load_adult(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
 
 @lru_cache(maxsize=1)
 def _encoded(train_file: tuple[Path, int], test_file: tuple[Path, int]) -> Dataset:
-    """The dataset of two files, each with the time of its last change: the many runs of a study read them once."""
+    # The dataset of two files, each with the time of its last change: the many runs of a study read them once.
     paths = (train_file[0], test_file[0])
     train, test = read_table(paths[0]), read_table(paths[1])
     return Dataset("adult", _examples(train, paths[0]), _examples(test, paths[1]), CLASS_NAMES)
@@ -105,14 +105,19 @@ def read_table(path: Path) -> Table:
         if not line.strip() or line.startswith("|"):  # the test file opens with a remark
             continue
         fields = [field.strip() for field in line.split(",")]
-        if len(fields) != len(COLUMNS):
-            raise DataError(f"{path}, line {number}: {len(COLUMNS)} fields are needed, found {len(fields)}")
+        precondition(
+            len(fields) == len(COLUMNS),
+            f"{path}, line {number}: {len(COLUMNS)} fields are needed, found {len(fields)}",
+            DataError,
+        )
         fields[-1] = fields[-1].removesuffix(".")
-        if fields[-1] not in CLASS_NAMES:
-            raise DataError(f"{path}, line {number}: income is {' or '.join(CLASS_NAMES)}, found another word")
+        precondition(
+            fields[-1] in CLASS_NAMES,
+            f"{path}, line {number}: income is {' or '.join(CLASS_NAMES)}, found another word",
+            DataError,
+        )
         rows.append(fields)
-    if not rows:
-        raise DataError(f"{path}: holds no rows")
+    precondition(rows, f"{path}: holds no rows", DataError)
     return dict(zip(COLUMNS, np.array(rows).T, strict=True))
 
 
@@ -121,13 +126,12 @@ def _numbers(column: NDArray[np.str_], name: str, path: Path) -> NDArray[np.floa
         values = column.astype(np.float64)
     except ValueError:
         raise DataError(f"{path}: {name} must be a number in every line") from None
-    if not np.isfinite(values).all():
-        raise DataError(f"{path}: {name} must be finite")
+    precondition(np.isfinite(values).all(), f"{path}: {name} must be finite", DataError)
     return values
 
 
 def _scaled(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    """A numeric column by public constants, see `load_adult`."""
+    # A numeric column by public constants, see `load_adult`.
     if name in LARGEST_AMOUNT:
         largest = LARGEST_AMOUNT[name]
         return np.asarray(np.log1p(np.clip(values, 0, largest)) / np.log1p(largest))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from wirelessfl.errors import DataError
+from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.adult import load_adult
 from wirelessfl.learning.data.cifar import load_cifar10
 from wirelessfl.learning.data.digits import load_digits
@@ -47,8 +47,7 @@ def load_dataset(
     Raises:
         DataError: unknown name, missing or damaged files, or a filter that leaves nothing.
     """
-    if name not in LOADERS:
-        raise DataError(f"data.dataset.name: allowed are {', '.join(LOADERS)}, found {name!r}")
+    precondition(name in LOADERS, f"data.dataset.name: allowed are {', '.join(LOADERS)}, found {name!r}", DataError)
     dataset = LOADERS[name](root, split_seed)
     if classes is not None:
         dataset = dataset.only(classes)

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import torch
 
-from wirelessfl.errors import DataError
+from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
 from wirelessfl.learning.data.files import data_root, find_files, not_found
 
@@ -23,7 +23,7 @@ STD = (0.2470, 0.2435, 0.2616)
 
 
 def _dtype(name: str, *_: object) -> np.dtype[Any]:
-    """``np.dtype`` without its truth values, which Python 2 pickled as 0 and 1 and NumPy no longer takes as such."""
+    # ``np.dtype`` without its truth values, which Python 2 pickled as 0 and 1 and NumPy no longer takes as such.
     return np.dtype(name)
 
 
@@ -44,7 +44,6 @@ class _ArraysOnly(pickle.Unpickler):
     """Admits the plain values and numeric arrays of which the batches consist, and no other global."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """The admitted global of that name."""
         try:
             return _ADMITTED[module, name]
         except KeyError:
@@ -94,10 +93,16 @@ def read_batch(path: Path) -> Examples:
     data, labels = (batch.get("data"), batch.get("labels")) if isinstance(batch, dict) else (None, None)
     if not (isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 2 and len(data)):
         raise DataError(f"{path}: not a CIFAR-10 batch: `data` must be an array of unsigned bytes, one row an image")
-    if data.shape[1] != np.prod(SHAPE):
-        raise DataError(f"{path}: a CIFAR-10 image has {np.prod(SHAPE)} bytes, found {data.shape[1]}")
-    if not (isinstance(labels, list) and len(labels) == len(data) and all(label in range(10) for label in labels)):
-        raise DataError(f"{path}: `labels` must be a list of {len(data)} numbers 0 to 9, one for each image")
+    precondition(
+        data.shape[1] == np.prod(SHAPE),
+        f"{path}: a CIFAR-10 image has {np.prod(SHAPE)} bytes, found {data.shape[1]}",
+        DataError,
+    )
+    precondition(
+        isinstance(labels, list) and len(labels) == len(data) and all(label in range(10) for label in labels),
+        f"{path}: `labels` must be a list of {len(data)} numbers 0 to 9, one for each image",
+        DataError,
+    )
     images = torch.from_numpy(data.reshape(-1, *SHAPE).astype(np.float32))
     mean, std = (255 * torch.tensor(constants)[:, None, None] for constants in (MEAN, STD))
     return Examples(images.sub_(mean).div_(std), torch.tensor(labels, dtype=torch.int64))

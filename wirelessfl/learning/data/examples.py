@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wirelessfl.errors import DataError
+from wirelessfl.errors import DataError, precondition
 from wirelessfl.streams import Streams
 
 
@@ -26,15 +26,15 @@ class Examples:
     targets: torch.Tensor
 
     def __post_init__(self) -> None:
-        if self.targets.ndim != 1 or len(self.inputs) != len(self.targets):
-            raise ValueError(
-                f"inputs of shape {tuple(self.inputs.shape)} need as many targets, "
-                f"found targets of shape {tuple(self.targets.shape)}"
-            )
-        if self.inputs.dtype != torch.float32 or self.targets.dtype != torch.int64:
-            raise ValueError(
-                f"inputs are float32 and targets int64, found {self.inputs.dtype} and {self.targets.dtype}"
-            )
+        precondition(
+            self.targets.ndim == 1 and len(self.inputs) == len(self.targets),
+            f"inputs of shape {tuple(self.inputs.shape)} need as many targets, "
+            f"found targets of shape {tuple(self.targets.shape)}",
+        )
+        precondition(
+            self.inputs.dtype == torch.float32 and self.targets.dtype == torch.int64,
+            f"inputs are float32 and targets int64, found {self.inputs.dtype} and {self.targets.dtype}",
+        )
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -105,8 +105,7 @@ class Dataset:
 
     def head(self, limit: int) -> Dataset:
         """The same task with the first ``limit`` training examples only, or with all where there are no more."""
-        if limit < 1:
-            raise ValueError(f"limit must be ≥ 1, found {limit}")
+        precondition(limit >= 1, f"limit must be ≥ 1, found {limit}")
         owners = None if self.owners is None else self.owners[:limit]
         train = self.train.take(np.arange(min(limit, len(self.train))))  # copied, so that the rest can be freed
         return replace(self, train=train, owners=owners)
@@ -121,8 +120,11 @@ class Dataset:
             DataError: a class is unknown, named twice or without training examples, or none is left to test on.
         """
         labels = [self._label(wanted) for wanted in classes]
-        if not labels or len(set(labels)) != len(labels):
-            raise DataError(f"data.dataset.classes: one or more different classes are needed, found {list(classes)}")
+        precondition(
+            labels and len(set(labels)) == len(labels),
+            f"data.dataset.classes: one or more different classes are needed, found {list(classes)}",
+            DataError,
+        )
         names = tuple(self.class_names[label] for label in labels)
         new_label = np.full(self.num_classes, -1)
         new_label[labels] = np.arange(len(labels))
@@ -130,8 +132,11 @@ class Dataset:
         test, test_rows = _relabelled(self.test, new_label)
         if missing := [names[label] for label in range(len(names)) if not (train.targets == label).any()]:
             raise DataError(f"data.dataset.classes: {self.name} holds no training sample of {', '.join(missing)} here")
-        if len(test_rows) == 0:
-            raise DataError(f"data.dataset.classes: {self.name} holds no test sample of {', '.join(names)} here")
+        precondition(
+            len(test_rows) != 0,
+            f"data.dataset.classes: {self.name} holds no test sample of {', '.join(names)} here",
+            DataError,
+        )
         return Dataset(self.name, train, test, names, None if self.owners is None else self.owners[train_rows])
 
     def _label(self, wanted: int | str) -> int:
@@ -146,7 +151,7 @@ class Dataset:
 
 
 def _relabelled(examples: Examples, new_label: NDArray[np.int64]) -> tuple[Examples, NDArray[np.int64]]:
-    """The examples whose label has a new one (not −1), with it, and their rows."""
+    # The examples whose label has a new one (not −1), with it, and their rows.
     targets = new_label[examples.targets.numpy()]
     rows = np.flatnonzero(targets >= 0)
     return Examples(examples.take(rows).inputs, torch.from_numpy(targets[rows])), rows

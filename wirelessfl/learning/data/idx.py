@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.errors import DataError
+from wirelessfl.errors import DataError, precondition
 
 _UNSIGNED_BYTE = 0x08
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -28,16 +28,23 @@ def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
     """
     content = _read(path)
     header = 4 + 4 * ndim
-    if len(content) < header:
-        raise DataError(f"{path}: truncated; an IDX file of {ndim} dimensions has {header} bytes before its elements")
-    if content[:4] != bytes([0, 0, _UNSIGNED_BYTE, ndim]):
-        raise DataError(
-            f"{path}: not an IDX file of unsigned bytes in {ndim} dimensions, which begins with 00 00 08 {ndim:02x}"
-        )
+    precondition(
+        len(content) >= header,
+        f"{path}: truncated; an IDX file of {ndim} dimensions has {header} bytes before its elements",
+        DataError,
+    )
+    precondition(
+        content[:4] == bytes([0, 0, _UNSIGNED_BYTE, ndim]),
+        f"{path}: not an IDX file of unsigned bytes in {ndim} dimensions, which begins with 00 00 08 {ndim:02x}",
+        DataError,
+    )
     shape = tuple(int(size) for size in np.frombuffer(content, ">u4", count=ndim, offset=4))
     expected = int(np.prod(shape, dtype=object))
-    if len(content) - header != expected:
-        raise DataError(f"{path}: damaged; its header announces {expected} elements, it holds {len(content) - header}")
+    precondition(
+        len(content) - header == expected,
+        f"{path}: damaged; its header announces {expected} elements, it holds {len(content) - header}",
+        DataError,
+    )
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 
 

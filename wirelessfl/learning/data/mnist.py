@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wirelessfl.errors import DataError
+from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
 from wirelessfl.learning.data.files import data_root, find_files, not_found
 from wirelessfl.learning.data.idx import read_idx
@@ -59,16 +59,21 @@ class IdxSource:
         if paths is None:
             return None
         images, labels = read_idx(paths[0], 3), read_idx(paths[1], 1)
-        if images.shape[1:] != (SIDE, SIDE) or len(images) == 0:
-            raise DataError(f"{paths[0]}: holds images of shape {images.shape}, not N × {SIDE} × {SIDE}")
-        if len(images) != len(labels):
-            raise DataError(f"{paths[1]}: holds {len(labels)} labels for {len(images)} images")
+        precondition(
+            images.shape[1:] == (SIDE, SIDE) and len(images) != 0,
+            f"{paths[0]}: holds images of shape {images.shape}, not N × {SIDE} × {SIDE}",
+            DataError,
+        )
+        precondition(
+            len(images) == len(labels), f"{paths[1]}: holds {len(labels)} labels for {len(images)} images", DataError
+        )
         targets = labels.astype(np.int64) - self.first_label
-        if targets.min() < 0 or targets.max() >= len(self.class_names):
-            raise DataError(
-                f"{paths[1]}: labels of {self.name} are {self.first_label} to "
-                f"{self.first_label + len(self.class_names) - 1}, found {labels.min()} to {labels.max()}"
-            )
+        precondition(
+            targets.min() >= 0 and targets.max() < len(self.class_names),
+            f"{paths[1]}: labels of {self.name} are {self.first_label} to "
+            f"{self.first_label + len(self.class_names) - 1}, found {labels.min()} to {labels.max()}",
+            DataError,
+        )
         upright = images.transpose(0, 2, 1) if self.transposed else images
         return Examples(self._normalised(upright), torch.from_numpy(targets))
 
@@ -137,7 +142,7 @@ def _load(source: IdxSource, root: Path, split_seed: int) -> Dataset:
 
 
 def _letters(examples: Examples | None) -> Examples | None:
-    """The letters of by-class examples, A and a both 0; None where there is none."""
+    # The letters of by-class examples, A and a both 0; None where there is none.
     if examples is None:
         return None
     letters = examples.take(np.flatnonzero(examples.targets.numpy() >= len(DIGITS)))

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.learning.data.examples import Dataset, Examples
 from wirelessfl.streams import Streams
 
@@ -68,8 +69,7 @@ class SkewedSources:
 
     def __post_init__(self) -> None:
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
-            if not (np.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} must be a finite number ≥ 0, found {value}")
+            precondition(np.isfinite(value) and value >= 0, f"{name} must be a finite number ≥ 0, found {value}")
 
     def source(self, streams: Streams, client: int) -> LabelledSource:
         """Draws u_k, B_k, W_k, b_k, v_k."""
@@ -135,10 +135,14 @@ class LogNormalSizes:
     maximum: int = 500
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.mu) and np.isfinite(self.sigma) and self.sigma >= 0):
-            raise ValueError(f"mu must be finite and sigma finite and ≥ 0, found {self.mu} and {self.sigma}")
-        if not 1 <= self.minimum <= self.maximum:
-            raise ValueError(f"1 ≤ minimum ≤ maximum must hold, found {self.minimum} and {self.maximum}")
+        precondition(
+            np.isfinite(self.mu) and np.isfinite(self.sigma) and self.sigma >= 0,
+            f"mu must be finite and sigma finite and ≥ 0, found {self.mu} and {self.sigma}",
+        )
+        precondition(
+            1 <= self.minimum <= self.maximum,
+            f"1 ≤ minimum ≤ maximum must hold, found {self.minimum} and {self.maximum}",
+        )
 
     def draw(self, streams: Streams, num_clients: int) -> NDArray[np.int64]:
         """(num_clients,) samples of each client; client k's does not depend on ``num_clients``."""

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from wirelessfl.errors import precondition
+
 
 class TemperedSigmoid(nn.Module):
     """φ(x) = s · sigmoid(T x) − o, bounded activations that keep gradients small under clipping.
@@ -21,8 +23,10 @@ class TemperedSigmoid(nn.Module):
 
     def __init__(self, scale: float = 2.0, temperature: float = 2.0, offset: float = 1.0) -> None:
         super().__init__()
-        if not (scale > 0 and temperature > 0):
-            raise ValueError(f"a tempered sigmoid needs scale > 0 and temperature > 0, not {scale} and {temperature}")
+        precondition(
+            scale > 0 and temperature > 0,
+            f"a tempered sigmoid needs scale > 0 and temperature > 0, not {scale} and {temperature}",
+        )
         self.scale = scale
         self.temperature = temperature
         self.offset = offset

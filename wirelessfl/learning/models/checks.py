@@ -9,6 +9,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 
+from wirelessfl.errors import precondition
+
 _PROBE_SAMPLES = 3
 _PROBE_TOLERANCE = 1e-6  # relative, in float64: far above rounding, far below what mixing samples does
 
@@ -23,25 +25,31 @@ def check_module(module: nn.Module, feature_shape: Sequence[int], num_classes: i
         ValueError: naming the layer or the property that does not fit.
     """
     for name, layer in module.named_modules():
-        if isinstance(layer, _BatchNorm) and not isinstance(layer, _InstanceNorm):
-            raise ValueError(f"layer {name!r} ({type(layer).__name__}) mixes the samples of a batch; use GroupNorm")
-        if getattr(layer, "track_running_stats", False):
-            raise ValueError(f"layer {name!r} ({type(layer).__name__}) keeps running statistics; switch them off")
-        if isinstance(layer, _DropoutNd) and layer.p > 0:
-            raise ValueError(f"layer {name!r} ({type(layer).__name__}) is random; results would depend on batching")
+        precondition(
+            not isinstance(layer, _BatchNorm) or isinstance(layer, _InstanceNorm),
+            f"layer {name!r} ({type(layer).__name__}) mixes the samples of a batch; use GroupNorm",
+        )
+        precondition(
+            not getattr(layer, "track_running_stats", False),
+            f"layer {name!r} ({type(layer).__name__}) keeps running statistics; switch them off",
+        )
+        precondition(
+            not isinstance(layer, _DropoutNd) or layer.p <= 0,
+            f"layer {name!r} ({type(layer).__name__}) is random; results would depend on batching",
+        )
     _check_parameters(module)
     _check_logits(module, feature_shape, num_classes)
 
 
 def _check_parameters(module: nn.Module) -> None:
     parameters = list(module.named_parameters())
-    if not parameters:
-        raise ValueError("the model has no parameters to train")
+    precondition(parameters, "the model has no parameters to train")
     for name, parameter in parameters:
-        if parameter.dtype != torch.float32:
-            raise ValueError(f"parameter {name!r} is {parameter.dtype}; all parameters must be torch.float32")
-        if not parameter.requires_grad:
-            raise ValueError(f"parameter {name!r} is frozen; register constants as buffers")
+        precondition(
+            parameter.dtype == torch.float32,
+            f"parameter {name!r} is {parameter.dtype}; all parameters must be torch.float32",
+        )
+        precondition(parameter.requires_grad, f"parameter {name!r} is frozen; register constants as buffers")
 
 
 def _check_logits(module: nn.Module, feature_shape: Sequence[int], num_classes: int) -> None:
@@ -51,10 +59,12 @@ def _check_logits(module: nn.Module, feature_shape: Sequence[int], num_classes: 
     with torch.no_grad():
         together = probe(samples)
         alone = torch.cat([probe(sample[None]) for sample in samples])
-    if together.shape != (_PROBE_SAMPLES, num_classes):
-        raise ValueError(
-            f"for {_PROBE_SAMPLES} samples the model gives shape {tuple(together.shape)}, "
-            f"not {(_PROBE_SAMPLES, num_classes)}"
-        )
-    if not torch.allclose(together, alone, rtol=_PROBE_TOLERANCE, atol=_PROBE_TOLERANCE, equal_nan=True):
-        raise ValueError("the model's output for a sample depends on the other samples of its batch, or on chance")
+    precondition(
+        together.shape == (_PROBE_SAMPLES, num_classes),
+        f"for {_PROBE_SAMPLES} samples the model gives shape {tuple(together.shape)}, "
+        f"not {(_PROBE_SAMPLES, num_classes)}",
+    )
+    precondition(
+        torch.allclose(together, alone, rtol=_PROBE_TOLERANCE, atol=_PROBE_TOLERANCE, equal_nan=True),
+        "the model's output for a sample depends on the other samples of its batch, or on chance",
+    )

@@ -4,15 +4,17 @@ from collections.abc import Callable, Sequence
 
 from torch import nn
 
+from wirelessfl.errors import precondition
+
 _SMALLEST_MNIST_SIDE = 20  # 20 → 7 → 6 → 2 → 1
 
 
 def _image_shape(feature_shape: Sequence[int], smallest: int, name: str) -> tuple[int, int, int]:
-    if len(feature_shape) != 3 or min(feature_shape[1:]) < smallest:
-        raise ValueError(
-            f"{name} needs samples of shape (channels, height, width) with sides of at least {smallest}, "
-            f"not {tuple(feature_shape)}"
-        )
+    precondition(
+        len(feature_shape) == 3 and min(feature_shape[1:]) >= smallest,
+        f"{name} needs samples of shape (channels, height, width) with sides of at least {smallest}, "
+        f"not {tuple(feature_shape)}",
+    )
     channels, height, width = feature_shape
     return channels, height, width
 

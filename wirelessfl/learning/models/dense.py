@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 
 from torch import nn
 
+from wirelessfl.errors import precondition
+
 
 def logistic(feature_shape: Sequence[int], num_classes: int) -> nn.Sequential:
     """Multinomial logistic regression: one linear layer on the flattened features."""
@@ -28,8 +30,9 @@ def mlp(
     Raises:
         ValueError: if there is no hidden layer (that is ``logistic``) or a width is below 1.
     """
-    if not hidden or min(hidden) < 1:
-        raise ValueError(f"hidden must name at least one layer of width 1 or more, not {list(hidden)}")
+    precondition(
+        hidden and min(hidden) >= 1, f"hidden must name at least one layer of width 1 or more, not {list(hidden)}"
+    )
     layers: list[nn.Module] = [nn.Flatten()]
     width = math.prod(feature_shape)
     for next_width in hidden:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 from torch.nn import functional
 
+from wirelessfl.errors import precondition
+
 
 def _convolution(channels: int, filters: int, stride: int, kernel: int = 3) -> nn.Conv2d:
     return nn.Conv2d(channels, filters, kernel, stride=stride, padding=kernel // 2, bias=False)
@@ -45,10 +47,11 @@ def resnet18_gn(feature_shape: Sequence[int], num_classes: int, groups: int = 32
     Raises:
         ValueError: if the samples are not images or ``groups`` does not divide 64.
     """
-    if len(feature_shape) != 3:
-        raise ValueError(f"resnet18_gn needs samples of shape (channels, height, width), not {tuple(feature_shape)}")
-    if groups < 1 or 64 % groups:
-        raise ValueError(f"groups must divide 64, not {groups}")
+    precondition(
+        len(feature_shape) == 3,
+        f"resnet18_gn needs samples of shape (channels, height, width), not {tuple(feature_shape)}",
+    )
+    precondition(groups >= 1 and not 64 % groups, f"groups must divide 64, not {groups}")
     layers: list[nn.Module] = [_convolution(feature_shape[0], 64, 1), nn.GroupNorm(groups, 64), nn.ReLU()]
     channels = 64
     for filters, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):

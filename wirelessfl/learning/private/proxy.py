@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.errors import precondition
 from wirelessfl.learning.cohort import (
     ExecutionPlan,
     LocalTraining,
@@ -46,8 +47,7 @@ def proxy_median_norm(
     Raises:
         ValueError: If there is no sample, or the median is not finite.
     """
-    if len(proxy) == 0:
-        raise ValueError("the proxy set is empty")
+    precondition(len(proxy) != 0, "the proxy set is empty")
     training = LocalTraining(SGD(), learning_rate=1.0, batch_size=len(proxy), steps=1)
     client = np.zeros(1, dtype=np.int64)
     names = tuple(map(str, range(model.num_classes)))
@@ -55,15 +55,13 @@ def proxy_median_norm(
     population = PartitionedData(Dataset("proxy", proxy, proxy, names), everything)
     blocks = train_cohort(model, parameters, population, client, training, Streams(0), 1, plan, _MedianNorm(noise))
     median = float(next(iter(blocks)).statistics["median_norm"][0, 0])
-    if not np.isfinite(median):
-        raise ValueError("the gradient norms of the proxy set are not finite")
+    precondition(np.isfinite(median), "the gradient norms of the proxy set are not finite")
     return median
 
 
 @dataclass(frozen=True)
 class _MedianNorm:
-    """Measures, and gives back no gradient (a ``GradientTransform``)."""
-
+    # Measures, and gives back no gradient (a ``GradientTransform``).
     noise: NoiseMechanism
 
     def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:

@@ -72,10 +72,9 @@ class PrivateGradients(GradientTransform):
     def _add_mean(
         self, weighted_sum: Callable[..., Tensor], clipped: Clipped, context: StepContext, into: Tensor, decay: float
     ) -> Tensor:
-        """Adds the noised mean without forming the sum, and gives the noise multiplier.
-
-        The mean over a batch is a sum with divisor 1 of gradients of as much less weight and sensitivity.
-        """
+        # Adds the noised mean without forming the sum, and gives the noise multiplier.
+        #
+        # The mean over a batch is a sum with divisor 1 of gradients of as much less weight and sensitivity.
         weights, share = clipped.weights, 1 / context.divisor
         weighted_sum(weights * share.view(-1, *[1] * (weights.ndim - 1)), into, decay)
         mean = replace(context, divisor=torch.ones_like(context.divisor))
@@ -87,7 +86,7 @@ class PrivateGradients(GradientTransform):
 
 
 def _clipped_share(weights: Tensor, present: Tensor) -> Tensor:
-    """(k,) share of the samples present whose weight, or that of any part, is below 1."""
+    # (k,) share of the samples present whose weight, or that of any part, is below 1.
     clipped = weights < 1
     if clipped.ndim == 3:
         clipped = clipped.any(-1)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.clipping_laws import ClippingLaw, UnknownClip
 from wirelessfl.streams import Streams
 
@@ -153,5 +154,4 @@ def shrink(norms: Tensor, clip: Tensor) -> Tensor:
 
 def require_positive(name: str, value: float) -> None:
     """Raise ValueError unless ``value`` is a positive finite number."""
-    if not 0 < value < float("inf"):
-        raise ValueError(f"{name} must be positive and finite, found {value}")
+    precondition(0 < value < float("inf"), f"{name} must be positive and finite, found {value}")

@@ -195,7 +195,7 @@ def _rows_of(clipped: Clipped, rows: NDArray[np.int64]) -> Clipped:
 
 
 def _example_gradients(parts: Sequence[int], generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """(k, B, d) gradients with norms from 1e-6 to 1e6 and some zeros, and (k, B) which of them are present."""
+    # (k, B, d) gradients with norms from 1e-6 to 1e6 and some zeros, and (k, B) which of them are present.
     directions = torch.randn(_CLIENTS, _BATCH, sum(parts), generator=generator, dtype=torch.float64)
     exponents = torch.rand(_CLIENTS, _BATCH, 1, generator=generator, dtype=torch.float64) * 12 - 6
     gradients = directions * 10.0**exponents

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step, require_positive
 from wirelessfl.privacy.clipping.flat import clip_to
 from wirelessfl.privacy.clipping_laws import ClippingLaw, MooClip
@@ -54,8 +55,7 @@ class _Moo(ClippingRule):
     def __post_init__(self) -> None:
         require_positive("clip_norm", self.clip_norm)
         require_positive("lr", self.lr)
-        if not 0 <= self.kappa < float("inf"):
-            raise ValueError(f"kappa must be finite and not negative, found {self.kappa}")
+        precondition(0 <= self.kappa < float("inf"), f"kappa must be finite and not negative, found {self.kappa}")
 
     lasting: ClassVar[tuple[str, ...]] = ("clip_norm",)
 
@@ -67,7 +67,7 @@ class _Moo(ClippingRule):
         }
 
     def _follow(self, gradient: Tensor, state: ClippingState, step: Step) -> Tensor:
-        """(k,) C after S = η ⟨gradient, direction⟩; unchanged in the first step of a round."""
+        # (k,) C after S = η ⟨gradient, direction⟩; unchanged in the first step of a round.
         if step.step == 0:
             return state["clip_norm"]
         loss_sensitivity = step.learning_rate * (gradient * state["direction"]).sum(1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.clipping.base import Clipped, ClippingState, Memoryless, Samples, Step, require_positive, shrink
 from wirelessfl.privacy.clipping_laws import ClippingLaw, PerLayerClip
 
@@ -30,8 +31,10 @@ class PerLayerClipping(Memoryless):
     def __post_init__(self) -> None:
         for norm in self.clip_norms:
             require_positive("each of clip_norms", norm)
-        if set(self.layer_of) != set(range(len(self.clip_norms))) or not self.clip_norms:
-            raise ValueError(f"{len(self.clip_norms)} norms do not fit layers numbered {sorted(set(self.layer_of))}")
+        precondition(
+            set(self.layer_of) == set(range(len(self.clip_norms))) and self.clip_norms,
+            f"{len(self.clip_norms)} norms do not fit layers numbered {sorted(set(self.layer_of))}",
+        )
 
     @override
     def law(self) -> ClippingLaw:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step, require_positive
 from wirelessfl.privacy.clipping.flat import clip_to
 from wirelessfl.privacy.clipping_laws import ClippingLaw, QuantileClip
@@ -44,8 +45,7 @@ class QuantileClipping(ClippingRule):
         require_positive("clip_norm", self.clip_norm)
         require_positive("lr", self.lr)
         require_positive("count_noise_std", self.count_noise_std)
-        if not 0 <= self.quantile <= 1:
-            raise ValueError(f"quantile must lie in [0, 1], found {self.quantile}")
+        precondition(0 <= self.quantile <= 1, f"quantile must lie in [0, 1], found {self.quantile}")
 
     @override
     def law(self) -> ClippingLaw:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.clipping.base import require_positive
 
 
@@ -24,8 +25,9 @@ class Constant:
     value: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.value < float("inf"):
-            raise ValueError(f"a constant schedule must be finite and not negative, found {self.value}")
+        precondition(
+            0 <= self.value < float("inf"), f"a constant schedule must be finite and not negative, found {self.value}"
+        )
 
     def at(self, round_index: int) -> float:
         """The number."""

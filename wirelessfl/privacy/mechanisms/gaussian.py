@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.clipping import ClippingRule, FlatClipping, Schedule, Step
 from wirelessfl.privacy.mechanisms.base import LocalSteps, MechanismFacts, NoiseMechanism, divisible
 from wirelessfl.privacy.mechanisms.normals import add_normal
@@ -82,8 +83,9 @@ class MeanGaussianMechanism(NoiseMechanism):
     noise_std: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.noise_std < float("inf"):
-            raise ValueError(f"noise_std must be finite and not negative, found {self.noise_std}")
+        precondition(
+            0 <= self.noise_std < float("inf"), f"noise_std must be finite and not negative, found {self.noise_std}"
+        )
 
     @override
     def facts(self) -> MechanismFacts:
@@ -101,8 +103,10 @@ class MeanGaussianMechanism(NoiseMechanism):
     def release(self, steps: LocalSteps, clipping: ClippingRule) -> ZcdpRelease:
         if not isinstance(clipping, FlatClipping):
             raise ValueError(f"noise of absolute size needs flat clipping, found {type(clipping).__name__}")
-        if steps.sampling == "poisson":
-            raise ValueError("noise on the mean of a batch is accounted for shuffled batches only, found poisson")
+        precondition(
+            steps.sampling != "poisson",
+            "noise on the mean of a batch is accounted for shuffled batches only, found poisson",
+        )
         return ZcdpRelease(
             steps.round_index,
             steps.clients,

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.clipping import Step
 from wirelessfl.privacy.clipping.base import shrink
 from wirelessfl.privacy.mechanisms.base import PerSampleGradients
@@ -61,7 +62,7 @@ def add_haar_noise(total: Tensor, noise_std: Tensor, step: Step) -> None:
 
 @lru_cache(maxsize=4)
 def _inverse_weights(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """(m,) 1/W of ``haar_weights``, filled in on the device: a copy would make the host wait."""
+    # (m,) 1/W of ``haar_weights``, filled in on the device: a copy would make the host wait.
     inverse = torch.full((length,), 1 / length, dtype=dtype, device=device)
     for level in range(1, length.bit_length()):
         inverse[length >> level : 2 * length >> level].fill_(2.0**-level)
@@ -90,12 +91,14 @@ class HaarMechanism(GaussianMechanism):
     reading: Literal["algorithm_1", "lemma_2"] = "algorithm_1"
 
     def __post_init__(self) -> None:
-        if self.clip_domain not in get_args(ClipDomain):
-            raise ValueError(
-                f"clip_domain must be one of {', '.join(get_args(ClipDomain))}, found {self.clip_domain!r}"
-            )
-        if self.reading not in ("algorithm_1", "lemma_2"):
-            raise ValueError(f"reading must be algorithm_1 or lemma_2, found {self.reading!r}")
+        precondition(
+            self.clip_domain in get_args(ClipDomain),
+            f"clip_domain must be one of {', '.join(get_args(ClipDomain))}, found {self.clip_domain!r}",
+        )
+        precondition(
+            self.reading in ("algorithm_1", "lemma_2"),
+            f"reading must be algorithm_1 or lemma_2, found {self.reading!r}",
+        )
 
     @override
     def squared_norms(self, gradients: PerSampleGradients) -> Tensor:

@@ -61,25 +61,24 @@ def haar_squared_norms_of_products(
 
 
 class _Piece(NamedTuple):
-    """A stretch of block sums: the outer product of two vectors, or, without a right one, formed."""
-
+    # A stretch of block sums: the outer product of two vectors, or, without a right one, formed.
     left: Tensor
     right: Tensor | None
 
     @property
     def length(self) -> int:
-        """Elements of a vector in this stretch."""
+        # Elements of a vector in this stretch.
         return self.left.shape[-1] * (1 if self.right is None else self.right.shape[-1])
 
     def formed(self) -> Tensor:
-        """(..., length)."""
+        # (..., length).
         if self.right is None:
             return self.left
         return (self.left[..., :, None] * self.right[..., None, :]).flatten(-2)
 
 
 def _of_pieces(pieces: list[_Piece], level_factor: float) -> Tensor:
-    """(k, B) squared norms of vectors in pieces that begin with outer products."""
+    # (k, B) squared norms of vectors in pieces that begin with outer products.
     total = pieces[0].left.new_zeros(pieces[0].left.shape[:-1])
     factor = 1.0
     pieces = _aligned(pieces)
@@ -100,7 +99,7 @@ def _of_pieces(pieces: list[_Piece], level_factor: float) -> Tensor:
 
 
 def _aligned(pieces: list[_Piece]) -> list[_Piece]:
-    """The same stretches, with outer products formed where blocks of two would cross their rows or ends."""
+    # The same stretches, with outer products formed where blocks of two would cross their rows or ends.
     result: list[_Piece] = []
     offset = 0
     for piece in pieces:
@@ -116,7 +115,7 @@ def _aligned(pieces: list[_Piece]) -> list[_Piece]:
 
 
 def _from_level(sums: Tensor, factor: float, level_factor: float) -> Tensor:
-    """Squared norms of all levels above the one of these block sums (..., n), which has weight ``factor``."""
+    # Squared norms of all levels above the one of these block sums (..., n), which has weight ``factor``.
     total = sums.new_zeros(sums.shape[:-1])
     while sums.shape[-1] > 1:
         sums, energy = _level(sums)
@@ -126,7 +125,7 @@ def _from_level(sums: Tensor, factor: float, level_factor: float) -> Tensor:
 
 
 def _level(sums: Tensor) -> tuple[Tensor, Tensor]:
-    """(..., ⌈n/2⌉) sums of neighbours and (...) the squared norm of their differences."""
+    # (..., ⌈n/2⌉) sums of neighbours and (...) the squared norm of their differences.
     if sums.shape[-1] % 2:
         sums = pad(sums, (0, 1))
     left, right = sums[..., 0::2], sums[..., 1::2]
@@ -134,12 +133,12 @@ def _level(sums: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _single_precision(vectors: Tensor) -> Tensor:
-    """At least that, also where the model was evaluated in bfloat16."""
+    # At least that, also where the model was evaluated in bfloat16.
     return vectors.to(torch.promote_types(vectors.dtype, torch.float32))
 
 
 def _formed_elements(products: Sequence[tuple[Tensor, Tensor]]) -> int:
-    """About how many block sums of one vector are formed, at the levels where outer products must be."""
+    # About how many block sums of one vector are formed, at the levels where outer products must be.
     total = offset = 0
     for left, right in products:
         rows, columns = left.shape[-1], right.shape[-1]

@@ -8,6 +8,7 @@ a ``Geometric`` schedule. Everything here is NumPy, drawn once a round.
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.wavelet import haar_weights, inverse_haar
 
 
@@ -41,11 +42,11 @@ def server_noise_std(noise_multiplier: float, clip: float, sample_rate: float, c
         ValueError: If a value is out of range.
     """
     _require_rate(sample_rate)
-    if not (0 <= noise_multiplier < np.inf and 0 < clip < np.inf and 1 <= count < np.inf):
-        raise ValueError(
-            f"found noise multiplier {noise_multiplier}, clip {clip} and count {count}; "
-            "allowed are at least 0, above 0 and at least 1"
-        )
+    precondition(
+        0 <= noise_multiplier < np.inf and 0 < clip < np.inf and 1 <= count < np.inf,
+        f"found noise multiplier {noise_multiplier}, clip {clip} and count {count}; "
+        "allowed are at least 0, above 0 and at least 1",
+    )
     return noise_multiplier * clip / (sample_rate * count)
 
 
@@ -62,5 +63,4 @@ def haar_server_noise(dimension: int, noise_std: float, generator: np.random.Gen
 
 
 def _require_rate(sample_rate: float) -> None:
-    if not 0 < sample_rate <= 1:
-        raise ValueError(f"sample_rate must lie in (0, 1], found {sample_rate}")
+    precondition(0 < sample_rate <= 1, f"sample_rate must lie in (0, 1], found {sample_rate}")

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.releases.base import non_negative, per_client
 from wirelessfl.privacy.spending import Caveat, Spending, no_guarantee
 from wirelessfl.privacy.statement import PrivacyFacts, Statement
@@ -62,10 +63,11 @@ class AirRelease:
         count = len(self.clients)
         for name in ("weight", "backoff", "received_bound", "accounted_noise_std", "csi_ratio"):
             per_client(name, getattr(self, name), count)
-        if np.any(self.backoff == 0):
-            raise ValueError("backoff must be positive")
-        if self.batch_size is not None and np.any(per_client("batch_size", self.batch_size, count) < 1):
-            raise ValueError("batch_size must be at least one sample")
+        precondition(not np.any(self.backoff == 0), "backoff must be positive")
+        precondition(
+            self.batch_size is None or not np.any(per_client("batch_size", self.batch_size, count) < 1),
+            "batch_size must be at least one sample",
+        )
         non_negative("effective_noise_std", self.effective_noise_std)
         non_negative("unjammed_noise_std", self.unjammed_noise_std)
 
@@ -135,7 +137,7 @@ class AirRelease:
             )
 
     def _theorem_remarks(self, statement: Statement) -> Iterator[str]:
-        """Where a theorem claims something: what it assumes, compares and converts with."""
+        # Where a theorem claims something: what it assumes, compares and converts with.
         if self.rule == "gradient_step" and statement.unit == "sample" and self.batch_size is not None:
             yield (
                 "The theorem divides one sample's share by all samples of the client; a step on a mini-batch divides "

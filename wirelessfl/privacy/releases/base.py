@@ -6,6 +6,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.spending import Spending
 from wirelessfl.privacy.statement import PrivacyFacts, Statement
 
@@ -55,14 +56,14 @@ def per_client(name: str, values: ArrayLike, num_clients: int) -> NDArray[np.flo
         ValueError: If they do not broadcast to (n,), or one is negative or NaN.
     """
     array = np.asarray(values, dtype=np.float64)
-    if array.shape not in ((), (num_clients,)):
-        raise ValueError(f"{name} must have one value a client ({num_clients}), found shape {array.shape}")
-    if not np.all(array >= 0):
-        raise ValueError(f"{name} must not be negative or NaN")
+    precondition(
+        array.shape in ((), (num_clients,)),
+        f"{name} must have one value a client ({num_clients}), found shape {array.shape}",
+    )
+    precondition(np.all(array >= 0), f"{name} must not be negative or NaN")
     return np.broadcast_to(array, (num_clients,))
 
 
 def non_negative(name: str, value: float) -> None:
     """Raise ValueError unless ``value`` is a finite number that is not negative."""
-    if not 0 <= value < np.inf:
-        raise ValueError(f"{name} must be finite and not negative, found {value}")
+    precondition(0 <= value < np.inf, f"{name} must be finite and not negative, found {value}")

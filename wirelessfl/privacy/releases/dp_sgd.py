@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.clipping_laws import ClippingLaw, DynamicClip, FixedClip
 from wirelessfl.privacy.noise_laws import NoiseLaw, WhiteNoise
 from wirelessfl.privacy.releases.base import non_negative, per_client
@@ -54,11 +55,13 @@ class DpSgdRelease:
     def __post_init__(self) -> None:
         count = len(self.clients)
         non_negative("noise_multiplier", self.noise_multiplier)
-        if np.any(per_client("batch_size", self.batch_size, count) < 1):
-            raise ValueError("batch_size must be at least one sample")
+        precondition(
+            not np.any(per_client("batch_size", self.batch_size, count) < 1), "batch_size must be at least one sample"
+        )
         per_client("steps", self.steps, count)
-        if self.sampling not in get_args(Sampling):
-            raise ValueError(f"sampling must be poisson or shuffle, found {self.sampling!r}")
+        precondition(
+            self.sampling in get_args(Sampling), f"sampling must be poisson or shuffle, found {self.sampling!r}"
+        )
 
     def published(self, facts: PrivacyFacts) -> Spending:
         """The accountant at the multiplier the paper names, as if sampling were Poisson, for add/remove."""
@@ -88,7 +91,7 @@ class DpSgdRelease:
         return Spending(-(-self.steps // per_pass) * cost)
 
     def _central_limit(self, multiplier: float, facts: PrivacyFacts) -> Spending:
-        """μ² = q² Σ_t (e^{μ_t²} − 1), μ_t = 1/σ_t (Du et al., arXiv:2111.00173); a limit is no bound."""
+        # μ² = q² Σ_t (e^{μ_t²} − 1), μ_t = 1/σ_t (Du et al., arXiv:2111.00173); a limit is no bound.
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             each = np.expm1(np.float64(multiplier) ** -2.0)
             return Spending(np.where(self.steps > 0, self.steps * self._sample_rate(facts) ** 2 * each, 0.0))

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.noise_laws import NoiseLaw, WhiteNoise
 from wirelessfl.privacy.releases.base import non_negative
 from wirelessfl.privacy.spending import (
@@ -79,14 +80,15 @@ class ServerNoiseRelease:
     def __post_init__(self) -> None:
         non_negative("published_multiplier", self.published_multiplier)
         non_negative("noise_std", self.noise_std)
-        if self.clip is not None and not 0 < self.clip < np.inf:
-            raise ValueError(f"clip must be positive and finite, found {self.clip}")
-        if not 0 < self.sample_rate <= 1:
-            raise ValueError(f"sample_rate must lie in (0, 1], found {self.sample_rate}")
-        if self.selection not in ("all", "poisson", "uniform"):
-            raise ValueError(f"selection must be all, poisson or uniform, found {self.selection!r}")
-        if self.selection == "all" and self.sample_rate != 1:
-            raise ValueError("with selection all the sample rate is 1")
+        precondition(
+            self.clip is None or 0 < self.clip < np.inf, f"clip must be positive and finite, found {self.clip}"
+        )
+        precondition(0 < self.sample_rate <= 1, f"sample_rate must lie in (0, 1], found {self.sample_rate}")
+        precondition(
+            self.selection in ("all", "poisson", "uniform"),
+            f"selection must be all, poisson or uniform, found {self.selection!r}",
+        )
+        precondition(self.selection != "all" or self.sample_rate == 1, "with selection all the sample rate is 1")
 
     def published(self, facts: PrivacyFacts) -> Spending:
         """The accountant at z, amplified by client sampling as if that were Poisson, for add/remove of a client."""
@@ -120,11 +122,10 @@ class ServerNoiseRelease:
         )
 
     def _secret_rate(self, facts: PrivacyFacts, statement: Statement) -> float:
-        """The probability that a client takes part, given all that the adversary knows of the selection; 1 at most.
-
-        Colluding clients know whether they were selected. Of a fixed number m of K, all may then be among the other
-        K − k: each of these is there with probability m/(K − k) at most. Independent selections tell nothing.
-        """
+        # The probability that a client takes part, given all that the adversary knows of the selection; 1 at most.
+        #
+        # Colluding clients know whether they were selected. Of a fixed number m of K, all may then be among the other
+        # K − k: each of these is there with probability m/(K − k) at most. Independent selections tell nothing.
         if self.unamplified is not None:
             return 1.0
         if self.selection != "uniform" or statement.colluding == 0:

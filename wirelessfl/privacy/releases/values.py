@@ -120,7 +120,7 @@ def _still_known(kind: Callable[..., Any], arguments: Mapping[str, Any]) -> dict
 
 
 def _numbers(release: Release) -> list[tuple[str, Any]]:
-    """Fields that are numbers or arrays of them, with their values."""
+    # Fields that are numbers or arrays of them, with their values.
     if type(release) not in RELEASES:
         return []
     named = [(field.name, getattr(release, field.name)) for field in fields(release)]  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.releases.base import non_negative, per_client
 from wirelessfl.privacy.releases.dp_sgd import ONE_SAMPLE_ONLY
 from wirelessfl.privacy.spending import Caveat, Spending, no_guarantee
@@ -31,10 +32,13 @@ class SecureSum:
     arithmetic: Literal["real", "integer"] = "real"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.survivors <= self.selected:
-            raise ValueError(f"survivors must lie between 0 and selected, found {self.survivors} of {self.selected}")
-        if self.arithmetic not in ("real", "integer"):
-            raise ValueError(f"arithmetic must be real or integer, found {self.arithmetic!r}")
+        precondition(
+            0 <= self.survivors <= self.selected,
+            f"survivors must lie between 0 and selected, found {self.survivors} of {self.selected}",
+        )
+        precondition(
+            self.arithmetic in ("real", "integer"), f"arithmetic must be real or integer, found {self.arithmetic!r}"
+        )
 
     def opened_for(self, statement: Statement) -> Iterator[str]:
         """Why the adversary is taken to see, or may as well see, every single input; nothing if the sum hides it."""
@@ -83,10 +87,10 @@ class ZcdpRelease:
     def __post_init__(self) -> None:
         count = len(self.clients)
         non_negative("noise_std", self.noise_std)
-        if not 0 < self.clip < np.inf:
-            raise ValueError(f"clip must be positive and finite, found {self.clip}")
-        if np.any(per_client("batch_size", self.batch_size, count) < 1):
-            raise ValueError("batch_size must be at least one sample")
+        precondition(0 < self.clip < np.inf, f"clip must be positive and finite, found {self.clip}")
+        precondition(
+            not np.any(per_client("batch_size", self.batch_size, count) < 1), "batch_size must be at least one sample"
+        )
         per_client("steps", self.steps, count)
 
     def published(self, facts: PrivacyFacts) -> Spending:
@@ -137,7 +141,7 @@ class ZcdpRelease:
         return np.where(self.steps == 1, float(honest), alone)
 
     def _why_alone(self, secure_sum: SecureSum, statement: Statement) -> Iterator[str]:
-        """Everything that keeps the noise of others from hiding an upload."""
+        # Everything that keeps the noise of others from hiding an upload.
         yield from secure_sum.opened_for(statement)
         if np.any(self.steps > 1):
             yield "the proof holds for one local step only, for later steps diverge"
@@ -160,7 +164,7 @@ class ZcdpRelease:
 
 
 def _in_a_common_unit(clip: float, noise_std: float) -> tuple[np.float64, np.float64]:
-    """G and σ in a unit, a power of two, in which σ is about 1: squares neither overflow nor vanish, bits are kept."""
+    # G and σ in a unit, a power of two, in which σ is about 1: squares neither overflow nor vanish, bits are kept.
     exponent = np.frexp(noise_std)[1]
     with np.errstate(over="ignore", under="ignore"):
         return np.ldexp(np.float64(clip), -exponent), np.ldexp(np.float64(noise_std), -exponent)

@@ -64,7 +64,7 @@ def _add_to_others(out: Tensor, std: Tensor, key: bytes, nonces: NDArray[np.uint
 
 
 def _add_to_floats(out: Tensor, std: Tensor, key: bytes, nonces: NDArray[np.uint32]) -> None:
-    """Adds the normals of every row's stream, ``std`` (k,) times, to rows of contiguous floats (k, d)."""
+    # Adds the normals of every row's stream, ``std`` (k,) times, to rows of contiguous floats (k, d).
     if (library := kernel()) is not None:
         add_compiled(library, out.numpy(), std.float().numpy(), key, nonces)
     else:

@@ -67,7 +67,7 @@ class _WordsOfBlocks(threading.local):
         self.blocks: dict[int, tuple[NDArray[np.int64], Tensor]] = {}
 
     def sent(self, key: bytes, clients: NDArray[np.int64], device: torch.device) -> tuple[Tensor, Tensor]:
-        """(12,) int32 words of constants and key, (k, 2) words of the clients."""
+        # (12,) int32 words of constants and key, (k, 2) words of the clients.
         if self.of != (key, device):
             self.of, self.blocks = (key, device), {}
         first = int(clients[0]) if len(clients) else -1
@@ -109,7 +109,7 @@ def fused_works(device: torch.device) -> bool:
 
 @contextmanager
 def _waiting_allowed(device: torch.device) -> Iterator[None]:
-    """Whatever ``torch.cuda.set_sync_debug_mode`` says outside."""
+    # Whatever ``torch.cuda.set_sync_debug_mode`` says outside.
     if device.type != "cuda":
         yield
         return

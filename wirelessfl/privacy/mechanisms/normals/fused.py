@@ -32,7 +32,7 @@ def _jit(function: Callable[..., Any]) -> Any:
 
 
 def _jit_once(function: Callable[..., Any]) -> Any:
-    """For numbers of any kind; by default Triton compiles anew where one is 1, and where 16 divides one."""
+    # For numbers of any kind; by default Triton compiles anew where one is 1, and where 16 divides one.
     numbers = ["stride", "columns", "programs", "step"]
     return triton.jit(function, do_not_specialize=numbers) if THERE else function
 
@@ -90,7 +90,7 @@ def _quarter_round(a, b, c, d):
 
 @_jit
 def _logarithm(u):
-    """Of ``portable.logarithm``, whose coefficients these are."""
+    # Of ``portable.logarithm``, whose coefficients these are.
     bits = u.to(tl.uint32, bitcast=True)
     exponent = (bits - 0x3F3504F3).to(tl.int32, bitcast=True) >> 23
     x = (bits - (exponent.to(tl.uint32, bitcast=True) << 23)).to(tl.float32, bitcast=True) - 1.0
@@ -108,7 +108,7 @@ def _logarithm(u):
 
 @_jit
 def _box_muller(radius_word, angle_word):
-    """Of a word of either kind R cos φ and R sin φ, see ``portable.standard_normals``."""
+    # Of a word of either kind R cos φ and R sin φ, see ``portable.standard_normals``.
     u = ((radius_word >> 1).to(tl.int32, bitcast=True).to(tl.float32) + 0.5) * 4.656612873077393e-10
     radius = tl.sqrt_rn(-2.0 * _logarithm(u))
     quarter = (angle_word + 0x20000000) >> 30
@@ -125,7 +125,7 @@ def _box_muller(radius_word, angle_word):
 
 @_jit
 def _add_pair(row, stride, place, columns, std, radius_word, angle_word):
-    """Adds std times the two normals of a pair of words at ``place`` and half a tile of 256 behind it."""
+    # Adds std times the two normals of a pair of words at ``place`` and half a tile of 256 behind it.
     cosine, sine = _box_muller(radius_word, angle_word)
     here, there = row + place * stride, row + (place + 128) * stride
     before = tl.load(here, mask=place < columns)
@@ -146,7 +146,7 @@ def _four_words(address, zeros):
 
 @_jit_once
 def _add_normals(out, stride, stride_1, columns, programs, std, head, members, step, BLOCKS: tl.constexpr):
-    """Adds to one row the normals of BLOCKS blocks of its stream, side by side."""
+    # Adds to one row the normals of BLOCKS blocks of its stream, side by side.
     row = (tl.program_id(0) // programs).to(tl.int64)
     scale = tl.load(std + row)
     if scale != 0.0:

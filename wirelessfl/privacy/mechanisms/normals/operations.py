@@ -76,7 +76,7 @@ def key_stream(head: Tensor, members: Tensor, step: int, first_block: int, block
 
 
 def _quarter_rounds(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> None:
-    """ChaCha20's quarter round on the four columns of every state, in place."""
+    # ChaCha20's quarter round on the four columns of every state, in place.
     for total, term, mixed, by in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
         mixed.bitwise_xor_(total.add_(term))
         lowest = mixed.bitwise_right_shift(32 - by).bitwise_and_((1 << by) - 1)
@@ -84,7 +84,7 @@ def _quarter_rounds(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> None:
 
 
 def _wrapped(word: int) -> int:
-    """The int32 with the bits of a word below 2³²."""
+    # The int32 with the bits of a word below 2³².
     return word - 2**32 if word >= 2**31 else word
 
 
@@ -121,12 +121,12 @@ def cosine_and_sine(words: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _sign(quarter: Tensor) -> Tensor:
-    """−1 where the second bit is set, else 1."""
+    # −1 where the second bit is set, else 1.
     return 1 - quarter.bitwise_and_(2)
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Tensor) -> Tensor:
-    """Horner's rule, highest power first; sums and products are rounded one by one."""
+    # Horner's rule, highest power first; sums and products are rounded one by one.
     value = torch.full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
         value.mul_(x).add_(coefficient)

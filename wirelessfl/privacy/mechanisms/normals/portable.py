@@ -89,7 +89,7 @@ def cosine_and_sine(words: Words) -> tuple[Floats, Floats]:
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Floats) -> Floats:
-    """Horner's rule, highest power first."""
+    # Horner's rule, highest power first.
     value = np.full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
         value = value * x + np.float32(coefficient)
