@@ -112,8 +112,7 @@ def load_population(scenario: Scenario) -> Population:
 def _held(
     folder: RunFolder, sources: Sequence[str | Path], resume: bool, overwrite: bool, wait: Callable[[], None] | None
 ) -> Iterator[None]:
-    """Lock on a checked folder; a complete run that is only summarised may lie in a read-only one."""
-
+    # Lock on a checked folder; a complete run that is only summarised may lie in a read-only one
     def check() -> None:
         if resume and folder.holds_trace():
             refuse_inputs(set(folder.files) - {folder.scenario}, sources)
@@ -184,7 +183,7 @@ def _run(
     interrupts: Interrupts,
     on_round: Callable[[FinishedRound], None] | None,
 ) -> None:
-    """Run to the end; the trace is closed with its status in any case."""
+    # Run to the end; the trace is closed with its status in any case
     from wirelessfl.assembly import client_values, closing_attributes
     from wirelessfl.simulation import round_record
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 _TABLES = ("rounds", "slots", "clients", "events")
 _EXPORTED = {f"{table}.{form}" for table in _TABLES for form in ("csv", "parquet")} | {"trace.nc", "timeline.json"}
+# Files that other commands leave in the folder of a run
 _BESIDE_A_RUN = {RUN_LOCK, "tensorboard", "replay", "report.html", "audit.png", "paired.png", "error.txt"} | _EXPORTED
-"""Files that other commands leave in the folder of a run."""
 
 
 class RunFolder:
@@ -112,7 +112,7 @@ class RunFolder:
         return self.path / f".{self.trace.name}.partial", new_checkpoint(self.checkpoint)
 
     def _wrote_scenario(self) -> bool:
-        """Whether scenario.yaml equals the trace's or, where that is damaged, has the form that runs write."""
+        # Whether scenario.yaml equals the trace's or, where that is damaged, has the form that runs write
         with suppress(OSError, UnicodeDecodeError, WirelessFLError):
             text = self.scenario.read_text(encoding="utf-8")
             with suppress(WirelessFLError, KeyError):
@@ -177,7 +177,7 @@ class RunFolder:
         return state
 
     def _check_same_round(self, state: SimulationState) -> None:
-        """Refusal of a state of a round that the trace lacks or has other numbers of."""
+        # Refusal of a state of a round that the trace lacks or has other numbers of
         from wirelessfl.simulation import seconds
 
         with open_trace(self.trace) as trace:

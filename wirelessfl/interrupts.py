@@ -3,8 +3,6 @@
 Where nothing has to be finished, the work ends at once. A second signal ends the process at once in any case.
 """
 
-from __future__ import annotations
-
 import atexit
 import os
 import signal
@@ -21,8 +19,8 @@ from wirelessfl.errors import RunInterrupted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STOPPED = "stopped by the user"
+# ``timeout`` sends its signal twice, to the process and to its group: within this time two count as one
 _ECHO_S = 0.1
-"""``timeout`` sends its signal twice, to the process and to its group: within this time two count as one."""
 _AGAIN_S = 0.05
 _INSIST_S = 1.0
 _PATIENCE_S = 10.0
@@ -104,8 +102,7 @@ class Interrupts:
             sys.unraisablehook = before
 
     def _again(self, otherwise: Callable[[Any], None]) -> Callable[[Any], None]:
-        """Hook for exceptions in destructors and the like, after which an interrupt is repeated."""
-
+        # Hook for exceptions in destructors and the like, after which an interrupt is repeated
         def hook(lost: Any) -> None:
             if not (self.came and issubclass(lost.exc_type, KeyboardInterrupt)):
                 otherwise(lost)

@@ -4,8 +4,6 @@ A dead process holds no lock; the file that a killed one leaves has no meaning b
 messages only.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json
@@ -75,7 +73,7 @@ def holder(path: Path) -> str:
 
 
 def _make(folder: Path) -> list[Path]:
-    """Folders that were made, the innermost first."""
+    # Folders that were made, the innermost first
     made = []
     try:
         for place in (folder, *folder.absolute().parents):
@@ -124,7 +122,7 @@ def _taken(path: Path, what: str) -> str:
 
 
 def _locked(descriptor: int, path: Path) -> bool:
-    """Whether this process holds the lock; on a file system without locks it does, with a warning."""
+    # Whether this process holds the lock; on a file system without locks it does, with a warning
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -142,7 +140,7 @@ def _locked(descriptor: int, path: Path) -> bool:
 
 
 def _is_still_there(descriptor: int, path: Path) -> bool:
-    """Whether the locked file still has its name, which its last holder may have removed."""
+    # Whether the locked file still has its name, which its last holder may have removed
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

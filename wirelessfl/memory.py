@@ -1,7 +1,5 @@
 """State across rounds: a table with one row for each node that was ever used."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from copy import deepcopy

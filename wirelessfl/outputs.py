@@ -1,7 +1,5 @@
 """Output files that appear only when they are complete, and refusals of places for them."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator

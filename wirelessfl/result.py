@@ -115,7 +115,7 @@ def result_of(folder: RunFolder, pictures: bool) -> Result:
 
 
 def _unwritten(path: Path, write: Callable[[Path], object]) -> list[str]:
-    """Reason why a file could not be written; none where an earlier one is there, which has the same content."""
+    # Reason why a file could not be written; none where an earlier one is there, which has the same content
     try:
         with replacing(path) as new:
             write(new)

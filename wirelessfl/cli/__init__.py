@@ -1,7 +1,5 @@
 """Command line: each command parses, calls one function of the library and prints."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import sys
@@ -75,7 +73,7 @@ class Application(click.Group):
         sys.exit(code)
 
     def _exit_code(self, command: Callable[[], Any]) -> int:
-        """Exit code of a command, after its message."""
+        # Exit code of a command, after its message
         try:
             with warnings.catch_warnings(), stop_at_once():
                 warnings.showwarning = partial(_say, warnings.showwarning)
@@ -104,14 +102,14 @@ class Application(click.Group):
 
 
 def _unwritable(error: Exception) -> str | None:
-    """Message on a refusal of disk or folder; None for any other error."""
+    # Message on a refusal of disk or folder; None for any other error
     if isinstance(error, OSError) and error.errno in FULL | READ_ONLY:
         return f"{error.filename or 'a file'} cannot be written or read: {error.strerror}"
     return None
 
 
 def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *details: Any) -> None:
-    """Line on stderr for a warning of this package; others are shown as Python does."""
+    # Line on stderr for a warning of this package; others are shown as Python does
     if issubclass(category, ModelWarning | OutputWarning | PlanWarning | VersionWarning):
         remark(f"Warning: {message}")
     else:

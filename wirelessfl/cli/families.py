@@ -49,7 +49,7 @@ def _print_list(families: Iterable[FamilyInfo]) -> None:
 
 
 def _lines(family: dict[str, Any]) -> Iterator[Any]:
-    """What is printed of one family, indented by what it belongs to."""
+    # What is printed of one family, indented by what it belongs to
     from rich.padding import Padding
     from rich.text import Text
 

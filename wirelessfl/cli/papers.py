@@ -1,7 +1,5 @@
 """``wirelessfl papers``: the commands of the package ``publications``, which does not ship in the wheel."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

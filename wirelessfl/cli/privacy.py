@@ -1,7 +1,5 @@
 """``wirelessfl privacy``: calculators for ε, noise and jammer gain."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -31,7 +29,7 @@ def command() -> None:
 
 
 def _answer(calculate: Callable[[], Mapping[str, Any]], as_json: bool) -> None:
-    """Output of a calculator; a number out of range is an input error."""
+    # Output of a calculator; a number out of range is an input error
     from wirelessfl.summary import epsilon_text, to_json
 
     try:

@@ -150,7 +150,7 @@ def _print_ledgers(rows: list[LedgerRow]) -> None:
 def _counterfactual(
     recording: Recording, resolved: Resolved, change: str, folder: Path, quiet: bool, shown: bool
 ) -> dict[str, Any]:
-    """Paired comparison of a run of the changed policy with the recording, as JSON values."""
+    # Paired comparison of a run of the changed policy with the recording, as JSON values
     from wirelessfl.analysis.replay.counterfactual import run_counterfactual
     from wirelessfl.analysis.replay.paired import draw_paired, paired_rows
     from wirelessfl.analysis.replay.recording import open_recording, working_in

@@ -1,7 +1,5 @@
 """``wirelessfl report``: one self-contained page over runs and studies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """``wirelessfl schema``: the JSON Schema of scenario and study files."""
 
-from __future__ import annotations
-
 import json
 
 import click

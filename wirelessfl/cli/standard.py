@@ -3,8 +3,6 @@
 A closed or full stream would otherwise raise wherever something is printed, and stop a run for a line of progress.
 """
 
-from __future__ import annotations
-
 import errno
 import io
 import os
@@ -66,7 +64,7 @@ def standard_streams() -> Iterator[StandardStreams]:
 
 
 def _open_closed() -> None:
-    """Opens missing standard descriptors, whose numbers the next files would take and be printed into."""
+    # Opens missing standard descriptors, whose numbers the next files would take and be printed into
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < _STANDARD:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)

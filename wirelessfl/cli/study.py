@@ -1,7 +1,5 @@
 """``wirelessfl study``: a grid of scenarios, each with many seeds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """Live table of the points of a study on stderr, results on stdout."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -84,7 +82,7 @@ class LiveTable:
 
 
 def _accuracy(outcome: Outcome) -> float | None:
-    """Test accuracy of a complete run, NaN without an evaluation; None of a failed one."""
+    # Test accuracy of a complete run, NaN without an evaluation; None of a failed one
     if outcome.status != "complete" or outcome.summary is None:
         return None
     accuracy = outcome.summary["test_accuracy"]

@@ -16,7 +16,7 @@ _KEPT = "\n\N{NO-BREAK SPACE}\N{ZERO WIDTH SPACE}"
 
 
 def _escape(error: UnicodeError) -> tuple[str, int]:
-    """Characters that an encoding lacks, escaped as in JSON, so that JSON texts keep their content."""
+    # Characters that an encoding lacks, escaped as in JSON, so that JSON texts keep their content
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(_escaped(letter) for letter in error.object[error.start : error.end]), error.end

@@ -1,7 +1,5 @@
 """Means over seeds with confidence intervals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Claim of a study on its folder, which its workers see, also those on other machines."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress

@@ -4,8 +4,6 @@ The folder of the study must be on a file system that this process and all worke
 worker is given to another by the scheduler and goes on from its last round on disk.
 """
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import queue
@@ -69,8 +67,7 @@ def connect(scheduler: str, jobs: int) -> Iterator[Any]:
 
 
 def _shake_hands(distributed: Any, address: str) -> None:
-    """Handshake with a scheduler within the time-out: Dask's client waits for ever for a silent listener."""
-
+    # Handshake with a scheduler within the time-out: Dask's client waits for ever for a silent listener
     async def shake_hands() -> None:
         arguments = distributed.Security().get_connection_args("client")
         connection = await distributed.comm.connect(address, timeout=CONNECT_TIMEOUT_S, **arguments)
@@ -82,7 +79,7 @@ def _shake_hands(distributed: Any, address: str) -> None:
 
 @contextmanager
 def _in_words(scheduler: str) -> Iterator[None]:
-    """Failures of a connection as errors with a message."""
+    # Failures of a connection as errors with a message
     try:
         yield
     except OSError as error:

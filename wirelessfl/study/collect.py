@@ -1,7 +1,5 @@
 """Table of all rounds of all runs, and the picture of a study, from its traces."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,7 +55,7 @@ def write_table(study: Study) -> None:
 
 
 def _key_columns(study: Study) -> dict[str, tuple[pa.DataType, list[Any]]]:
-    """By varied key: the type of its column, and its value at every level of its factor."""
+    # By varied key: the type of its column, and its value at every level of its factor
     columns: dict[str, tuple[pa.DataType, list[Any]]] = {}
     for factor in study.factors:
         for index, name in enumerate(factor.keys):
@@ -92,7 +90,7 @@ def _batches(study: Study) -> Iterator[list[tuple[RunRecord, dict[str, NDArray[A
 
 
 def _values(trace: xr.Dataset, name: str) -> NDArray[Any]:
-    """A variable of every round, at the beginning of the slot; NaN where an earlier version did not record it."""
+    # A variable of every round, at the beginning of the slot; NaN where an earlier version did not record it
     return at_slot_start(trace[name]) if name in trace else np.full(trace.sizes["round"], np.nan)
 
 

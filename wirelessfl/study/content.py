@@ -1,7 +1,5 @@
 """Identity of a run: a stable hash of its resolved scenario."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

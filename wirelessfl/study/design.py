@@ -1,7 +1,5 @@
 """Design of a study: all its runs, each checked as a whole scenario before the first one begins."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import re
@@ -25,8 +23,8 @@ from wirelessfl.study.file import MAX_SEED, StudyFile
 
 MAX_RUNS = 10_000
 
+# What of a study file is a mapping from key paths of the scenario
 _BY_KEY = ("set", "grid", "zip")
-"""What of a study file is a mapping from key paths of the scenario."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ def _split(overrides: Sequence[Override]) -> tuple[list[Override], list[Override
 
 
 def _override_study(document: Document, overrides: Sequence[Override]) -> Document:
-    """The document with new values for the study's own keys; a key of grid or zip is one dotted name."""
+    # The document with new values for the study's own keys; a key of grid or zip is one dotted name
     tree, places = dict(document.tree), dict(document.places)
     for override in overrides:
         first, *rest = override.path
@@ -155,7 +153,7 @@ def _override_study(document: Document, overrides: Sequence[Override]) -> Docume
 
 
 def _nested(document: Document) -> Document:
-    """The document with ``grid: {a.b: ...}`` also as ``grid: {a: {b: ...}}``, for messages on the key path grid.a.b."""
+    # The document with ``grid: {a.b: ...}`` also as ``grid: {a: {b: ...}}``, for messages on the key path grid.a.b
     tree, places = copy.deepcopy(document.tree), dict(document.places)
     for axis in _BY_KEY:
         values = tree.get(axis)
@@ -249,7 +247,7 @@ class _Builder:
                 return
 
     def _resolve(self, overrides: list[Override], point: str) -> Resolved | None:
-        """The scenario of a point; None where it is refused, with every reason noted."""
+        # The scenario of a point; None where it is refused, with every reason noted
         refused = False
         while True:
             try:
@@ -267,7 +265,7 @@ class _Builder:
                 return None if refused else resolved
 
     def _overrides(self, values: dict[str, Any]) -> list[Override]:
-        """Overrides of a point: whole mappings first, then keys that other axes change in them."""
+        # Overrides of a point: whole mappings first, then keys that other axes change in them
         axes = {name: axis for axis in ("grid", "zip") for name in getattr(self._file, axis)}
         return [
             Override(tuple(name.split(".")), value, self._document.place((axes[name], name)))
@@ -293,7 +291,7 @@ class _Builder:
         self._wrong.setdefault(text, []).append(point)
 
     def _messages(self) -> Iterator[str]:
-        """Error messages, with the point of those that do not hold everywhere."""
+        # Error messages, with the point of those that do not hold everywhere
         total = sum(1 for _ in self._points())
         for text, points in itertools.islice(self._wrong.items(), MAX_LINES):
             others = f" and {len(points) - 1} more" if len(points) > 1 else ""

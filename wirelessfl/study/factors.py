@@ -1,7 +1,5 @@
 """Factors of a study, and its points: one level of each factor."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

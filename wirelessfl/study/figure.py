@@ -4,8 +4,6 @@ A row for each metric (and for each combination of the factors in the middle), a
 factor, colours for the levels of the last one; the rightmost panel shows the last round against the first factor.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -123,7 +121,7 @@ def _draw_row(
 
 
 def _scale_vertically(axes: Axes, metric: str, bands: Sequence[Band]) -> None:
-    """Vertical axis over all means, and over the bands up to half the range of the means beyond them."""
+    # Vertical axis over all means, and over the bands up to half the range of the means beyond them
     means = np.concatenate([one.mean for one in bands])
     means = means[np.isfinite(means)]
     if metric.startswith("epsilon") and np.any(means > 0):
@@ -227,11 +225,10 @@ def _name_columns(top: Sequence[Axes], bottom: Sequence[Axes], layout: Layout, c
 
 
 def _legend(figure: Figure, axes: Axes, layout: Layout) -> None:
-    """Legend of the colours below all panels.
-
-    Matplotlib takes what lies between two dollars for mathematics and hides a label that begins with an underscore:
-    the texts are set afterwards, as they are.
-    """
+    # Legend of the colours below all panels.
+    #
+    # Matplotlib takes what lies between two dollars for mathematics and hides a label that begins with an underscore:
+    # the texts are set afterwards, as they are.
     if layout.colours is None:
         return
     handles, labels = axes.get_legend_handles_labels()

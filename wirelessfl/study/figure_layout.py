@@ -1,7 +1,5 @@
 """Layout of a study's picture: its factors over columns, rows and colours."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass
 

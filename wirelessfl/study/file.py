@@ -29,7 +29,7 @@ def _check_base(base: Any) -> Any:
 
 
 def _check_axes(axes: Any) -> Any:
-    """Keys with lists of values; the values themselves are checked with every point."""
+    # Keys with lists of values; the values themselves are checked with every point
     if not isinstance(axes, dict) or not axes:
         raise ValueError
     wrong = []
@@ -165,7 +165,7 @@ class StudyFile(Section):
         return wrong
 
     def _overlap(self, name: str, other: str) -> bool:
-        """Whether two axes set the same part; one may change a key of the mappings that the other sets."""
+        # Whether two axes set the same part; one may change a key of the mappings that the other sets
         outer, inner = sorted((name, other), key=len)
         if outer == inner:
             return True

@@ -1,7 +1,5 @@
 """Folder of a study: its files, and the finished ones of its runs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -89,7 +89,7 @@ class LocalWorkers(Workers):
             idle.give(self._waiting.popleft())
 
     def _replace(self, worker: _Worker) -> Outcome | None:
-        """Requeue of the task of a dead worker; its failure where too many workers died of it."""
+        # Requeue of the task of a dead worker; its failure where too many workers died of it
         worker.close()
         code = worker.process.wait()
         self._crew.remove(worker)
@@ -162,7 +162,7 @@ class _Worker:
             self.process.stdin.close()
 
     def close(self) -> None:
-        """Close both pipes of an ended process."""
+        # Close both pipes of an ended process
         assert self.process.stdout is not None
         self.close_stdin()
         self._reader.join()

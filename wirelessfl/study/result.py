@@ -168,7 +168,7 @@ def _tuples(levels: Iterable[Iterable[Any]]) -> tuple[tuple[Any, ...], ...]:
 
 
 def _number(value: Any) -> float:
-    """A number of a summary; JSON has null for NaN and the text inf."""
+    # A number of a summary; JSON has null for NaN and the text inf
     return float("nan") if value is None else float(value)
 
 

@@ -1,7 +1,5 @@
 """Execution of a study: its unfinished runs on a pool of workers, message by message."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -136,7 +134,7 @@ class _Session:
         self._begun = False
 
     def find_finished(self) -> None:
-        """Outcomes of runs that are complete on disk."""
+        # Outcomes of runs that are complete on disk
         for run in self._design.runs:
             if (outcome := self._folder.finished(run.id)) is not None:
                 self._note(outcome)
@@ -146,7 +144,7 @@ class _Session:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Write of the record after the work, however it ends."""
+        # Write of the record after the work, however it ends
         try:
             yield
         finally:
@@ -154,7 +152,7 @@ class _Session:
                 self._folder.write_record(self.study().as_mapping())
 
     def work(self, pool: Workers, make_task: _TaskMaker, interrupts: Interrupts) -> None:
-        """Computation of every unfinished run."""
+        # Computation of every unfinished run
         self._folder.drop_results()
         self._folder.write_record(self.study().as_mapping())
         self._begun = True
@@ -190,7 +188,7 @@ class _Session:
         self._on_message(outcome)
 
     def _checked(self, outcome: Outcome) -> Outcome:
-        """The outcome, failed where the trace of a complete run is missing here or workers were stopped too often."""
+        # The outcome, failed where the trace of a complete run is missing here or workers were stopped too often
         if outcome.status == "interrupted":
             return Outcome(outcome.run, "failed", f"{MAX_DEATHS} workers were stopped while they computed it")
         if outcome.status == "complete" and not self._folder.trace(outcome.run).exists():

@@ -4,8 +4,6 @@ One JSON value a line. A process of its own, and not ``multiprocessing``: that w
 every worker, which a script without a main guard and a notebook do not survive.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -45,10 +43,9 @@ def decode_task(line: str) -> Task:
 
 
 def _read_tasks(requests: TextIO, tasks: SimpleQueue[Task | None]) -> None:
-    """Reader of tasks; at the end of the study it stops the process as Ctrl-C does, after the round in progress.
-
-    A round that lasts longer than the grace period is abandoned: what is on disk is whole.
-    """
+    # Reader of tasks; at the end of the study it stops the process as Ctrl-C does, after the round in progress.
+    #
+    # A round that lasts longer than the grace period is abandoned: what is on disk is whole.
     for line in requests:
         tasks.put(decode_task(line))
     tasks.put(None)

@@ -131,7 +131,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
 
 
 def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Callable[[FinishedRound], None]:
-    """Function to call after every round: reports, and stops when the study has stopped."""
+    # Function to call after every round: reports, and stops when the study has stopped
     claim = Claim(Path(task.claim_file), task.claim_token)
     due = time.monotonic()
     accuracy = math.nan
@@ -154,7 +154,7 @@ def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Cal
 
 
 def _unexpected(error: Exception, folder: Path) -> str:
-    """One line on an unexpected error, whose traceback goes to error.txt beside the trace."""
+    # One line on an unexpected error, whose traceback goes to error.txt beside the trace
     text = f"{type(error).__name__}: {error}"
     with suppress(OSError):
         (folder / "error.txt").write_text(traceback.format_exc(), encoding="utf-8")

@@ -1,7 +1,5 @@
 """Workers that compute runs: one interface over processes of this machine and over a cluster."""
 
-from __future__ import annotations
-
 from types import TracebackType
 from typing import Protocol, Self
 

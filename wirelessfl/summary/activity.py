@@ -1,7 +1,5 @@
 """Activities of every node over simulated time, from the events of a trace."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +17,7 @@ _SENDS = {
     EventKind.MASKED_INPUT,
     EventKind.UNMASK,
 }
+# Activity of a node after an event of its own; None: no more in this round
 _NEXT: dict[EventKind, Doing | None] = {
     EventKind.BROADCAST: "broadcasts",
     EventKind.COMPUTE_START: "trains",
@@ -32,7 +31,6 @@ _NEXT: dict[EventKind, Doing | None] = {
     EventKind.VANISH: None,
     **dict.fromkeys(_SENDS, "sends"),
 }
-"""Activity of a node after an event of its own; None: no more in this round."""
 MARKED = (
     EventKind.UNAVAILABLE,
     EventKind.BATTERY_EMPTY,

@@ -72,7 +72,7 @@ def clip_fit(trace: xr.Dataset) -> ClipFit | None:
 
 
 def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
-    """Key of the clip that scales power or noise, and its values by round; none where other norms set the scale."""
+    # Key of the clip that scales power or noise, and its values by round; none where other norms set the scale
     uplink, mechanism = scenario.uplink, scenario.training.privacy
     if isinstance(uplink, OverTheAir):
         control = uplink.power_control

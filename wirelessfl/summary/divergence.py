@@ -49,10 +49,9 @@ def divergence(trace: xr.Dataset) -> dict[str, Any]:
 
 
 def _unlearnt_since(trace: xr.Dataset) -> int | None:
-    """Position of the first round after which no update that was heard is finite, None where there is none.
-
-    None as well where the model, as far as it was evaluated, is not finite: then updates are not the reason.
-    """
+    # Position of the first round after which no update that was heard is finite, None where there is none.
+    #
+    # None as well where the model, as far as it was evaluated, is not finite: then updates are not the reason.
     loss = trace["test_loss"].values[~np.isnan(trace["test_accuracy"].values)]
     if "updates_not_finite" not in trace or (len(loss) and not np.isfinite(loss[-1])):
         return None
@@ -62,7 +61,7 @@ def _unlearnt_since(trace: xr.Dataset) -> int | None:
 
 
 def _first_of_the_end(positions: NDArray[np.int64], bad: NDArray[np.bool_]) -> int | None:
-    """The first of ascending positions since which all are bad, None where the last one is not."""
+    # The first of ascending positions since which all are bad, None where the last one is not
     good = np.flatnonzero(~bad)
     after = positions[(good[-1] + 1 if len(good) else 0) :]
     return int(after[0]) if len(after) else None

@@ -86,13 +86,13 @@ def summarise(trace: xr.Dataset, why_different: list[str]) -> dict[str, Any]:
 
 
 def _mean_of_known(values: NDArray[np.float64] | None) -> float:
-    """Mean over the rounds with a value; NaN where none has one, or the trace is older than the variable."""
+    # Mean over the rounds with a value; NaN where none has one, or the trace is older than the variable
     known = values[~np.isnan(values)] if values is not None else np.zeros(0)
     return float(known.mean()) if len(known) else math.nan
 
 
 def _plain(value: Any) -> Any:
-    """Values that JSON has: null for NaN, the strings "inf" and "-inf" for infinities."""
+    # Values that JSON has: null for NaN, the strings "inf" and "-inf" for infinities
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):

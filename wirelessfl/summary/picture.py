@@ -1,7 +1,5 @@
 """``summary.png``: learning, privacy, channels and resources of a run, of the width of a paper's column."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -14,12 +14,12 @@ from wirelessfl.outputs import writing
 if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound
 
+# Groups of the variables on the page; all others are in the group radio
 _CARDS = {
     "learning": ("test_accuracy", "test_loss", "train_loss", "participants"),
     "privacy": ("epsilon_published", "epsilon_accounted"),
     "cost": ("sim_time", "wall_time", "airtime", "energy"),
 }
-"""Groups of the variables on the page; all others are in the group radio."""
 
 
 class TensorBoardLog:

@@ -1,7 +1,5 @@
 """``timeline.png``: what became of the clients, and what every node did, over simulated time."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +106,7 @@ def _overview(axes: Axes, trace: xr.Dataset) -> None:
 
 
 def _status_cells(trace: xr.Dataset) -> tuple[NDArray[np.uint8], str]:
-    """Statuses (rounds, rows) by client, or by slot above ``MOST_CLIENTS`` clients, and the label of the rows."""
+    # Statuses (rounds, rows) by client, or by slot above ``MOST_CLIENTS`` clients, and the label of the rows
     ids, status = trace["client_id"].to_numpy(), trace["status"].to_numpy()
     clients = np.unique(ids[ids >= 0])
     if len(clients) > MOST_CLIENTS:
@@ -120,7 +118,7 @@ def _status_cells(trace: xr.Dataset) -> tuple[NDArray[np.uint8], str]:
 
 
 def _zoom_rounds(trace: xr.Dataset) -> int:
-    """Rounds in which as many clients return as in ``ZOOM_ROUNDS`` rounds in which all do."""
+    # Rounds in which as many clients return as in ``ZOOM_ROUNDS`` rounds in which all do
     status = trace["status"].to_numpy()
     active = np.count_nonzero(status != Status.EMPTY_SLOT, axis=1)
     back = np.cumsum(active - np.count_nonzero(status == Status.UNDERWAY, axis=1))
@@ -128,7 +126,7 @@ def _zoom_rounds(trace: xr.Dataset) -> int:
 
 
 def _zoom_rows(events: xr.Dataset) -> dict[int, int]:
-    """Row of each node that is shown step by step: server on top, then jammer and clients."""
+    # Row of each node that is shown step by step: server on top, then jammer and clients
     nodes = np.unique(events["node"].to_numpy())
     clients = nodes[nodes >= 0][:ZOOM_CLIENTS].tolist()
     others = [node for node in (JAMMER_NODE, SERVER_NODE) if node in nodes]

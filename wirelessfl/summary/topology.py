@@ -1,7 +1,5 @@
 """Picture of a topology: places of all nodes, and their links."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -59,7 +57,7 @@ def draw_topology(graph: nx.Graph, name: str, path: Path) -> None:
 
 
 def _places(graph: nx.Graph) -> dict[Any, Place]:
-    """Coordinates of every node; nodes without a place are put on a circle, servers and cloud above all others."""
+    # Coordinates of every node; nodes without a place are put on a circle, servers and cloud above all others
     places = {node: (data["x"], data["y"]) for node, data in graph.nodes(data=True) if "x" in data}
     above = [
         node for node, data in graph.nodes(data=True) if node not in places and data["kind"] in ("server", "cloud")
