@@ -17,7 +17,7 @@ from wirelessfl.result import Result, result_of
 from wirelessfl.scenario import Scenario, load_scenario
 from wirelessfl.scenario.outside import texts
 from wirelessfl.streams import Streams
-from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace
+from wirelessfl.trace import FINISHED, open_trace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,9 +146,43 @@ def record_run(
         OutputError: the folder cannot be written.
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact.
     """
+    from wirelessfl.assembly import client_values, closing_attributes
+    from wirelessfl.simulation import round_record
+
+    interval = scenario.trace.model_interval
     with folder.open_writer(scenario, simulation) as writer, folder.open_checkpoint(writer.identity) as checkpoint:
         folder.write_scenario(scenario)
-        _run(simulation, writer, checkpoint, scenario, interrupts, on_round)
+
+        def keep(this: FinishedRound, events: EventBatch) -> None:
+            state = simulation.state
+            weights = state.parameters if interval is not None and this.index % interval == 0 else None
+            kept = events if scenario.trace.events else None
+            writer.append(round_record(this, kept, weights, state.release_settings))
+            checkpoint.save(state.as_mapping())
+            if on_round is not None:
+                on_round(this)
+            interrupts.check()
+
+        def close(status: RunStatus, model: NDArray[np.float32] | None = None) -> None:
+            if status not in FINISHED:
+                simulation.back_to_last_round()
+            checkpoint.settle()
+            writer.finish(status, client_values(simulation), model, closing_attributes(simulation))
+
+        try:
+            simulation.run(keep)
+            status: RunStatus = "diverged" if simulation.diverged else "complete"
+            close(status, None if scenario.trace.models == "none" else simulation.state.parameters)
+        except RunInterrupted as stopped:
+            close("interrupted")
+            raise RunInterrupted(
+                f"stopped after round {simulation.state.round_index} of {scenario.rounds}; "
+                "the trace is intact, continue with --resume"
+            ) from stopped
+        except BaseException:
+            with suppress(Exception):
+                close("failed")
+            raise
 
 
 def _prepare(
@@ -173,50 +207,3 @@ def _warn_of_plan(trace: Path, plan: ExecutionPlan, device: str, threads: int | 
             PlanWarning,
             stacklevel=2,
         )
-
-
-def _run(
-    simulation: Simulation,
-    writer: TraceWriter,
-    checkpoint: CheckpointWriter,
-    scenario: Scenario,
-    interrupts: Interrupts,
-    on_round: Callable[[FinishedRound], None] | None,
-) -> None:
-    # Run to the end; the trace is closed with its status in any case
-    from wirelessfl.assembly import client_values, closing_attributes
-    from wirelessfl.simulation import round_record
-
-    interval = scenario.trace.model_interval
-
-    def keep(this: FinishedRound, events: EventBatch) -> None:
-        wanted = interval is not None and this.index % interval == 0
-        weights = simulation.state.parameters if wanted else None
-        writer.append(
-            round_record(this, events if scenario.trace.events else None, weights, simulation.state.release_settings)
-        )
-        checkpoint.save(simulation.state.as_mapping())
-        if on_round is not None:
-            on_round(this)
-        interrupts.check()
-
-    def close(status: RunStatus, model: NDArray[np.float32] | None = None) -> None:
-        if status not in FINISHED:
-            simulation.back_to_last_round()
-        checkpoint.settle()
-        writer.finish(status, client_values(simulation), model, closing_attributes(simulation))
-
-    try:
-        simulation.run(keep)
-        status: RunStatus = "diverged" if simulation.diverged else "complete"
-        close(status, None if scenario.trace.models == "none" else simulation.state.parameters)
-    except RunInterrupted as stopped:
-        close("interrupted")
-        raise RunInterrupted(
-            f"stopped after round {simulation.state.round_index} of {scenario.rounds}; "
-            "the trace is intact, continue with --resume"
-        ) from stopped
-    except BaseException:
-        with suppress(Exception):
-            close("failed")
-        raise

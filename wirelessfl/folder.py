@@ -28,10 +28,19 @@ if TYPE_CHECKING:
     from wirelessfl.simulation import Simulation, SimulationState
 
 
-_TABLES = ("rounds", "slots", "clients", "events")
-_EXPORTED = {f"{table}.{form}" for table in _TABLES for form in ("csv", "parquet")} | {"trace.nc", "timeline.json"}
 # Files that other commands leave in the folder of a run
-_BESIDE_A_RUN = {RUN_LOCK, "tensorboard", "replay", "report.html", "audit.png", "paired.png", "error.txt"} | _EXPORTED
+_BESIDE_A_RUN = {
+    *(f"{table}.{form}" for table in ("rounds", "slots", "clients", "events") for form in ("csv", "parquet")),
+    "trace.nc",
+    "timeline.json",
+    "tensorboard",
+    "replay",
+    "report.html",
+    "audit.png",
+    "paired.png",
+    "error.txt",
+    RUN_LOCK,
+}
 
 
 class RunFolder:
@@ -97,8 +106,7 @@ class RunFolder:
             OutputError: naming what else lies here, or the input that would be written over.
         """
         refuse_inputs(self.files, inputs)
-        allowed = "an empty or a new folder, or one with a run and nothing else"
-        refuse_foreign(self.path, self._known, "run", allowed)
+        refuse_foreign(self.path, self._known, "run", "an empty or a new folder, or one with a run and nothing else")
 
     def _known(self, there: list[str]) -> set[str]:
         known = _BESIDE_A_RUN | {file.name for file in self._partial()}

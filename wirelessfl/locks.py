@@ -103,7 +103,11 @@ def _acquire(path: Path, wait: Callable[[], None] | None, what: str) -> int:
                 if _is_still_there(descriptor, path):
                     return descriptor
             elif wait is None:
-                raise OutputError(_taken(path, what))
+                who = holder(path)
+                raise OutputError(
+                    f"{path.parent}: {what} is in progress there{f' ({who})' if who else ''}; wait for it, stop it, "
+                    "or choose another folder with --out"
+                )
             else:
                 wait()
                 time.sleep(_POLL_S)
@@ -111,14 +115,6 @@ def _acquire(path: Path, wait: Callable[[], None] | None, what: str) -> int:
             os.close(descriptor)
             raise
         os.close(descriptor)
-
-
-def _taken(path: Path, what: str) -> str:
-    who = holder(path)
-    return (
-        f"{path.parent}: {what} is in progress there{f' ({who})' if who else ''}; wait for it, stop it, "
-        "or choose another folder with --out"
-    )
 
 
 def _locked(descriptor: int, path: Path) -> bool:
@@ -150,10 +146,9 @@ def _is_still_there(descriptor: int, path: Path) -> bool:
 def _write_holder(descriptor: int, path: Path, note: str) -> None:
     since = datetime.now().astimezone().isoformat(timespec="seconds")
     text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since})
-    content = f"{note}\n{text}\n" if note else f"{text}\n"
     try:
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, content.encode(), 0)
+        os.pwrite(descriptor, (f"{note}\n{text}\n" if note else f"{text}\n").encode(), 0)
     except OSError as error:
         if note:  # others go by it
             raise OutputError(f"{path} cannot be written: {error.strerror}") from error

@@ -52,13 +52,18 @@ class Plan:
 
     def as_mapping(self) -> dict[str, Any]:
         """Flat mapping with the names of trace and summary."""
-        own = {"name": self.name, "d": self.dimension, "samples": self.samples, "clients": self.clients}
-        further = ("shortfall_probability", "training_s", "pieces", "upload_s", "coherence_s")
         return {
-            **own,
+            "name": self.name,
+            "d": self.dimension,
+            "samples": self.samples,
+            "clients": self.clients,
             "delta": self.delta,
             **asdict(self.forecast),
-            **{name: getattr(self, name) for name in further},
+            "shortfall_probability": self.shortfall_probability,
+            "training_s": self.training_s,
+            "pieces": self.pieces,
+            "upload_s": self.upload_s,
+            "coherence_s": self.coherence_s,
             "notes": list(self.notes),
         }
 

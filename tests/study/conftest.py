@@ -10,7 +10,7 @@ from wirelessfl.study import Study, run_study, runner
 
 def work_inline(patch: pytest.MonkeyPatch, workers: InlineWorkers) -> None:
     """Have studies computed in this process."""
-    patch.setattr(runner, "_workers", lambda *_: workers)
+    patch.setattr(runner, "LocalWorkers", lambda *_: workers)
 
 
 @pytest.fixture

@@ -63,17 +63,16 @@ class Application(click.Group):
     @override
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["standalone_mode"] = False  # click's exit codes differ: an interrupt is 130 here, not 1
-        with standard_streams() as streams:
+        with standard_streams() as failure:
             escape_what_is_lacking()
             code = self._exit_code(partial(super().main, *args, **kwargs))
-            unwritten = streams.failure()
+            unwritten = failure()
             if unwritten is not None:
                 remark(f"Error: {unwritten}")
                 code = code or OutputError.exit_code
         sys.exit(code)
 
     def _exit_code(self, command: Callable[[], Any]) -> int:
-        # Exit code of a command, after its message
         try:
             with warnings.catch_warnings(), stop_at_once():
                 warnings.showwarning = partial(_say, warnings.showwarning)
@@ -93,19 +92,14 @@ class Application(click.Group):
             remark(f"Error: this takes more memory than there is ({error})")
             return InfeasibleError.exit_code
         except Exception as error:
-            words = plugins.failure(error) or _unwritable(error)
+            words = plugins.failure(error)
+            if isinstance(error, OSError) and error.errno in FULL | READ_ONLY:
+                words = words or f"{error.filename or 'a file'} cannot be written or read: {error.strerror}"
             if words is None:
                 raise
             remark(f"Error: {words}")
             return InputError.exit_code
         return code if isinstance(code, int) else 0
-
-
-def _unwritable(error: Exception) -> str | None:
-    # Message on a refusal of disk or folder; None for any other error
-    if isinstance(error, OSError) and error.errno in FULL | READ_ONLY:
-        return f"{error.filename or 'a file'} cannot be written or read: {error.strerror}"
-    return None
 
 
 def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *details: Any) -> None:

@@ -85,26 +85,32 @@ def _progress() -> Iterator[Callable[[float], None]]:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     console = open_console(stderr=True)
-    columns = (TextColumn("games"), BarColumn(bar_width=20), TaskProgressColumn(), TimeRemainingColumn(compact=True))
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(
+        TextColumn("games"),
+        BarColumn(bar_width=20),
+        TaskProgressColumn(),
+        TimeRemainingColumn(compact=True),
+        console=console,
+        disable=not console.is_terminal,
+    ) as progress:
         task = progress.add_task("", total=1.0)
         yield lambda part: progress.advance(task, part)
 
 
-def _rows(audit: Audit, picture: Path) -> Iterator[tuple[str, str]]:
+def _rows(audit: Audit, picture: Path) -> list[tuple[str, str]]:
     from wirelessfl.summary import epsilon_text
 
     statement = audit.statement
-    yield "scenario", f"{audit.name}: {audit.trials} games in either world over {audit.rounds} rounds"
-    yield "canary", f"{audit.canary} (client {audit.client}, the one that the ledger charges most)"
-    yield "adversary", f"{statement.adversary}: sees {audit.view}"
     delta = f"at δ = {statement.delta:g}"
-    yield "ε published", f"{epsilon_text(audit.epsilon_published)} {delta}: what the paper's theorem says"
-    yield (
-        "ε empirical",
-        f"at least {epsilon_text(audit.epsilon_empirical)} {delta}, with {audit.confidence:.4g} confidence",
-    )
-    yield "ε accounted", f"{epsilon_text(audit.epsilon_accounted)} {delta}: what holds for what runs"
-    yield from (("", f"• {sentence}") for sentence in audit.findings())
-    yield from (("" if place else "not tested", f"• {phrase}") for place, phrase in enumerate(audit.not_tested))
-    yield "picture", str(picture)
+    empirical = f"at least {epsilon_text(audit.epsilon_empirical)} {delta}, with {audit.confidence:.4g} confidence"
+    return [
+        ("scenario", f"{audit.name}: {audit.trials} games in either world over {audit.rounds} rounds"),
+        ("canary", f"{audit.canary} (client {audit.client}, the one that the ledger charges most)"),
+        ("adversary", f"{statement.adversary}: sees {audit.view}"),
+        ("ε published", f"{epsilon_text(audit.epsilon_published)} {delta}: what the paper's theorem says"),
+        ("ε empirical", empirical),
+        ("ε accounted", f"{epsilon_text(audit.epsilon_accounted)} {delta}: what holds for what runs"),
+        *(("", f"• {sentence}") for sentence in audit.findings()),
+        *(("" if place else "not tested", f"• {phrase}") for place, phrase in enumerate(audit.not_tested)),
+        ("picture", str(picture)),
+    ]

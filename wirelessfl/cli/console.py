@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,10 +31,6 @@ def duration_text(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
 
 
-def _percent(share: float) -> str:
-    return "unknown" if math.isnan(share) else f"{share:.1%}"
-
-
 class _RateColumn(ProgressColumn):
     @override
     def render(self, task: Task) -> Text:
@@ -44,16 +40,17 @@ class _RateColumn(ProgressColumn):
 @contextmanager
 def progress_line(rounds: int, *, quiet: bool) -> Iterator[Callable[[FinishedRound], None]]:
     """Progress line on stderr; yields the function to call after each round."""
-    columns = (
+    console = open_console(stderr=True)
+    with Progress(
         TextColumn("round"),
         MofNCompleteColumn(),
         BarColumn(bar_width=20),
         TextColumn("{task.fields[state]}"),
         _RateColumn(),
         TimeRemainingColumn(compact=True),
-    )
-    console = open_console(stderr=True)
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
+        console=console,
+        disable=quiet or not console.is_terminal,
+    ) as progress:
         task = progress.add_task("", total=rounds, state="")
         accuracy = math.nan
 
@@ -99,15 +96,19 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[str]], *, numbers:
 
 
 def _summary_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str | Text]]:
-    yield ("scenario", f"{summary['name']}, seed {summary['seed']} ({summary['status']})")
-    yield ("rounds", f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard")
-    yield ("test accuracy", f"{_percent(summary['test_accuracy'])}, loss {summary['test_loss']:.4g}")
-    yield ("model", f"{summary['d']:,} parameters, {summary['samples']:,} training samples")
+    accuracy = "unknown" if math.isnan(summary["test_accuracy"]) else f"{summary['test_accuracy']:.1%}"
     delta = f"at δ = {summary['delta']:g}"
-    yield ("ε published", f"{epsilon_text(summary['epsilon_published'])} {delta}: what the paper's theorem says")
-    yield ("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}: what holds for what ran")
-    yield from (("", Text(f"• {reason}")) for reason in summary["why_different"])
-    yield ("", Text(summary["privacy_scope"], style="dim"))
+    rows: Sequence[tuple[str, str | Text]] = (
+        ("scenario", f"{summary['name']}, seed {summary['seed']} ({summary['status']})"),
+        ("rounds", f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard"),
+        ("test accuracy", f"{accuracy}, loss {summary['test_loss']:.4g}"),
+        ("model", f"{summary['d']:,} parameters, {summary['samples']:,} training samples"),
+        ("ε published", f"{epsilon_text(summary['epsilon_published'])} {delta}: what the paper's theorem says"),
+        ("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}: what holds for what ran"),
+        *(("", Text(f"• {reason}")) for reason in summary["why_different"]),
+        ("", Text(summary["privacy_scope"], style="dim")),
+    )
+    yield from rows
     if not math.isnan(summary["effective_noise_std"]):
         yield ("effective noise", f"σ_m = {summary['effective_noise_std']:.4g} a coordinate, before rescaling")
     if not math.isnan(summary["aggregate_noise_std"]):

@@ -43,8 +43,12 @@ def _print_list(families: Iterable[FamilyInfo]) -> None:
     for title in ("family", "key", "own", "members"):
         table.add_column(title, no_wrap=title != "members")
     for family in families:
-        own = "no" if family.external is None else "yes"
-        table.add_row(family.name, f"{family.paths[0]}.{family.tag}", own, ", ".join(family.members))
+        table.add_row(
+            family.name,
+            f"{family.paths[0]}.{family.tag}",
+            "no" if family.external is None else "yes",
+            ", ".join(family.members),
+        )
     open_console().print(table)
 
 

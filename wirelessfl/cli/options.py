@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from typing_extensions import override
@@ -13,8 +12,6 @@ from wirelessfl.cli.terminal import remark
 
 if TYPE_CHECKING:
     from wirelessfl.scenario import Scenario
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class OutputPath(click.Path):
@@ -31,31 +28,19 @@ class OutputPath(click.Path):
 
 
 scenario_argument = click.argument("scenario", metavar="SCENARIO")
-
-
-def override_option(command: Command) -> Command:
-    """Option ``--set KEY=VALUE``, repeatable."""
-    return click.option(
-        "--set",
-        "overrides",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Change one key: a dotted path and a YAML value, e.g. uplink.jammer.epsilon=0.5.",
-    )(command)
-
-
-def plugins_option(command: Command) -> Command:
-    """Option ``--allow-plugins``: leave for code from outside the package that a recorded scenario names."""
-    return click.option(
-        "--allow-plugins",
-        is_flag=True,
-        help="Run code from outside the package that a recorded scenario names; a file of your own needs no leave.",
-    )(command)
-
-
-def json_option(command: Command) -> Command:
-    """Option ``--json``: the result as JSON, alone on stdout."""
-    return click.option("--json", "as_json", is_flag=True, help="Print the result as JSON alone on stdout.")(command)
+override_option = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change one key: a dotted path and a YAML value, e.g. uplink.jammer.epsilon=0.5.",
+)
+plugins_option = click.option(
+    "--allow-plugins",
+    is_flag=True,
+    help="Run code from outside the package that a recorded scenario names; a file of your own needs no leave.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON alone on stdout.")
 
 
 def read_scenario(source: str, overrides: tuple[str, ...], allow_plugins: bool) -> Scenario:

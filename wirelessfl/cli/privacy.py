@@ -28,12 +28,13 @@ def command() -> None:
     """
 
 
-def _answer(calculate: Callable[[], Mapping[str, Any]], as_json: bool) -> None:
-    # Output of a calculator; a number out of range is an input error
+def _answer(calculate: Callable[[Any], Mapping[str, Any]], as_json: bool) -> None:
+    # Output of one of the calculators; a number out of range is an input error
+    from wirelessfl.privacy import calibration
     from wirelessfl.summary import epsilon_text, to_json
 
     try:
-        result = calculate()
+        result = calculate(calibration)
     except ValueError as error:
         raise InputError(str(error)) from error
     except ArithmeticError as error:
@@ -55,9 +56,7 @@ def _answer(calculate: Callable[[], Mapping[str, Any]], as_json: bool) -> None:
 @json_option
 def epsilon(as_json: bool, **numbers: Any) -> None:
     """ε of N steps of the Gaussian mechanism with multiplier Z."""
-    from wirelessfl.privacy.calibration import dp_sgd_epsilon
-
-    _answer(lambda: {"epsilon": dp_sgd_epsilon(**numbers)}, as_json)
+    _answer(lambda calculators: {"epsilon": calculators.dp_sgd_epsilon(**numbers)}, as_json)
 
 
 @command.command()
@@ -69,9 +68,7 @@ def epsilon(as_json: bool, **numbers: Any) -> None:
 @json_option
 def noise(as_json: bool, **numbers: Any) -> None:
     """The noise multiplier at which N steps meet (E, D)."""
-    from wirelessfl.privacy.calibration import dp_sgd_noise_multiplier
-
-    _answer(lambda: {"noise_multiplier": dp_sgd_noise_multiplier(**numbers)}, as_json)
+    _answer(lambda calculators: {"noise_multiplier": calculators.dp_sgd_noise_multiplier(**numbers)}, as_json)
 
 
 @command.command()
@@ -88,9 +85,7 @@ def noise(as_json: bool, **numbers: Any) -> None:
 @json_option
 def jammer(as_json: bool, **numbers: Any) -> None:
     """The jammer gain α_CJ that meets (E, D) over M rounds."""
-    from wirelessfl.privacy.calibration import jammer_calculator
-
-    _answer(lambda: jammer_calculator(**numbers), as_json)
+    _answer(lambda calculators: calculators.jammer_calculator(**numbers), as_json)
 
 
 @command.command()
@@ -109,6 +104,4 @@ def zcdp(as_json: bool, **numbers: Any) -> None:
     Accounted as in a run: one sample exchanged, batches shuffled afresh in every round, the smallest batch of a pass,
     masked sums of integers.
     """
-    from wirelessfl.privacy.calibration import zcdp_calculator
-
-    _answer(lambda: zcdp_calculator(**numbers), as_json)
+    _answer(lambda calculators: calculators.zcdp_calculator(**numbers), as_json)

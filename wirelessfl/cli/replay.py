@@ -62,6 +62,7 @@ def command(
     """
     from wirelessfl.analysis.replay.export import export
     from wirelessfl.analysis.replay.recording import open_recording, recompute_privacy
+    from wirelessfl.cli.console import print_summary
     from wirelessfl.summary import to_json
 
     if verify and overrides:
@@ -75,7 +76,9 @@ def command(
     rows = recompute_privacy(recording, deltas, accountant, allow_plugins=allow_plugins) if deltas or accountant else []
     changed = _changed(recording, overrides, allow_plugins) if overrides else None
     if shown:
-        _print_recording(recording, answer)
+        print_summary(answer, {"trace": recording.path})
+        if not recording.whole:
+            say(f"of the rounds {recording.first} to {recording.last} of {recording.recorded}")
     if comparison is not None:
         answer |= {"verified_numbers": comparison.numbers, "verified": comparison.as_mapping()}
         if shown:
@@ -93,14 +96,6 @@ def command(
             say("\n".join(f"written {path}" for path in files))
     if as_json:
         say(to_json(answer), nl=False)
-
-
-def _print_recording(recording: Recording, summary: dict[str, Any]) -> None:
-    from wirelessfl.cli.console import print_summary
-
-    print_summary(summary, {"trace": recording.path})
-    if not recording.whole:
-        say(f"of the rounds {recording.first} to {recording.last} of {recording.recorded}")
 
 
 def _changed(recording: Recording, overrides: tuple[str, ...], allow_plugins: bool) -> Resolved:
@@ -122,12 +117,12 @@ def _verify(recording: Recording, out: Path | None, allow_plugins: bool, quiet: 
 
 
 def _print_comparison(recording: Recording, comparison: Comparison) -> None:
-    numbers = f"{comparison.numbers:,} of {comparison.of_numbers:,} numbers"
-    attributes = f"{comparison.attributes:,} of {comparison.of_attributes:,} attributes"
-    rounds = f"rounds {recording.first} to {recording.last}"
-    say(f"verified: {numbers} and {attributes} are the same, bit for bit ({rounds})")
-    reasons = dict.fromkeys(one.reason for one in comparison.left_out)
-    for reason in reasons:
+    say(
+        f"verified: {comparison.numbers:,} of {comparison.of_numbers:,} numbers and "
+        f"{comparison.attributes:,} of {comparison.of_attributes:,} attributes are the same, bit for bit "
+        f"(rounds {recording.first} to {recording.last})"
+    )
+    for reason in dict.fromkeys(one.reason for one in comparison.left_out):
         names = [one.name for one in comparison.left_out if one.reason == reason]
         count = sum(one.numbers for one in comparison.left_out if one.reason == reason)
         listed = ", ".join(names) if len(names) <= _NAMES_SHOWN else f"{len(names)} datasets and attributes"
@@ -196,8 +191,9 @@ def _print_paired(rows: list[PairedRow], first: int, last: int, picture: Path) -
         numbers = (row.recorded, row.changed, row.difference, row.mean_round_difference)
         yield from (_number_text(number, signed=at > 1) for at, number in enumerate(numbers))
 
-    heads = ("changed − recorded", "recorded", "changed", "difference", "mean over rounds")
-    print_table(heads, map(cells, rows), numbers=True)
+    print_table(
+        ("changed − recorded", "recorded", "changed", "difference", "mean over rounds"), map(cells, rows), numbers=True
+    )
     open_console().print(Text(f"rounds {first} to {last}, on the recorded channels", style="dim"))
     say(f"picture  {picture}")
 

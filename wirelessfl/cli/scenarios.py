@@ -28,8 +28,10 @@ def list_scenarios(studies: bool) -> None:
     from wirelessfl.cli.console import print_table
     from wirelessfl.scenario import list_shipped
 
-    listed = list_shipped("studies" if studies else "scenarios")
-    print_table(("name", "what it shows"), ((shipped.name, shipped.description) for shipped in listed))
+    print_table(
+        ("name", "what it shows"),
+        ((shipped.name, shipped.description) for shipped in list_shipped("studies" if studies else "scenarios")),
+    )
 
 
 @command.command()

@@ -14,5 +14,4 @@ def command(study: bool) -> None:
     from wirelessfl.scenario import scenario_schema
     from wirelessfl.study import study_schema
 
-    schema = study_schema() if study else scenario_schema()
-    say(json.dumps(schema, indent=2, ensure_ascii=False))
+    say(json.dumps(study_schema() if study else scenario_schema(), indent=2, ensure_ascii=False))

@@ -95,6 +95,5 @@ def command(
     if as_json:
         say(to_json(result.summary), nl=False)
     elif not quiet:
-        files = {"trace": result.trace, "picture": result.picture, "timeline": result.timeline}
-        print_summary(result.summary, files)
+        print_summary(result.summary, {"trace": result.trace, "picture": result.picture, "timeline": result.timeline})
     result.require_files()

@@ -7,7 +7,7 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
@@ -31,36 +31,31 @@ class _Descriptor(io.FileIO):
         return memoryview(data).nbytes
 
 
-class StandardStreams:
-    """Standard streams of this process while a command runs."""
-
-    def __init__(self, output: _Descriptor | None) -> None:
-        self._output = output  # None where it is replaced, as in tests
-
-    def failure(self) -> str | None:
-        """Reason why results were not written; None also where the reader has closed the pipe, as ``head`` does."""
-        with suppress(OSError, ValueError):
-            sys.stdout.flush()
-        error = None if self._output is None else self._output.failure
-        if error is None or error.errno == errno.EPIPE:
-            return None
-        return f"standard output cannot be written: {error.strerror}"
-
-
 @contextmanager
-def standard_streams() -> Iterator[StandardStreams]:
-    """Context with streams that do not fail as standard output and error."""
+def standard_streams() -> Iterator[Callable[[], str | None]]:
+    """Context with streams that do not fail as standard output and error; yields the reason for unwritten results."""
     _open_closed()
     before = sys.stdout, sys.stderr
     output, sys.stdout = _tolerant(sys.stdout, sys.__stdout__)
     _, sys.stderr = _tolerant(sys.stderr, sys.__stderr__)
     try:
-        yield StandardStreams(output)
+        yield lambda: _failure(output)
     finally:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):
                 stream.flush()
         sys.stdout, sys.stderr = before
+
+
+def _failure(output: _Descriptor | None) -> str | None:
+    # Why results were not written; None also where the reader has closed the pipe, as ``head`` does, and where standard
+    # output is replaced, as in tests
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+    error = None if output is None else output.failure
+    if error is None or error.errno == errno.EPIPE:
+        return None
+    return f"standard output cannot be written: {error.strerror}"
 
 
 def _open_closed() -> None:
@@ -78,10 +73,9 @@ def _tolerant(stream: TextIO | None, original: TextIO | None) -> tuple[_Descript
     with suppress(OSError):
         stream.flush()
     raw = _Descriptor(stream.fileno(), "w", closefd=False)
-    wrapped = io.TextIOWrapper(
+    return raw, io.TextIOWrapper(
         io.BufferedWriter(raw),
         stream.encoding,
         stream.errors,
         line_buffering=stream is sys.stderr or stream.isatty(),
     )
-    return raw, wrapped

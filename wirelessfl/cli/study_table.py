@@ -43,8 +43,7 @@ class LiveTable:
         computed = sum(done[run] - begun for run, begun in self._begun_at.items())
         if self._first is None or computed <= 0:
             return math.nan
-        left = sum(rounds.values()) - sum(done.values())
-        return left * (self._clock() - self._first) / computed
+        return (sum(rounds.values()) - sum(done.values())) * (self._clock() - self._first) / computed
 
     def status(self) -> str:
         """One line on the state of the study."""
@@ -90,8 +89,8 @@ def _accuracy(outcome: Outcome) -> float | None:
 
 
 def _running_text(progress: Progress) -> str:
-    accuracy = "" if math.isnan(progress.test_accuracy) else f" at {progress.test_accuracy:.1%}"
-    return f"round {progress.round}/{progress.rounds}{accuracy}"
+    rounds = f"round {progress.round}/{progress.rounds}"
+    return rounds if math.isnan(progress.test_accuracy) else f"{rounds} at {progress.test_accuracy:.1%}"
 
 
 @contextmanager
@@ -151,15 +150,14 @@ def print_study(study: Study) -> None:
     final = {name: study.final(name) for name in ("test_accuracy", "epsilon_published", "epsilon_accounted")}
     for levels, records in study.points().items():
         labels = [factor.label(level) for factor, level in zip(study.factors, levels, strict=True)]
-        accuracy = final["test_accuracy"][levels].text(0, percent=True)
         epsilons = [
             epsilon_text(float(final[name][levels].mean[0])) for name in ("epsilon_published", "epsilon_accounted")
         ]
         diverged = sum(record.summary is not None and record.summary["status"] == "diverged" for record in records)
         runs = f"{len(records)}, {diverged} diverged" if diverged else str(len(records))
-        rows.append((*labels, runs, accuracy, *epsilons))
-    heads = (*(factor.short_name for factor in study.factors), "runs", "test accuracy", "ε published", "ε accounted")
-    print_table(heads, rows)
+        rows.append((*labels, runs, final["test_accuracy"][levels].text(0, percent=True), *epsilons))
+    factors = (factor.short_name for factor in study.factors)
+    print_table((*factors, "runs", "test accuracy", "ε published", "ε accounted"), rows)
     console = open_console()
     console.print(Text("means over the seeds; ± is the 95 % confidence interval", style="dim"))
     files = {"table": study.folder.table, "picture": study.folder.picture, "report": study.folder.report}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
@@ -72,5 +72,4 @@ def open_console(*, stderr: bool = False) -> Console:
                 shown = segment.text if segment.control else printable(segment.text)
                 yield segment if shown == segment.text else segment._replace(text=shown)
 
-    settings: dict[str, Any] = {"markup": False, "emoji": False}
-    return Plain(stderr=stderr, **settings)
+    return Plain(stderr=stderr, markup=False, emoji=False)

@@ -49,11 +49,13 @@ def _rows(plan: Plan) -> Iterator[tuple[str, str]]:
     from wirelessfl.summary import epsilon_text
 
     forecast = plan.forecast
-    yield ("scenario", f"{plan.name}: valid")
-    yield ("model", f"d = {plan.dimension:,} parameters")
-    yield ("data", f"|D| = {plan.samples:,} samples of {plan.clients:,} clients")
-    yield ("rounds", f"{forecast.rounds}, with {forecast.participants_mean:.1f} clients heard on average")
-    yield ("airtime", f"{duration_text(forecast.airtime)} a round")
+    yield from (
+        ("scenario", f"{plan.name}: valid"),
+        ("model", f"d = {plan.dimension:,} parameters"),
+        ("data", f"|D| = {plan.samples:,} samples of {plan.clients:,} clients"),
+        ("rounds", f"{forecast.rounds}, with {forecast.participants_mean:.1f} clients heard on average"),
+        ("airtime", f"{duration_text(forecast.airtime)} a round"),
+    )
     if math.isfinite(plan.coherence_s):
         yield ("coherence time", duration_text(plan.coherence_s))
     if not math.isnan(plan.upload_s):
@@ -72,8 +74,10 @@ def _rows(plan: Plan) -> Iterator[tuple[str, str]]:
         yield ("gains", f"server α_u = {forecast.server_gain:.4g}, jammer α_CJ = {forecast.jammer_gain:.4g}")
     if plan.shortfall_probability > 0:
         yield ("jammer short", f"in {plan.shortfall_probability:.2%} of the rounds, allowed {plan.max_shortfall:.2%}")
-    yield ("ε published", f"{epsilon_text(forecast.epsilon_published)} at δ = {plan.delta:g}")
-    yield ("ε accounted", f"{epsilon_text(forecast.epsilon_accounted)} at δ = {plan.delta:g}")
-    yield from (("", f"• {reason}") for reason in forecast.why_different)
-    yield from (("note", note) for note in plan.notes)
-    yield ("memory", f"about {forecast.memory_bytes / 2**20:,.0f} MiB")
+    yield from (
+        ("ε published", f"{epsilon_text(forecast.epsilon_published)} at δ = {plan.delta:g}"),
+        ("ε accounted", f"{epsilon_text(forecast.epsilon_accounted)} at δ = {plan.delta:g}"),
+        *(("", f"• {reason}") for reason in forecast.why_different),
+        *(("note", note) for note in plan.notes),
+        ("memory", f"about {forecast.memory_bytes / 2**20:,.0f} MiB"),
+    )

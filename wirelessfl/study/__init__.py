@@ -1,8 +1,7 @@
 """Studies: many runs of one scenario, their design, table and picture."""
 
 from wirelessfl.study.bands import Band, band
-from wirelessfl.study.content import content_id
-from wirelessfl.study.design import Run, StudyDesign, load_study
+from wirelessfl.study.design import Run, StudyDesign, content_id, load_study
 from wirelessfl.study.factors import Factor, value_text
 from wirelessfl.study.file import study_schema
 from wirelessfl.study.result import RunRecord, Study, open_study

@@ -19,8 +19,7 @@ from typing import Any, Self, cast
 from typing_extensions import override
 
 from wirelessfl.errors import InfeasibleError, InputError
-from wirelessfl.study.task import Message, Outcome, Progress, Task, run_task
-from wirelessfl.study.workers import MAX_DEATHS, Workers
+from wirelessfl.study.task import MAX_DEATHS, Message, Outcome, Progress, Task, Workers, run_task
 
 SLURM = "slurm"
 CONNECT_TIMEOUT_S = 10.0
@@ -33,9 +32,9 @@ _LAST_PORT = 65535
 def compute(task: Task, topic: str) -> Outcome:
     """Outcome of a run computed in a worker of the cluster, with that worker's threads."""
     worker = importlib.import_module("distributed").get_worker()
-    threads = task.threads or worker.state.nthreads
     return run_task(
-        replace(task, threads=threads), lambda progress: worker.log_event(topic, {"progress": asdict(progress)})
+        replace(task, threads=task.threads or worker.state.nthreads),
+        lambda progress: worker.log_event(topic, {"progress": asdict(progress)}),
     )
 
 
@@ -51,7 +50,8 @@ def connect(scheduler: str, jobs: int) -> Iterator[Any]:
         InputError: neither an address nor slurm.
         InfeasibleError: Dask is not installed, or the scheduler does not answer.
     """
-    if scheduler != SLURM and not _is_address(scheduler):
+    address = re.fullmatch(r"(?:tcp|tls)://\S+:(\d{1,5})", scheduler)
+    if scheduler != SLURM and not (address and 1 <= int(address[1]) <= _LAST_PORT):
         raise InputError(
             f"--scheduler: found {scheduler!r}; allowed: tcp://HOST:PORT, tls://HOST:PORT (ports 1 to {_LAST_PORT}) "
             f"or {SLURM}"
@@ -91,11 +91,6 @@ def _in_words(scheduler: str) -> Iterator[None]:
         raise InputError(f"--scheduler: {scheduler} cannot be used: {error}") from error
     except Exception as error:  # Dask takes whatever comes for its own protocol, and fails in as many ways
         raise InfeasibleError(f"what answered at {scheduler} is no Dask scheduler ({error})") from error
-
-
-def _is_address(text: str) -> bool:
-    found = re.fullmatch(r"(tcp|tls)://\S+:(\d{1,5})", text)
-    return found is not None and 1 <= int(found[2]) <= _LAST_PORT
 
 
 class ClusterWorkers(Workers):
@@ -166,9 +161,9 @@ def _outcome(future: Any, run: str) -> Outcome | InfeasibleError:
     if future.status != "error":
         return _gone()
     error = future.exception()
-    killed = type(error).__name__ == "KilledWorker"
-    died = f"{MAX_DEATHS} or more workers of the cluster died of it; see their logs"
-    return Outcome(run, "failed", died if killed else f"{type(error).__name__}: {error}")
+    if type(error).__name__ == "KilledWorker":
+        return Outcome(run, "failed", f"{MAX_DEATHS} or more workers of the cluster died of it; see their logs")
+    return Outcome(run, "failed", f"{type(error).__name__}: {error}")
 
 
 def _gone() -> InfeasibleError:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import xarray as xr
 from numpy.typing import NDArray
 
 from wirelessfl.outputs import replacing
@@ -79,7 +78,11 @@ def _batches(study: Study) -> Iterator[list[tuple[RunRecord, dict[str, NDArray[A
     for record in study.complete:
         path = study.folder.trace(record.run)
         with open_trace(path) as trace, trace_errors(path):
-            columns = {name: _values(trace, name) for name in ("round", *METRICS)}
+            # By round, at the beginning of its slot; NaN where an earlier version did not record it
+            columns = {
+                name: at_slot_start(trace[name]) if name in trace else np.full(trace.sizes["round"], np.nan)
+                for name in ("round", *METRICS)
+            }
         batch.append((record, columns))
         rows += len(columns["round"])
         if rows >= _ROWS_AT_ONCE:
@@ -89,11 +92,6 @@ def _batches(study: Study) -> Iterator[list[tuple[RunRecord, dict[str, NDArray[A
         yield batch
 
 
-def _values(trace: xr.Dataset, name: str) -> NDArray[Any]:
-    # A variable of every round, at the beginning of the slot; NaN where an earlier version did not record it
-    return at_slot_start(trace[name]) if name in trace else np.full(trace.sizes["round"], np.nan)
-
-
 def _rows(
     study: Study,
     record: RunRecord,
@@ -101,12 +99,11 @@ def _rows(
     keys: dict[str, tuple[pa.DataType, list[Any]]],
     schema: pa.Schema,
 ) -> pa.Table:
-    count = len(columns["round"])
     level_of = {name: level for factor, level in zip(study.factors, record.levels, strict=True) for name in factor.keys}
     fixed = {"run": record.run, "seed": record.seed}
     fixed |= {name: values[level_of[name]] for name, (_, values) in keys.items()}
     arrays = [
-        pa.array([fixed[field.name]] * count, field.type)
+        pa.array([fixed[field.name]] * len(columns["round"]), field.type)
         if field.name in fixed
         else pa.array(columns[field.name], field.type)
         for field in schema

@@ -1,7 +1,10 @@
 """Design of a study: all its runs, each checked as a whole scenario before the first one begins."""
 
 import copy
+import hashlib
 import itertools
+import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +20,6 @@ from wirelessfl.scenario.outside import is_left_by_a_run, outside_code, refuse_o
 from wirelessfl.scenario.overrides import Override, Overrides, RefusedOverride, read_overrides
 from wirelessfl.scenario.rejection import MAX_LINES, line, rejection
 from wirelessfl.scenario.yamltree import Document, KeyPath, read_document
-from wirelessfl.study.content import content_id
 from wirelessfl.study.factors import Factor, point_text, values_at
 from wirelessfl.study.file import MAX_SEED, StudyFile
 
@@ -25,6 +27,17 @@ MAX_RUNS = 10_000
 
 # What of a study file is a mapping from key paths of the scenario
 _BY_KEY = ("set", "grid", "zip")
+
+
+def content_id(scenario: Scenario) -> str:
+    """Sixteen hexadecimal digits that are the same for equal scenarios, in every process and on every machine.
+
+    They cover every key with the value that counts, defaults included, and nothing else: not the order of the keys in
+    the file, not its comments, not how a value was written. Among n runs two different ones share an id with
+    probability below n²/2⁶⁵, about 3e-12 for 10,000 runs.
+    """
+    content = json.dumps(scenario.model_dump(by_alias=True), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -89,8 +102,7 @@ def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: 
     path = locate(source, "studies")
     document = read_document(path, "study", StudyFile.model_fields, "a base and a grid")
     if document.tree is None:
-        found = "an empty file"
-        raise ScenarioError(line(document.place(()), (), found, "a mapping with at least a base and a grid"))
+        raise ScenarioError(line(document.place(()), (), "an empty file", "a mapping with at least a base and a grid"))
     typed = read_overrides(overrides)
     ours, of_base = _split(typed)
     document = _override_study(document, ours)
@@ -101,7 +113,8 @@ def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: 
     base, base_path = _base(file, document, path)
     recorded = is_left_by_a_run(base_path)
     builder = _Builder(file, document, base, None if recorded else base_path.parent, of_base)
-    design = replace(builder.design(file.name or _name_after(path)), sources=(path, base_path))
+    name = file.name or re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip("._-")[:100] or "study"
+    design = replace(builder.design(name), sources=(path, base_path))
     own = [change.value for change in typed] + [file.set, file.grid, file.zip]
     for run in design.runs:
         if recorded:
@@ -109,10 +122,6 @@ def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: 
         elif outside_code(run.scenario):
             plugins.search(base_path.parent)
     return design
-
-
-def _name_after(path: Path) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip("._-")[:100] or "study"
 
 
 def _split(overrides: Sequence[Override]) -> tuple[list[Override], list[Override]]:
@@ -213,25 +222,25 @@ class _Builder:
         if self._wrong:
             raise ScenarioError("\n".join(self._messages()))
         seeds = tuple(dict.fromkeys(run.scenario.seed for run in self._runs.values()))
-        metrics = tuple(self._file.metrics)
-        return StudyDesign(name, self._factors, seeds, metrics, tuple(self._runs.values()), tuple(self._notes))
+        return StudyDesign(
+            name, self._factors, seeds, tuple(self._file.metrics), tuple(self._runs.values()), tuple(self._notes)
+        )
 
     def _points(self) -> Iterator[tuple[int, ...]]:
         return itertools.product(*(range(len(factor.levels)) for factor in self._factors))
 
     def _require_feasible_size(self) -> None:
         seeds = len(self._file.seeds) if isinstance(self._file.seeds, list) else self._file.seeds
-        runs = seeds
-        for factor in self._factors:
-            runs *= len(factor.levels)
+        runs = seeds * math.prod(len(factor.levels) for factor in self._factors)
         if runs > MAX_RUNS:
-            place = self._document.place(("grid",))
-            raise ScenarioError(line(place, ("grid",), f"{runs:,} runs", f"at most {MAX_RUNS:,}, seeds included"))
+            raise ScenarioError(self._on_grid(f"{runs:,} runs", f"at most {MAX_RUNS:,}, seeds included"))
+
+    def _on_grid(self, found: str, allowed: str) -> str:
+        return line(self._document.place(("grid",)), ("grid",), found, allowed)
 
     def _add(self, levels: tuple[int, ...]) -> None:
-        values = values_at(self._factors, levels)
         point = point_text(self._factors, levels)
-        resolved = self._resolve([*self._changes(), *self._of_base, *self._overrides(values)], point)
+        resolved = self._resolve(self._overrides(values_at(self._factors, levels)), point)
         if resolved is None:
             return
         self._notes |= dict.fromkeys(resolved.notes)
@@ -240,10 +249,8 @@ class _Builder:
             run = Run(content_id(scenario), levels, scenario)
             twin = self._runs.setdefault(run.id, run)
             if twin is not run:
-                other = point_text(self._factors, twin.levels)
-                place = self._document.place(("grid",))
-                found = line(place, ("grid",), "the same scenario at two points", "points that differ")
-                self._refuse(found, f"{point} and {other}")
+                found = self._on_grid("the same scenario at two points", "points that differ")
+                self._refuse(found, f"{point} and {point_text(self._factors, twin.levels)}")
                 return
 
     def _resolve(self, overrides: list[Override], point: str) -> Resolved | None:
@@ -265,26 +272,21 @@ class _Builder:
                 return None if refused else resolved
 
     def _overrides(self, values: dict[str, Any]) -> list[Override]:
-        # Overrides of a point: whole mappings first, then keys that other axes change in them
-        axes = {name: axis for axis in ("grid", "zip") for name in getattr(self._file, axis)}
-        return [
-            Override(tuple(name.split(".")), value, self._document.place((axes[name], name)))
-            for name, value in sorted(values.items(), key=lambda item: item[0].count("."))
-        ]
-
-    def _changes(self) -> list[Override]:
-        return [
-            Override(tuple(name.split(".")), value, self._document.place(("set", name)))
-            for name, value in self._file.set.items()
-        ]
+        # Of a point: whole mappings first, then keys that other axes change in them
+        axes = {name: axis for axis in _BY_KEY for name in getattr(self._file, axis)}
+        of_file, of_point = (
+            [Override(tuple(name.split(".")), value, self._document.place((axes[name], name))) for name, value in items]
+            for items in (self._file.set.items(), sorted(values.items(), key=lambda item: item[0].count(".")))
+        )
+        return [*of_file, *self._of_base, *of_point]
 
     def _seeds(self, scenario: Scenario) -> Sequence[int]:
         if isinstance(self._file.seeds, list):
             return self._file.seeds
         count = self._file.seeds
         if scenario.seed + count - 1 > MAX_SEED:
-            found = f"{count} seeds from the base's {scenario.seed} on"
-            raise ScenarioError(line(self._document.place(("seeds",)), ("seeds",), found, f"seeds up to {MAX_SEED}"))
+            place, found = self._document.place(("seeds",)), f"{count} seeds from the base's {scenario.seed} on"
+            raise ScenarioError(line(place, ("seeds",), found, f"seeds up to {MAX_SEED}"))
         return range(scenario.seed, scenario.seed + count)
 
     def _refuse(self, text: str, point: str) -> None:
@@ -295,7 +297,6 @@ class _Builder:
         total = sum(1 for _ in self._points())
         for text, points in itertools.islice(self._wrong.items(), MAX_LINES):
             others = f" and {len(points) - 1} more" if len(points) > 1 else ""
-            everywhere = len(points) == total
-            yield text if everywhere else f"{text} (at {points[0]}{others})"
+            yield text if len(points) == total else f"{text} (at {points[0]}{others})"
         if len(self._wrong) > MAX_LINES:
             yield "and more"

@@ -86,7 +86,10 @@ def mapping_texts(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
     common = [leaf for leaf in leaves[0].items() if all(leaf in other.items() for other in leaves)]
     own = [[leaf for leaf in one.items() if leaf not in common] for one in leaves]
     names = [", ".join(value for _, value in each if isinstance(value, str)) for each in own]
-    settings = [", ".join(_leaf_text(path, value) for path, value in each) for each in own]
+    settings = [
+        ", ".join(value if isinstance(value, str) else f"{path} {value_text(value)}" for path, value in each)
+        for each in own
+    ]
     for texts in (names, settings):
         if all(texts) and len(set(texts)) == len(texts):
             return texts
@@ -98,7 +101,3 @@ def _leaves(mapping: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     for name, value in mapping.items():
         leaves |= _leaves(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
     return leaves
-
-
-def _leaf_text(path: str, value: Any) -> str:
-    return value if isinstance(value, str) else f"{path} {value_text(value)}"

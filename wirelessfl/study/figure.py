@@ -74,13 +74,10 @@ def _curves(study: Study) -> dict[str, dict[Levels, _Curve]]:
     runs = dict(list(study.to_dataframe().groupby("run", sort=False)))
     curves: dict[str, dict[Levels, _Curve]] = {metric: {} for metric in study.metrics}
     for metric, (levels, records) in itertools.product(study.metrics, study.points().items()):
-        series = [_scale(metric) * runs[record.run][metric].to_numpy() for record in records]
+        scale = 100.0 if metric == "test_accuracy" else 1.0
+        series = [scale * runs[record.run][metric].to_numpy() for record in records]
         curves[metric][levels] = _Curve(band(series), band([[last_finite(one)] for one in series]))
     return curves
-
-
-def _scale(metric: str) -> float:
-    return 100.0 if metric == "test_accuracy" else 1.0
 
 
 def _axis_text(metric: str) -> str:
@@ -92,8 +89,8 @@ def _axis_text(metric: str) -> str:
 def _heading(study: Study) -> str:
     seeds = len({record.seed for record in study.records})
     missing = len(study.records) - len(study.complete)
-    band_text = f"mean and 95 % confidence over {seeds} seeds" if seeds > 1 else "one seed"
-    return f"{study.name}: {band_text}" + (f"; {missing} of {len(study.records)} runs missing" if missing else "")
+    words = f"{study.name}: mean and 95 % confidence over {seeds} seeds" if seeds > 1 else f"{study.name}: one seed"
+    return f"{words}; {missing} of {len(study.records)} runs missing" if missing else words
 
 
 def _draw_row(

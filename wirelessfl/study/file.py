@@ -1,14 +1,13 @@
 """Study file: a base scenario and its factors."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, WithJsonSchema, model_validator
 
-from wirelessfl.scenario import all_keys, scenario_schema
+from wirelessfl.errors import precondition
+from wirelessfl.scenario import Scenario, all_keys, scenario_schema
 from wirelessfl.scenario.base import Says, Section, contradictions, key
-from wirelessfl.scenario.scenario import Scenario
 from wirelessfl.scenario.sections import Name
 from wirelessfl.scenario.yamltree import inline_yaml
 from wirelessfl.trace.schema import ROOT
@@ -22,16 +21,18 @@ METRICS = tuple(variable.name for variable in ROOT.of("round") if variable.name 
 _VALUES = "a list of at least one value"
 
 
-def _check_base(base: Any) -> Any:
-    if not isinstance(base, str | dict) or not base:
-        raise ValueError
-    return base
+def _where(holds: Callable[[Any], bool]) -> AfterValidator:
+    # Refuses other values without words: those that users read are in Says
+    def check(value: Any) -> Any:
+        precondition(holds(value), "")
+        return value
+
+    return AfterValidator(check)
 
 
 def _check_axes(axes: Any) -> Any:
     # Keys with lists of values; the values themselves are checked with every point
-    if not isinstance(axes, dict) or not axes:
-        raise ValueError
+    precondition(isinstance(axes, dict) and axes, "")
     wrong = []
     for name, values in axes.items():
         if not isinstance(name, str) or not all(name.split(".")):
@@ -49,25 +50,20 @@ def _is_whole(value: Any, least: int, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
-def _check_seeds(seeds: Any) -> Any:
-    if isinstance(seeds, list):
-        known = 0 < len(seeds) <= MAX_SEEDS and all(_is_whole(seed, 0, MAX_SEED) for seed in seeds)
-        if not known or len(set(seeds)) < len(seeds):
-            raise ValueError
-    elif not _is_whole(seeds, 1, MAX_SEEDS):
-        raise ValueError
-    return seeds
+def _are_seeds(seeds: Any) -> bool:
+    if not isinstance(seeds, list):
+        return _is_whole(seeds, 1, MAX_SEEDS)
+    known = 0 < len(seeds) <= MAX_SEEDS and all(_is_whole(seed, 0, MAX_SEED) for seed in seeds)
+    return known and len(set(seeds)) == len(seeds)
 
 
 def _check_metrics(metrics: Any) -> Any:
-    if not isinstance(metrics, list) or not metrics or any(metric not in METRICS for metric in metrics):
-        raise ValueError
+    precondition(isinstance(metrics, list) and metrics and all(metric in METRICS for metric in metrics), "")
     return list(dict.fromkeys(metrics))
 
 
 def _check_changes(changes: Any) -> Any:
-    if not isinstance(changes, dict):
-        raise ValueError
+    precondition(isinstance(changes, dict), "")
     wrong = [
         (str(name), f"the key path {name!r}", "keys joined by dots, as in uplink.snr_db")
         for name in changes
@@ -82,7 +78,7 @@ _SCENARIO_KEYS = {"type": "object", "additionalProperties": {"type": "array", "m
 
 Base = Annotated[
     Any,
-    AfterValidator(_check_base),
+    _where(lambda base: isinstance(base, str | dict) and bool(base)),
     WithJsonSchema({"type": ["string", "object"]}),
     Says("a scenario file, the name of a shipped scenario, or a scenario written here"),
 ]
@@ -101,7 +97,7 @@ Changes = Annotated[
 _SEED = {"type": "integer", "minimum": 0, "maximum": MAX_SEED}
 Seeds = Annotated[
     Any,
-    AfterValidator(_check_seeds),
+    _where(_are_seeds),
     WithJsonSchema(
         {
             "anyOf": [
@@ -132,20 +128,18 @@ class StudyFile(Section):
     metrics: Metrics = key(["test_accuracy"], "Per-round variables of the trace that the picture shows.")
 
     @model_validator(mode="after")
-    def _check_axes_together(self) -> StudyFile:
+    def _check_axes_together(self) -> Self:
         wrong = [*self._nothing_varied(), *self._zip_of_unequal_lengths(), *self._overlapping_keys()]
         if wrong:
             raise contradictions(wrong)
         return self
 
     def _nothing_varied(self) -> list[tuple[str, str, str]]:
-        if self.model_fields_set & {"grid", "zip", "seeds"}:
-            return []
-        return [("grid", "nothing that varies", "a grid, a zip, or several seeds")]
+        varied = self.model_fields_set & {"grid", "zip", "seeds"}
+        return [] if varied else [("grid", "nothing that varies", "a grid, a zip, or several seeds")]
 
     def _zip_of_unequal_lengths(self) -> list[tuple[str, str, str]]:
-        lengths = {len(values) for values in self.zip.values()}
-        if len(lengths) <= 1:
+        if len({len(values) for values in self.zip.values()}) <= 1:
             return []
         found = ", ".join(f"{len(values)} for {name}" for name, values in self.zip.items())
         return [("zip", f"lists of unequal length ({found})", "the same number of values for each key")]
@@ -167,11 +161,8 @@ class StudyFile(Section):
     def _overlap(self, name: str, other: str) -> bool:
         # Whether two axes set the same part; one may change a key of the mappings that the other sets
         outer, inner = sorted((name, other), key=len)
-        if outer == inner:
-            return True
-        return inner.startswith(f"{outer}.") and not all(
-            isinstance(value, dict) for value in (self.grid | self.zip)[outer]
-        )
+        mappings = all(isinstance(value, dict) for value in (self.grid | self.zip)[outer])
+        return outer == inner or (inner.startswith(f"{outer}.") and not mappings)
 
 
 def study_schema() -> dict[str, Any]:
@@ -181,9 +172,7 @@ def study_schema() -> dict[str, Any]:
     paths = {info.path: {"description": info.description} for info in all_keys(Scenario) if info.path != "seed"}
     for axis in ("set", "grid", "zip"):
         schema["properties"][axis] |= {"properties": paths}
-    definitions = scenario.pop("$defs")
-    dialect = scenario.pop("$schema")
-    written_here = {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Scenario"}]}
-    schema["properties"]["base"] = {**schema["properties"]["base"], **written_here}
+    schema["properties"]["base"] |= {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Scenario"}]}
     schema["properties"]["base"].pop("type")
-    return {"$schema": dialect, **schema, "title": "wirelessfl study", "$defs": {**definitions, "Scenario": scenario}}
+    definitions = {**scenario.pop("$defs"), "Scenario": scenario}
+    return {"$schema": scenario.pop("$schema"), **schema, "title": "wirelessfl study", "$defs": definitions}

@@ -68,8 +68,12 @@ class StudyFolder:
         """
         refuse_inputs(self.files, inputs)
         own = {self.log.name, self.runs.name, STUDY_LOCK}
-        allowed = "an empty or a new folder, or one with a study"
-        refuse_foreign(self.path, lambda there: set(there) if self.record.name in there else own, "study", allowed)
+        refuse_foreign(
+            self.path,
+            lambda there: set(there) if self.record.name in there else own,
+            "study",
+            "an empty or a new folder, or one with a study",
+        )
 
     def drop_results(self) -> None:
         """Removal of table, picture and report.

@@ -13,14 +13,12 @@ from collections import Counter, deque
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 from typing_extensions import override
 
 from wirelessfl.outputs import writing
 from wirelessfl.study.serve import decode, encode_task
-from wirelessfl.study.task import Message, Outcome, Task
-from wirelessfl.study.workers import GRACE_S, MAX_DEATHS, Workers
+from wirelessfl.study.task import GRACE_S, MAX_DEATHS, Message, Outcome, Task, Workers
 
 
 def available_cores() -> int:
@@ -47,17 +45,12 @@ class LocalWorkers(Workers):
         self._count = count
         self._environment = _environment(threads)
         self._log_file = log
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW  # a link might lead anywhere
-        with writing(log):
-            self._log = os.fdopen(os.open(log, flags, 0o666), "ab")
+        with writing(log):  # a link might lead anywhere
+            self._log = os.fdopen(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666), "ab")
         self._waiting: deque[Task] = deque()
         self._crew: list[_Worker] = []
         self._deaths: Counter[str] = Counter()
         self._inbox: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
-
-    @override
-    def __enter__(self) -> Self:
-        return self
 
     @override
     def submit(self, task: Task) -> None:
@@ -93,8 +86,7 @@ class LocalWorkers(Workers):
         worker.close()
         code = worker.process.wait()
         self._crew.remove(worker)
-        task = worker.task
-        lost = None
+        task, failed = worker.task, None
         if task is not None:
             self._deaths[task.run] += 1
             if self._deaths[task.run] < MAX_DEATHS:
@@ -102,8 +94,9 @@ class LocalWorkers(Workers):
             else:
                 why = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
                 lost = f"{MAX_DEATHS} worker processes died of it, the last {why}; see {self._log_file}"
+                failed = Outcome(task.run, "failed", lost)
         self._feed()
-        return None if task is None or lost is None else Outcome(task.run, "failed", lost)
+        return failed
 
     @override
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:

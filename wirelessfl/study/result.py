@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,10 +113,14 @@ class Study:
 
     def as_mapping(self) -> dict[str, Any]:
         """Content of study.json."""
-        factors = [asdict(factor) for factor in self.factors]
-        head = {"format": FORMAT, "version": VERSION, "name": self.name, "metrics": list(self.metrics)}
-        mapping: dict[str, Any] = _plain({**head, "factors": factors, "runs": [asdict(one) for one in self.records]})
-        return mapping
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "name": self.name,
+            "metrics": list(self.metrics),
+            "factors": [_plain(asdict(factor)) for factor in self.factors],
+            "runs": [_plain(asdict(record)) for record in self.records],
+        }
 
     def _repr_html_(self) -> str:
         accuracy = self.final("test_accuracy")
@@ -158,13 +162,9 @@ def open_study(path: str | Path) -> Study:
     record = folder.read_record()
     if not isinstance(record, dict) or record.get("format") != FORMAT or record.get("version") != VERSION:
         raise OutputError(f"{folder.record}: not a wirelessfl study of version {VERSION}")
-    factors = [Factor(tuple(f["keys"]), _tuples(f["levels"])) for f in record["factors"]]
+    factors = [Factor(tuple(f["keys"]), tuple(map(tuple, f["levels"]))) for f in record["factors"]]
     records = [RunRecord(**{**run, "levels": tuple(run["levels"])}) for run in record["runs"]]
     return Study(folder.path, record["name"], tuple(factors), tuple(record["metrics"]), tuple(records))
-
-
-def _tuples(levels: Iterable[Iterable[Any]]) -> tuple[tuple[Any, ...], ...]:
-    return tuple(tuple(level) for level in levels)
 
 
 def _number(value: Any) -> float:

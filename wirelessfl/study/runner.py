@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 from wirelessfl import plugins
@@ -18,8 +18,7 @@ from wirelessfl.study.design import Run, StudyDesign
 from wirelessfl.study.folder import StudyFolder
 from wirelessfl.study.local import LocalWorkers, available_cores
 from wirelessfl.study.result import Study, study_of
-from wirelessfl.study.task import Message, Outcome, Task
-from wirelessfl.study.workers import MAX_DEATHS, Workers
+from wirelessfl.study.task import MAX_DEATHS, Message, Outcome, Task, Workers
 
 _POLL_S = 0.2
 
@@ -62,12 +61,23 @@ def run_study(
     folder = StudyFolder(Path("results") / design.name if out is None else output_folder(out))
     _refuse(folder, design, resume)
     crew = min(workers or available_cores(), len(design.runs))
-    with catch_interrupts() as interrupts, _connection(scheduler, crew) as cluster, claim_folder(folder.path) as claim:
+    with (
+        catch_interrupts() as interrupts,
+        nullcontext() if scheduler is None else connect(scheduler, crew) as client,
+        claim_folder(folder.path) as claim,
+    ):
         _refuse(folder, design, resume)  # another study may have begun and ended meanwhile
         session = _Session(design, folder, fail_fast, on_message or (lambda _: None))
         session.find_finished()
-        make_task = _TaskMaker(folder, claim, device, _threads(threads, crew, scheduler))
-        with session.recorded(), _workers(cluster, crew, make_task.threads, folder) as pool, ExitStack() as ending:
+        local_threads = threads or max(1, available_cores() // crew)
+        make_task = partial(_task, folder, claim, device, local_threads if scheduler is None else threads)
+        with (
+            session.recorded(),
+            LocalWorkers(crew, local_threads, folder.log)
+            if scheduler is None
+            else ClusterWorkers(client, scheduler) as pool,
+            ExitStack() as ending,
+        ):
             ending.callback(claim.release)  # runs in progress stop before the workers are left
             session.work(pool, make_task, interrupts)
         study = session.study()
@@ -84,41 +94,17 @@ def _refuse(folder: StudyFolder, design: StudyDesign, resume: bool) -> None:
     folder.refuse_foreign(design.sources)
 
 
-def _threads(threads: int | None, crew: int, scheduler: str | None) -> int | None:
-    return threads if scheduler is not None else threads or max(1, available_cores() // crew)
-
-
-@contextmanager
-def _connection(scheduler: str | None, crew: int) -> Iterator[ClusterWorkers | None]:
-    if scheduler is None:
-        yield None
-        return
-    with connect(scheduler, crew) as client:
-        yield ClusterWorkers(client, scheduler)
-
-
-def _workers(cluster: ClusterWorkers | None, crew: int, threads: int | None, folder: StudyFolder) -> Workers:
-    return cluster or LocalWorkers(crew, threads or 1, folder.log)
-
-
-@dataclass(frozen=True)
-class _TaskMaker:
-    folder: StudyFolder
-    claim: Claim
-    device: str
-    threads: int | None
-
-    def __call__(self, run: Run) -> Task:
-        return Task(
-            run=run.id,
-            scenario=dump_scenario(run.scenario),
-            folder=str(self.folder.of_run(run.id).resolve()),
-            device=self.device,
-            threads=run.scenario.compute.threads or self.threads,
-            claim_file=str(self.claim.file),
-            claim_token=self.claim.token,
-            plugin_folders=tuple(map(str, plugins.folders())) if outside_code(run.scenario) else (),
-        )
+def _task(folder: StudyFolder, claim: Claim, device: str, threads: int | None, run: Run) -> Task:
+    return Task(
+        run=run.id,
+        scenario=dump_scenario(run.scenario),
+        folder=str(folder.of_run(run.id).resolve()),
+        device=device,
+        threads=run.scenario.compute.threads or threads,
+        claim_file=str(claim.file),
+        claim_token=claim.token,
+        plugin_folders=tuple(map(str, plugins.folders())) if outside_code(run.scenario) else (),
+    )
 
 
 class _Session:
@@ -134,7 +120,6 @@ class _Session:
         self._begun = False
 
     def find_finished(self) -> None:
-        # Outcomes of runs that are complete on disk
         for run in self._design.runs:
             if (outcome := self._folder.finished(run.id)) is not None:
                 self._note(outcome)
@@ -144,15 +129,13 @@ class _Session:
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        # Write of the record after the work, however it ends
         try:
             yield
         finally:
             if self._begun:
                 self._folder.write_record(self.study().as_mapping())
 
-    def work(self, pool: Workers, make_task: _TaskMaker, interrupts: Interrupts) -> None:
-        # Computation of every unfinished run
+    def work(self, pool: Workers, make_task: Callable[[Run], Task], interrupts: Interrupts) -> None:
         self._folder.drop_results()
         self._folder.write_record(self.study().as_mapping())
         self._begun = True
@@ -172,16 +155,18 @@ class _Session:
                 continue
             if not isinstance(message, Outcome):
                 self._on_message(message)
-            elif message.status == "interrupted" and self._goes_on(message.run):
+                continue
+            self._stops[message.run] += message.status == "interrupted"
+            if message.status == "interrupted" and self._stops[message.run] < MAX_DEATHS:
                 pool.submit(make_task(open_runs[message.run]))
-            else:
-                run, outcome = open_runs.pop(message.run), self._checked(message)
-                self._note(outcome)
-                self._stop_if_asked(outcome, run)
-
-    def _goes_on(self, run: str) -> bool:
-        self._stops[run] += 1
-        return self._stops[run] < MAX_DEATHS
+                continue
+            run, outcome = open_runs.pop(message.run), self._checked(message)
+            self._note(outcome)
+            if self._fail_fast and outcome.status == "failed":
+                raise InfeasibleError(
+                    f"{self._design.describe(run)}: {outcome.error}\n"
+                    "stopped at this first failure; without --fail-fast the others go on, --resume continues"
+                )
 
     def _note(self, outcome: Outcome) -> None:
         self._outcomes[outcome.run] = outcome
@@ -195,10 +180,3 @@ class _Session:
             error = f"complete, but {self._folder.trace(outcome.run)} is not there: do all workers share that folder?"
             return Outcome(outcome.run, "failed", error)
         return outcome
-
-    def _stop_if_asked(self, outcome: Outcome, run: Run) -> None:
-        if self._fail_fast and outcome.status == "failed":
-            raise InfeasibleError(
-                f"{self._design.describe(run)}: {outcome.error}\n"
-                "stopped at this first failure; without --fail-fast the others go on, --resume continues"
-            )

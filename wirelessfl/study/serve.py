@@ -16,8 +16,7 @@ from queue import SimpleQueue
 from typing import TextIO
 
 from wirelessfl.errors import RunInterrupted
-from wirelessfl.study.task import Message, Outcome, Progress, Task, run_task
-from wirelessfl.study.workers import GRACE_S
+from wirelessfl.study.task import GRACE_S, Message, Outcome, Progress, Task, run_task
 
 
 def encode(message: Message) -> str:

@@ -1,4 +1,4 @@
-"""Task of a worker, one run of a study, and the messages about it."""
+"""Workers of a study: their tasks, one run each, the messages about it, and the interface of a pool of them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from wirelessfl import plugins
 from wirelessfl.errors import RunInterrupted, WirelessFLError
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 RunEnd = Literal["complete", "failed", "interrupted"]
 
 REPORT_INTERVAL_S = 0.5
+MAX_DEATHS = 3
+"""A run during which so many workers died is recorded as failed; until then another worker continues it."""
+GRACE_S = 30.0
+"""How long a worker may take to finish its round when the study stops; a trace survives a kill as well."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,21 @@ class Outcome:
 
 Message = Progress | Outcome
 
+
+class Workers(AbstractContextManager["Workers"], Protocol):
+    """Pool of workers; as a context manager it stops all work on leaving, and traces stay intact."""
+
+    def submit(self, task: Task) -> None:
+        """Queue a task."""
+
+    def next_message(self, timeout: float) -> Message | None:
+        """The next message, or None after ``timeout`` seconds without one.
+
+        Raises:
+            InfeasibleError: no worker is left.
+        """
+
+
 # A simulation sets torch's threads for the whole process, so a process computes one run at a time.
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -108,7 +127,6 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
             for place in reversed(task.plugin_folders):
                 plugins.search(Path(place))
             scenario = parse_scenario(task.scenario, f"run {task.run}")
-            on_round = _watcher(task, scenario.rounds, report)
             # No pictures for up to thousands of runs; a report of a run draws them from its trace.
             result = simulate(
                 scenario,
@@ -118,7 +136,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
                 resume=True,
                 pictures=False,
                 wait=True,  # an earlier worker may still be finishing its round there
-                on_round=on_round,
+                on_round=_watcher(task, scenario.rounds, report),
             )
             result.require_files()
     except RunInterrupted:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.summary.clip_fit import clip_fit
-from wirelessfl.summary.divergence import divergence, divergence_warnings, last_evaluation
+from wirelessfl.errors import ScenarioError
+from wirelessfl.scenario import Scenario, parse_scenario
+from wirelessfl.scenario.mechanism import FlatClip, GaussianNoise, GradientNoise
+from wirelessfl.scenario.power_control import Cotaf, Gbma
+from wirelessfl.scenario.uplink import OverTheAir
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,12 +23,152 @@ if TYPE_CHECKING:
 MILESTONES = (0.5, 0.8, 0.9)
 """Test accuracies at which time and energy are reported, beside the best accuracy."""
 
+TOLERATED_DB = 10.0
+"""Decibels by which a clip may exceed the median norm before a user is told."""
+
 NOT_COVERED = (
     "Both ε hold for one run and for what the adversary sees, never for the trace: the seed, update norms, "
     "training losses, actual back-off, transmit energies and counts of updates that are not finite are private data "
     "of the simulated clients. Noise in floating point is accounted as real numbers: what its rounding gives away "
     "(Mironov 2012) is not covered."
 )
+
+
+@dataclass(frozen=True)
+class ClipFit:
+    """Fixed clip beside the norms of the transmitted updates.
+
+    Attributes:
+        key: scenario key of the clip.
+        excess_db: 20 log10 of the clip over the median norm; what updates of that norm lose against the noise.
+        fitting: the median norm.
+        largest: the largest norm.
+    """
+
+    key: str
+    excess_db: float
+    fitting: float
+    largest: float
+
+    def warning(self) -> str | None:
+        """Warning to the user; None where the clip fits."""
+        if self.excess_db <= TOLERATED_DB:
+            return None
+        return (
+            f"{self.key} is {self.excess_db:.1f} dB above the median norm of the updates: power and noise are set for "
+            f"it, so that updates arrive that much weaker in the noise. {self.fitting:.3g} fits (the median; the "
+            f"largest was {self.largest:.3g}). These norms are private data of the simulated clients, in the trace for "
+            "whoever runs the simulation; a clip chosen by them is not accounted for"
+        )
+
+
+def clip_fit(trace: xr.Dataset) -> ClipFit | None:
+    """Fit of the clip of a run; None where nothing is scaled by a fixed clip, or nothing was sent.
+
+    Args:
+        trace: the opened trace, with the scenario in its attributes.
+    """
+    try:
+        key, clips = _scales(parse_scenario(str(trace.attrs["scenario"]), "trace"))
+    except ScenarioError:  # of another version
+        return None
+    if not clips or "update_norm" not in trace:
+        return None
+    norm = trace["update_norm"].values
+    rounds = trace["round"].values.astype(np.int64)
+    scale = np.array([clips[min(index, len(clips)) - 1] for index in rounds.tolist()])[:, None]
+    sent = np.isfinite(norm)
+    ratio = float(np.median((norm / scale)[sent])) if sent.any() else 0.0
+    if ratio == 0.0:
+        return None
+    return ClipFit(key, -20.0 * math.log10(ratio), float(np.median(norm[sent])), float(norm[sent].max()))
+
+
+def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
+    # Key of the clip that scales power or noise, and its values by round; none where other norms set the scale
+    uplink, mechanism = scenario.uplink, scenario.training.privacy
+    if isinstance(uplink, OverTheAir):
+        control = uplink.power_control
+        if isinstance(control, Cotaf | Gbma) and control.expected_norms is not None:
+            given = control.expected_norms
+            return "uplink.power_control.expected_norms", given if isinstance(given, tuple) else ()
+        return "uplink.clip", (uplink.clip,)
+    if isinstance(mechanism, GradientNoise) and mechanism.unit == "client" and mechanism.clip is not None:
+        fixed = isinstance(mechanism, GaussianNoise) and isinstance(mechanism.clipping, FlatClip)
+        return "training.privacy.clip", (mechanism.clip,) if fixed else ()
+    return "", ()
+
+
+def last_evaluation(trace: xr.Dataset) -> dict[str, float]:
+    """Test accuracy and loss (nat) of the last evaluation; both NaN where the model has diverged since then."""
+    accuracy, loss = trace["test_accuracy"].values, trace["test_loss"].values
+    evaluated = np.flatnonzero(~np.isnan(accuracy))
+    if not len(evaluated) or (trace.attrs["status"] == "diverged" and evaluated[-1] != len(accuracy) - 1):
+        return {"test_accuracy": math.nan, "test_loss": math.nan}
+    return {"test_accuracy": float(accuracy[evaluated[-1]]), "test_loss": float(loss[evaluated[-1]])}
+
+
+def divergence(trace: xr.Dataset) -> dict[str, Any]:
+    """Entries of the summary on updates and models that are not finite.
+
+    ``diverged_in`` is the first round, as far as it was evaluated, since which the global model or its test loss is not
+    finite, or since which no update that was heard is, null where both are; ``updates_not_finite`` how many updates of
+    the run were not, with the first round in which some were and how many of how many heard.
+    """
+    rounds = trace["round"].values
+    said: dict[str, Any] = {"diverged_in": None, "updates_not_finite": 0, "updates_not_finite_first": None}
+    if trace.attrs["status"] == "diverged" and len(rounds):
+        evaluated = np.flatnonzero(~np.isnan(trace["test_accuracy"].values))
+        since = _first_of_the_end(evaluated, ~np.isfinite(trace["test_loss"].values[evaluated]))
+        found = [at for at in (_unlearnt_since(trace), since, len(rounds) - 1) if at is not None]
+        said["diverged_in"] = int(rounds[found[0]])
+    if "updates_not_finite" not in trace:  # of an earlier version
+        return said
+    counts = np.nan_to_num(trace["updates_not_finite"].values)
+    said["updates_not_finite"] = int(counts.sum())
+    if counts.any():
+        first = int(np.flatnonzero(counts)[0])
+        heard = int(trace["participants"].values[first])
+        said["updates_not_finite_first"] = {"round": int(rounds[first]), "count": int(counts[first]), "heard": heard}
+    return said
+
+
+def _unlearnt_since(trace: xr.Dataset) -> int | None:
+    # Position of the first round after which no update that was heard is finite, None where there is none.
+    #
+    # None as well where the model, as far as it was evaluated, is not finite: then updates are not the reason.
+    loss = trace["test_loss"].values[~np.isnan(trace["test_accuracy"].values)]
+    if "updates_not_finite" not in trace or (len(loss) and not np.isfinite(loss[-1])):
+        return None
+    heard = np.flatnonzero(trace["participants"].values > 0)
+    lost = (trace["updates_not_finite"].values >= trace["participants"].values)[heard]
+    return _first_of_the_end(heard, lost)
+
+
+def _first_of_the_end(positions: NDArray[np.int64], bad: NDArray[np.bool_]) -> int | None:
+    # The first of ascending positions since which all are bad, None where the last one is not
+    good = np.flatnonzero(~bad)
+    after = positions[(good[-1] + 1 if len(good) else 0) :]
+    return int(after[0]) if len(after) else None
+
+
+def divergence_warnings(said: Mapping[str, Any], rounds: int) -> list[str]:
+    """Warnings on a run of so many rounds, from its ``divergence``; none where all is finite."""
+    sentences = []
+    first = said["updates_not_finite_first"]
+    if first is not None:
+        sentences.append(
+            f"in round {first['round']}, {first['count']} of {first['heard']} updates were not finite, "
+            f"{said['updates_not_finite']} in the whole run: clipped, they count as zeros; without a clip they reach "
+            "the model"
+        )
+    if said["diverged_in"] is not None:
+        ended = ", with which it ended" if said["diverged_in"] == rounds else ""
+        sentences.append(
+            f"the run diverged: its global model, the test loss of it or every update is not finite since round "
+            f"{said['diverged_in']}{ended}"
+        )
+    return sentences
 
 
 def last_finite(values: NDArray[np.float64]) -> float:
@@ -53,15 +197,13 @@ def summarise(trace: xr.Dataset, why_different: list[str]) -> dict[str, Any]:
     attributes: Mapping[str, Any] = trace.attrs
     fit = clip_fit(trace)
     columns = {str(name): trace[name].values for name in trace.data_vars if trace[name].dims == ("round",)}
-    accuracy, energy = columns["test_accuracy"], np.cumsum(columns["energy"])
-    tested, diverged = last_evaluation(trace), divergence(trace)
+    accuracy, diverged = columns["test_accuracy"], divergence(trace)
     return {
         "name": attributes["name"],
         "seed": int(attributes["seed"]),
         "status": attributes["status"],
         "rounds": len(accuracy),
-        "test_accuracy": tested["test_accuracy"],
-        "test_loss": tested["test_loss"],
+        **last_evaluation(trace),
         "epsilon_published": last_finite(columns["epsilon_published"]),
         "epsilon_accounted": last_finite(columns["epsilon_accounted"]),
         "delta": float(attributes["delta"]),
@@ -81,7 +223,7 @@ def summarise(trace: xr.Dataset, why_different: list[str]) -> dict[str, Any]:
         "d": int(attributes["dimension"]),
         "samples": int(attributes["total_samples"]),
         "time_to_accuracy": _to_accuracy(accuracy, columns["sim_time"]),
-        "energy_to_accuracy": _to_accuracy(accuracy, energy),
+        "energy_to_accuracy": _to_accuracy(accuracy, np.cumsum(columns["energy"])),
     }
 
 

@@ -78,6 +78,7 @@ def _range_from(axes: Axes, low: float, values: NDArray[np.float64]) -> None:
 
 
 def _say(axes: Axes, words: str) -> None:
+    axes.set_yticks([])
     axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", fontsize=8, color=GREY)
 
 
@@ -106,7 +107,6 @@ def _privacy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
         axes.set_yscale("log")
     else:
         _say(axes, "no finite ε")
-        axes.set_yticks([])
     _legend(axes)
 
 
@@ -116,7 +116,6 @@ def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     axes.set_ylabel("channel gain", fontsize=8)
     if not heard.any():
         _say(axes, "no radio channel was used")
-        axes.set_yticks([])
         return
     low, middle, high = np.nanpercentile(magnitude[heard], (10, 50, 90), axis=1)
     axes.fill_between(rounds[heard], low, high, color=BLUE, alpha=0.2, linewidth=0, label="|h|, 10–90 % of clients")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import override
 
 from wirelessfl.errors import InputError, OutputError
 from wirelessfl.outputs import writing
@@ -22,7 +25,7 @@ _CARDS = {
 }
 
 
-class TensorBoardLog:
+class TensorBoardLog(AbstractContextManager["TensorBoardLog"]):
     """TensorBoard log of finished rounds, as ``on_round`` of ``simulate``.
 
     A resumed run continues its log; logged rounds that its trace lacks are removed.
@@ -66,11 +69,7 @@ class TensorBoardLog:
                 card = next((card for card, names in _CARDS.items() if name in names), "radio")
                 self._writer.add_scalar(f"{card}/{name}", value, finished.index)
 
-    def __enter__(self) -> Self:
-        """The log itself; the first round opens a file."""
-        return self
-
+    @override
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Flush to disk."""
         if self._writer is not None:
             self._writer.close()

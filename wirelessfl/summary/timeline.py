@@ -138,13 +138,11 @@ def _steps(axes: Axes, stretches: list[Stretch], marks: list[Mark], rows: dict[i
     for doing, colour in DOING_COLOURS.items():
         shown = [stretch for stretch in stretches if stretch.doing == doing and stretch.node in rows]
         if shown:
-            begin = np.array([stretch.begin for stretch in shown])
-            width = np.array([stretch.end for stretch in shown]) - begin
             handles.append(
                 axes.barh(
                     [rows[stretch.node] for stretch in shown],
-                    width,
-                    left=begin,
+                    [stretch.end - stretch.begin for stretch in shown],
+                    left=[stretch.begin for stretch in shown],
                     height=0.75,
                     color=colour,
                     # An edge keeps a slot visible that is much shorter than the training before it.
@@ -157,9 +155,17 @@ def _steps(axes: Axes, stretches: list[Stretch], marks: list[Mark], rows: dict[i
     for kind, (label, marker, colour) in MARKS.items():
         hit = [mark for mark in marks if mark.kind == kind and mark.node in rows]
         if hit:
-            times, at = [mark.time for mark in hit], [rows[mark.node] for mark in hit]
             handles.append(
-                axes.scatter(times, at, marker=marker, s=12, color=colour, label=label, zorder=3, clip_on=False)
+                axes.scatter(
+                    [mark.time for mark in hit],
+                    [rows[mark.node] for mark in hit],
+                    marker=marker,
+                    s=12,
+                    color=colour,
+                    label=label,
+                    zorder=3,
+                    clip_on=False,
+                )
             )
     names = {SERVER_NODE: "server", JAMMER_NODE: "jammer"}
     axes.set_yticks(list(rows.values()), [names.get(node, str(node)) for node in rows], fontsize=5)

@@ -75,10 +75,9 @@ def _cells(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
         return
     for node, data in graph.nodes(data=True):
         if data["kind"] == "station":
-            hexagon = RegularPolygon(
-                places[node], 6, radius=radius, facecolor="none", edgecolor="#D9D9D9", linewidth=0.8
+            axes.add_patch(
+                RegularPolygon(places[node], 6, radius=radius, facecolor="none", edgecolor="#D9D9D9", linewidth=0.8)
             )
-            axes.add_patch(hexagon)
 
 
 def _links(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
@@ -89,8 +88,9 @@ def _links(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
         groups.setdefault(group, []).append([places[one], places[other]])
     for (label, style), lines in groups.items():
         colour = BLACK if label == "wire" else "#7F7F7F"
-        collection = LineCollection(lines, colors=colour, linestyles=style, linewidths=0.6, label=label, zorder=1)
-        axes.add_collection(collection)
+        axes.add_collection(
+            LineCollection(lines, colors=colour, linestyles=style, linewidths=0.6, label=label, zorder=1)
+        )
 
 
 def _nodes(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
