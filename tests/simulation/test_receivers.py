@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.simulation.outside import OwnRecord
 from tests.simulation.scenarios import PLAN, run, small
 from tests.simulation.test_multi_cell import cellular
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import Caveat, Release
+from wirelessfl.privacy.releases import DpSgdRelease
 from wirelessfl.radio import AirInterface, SlotLinks
 from wirelessfl.radio.modulation import Analog
 from wirelessfl.radio.reception import SumReceiver
+from wirelessfl.simulation.recorder import routed
 
 HERE = "tests.simulation.test_receivers"
 TWICE = {"combiner": f"{HERE}:Twice", "options": {"factor": 2.0}}
@@ -37,6 +40,13 @@ class Vouched(Twice):
 
     def release(self, slot: Release) -> Release:
         return slot
+
+
+class OfItsOwnKind(Twice):
+    """The same with a record of a kind of its own."""
+
+    def release(self, slot: Release) -> Release:
+        return OwnRecord(slot.round_index, slot.clients, 2.0, np.ones(len(slot.clients), dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,18 @@ def test_a_release_of_its_own_counts() -> None:
     vouched, _, _ = run(small(rounds=2, uplink__receiver={"combiner": f"{HERE}:Vouched"}))
     (counted, expected) = (simulation.ledger.client_epsilons()[1] for simulation in (vouched, plain))
     assert np.all(np.isfinite(counted)) and np.all(np.isfinite(expected))
+
+
+def test_records_of_clients_and_of_a_receiver_of_ones_own_are_kept_apart() -> None:
+    """A route of the trace holds one record a round: who leaves it decides the route, not its class."""
+    noise = {"privacy": {"mechanism": "gaussian"}, "batch_size": 8, "steps": 1}
+    parts = {"uplink__receiver": {"combiner": f"{HERE}:OfItsOwnKind"}, "training": noise}
+    _, rounds, _ = run(small(rounds=2, **parts))
+    for this in rounds:
+        assert {route: type(release) for route, release in routed(this.round)} == {
+            "local": DpSgdRelease,
+            "air": OwnRecord,
+        }
 
 
 def test_a_modulation_of_ones_own_encodes_and_decodes() -> None:

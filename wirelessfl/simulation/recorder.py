@@ -1,5 +1,6 @@
 """From a finished round to a record of the trace."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,10 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import (
-    AirRelease,
-    BareRelease,
     ServerNoiseRelease,
-    UnvouchedRelease,
     round_values,
     settings,
 )
@@ -28,11 +26,11 @@ _SERVER = {"airtime_s": "airtime", "sim_time_s": "sim_time"}
 _PER_SLOT = {variable.name for variable in PRIVACY.of("round", "slot")}
 
 
-def route_of(release: Release) -> str:
-    """The noise that protects, in the names of the trace: at most one release of each route is made in a round."""
-    if isinstance(release, AirRelease | BareRelease) and not isinstance(release, UnvouchedRelease):
-        return "air"
-    return "server" if isinstance(release, ServerNoiseRelease) else "local"
+def routed(this: Round) -> Iterator[tuple[str, Release]]:
+    """Releases of a round by route, in the names of the trace: of each route a round has one at most."""
+    yield from (("local", release) for release in this.local_releases)
+    for release in this.uplink_releases:
+        yield "server" if isinstance(release, ServerNoiseRelease) else "air", release
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +162,8 @@ def round_record(
         column = privacy_slots[name] = np.full(len(this.clients), np.nan)
         column[positions] = values
 
-    for release in this.releases:
-        route, text = route_of(release), settings(release)
+    for route, release in routed(this):
+        text = settings(release)
         positions = np.searchsorted(this.clients, release.clients)
         privacy[f"{route}_settings"] = known_settings.setdefault(text, len(known_settings))
         put("released", positions, 1.0)

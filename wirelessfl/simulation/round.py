@@ -45,7 +45,8 @@ class Round:
         slot: gains and noise of the slot; None without one.
         heard: the plan of the slot that the server received; None without one.
         secagg: secure aggregation; None with other uplinks.
-        releases: the records for the privacy ledger; none where nothing was released.
+        local_releases: the records for the privacy ledger of what clients do to their own data; none without.
+        uplink_releases: those of the uplink, the server and reports; none where nothing else was released.
         server: the server's numbers, there at the end.
         wall_time: seconds of real time since the start of the run, at the end of the round.
     """
@@ -67,7 +68,8 @@ class Round:
     slot: SlotRecord | None = None
     heard: SlotPlan | None = None
     secagg: SecAggRecord | None = None
-    releases: tuple[Release, ...] = ()
+    local_releases: tuple[Release, ...] = ()
+    uplink_releases: tuple[Release, ...] = ()
     server: ServerRecord = field(init=False)
     wall_time: float = math.nan
 
@@ -76,6 +78,11 @@ class Round:
         self.status = np.full(count, Status.PARTICIPATED, dtype=np.uint8)
         self.worked = np.zeros(count, dtype=np.int64)
         self.compute_time = np.full(count, math.nan)
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """All records for the privacy ledger."""
+        return self.local_releases + self.uplink_releases
 
     @property
     def moment(self) -> Moment:

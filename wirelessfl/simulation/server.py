@@ -11,7 +11,7 @@ import simpy
 from wirelessfl.learning.faults import Faults
 from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import Memory
-from wirelessfl.privacy import BareRelease, Ledger, Release
+from wirelessfl.privacy import BareRelease, Ledger
 from wirelessfl.privacy.releases import LossReport
 from wirelessfl.radio.network import Network
 from wirelessfl.simulation.cell import Cell
@@ -131,15 +131,14 @@ class ParameterServer:
         What a trusted server releases counts also where nobody sent anything: that it was so is part of the secret.
         """
         clients = this.clients[collected.transmitted]
-        local: tuple[Release, ...] = ()
         if len(clients):
-            local = self._parts.learner.releases(this.index, clients, collected.secure_sum)
+            this.local_releases = self._parts.learner.releases(this.index, clients, collected.secure_sum)
         # An upload without noise is no release of its own where clients add noise, or where nobody uploads.
-        bare_counts = len(clients) > 0 and not local
+        bare_counts = len(clients) > 0 and not this.local_releases
         uplink = collected.releases if self._parts.learner.unvouched is None else ()
-        this.releases = local + tuple(r for r in uplink if bare_counts or not isinstance(r, BareRelease))
+        this.uplink_releases = tuple(r for r in uplink if bare_counts or not isinstance(r, BareRelease))
         if self._parts.selection.reads_losses and len(clients):  # no noise of another release hides them
-            this.releases = (LossReport(this.index, clients),)
+            this.local_releases, this.uplink_releases = (), (LossReport(this.index, clients),)
         for release in this.releases:
             self._ledger.add(release)
 
