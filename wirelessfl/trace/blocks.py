@@ -10,7 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from wirelessfl.trace.codes import SecAggStage
 from wirelessfl.trace.layout import Group
-from wirelessfl.trace.records import RoundRecord, check_selected, columns, event_columns, gain_columns, slot_columns
+from wirelessfl.trace.records import (
+    RoundRecord,
+    check_selected,
+    columns,
+    event_columns,
+    gain_columns,
+    require,
+    slot_columns,
+)
 from wirelessfl.trace.schema import EVENTS, PRIVACY, ROOT, SECAGG
 from wirelessfl.trace.storage import dataset_path, gain_axes_of
 
@@ -75,24 +83,23 @@ class RoundLayout:
         check_selected(root_slots, place)
         privacy_slots = slot_columns(PRIVACY, record.privacy_slots, place)
         width = len(root_slots["client_id"])
-        if any(len(column) != width for column in privacy_slots.values()):
-            raise ValueError(f"{place}: /privacy has another number of slots than client_id")
+        fits = all(len(column) == width for column in privacy_slots.values())
+        require(fits, f"{place}: /privacy has another number of slots than client_id")
         events = event_columns(record.events, record.round_index, place) if record.events is not None else {}
         total = behind.events + (len(events["time"]) if events else 0)
         gains = {variable.name for variable in self.root.gains}
         single = {name: value for name, value in record.values.items() if name not in gains}
         values = columns(self.root.of("round"), {**single, "event_count": total}, place)
         privacy = columns(PRIVACY.of("round"), record.privacy, place)
-        if any(column.ndim for column in (*values.values(), *privacy.values())):
-            raise ValueError(f"{place}: values per round must be single numbers")
+        single_numbers = not any(column.ndim for column in (*values.values(), *privacy.values()))
+        require(single_numbers, f"{place}: values per round must be single numbers")
         slots = max(behind.slots, width)
         blocks = [
             Block(dataset_path(EVENTS, name), (total,), (behind.events,), column) for name, column in events.items()
         ]
         blocks.append(Block("/events/event", (total,), (0,), None))
         if slots > behind.slots:
-            new = np.arange(behind.slots, slots, dtype=np.int64)
-            blocks.append(Block("/slot", (slots,), (behind.slots,), new))
+            blocks.append(Block("/slot", (slots,), (behind.slots,), np.arange(behind.slots, slots, dtype=np.int64)))
         blocks += self._gain_blocks(record, room, slots, width, behind, place)
         for group, per_round, per_slot in ((ROOT, values, root_slots), (PRIVACY, privacy, privacy_slots)):
             blocks += _row_blocks(behind.rounds, group, (room,), per_round)
@@ -114,14 +121,15 @@ class RoundLayout:
 
     def _secagg_blocks(self, record: RoundRecord, room: int, behind: Behind, place: str) -> list[Block]:
         if not self.secure:
-            if record.secagg or record.secagg_stages:
-                raise ValueError(f"{place}: the trace was created without {SECAGG.path}")
+            require(
+                not record.secagg and not record.secagg_stages, f"{place}: the trace was created without {SECAGG.path}"
+            )
             return []
         per_round = columns(SECAGG.of("round"), record.secagg, place)
         per_stage = columns(SECAGG.of("round", "stage"), record.secagg_stages, place)
         stages = len(SecAggStage)
-        if any(array.shape != (stages,) for array in per_stage.values()):
-            raise ValueError(f"{place}: values per stage must be {stages} numbers")
+        fits = all(array.shape == (stages,) for array in per_stage.values())
+        require(fits, f"{place}: values per stage must be {stages} numbers")
         return [
             *_row_blocks(behind.rounds, SECAGG, (room,), per_round),
             *_row_blocks(behind.rounds, SECAGG, (room, stages), per_stage),

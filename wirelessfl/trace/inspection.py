@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from wirelessfl.trace.codes import EMPTY_CLIENT, GAIN_AXES
 from wirelessfl.trace.layout import Attribute, AttributeKind, Group, Variable
 from wirelessfl.trace.schema import GROUPS, MODEL
-from wirelessfl.trace.storage import committed_clients
+from wirelessfl.trace.storage import committed_clients, dataset_path
 
 MOST_CLAIMED = 1000
 """Bytes of values that a byte of the file may stand for: as far as deflate goes; rows of NaN are not stored at all."""
@@ -36,6 +36,11 @@ class Damage(Exception):
         super().__init__(f"{place}: {words}")
 
 
+def _require(holds: object, place: str, words: str) -> None:
+    if not holds:
+        raise Damage(place, words)
+
+
 def inspect_trace(file: h5py.File) -> None:
     """Check a whole trace, of which some rounds may still be missing.
 
@@ -49,23 +54,21 @@ def inspect_trace(file: h5py.File) -> None:
     for known in GROUPS:
         group = known.over(axes)
         if group.path not in file:
-            if not group.optional:
-                raise Damage(group.path, "no such group")
+            _require(group.optional, group.path, "no such group")
             continue
         node = file[group.path]
-        if not isinstance(node, h5py.Group):
-            raise Damage(group.path, "no group")
+        _require(isinstance(node, h5py.Group), group.path, "no group")
         _check_attributes(node, group)
         for variable in _variables(group):
             dataset = _dataset(node, group, variable)
             if dataset is not None:
-                shapes[f"{group.path.rstrip('/')}/{variable.name}"] = dataset.shape
+                shapes[dataset_path(group, variable.name)] = dataset.shape
                 claimed = _claimed(dataset)
                 room -= claimed
                 # A killed run may have left labels none of which is stored: no more than the file has room for.
                 labels = variable in group.coordinates
-                if room < 0 or (labels and claimed > max(size, _stored(dataset))):
-                    raise Damage(dataset.name, f"{claimed:,} bytes of values, more than the file can hold")
+                holds = room >= 0 and not (labels and claimed > max(size, _stored(dataset)))
+                _require(holds, dataset.name, f"{claimed:,} bytes of values, more than the file can hold")
     _check_shapes(shapes, axes)
     _check_values(file)
 
@@ -80,11 +83,9 @@ def inspect_values(file: h5py.File) -> None:
     for name in file:
         dataset = file.get(name)
         if isinstance(dataset, h5py.Dataset):
-            if dataset.dtype.kind not in "biufc":
-                raise Damage(dataset.name, f"{dataset.dtype} values, no numbers")
+            _require(dataset.dtype.kind in "biufc", dataset.name, f"{dataset.dtype} values, no numbers")
             room -= _claimed(dataset)
-            if room < 0:
-                raise Damage(dataset.name, "more values than the file can hold")
+            _require(room >= 0, dataset.name, "more values than the file can hold")
 
 
 def _variables(group: Group) -> Iterator[Variable]:
@@ -95,22 +96,19 @@ def _variables(group: Group) -> Iterator[Variable]:
 
 def _dataset(node: h5py.Group, group: Group, variable: Variable) -> h5py.Dataset | None:
     # A dataset of the right type; None for one that an earlier version did not write.
-    place = f"{group.path.rstrip('/')}/{variable.name}"
+    place = dataset_path(group, variable.name)
     if variable.name not in node:
-        if variable.required or variable.dims == (variable.name,):
-            raise Damage(place, "no such dataset")
+        _require(not variable.required and variable.dims != (variable.name,), place, "no such dataset")
         return None
     dataset = node[variable.name]
-    if not isinstance(dataset, h5py.Dataset):
-        raise Damage(place, "no dataset")
+    _require(isinstance(dataset, h5py.Dataset), place, "no dataset")
     found, wanted = dataset.dtype, np.dtype(variable.dtype)
-    if (found.kind, found.itemsize) != (wanted.kind, wanted.itemsize):
-        raise Damage(place, f"values of type {found}, not {wanted}")
-    if dataset.ndim != len(variable.dims):
-        raise Damage(place, f"{dataset.ndim} dimensions, not {len(variable.dims)}")
+    alike = (found.kind, found.itemsize) == (wanted.kind, wanted.itemsize)
+    _require(alike, place, f"values of type {found}, not {wanted}")
+    _require(dataset.ndim == len(variable.dims), place, f"{dataset.ndim} dimensions, not {len(variable.dims)}")
     tied = _dimension_names(dataset, _read_attributes(dataset))
-    if variable.dims != (variable.name,) and tied != variable.dims:
-        raise Damage(place, f"dimensions ({', '.join(tied)}), not ({', '.join(variable.dims)})")
+    sound = variable.dims in ((variable.name,), tied)
+    _require(sound, place, f"dimensions ({', '.join(tied)}), not ({', '.join(variable.dims)})")
     return dataset
 
 
@@ -123,18 +121,17 @@ def _dimension_names(dataset: h5py.Dataset, attributes: Mapping[str, Any]) -> tu
 def _claimed(dataset: h5py.Dataset) -> int:
     # Bytes that all values would take in memory, after a look at where they are stored.
     properties = dataset.id.get_create_plist()
-    if properties.get_layout() not in _LAYOUTS:
-        raise Damage(dataset.name, "values that lie elsewhere")
+    _require(properties.get_layout() in _LAYOUTS, dataset.name, "values that lie elsewhere")
     if dataset.chunks is not None:
-        if math.prod(dataset.chunks) * dataset.dtype.itemsize > _LARGEST_CHUNK:
-            raise Damage(dataset.name, f"pieces of {dataset.chunks} values, more than can be read at once")
+        readable = math.prod(dataset.chunks) * dataset.dtype.itemsize <= _LARGEST_CHUNK
+        _require(readable, dataset.name, f"pieces of {dataset.chunks} values, more than can be read at once")
         dataset.id.chunk_iter(lambda _: None)
     return int(math.prod(dataset.shape)) * int(dataset.dtype.itemsize)
 
 
 def _stored(dataset: h5py.Dataset) -> int:
-    filters = dataset.id.get_create_plist().get_nfilters()
-    return int(dataset.id.get_storage_size()) * (MOST_CLAIMED if filters else 1)
+    filtered = dataset.id.get_create_plist().get_nfilters() > 0
+    return int(dataset.id.get_storage_size()) * (MOST_CLAIMED if filtered else 1)
 
 
 def _check_attributes(node: h5py.Group, group: Group) -> None:
@@ -142,8 +139,8 @@ def _check_attributes(node: h5py.Group, group: Group) -> None:
     for attribute in group.attributes:
         if attribute.name in found:
             _check_attribute(attribute, found[attribute.name], f"{group.path}, attribute {attribute.name}")
-        elif attribute.required and not attribute.later:
-            raise Damage(group.path, f"no attribute {attribute.name}")
+        else:
+            _require(attribute.later or not attribute.required, group.path, f"no attribute {attribute.name}")
 
 
 def _read_attributes(node: h5py.Group | h5py.Dataset) -> dict[str, Any]:
@@ -151,24 +148,20 @@ def _read_attributes(node: h5py.Group | h5py.Dataset) -> dict[str, Any]:
     found = {}
     for name in node.attrs:
         size = h5py.h5a.open(node.id, name.encode()).get_storage_size()
-        if size > _LONGEST_TEXT:
-            raise Damage(f"{node.name}, attribute {name}", f"{size} bytes")
+        _require(size <= _LONGEST_TEXT, f"{node.name}, attribute {name}", f"{size} bytes")
         found[name] = node.attrs[name]
     for references in found.get("DIMENSION_LIST", ()):
         for reference in references:
             dimension = node.file[reference]
-            if not isinstance(dimension, h5py.Dataset):
-                raise Damage(node.name, "a dimension that is no dataset")
-            if dimension.name is None:
-                raise Damage(node.name, "a reference to a dimension that has no name")
+            _require(isinstance(dimension, h5py.Dataset), node.name, "a dimension that is no dataset")
+            _require(dimension.name is not None, node.name, "a reference to a dimension that has no name")
     return found
 
 
 def _check_attribute(attribute: Attribute, value: Any, place: str) -> None:
-    if isinstance(value, str) and len(value) > _LONGEST_TEXT:
-        raise Damage(place, f"a text of {len(value)} letters")
-    if not _is(attribute.kind, value):
-        raise Damage(place, f"{type(value).__name__}, not a {attribute.kind}")
+    if isinstance(value, str):
+        _require(len(value) <= _LONGEST_TEXT, place, f"a text of {len(value)} letters")
+    _require(_is(attribute.kind, value), place, f"{type(value).__name__}, not a {attribute.kind}")
     if attribute.among and value not in attribute.among:
         raise Damage(place, f"{value[:40]!r}, none of {', '.join(attribute.among)}")
 
@@ -202,43 +195,42 @@ def _check_shapes(shapes: Mapping[str, tuple[int, ...]], axes: tuple[str, ...]) 
     for known in GROUPS:
         group = known.over(axes)
         for variable in group.variables:
-            place = f"{group.path.rstrip('/')}/{variable.name}"
+            place = dataset_path(group, variable.name)
             for dimension, size in zip(variable.dims, shapes.get(place, ()), strict=False):
-                own = f"{group.path.rstrip('/')}/{dimension}"
+                own = dataset_path(group, dimension)
                 length = shapes[own if own in shapes else f"/{dimension}"][0]
-                if size < length:
-                    raise Damage(place, f"{size} values along {dimension}, which has {length}")
+                _require(size >= length, place, f"{size} values along {dimension}, which has {length}")
 
 
 def _check_values(file: h5py.File) -> None:
     # Labels, clients, codes and counts are such that others may be looked up by them.
     rounds = file["round"][()]
     count = int(np.count_nonzero(rounds >= 0))
-    if np.any(rounds[:count] < 0) or np.any(np.diff(rounds[:count]) != 1):
-        raise Damage("/round", "labels that do not count rounds")
+    _require(
+        np.all(rounds[:count] >= 0) and np.all(np.diff(rounds[:count]) == 1),
+        "/round",
+        "labels that do not count rounds",
+    )
     events = file["event_count"][:count]
     length = len(file["events/time"])
-    if np.any(np.diff(events, prepend=0) < 0) or np.any(events > length):
-        raise Damage("/event_count", f"counts that do not rise, or beyond the {length} events")
+    rising = np.all(np.diff(events, prepend=0) >= 0) and np.all(events <= length)
+    _require(rising, "/event_count", f"counts that do not rise, or beyond the {length} events")
     _check_clients(file, count)
     for path, rows in (("status", count), ("events/kind", int(events[-1]) if count else 0), ("secagg/outcome", count)):
         if path in file:
             _check_codes(file[path], rows, path)
     labels = file["model/round"][()]
-    kept = labels[labels >= 0]
-    if np.any(np.diff(kept) <= 0):
-        raise Damage(f"{MODEL.path}/round", "labels that do not rise")
+    _require(np.all(np.diff(labels[labels >= 0]) > 0), f"{MODEL.path}/round", "labels that do not rise")
 
 
 def _check_clients(file: h5py.File, count: int) -> None:
     # Clients of a round are ascending, and so are those of ``client``, up to where a killed run had no labels yet.
     known, rest = np.split(file["client"][()], [committed_clients(file)])
-    if np.any(known < 0) or np.any(np.diff(known) <= 0) or np.any(rest != EMPTY_CLIENT):
-        raise Damage("/client", "clients that do not rise from 0")
+    rising = np.all(known >= 0) and np.all(np.diff(known) > 0) and np.all(rest == EMPTY_CLIENT)
+    _require(rising, "/client", "clients that do not rise from 0")
     for rows in _pieces(file["client_id"], count):
-        filled = rows != EMPTY_CLIENT
-        if np.any(rows < EMPTY_CLIENT) or np.any(filled & (np.diff(rows, prepend=EMPTY_CLIENT) <= 0)):
-            raise Damage("/client_id", "clients of a round that do not rise")
+        rising = (rows == EMPTY_CLIENT) | (np.diff(rows, prepend=EMPTY_CLIENT) > 0)
+        _require(np.all(rows >= EMPTY_CLIENT) and np.all(rising), "/client_id", "clients of a round that do not rise")
 
 
 def _check_codes(dataset: h5py.Dataset, count: int, path: str) -> None:
@@ -248,8 +240,7 @@ def _check_codes(dataset: h5py.Dataset, count: int, path: str) -> None:
     codes = np.zeros(256, dtype=bool)
     codes[[0, *flags]] = True
     for rows in _pieces(dataset, count):
-        if not codes[rows].all():
-            raise Damage(f"/{path}", "a code that the trace format does not know")
+        _require(codes[rows].all(), f"/{path}", "a code that the trace format does not know")
 
 
 def _pieces(dataset: h5py.Dataset, count: int) -> Iterator[NDArray[Any]]:

@@ -22,6 +22,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from typing_extensions import override
+
 from wirelessfl.outputs import FULL
 
 _SUPERBLOCK = 0
@@ -56,21 +58,23 @@ class HeldBackFile(io.RawIOBase):
         os.ftruncate(self._descriptor, 0)
         self._end = self._end_on_disk = 0
 
+    @override
     def seekable(self) -> bool:
-        """True."""
         return True
 
+    @override
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move; HDF5 seeks from the start or from the end."""
+        # HDF5 seeks from the start or from the end.
         self._position = offset + (self._end if whence == os.SEEK_END else 0)
         return self._position
 
+    @override
     def tell(self) -> int:
-        """Current position in bytes."""
         return self._position
 
+    @override
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Read what was written last, held back or not; zeros where nothing was."""
+        # What was written last, held back or not; zeros where nothing was.
         start, stop = self._position, self._position + len(buffer)
         found = os.pread(self._descriptor, len(buffer), start)
         buffer[: len(found)] = found
@@ -82,8 +86,8 @@ class HeldBackFile(io.RawIOBase):
         self._position = stop
         return len(buffer)
 
+    @override
     def write(self, data: memoryview) -> int:  # type: ignore[override]
-        """Hold back one write."""
         kept = bytes(data)
         replaced = self._held.pop(self._position, None)
         if replaced is not None and len(replaced) > len(kept):
@@ -93,8 +97,9 @@ class HeldBackFile(io.RawIOBase):
         self._end = max(self._end, self._position)
         return len(data)
 
+    @override
     def truncate(self, size: int | None = None) -> int:
-        """Set the end; the file on disk never shrinks, bytes behind the end are no part of the HDF5 file."""
+        # The file on disk never shrinks; bytes behind the end are no part of the HDF5 file.
         self._end = self._position if size is None else size
         return self._end
 
@@ -141,8 +146,9 @@ class HeldBackFile(io.RawIOBase):
         if pieces:
             yield start, b"".join(pieces)
 
+    @override
     def close(self) -> None:
-        """Unlock and close; what was not committed is lost."""
+        # Unlocks as well; what was not committed is lost.
         if not self.closed:
             super().close()
             os.close(self._descriptor)

@@ -33,10 +33,10 @@ def read_attributes(path: str | Path, group: str = "/") -> dict[str, Any]:
     Raises:
         TraceError: Not a readable trace of this version, or no such group.
     """
-    path = Path(path)
-    _check_present(path, _known_group(group))
-    with opened_trace(path) as file:
-        return {name: _plain(value) for name, value in file[_known_group(group)].attrs.items()}
+    _check_present(Path(path), _known_group(group))
+    with opened_trace(Path(path)) as file:
+        attributes = file[_known_group(group)].attrs.items()
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in attributes}
 
 
 def open_trace(path: str | Path) -> xr.Dataset:
@@ -103,10 +103,8 @@ def round_labels(path: str | Path) -> NDArray[np.int64]:
     Raises:
         TraceError: Not a readable trace of this version.
     """
-    path = Path(path)
-    with opened_trace(path) as file:
-        labels: NDArray[np.int64] = file["round"][()].astype(np.int64)
-        return labels
+    with opened_trace(Path(path)) as file:
+        return np.asarray(file["round"][()], dtype=np.int64)
 
 
 def has_group(path: str | Path, group: str) -> bool:
@@ -115,8 +113,7 @@ def has_group(path: str | Path, group: str) -> bool:
     Raises:
         TraceError: It cannot be read.
     """
-    path = Path(path)
-    with opened_trace(path) as file:
+    with opened_trace(Path(path)) as file:
         return _known_group(group) in file
 
 
@@ -141,8 +138,7 @@ def model_weights(path: str | Path, round_index: int | None = None) -> NDArray[n
         if wanted not in rounds:
             kept = f"of rounds {', '.join(map(str, rounds))}" if rounds else "none (scenario key trace.models)"
             raise TraceError(f"{path}: no such model; those kept: {kept}")
-        weights: NDArray[np.float32] = file[dataset_path(MODEL, "weights")][rounds.index(wanted)]
-        return weights
+        return np.asarray(file[dataset_path(MODEL, "weights")][rounds.index(wanted)], dtype=np.float32)
 
 
 def at_slot_start(variable: xr.DataArray) -> NDArray[Any]:
@@ -217,7 +213,3 @@ def _known_group(group: str) -> str:
     if path not in {known.path for known in GROUPS}:
         raise TraceError(f"no group {group!r} in a trace; there are {', '.join(known.path for known in GROUPS)}")
     return path
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

@@ -19,6 +19,16 @@ from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, PRIVACY, ROOT, SECAGG
 Scalar = str | int | float | bool
 
 
+def require(holds: object, words: str) -> None:
+    """Check what a run hands to its trace.
+
+    Raises:
+        ValueError: It does not hold; ``words`` say what.
+    """
+    if not holds:
+        raise ValueError(words)
+
+
 @dataclass(frozen=True)
 class TraceHeader:
     """What is known before the first round.
@@ -49,14 +59,14 @@ class TraceHeader:
         Raises:
             ValueError: A required attribute is missing, or a value is no text or number.
         """
-        for group in GROUPS:
-            given = self.given.get(group.path)
-            if given is None:
-                continue
+        all_given = self.given
+        for group in (known for known in GROUPS if known.path in all_given):
+            given = all_given[group.path]
             missing = [a.name for a in group.attributes if a.required and a.name not in given]
-            if missing:
-                raise ValueError(f"trace header: attributes missing in {group.path}: {', '.join(missing)}")
-            check_attributes(given)
+            require(not missing, f"trace header: attributes missing in {group.path}: {', '.join(missing)}")
+            for name, value in given.items():
+                words = f"trace attribute {name}: expected text or a number, found {type(value).__name__}"
+                require(isinstance(value, str | int | float), words)
 
 
 @dataclass(frozen=True)
@@ -104,17 +114,6 @@ class RoundRecord:
     weights: ArrayLike | None = None
 
 
-def check_attributes(attributes: Mapping[str, Scalar]) -> None:
-    """Refuse attribute values that are neither text nor a number.
-
-    Raises:
-        ValueError: Naming the attribute.
-    """
-    for name, value in attributes.items():
-        if not isinstance(value, str | int | float):
-            raise ValueError(f"trace attribute {name}: expected text or a number, found {type(value).__name__}")
-
-
 def columns(
     variables: Iterable[Variable], given: Mapping[str, ArrayLike], place: str
 ) -> dict[str, NDArray[np.generic]]:
@@ -133,14 +132,11 @@ def columns(
     """
     known = {variable.name: variable for variable in variables}
     unknown = sorted(set(given) - set(known))
-    if unknown:
-        raise ValueError(f"{place}: not in the trace schema: {', '.join(unknown)}")
+    require(not unknown, f"{place}: not in the trace schema: {', '.join(unknown)}")
     missing = [name for name, variable in known.items() if variable.required and name not in given]
-    if missing:
-        raise ValueError(f"{place}: missing {', '.join(missing)}")
+    require(not missing, f"{place}: missing {', '.join(missing)}")
     result = {name: _cast(variable, given[name], place) for name, variable in known.items() if name in given}
-    shapes = {array.shape for array in result.values()}
-    if len(shapes) > 1:
+    if len({array.shape for array in result.values()}) > 1:
         raise ValueError(f"{place}: unequal shapes {', '.join(f'{name} {a.shape}' for name, a in result.items())}")
     return result
 
@@ -180,8 +176,7 @@ def slot_columns(group: Group, given: Mapping[str, ArrayLike], place: str) -> di
     """
     gains = {variable.name for variable in group.gains}
     result = columns(group.of("round", "slot"), {n: v for n, v in given.items() if n not in gains}, place)
-    if any(array.ndim != 1 for array in result.values()):
-        raise ValueError(f"{place}: values per slot must be one-dimensional")
+    require(all(array.ndim == 1 for array in result.values()), f"{place}: values per slot must be one-dimensional")
     return result
 
 
@@ -196,8 +191,7 @@ def gain_columns(
     names = {variable.name for variable in variables}
     result = columns(variables, {name: value for name, value in given.items() if name in names}, place)
     for name, array in result.items():
-        if array.shape != shape:
-            raise ValueError(f"{place}: {name} must have the shape {shape}, found {array.shape}")
+        require(array.shape == shape, f"{place}: {name} must have the shape {shape}, found {array.shape}")
     return result
 
 
@@ -208,10 +202,10 @@ def check_selected(slots: Mapping[str, NDArray[np.generic]], place: str) -> None
         ValueError: Otherwise.
     """
     ids = np.asarray(slots["client_id"], dtype=np.int64)
-    if ids.size and (ids[0] < 0 or (ids[1:] <= ids[:-1]).any()):
-        raise ValueError(f"{place}: client_id must be ascending, distinct and not negative")
-    if (slots["status"] == Status.EMPTY_SLOT).any():
-        raise ValueError(f"{place}: a selected client cannot have the status of an empty slot")
+    ascending = (ids[:1] >= 0).all() and (ids[1:] > ids[:-1]).all()
+    require(ascending, f"{place}: client_id must be ascending, distinct and not negative")
+    named = (slots["status"] != Status.EMPTY_SLOT).all()
+    require(named, f"{place}: a selected client cannot have the status of an empty slot")
 
 
 def event_columns(events: EventBatch, round_index: int, place: str) -> dict[str, NDArray[np.generic]]:
@@ -223,6 +217,5 @@ def event_columns(events: EventBatch, round_index: int, place: str) -> dict[str,
     time = np.asarray(events.time)
     given = {"time": time, "node": events.node, "kind": events.kind, "bits": events.bits}
     result = columns(EVENTS.variables, {**given, "round": np.full(time.shape, round_index)}, place)
-    if time.ndim != 1:
-        raise ValueError(f"{place}: events must be one-dimensional")
+    require(time.ndim == 1, f"{place}: events must be one-dimensional")
     return result

@@ -3,7 +3,7 @@
 import numpy as np
 
 from wirelessfl.trace.codes import FORMAT, VERSION
-from wirelessfl.trace.layout import Attribute, Variable
+from wirelessfl.trace.layout import Variable
 from wirelessfl.trace.schema import GROUPS
 
 
@@ -16,13 +16,12 @@ def reference_markdown() -> str:
         lines += [_variable_row(variable) for variable in (*group.coordinates, *group.variables)]
         if group.attributes:
             lines += ["", "| attribute | meaning |", "| --- | --- |"]
-            lines += [_attribute_row(attribute) for attribute in group.attributes]
+            lines += [
+                f"| `{attribute.name}` | {_cell(attribute.long_name)}{'' if attribute.required else ' (optional)'} |"
+                for attribute in group.attributes
+            ]
         lines.append("")
     return "\n".join(lines)
-
-
-def _attribute_row(attribute: Attribute) -> str:
-    return f"| `{attribute.name}` | {_cell(attribute.long_name)}{'' if attribute.required else ' (optional)'} |"
 
 
 def _variable_row(variable: Variable) -> str:

@@ -21,10 +21,7 @@ from wirelessfl.trace.failures import output_errors, trace_errors
 from wirelessfl.trace.identity import RunIdentity
 from wirelessfl.trace.journal import HeldBackFile
 from wirelessfl.trace.opening import inspect_file
-from wirelessfl.trace.records import (
-    RoundRecord,
-    TraceHeader,
-)
+from wirelessfl.trace.records import RoundRecord, TraceHeader, require
 from wirelessfl.trace.storage import (
     axes_of,
     committed_rounds,
@@ -116,7 +113,6 @@ class TraceWriter:
                     "the two do not belong together, run again with --overwrite"
                 )
             with output_errors(path):
-                writer._reopen()
                 writer._rewind(rounds_done)
         return writer
 
@@ -144,10 +140,9 @@ class TraceWriter:
             OutputError: The disk cannot take it; the rounds before it are intact.
         """
         place = f"round {record.round_index}"
-        if record.round_index < 0:
-            raise ValueError(f"{place}: rounds count from 0")
-        if self._last is not None and record.round_index != self._last + 1:
-            raise ValueError(f"{place}: the trace ends with round {self._last}")
+        require(record.round_index >= 0, f"{place}: rounds count from 0")
+        follows = self._last is None or record.round_index == self._last + 1
+        require(follows, f"{place}: the trace ends with round {self._last}")
         room = (self._rounds // ROUNDS_AHEAD + 1) * ROUNDS_AHEAD
         behind = Behind(self._rounds, self._slots, self._events)
         blocks, slots, events = self._layout.blocks(record, room, behind, place)
@@ -183,13 +178,10 @@ class TraceWriter:
             ValueError: Unknown status, names or shapes.
             OutputError: The disk cannot take it; the rounds are intact.
         """
-        if status not in STATUSES:
-            raise ValueError(f"trace status {status!r}: expected one of {', '.join(STATUSES)}")
-        if model is not None and status not in FINISHED:
-            raise ValueError("the final model belongs to a finished run")
+        require(status in STATUSES, f"trace status {status!r}: expected one of {', '.join(STATUSES)}")
+        require(model is None or status in FINISHED, "the final model belongs to a finished run")
         unknown = set(attributes or {}) - set(CLOSING)
-        if unknown:
-            raise ValueError(f"trace attributes {', '.join(sorted(unknown))}: at the end only {', '.join(CLOSING)}")
+        require(not unknown, f"trace attributes {', '.join(sorted(unknown))}: at the end only {', '.join(CLOSING)}")
         blocks = client_blocks(client_values) if client_values is not None else []
         if model is not None:
             blocks += self._model_blocks(model, self._last)
@@ -211,10 +203,8 @@ class TraceWriter:
     def _model_blocks(self, weights: ArrayLike, round_index: int | None) -> list[Block]:
         dimension = self._datasets["/model/weights"].shape[1]
         flat = np.ascontiguousarray(weights, dtype=np.float32)
-        if flat.shape != (dimension,):
-            raise ValueError(f"model weights: expected shape ({dimension},), found {flat.shape}")
-        if round_index is None:
-            raise ValueError("model weights: there is no round to keep them for")
+        require(flat.shape == (dimension,), f"model weights: expected shape ({dimension},), found {flat.shape}")
+        require(round_index is not None, "model weights: there is no round to keep them for")
         row = self._snapshots
         if row and int(self._datasets["/model/round"][row - 1]) == round_index:
             row -= 1  # the last round's snapshot is the final model
@@ -243,12 +233,6 @@ class TraceWriter:
         self._flush()
         self._backing.commit()
 
-    def _reopen(self) -> None:
-        # Take back what ``finish`` wrote, the status first.
-        self._replace_texts({"status": "running", **_blank_closing()})
-        self._set_lengths(client=0)
-        self._resize("/client", (0,))
-
     def _replace_texts(self, texts: Mapping[str, str]) -> None:
         # Replace texts of the root, each on disk before the next.
         for name, text in texts.items():
@@ -257,6 +241,10 @@ class TraceWriter:
                 replace_text(self._file, name, text)
 
     def _rewind(self, rounds: int) -> None:
+        # Take back what ``finish`` wrote, the status first.
+        self._replace_texts({"status": "running", **_blank_closing()})
+        self._set_lengths(client=0)
+        self._resize("/client", (0,))
         # Drop everything after the first ``rounds`` rounds, the commit mark first.
         self._resize("/round", (rounds,))
         self._commit()
