@@ -197,7 +197,7 @@ def audit_simulation(
         raise ValueError(f"an audit takes at least {FEWEST_TRIALS} trials, found {trials}")
     rehearsal = rehearse_for_audit(simulation)
     choice = choose_game(rehearsal)
-    count = _affordable(choice) if trials is None else trials
+    count = int(np.clip(_SECONDS / max(choice.cost, 1e-9), *_TRIALS)) if trials is None else trials
     games = [choice.game, *([] if choice.counts is None else [choice.counts])]
     seen = [game.play(count, lambda part: on_progress(part / len(games))) for game in games]
     ledger, records = rehearsal.ledger, list(choice.noises())
@@ -245,8 +245,3 @@ def _relation(rehearsal: Rehearsal, choice: Choice) -> str:
     sums = [release.secure_sum for release in rehearsal.releases if isinstance(release, ZcdpRelease)]
     sees_more = choice.view == UPLOADS or (choice.view == STEPS and any(sum_ is not None for sum_ in sums))
     return "; ".join(sorted(relations)) if same_unit and covers and not sees_more else ""
-
-
-def _affordable(choice: Choice) -> int:
-    fewest, most = _TRIALS
-    return int(np.clip(_SECONDS / max(choice.cost, 1e-9), fewest, most))

@@ -77,11 +77,9 @@ class CanaryGradients(SampleGradients):
 
     @override
     def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
-        if weights.ndim == 3:
-            per_element = torch.repeat_interleave(weights[:, 0], torch.tensor(self.sizes), dim=1)
-        else:
-            per_element = weights
-        total = per_element.where(self.present, 0.0) * self._canary
+        if weights.ndim == 3:  # of layers, not of whole gradients
+            weights = torch.repeat_interleave(weights[:, 0], torch.tensor(self.sizes), dim=1)
+        total = weights.where(self.present, 0.0) * self._canary
         return total if into is None else into.mul_(decay).add_(total)
 
     def products(self) -> None:
@@ -101,8 +99,8 @@ class CanaryModels(LocalModels):
         self.accumulated = [torch.zeros_like(changes)]
         self.anchors = [changes.new_zeros(())]
 
+    @override
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
-        """Canaries have per-sample gradients only."""
         raise NotImplementedError
 
     @override
@@ -151,9 +149,9 @@ class Listener(GradientTransform):
         mean = torch.zeros_like(into)
         out = self.transform(gradients, state, context, mean, 0.0)
         into.mul_(decay).add_(mean)
-        claimed = (out.statistics["clip_norm"], out.statistics["noise_multiplier"], context.divisor)
-        reading = self.read(mean * context.divisor[:, None])
-        self.steps.append(Heard(*(values.double().numpy() for values in (reading, *claimed))))
+        reading, claimed = self.read(mean * context.divisor[:, None]), out.statistics
+        heard = (reading, claimed["clip_norm"], claimed["noise_multiplier"], context.divisor)
+        self.steps.append(Heard(*(values.double().numpy() for values in heard)))
         return out
 
 

@@ -6,10 +6,11 @@ It is looked for in all noised sums of the client's local steps, or in what the 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, assert_never
+from typing import NamedTuple, assert_never
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from wirelessfl.analysis.audit.attendance import Attendance
 from wirelessfl.analysis.audit.canaries import REACH, canary_direction, clearest_sample, whole_update
@@ -19,6 +20,7 @@ from wirelessfl.analysis.audit.games import (
     LEAST_NOISE,
     Advance,
     FixedUpload,
+    Game,
     KnownSlots,
     Observations,
     SecretSlots,
@@ -46,19 +48,13 @@ CROWD = "every noised sum of clipped gradients, added up over the clients that a
 UPLOADS = "the client's upload, which carries no noise of its own"
 
 
-class Game(Protocol):
-    """A distinguishing game."""
-
-    def play(self, trials: int, advance: Advance) -> Observations:
-        """Both worlds, ``trials`` times; ``advance`` hears how much of it is done."""
-
-
 @dataclass(frozen=True)
-class BareGame:
+class BareGame(Game):
     """What is seen carries no noise: one look tells the worlds apart."""
 
+    @override
     def play(self, trials: int, advance: Advance) -> Observations:
-        """The canary's upload, and its absence."""
+        # The canary's upload, and its absence.
         advance(1.0)
         plus, minus = np.ones((trials, 1)), np.zeros((trials, 1))
         return Observations(plus, minus, np.ones(1), False, 1.0, plus > 0, gaussian=True)
@@ -109,24 +105,19 @@ def choose_game(rehearsal: Rehearsal) -> Choice:
 def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Choice:
     statement, learner = rehearsal.ledger.statement, rehearsal.learner
     replaced = statement.adjacency == "replace"
+    client, exchange, words = None, replaced, _gradient_words(replaced)
+    uploads: Uploads
     if learner.private is not None and learner.private.adds_noise:
         client = _canary_client(rehearsal, streams)
-        game = _air_game(rehearsal, air, TrainedUploads(client, random=True), replaced, streams)
-        cost = slot_cost(game, rehearsal.learner.upload_dimension, False) + step_cost(client, 1)
-        return Choice(game, _gradient_words(replaced), AIR, cost, lambda: _air_noises(rehearsal, game, client))
-    if statement.unit == "sample" and air.gradient_step is not None:
+        uploads = TrainedUploads(client, random=True)
+    elif statement.unit == "sample" and air.gradient_step is not None:
         uploads = TrainedUploads(_canary_client(rehearsal, streams), random=False)
-        game, words = _air_game(rehearsal, air, uploads, replaced, streams), _gradient_words(replaced)
     else:
-        game = _air_game(rehearsal, air, _whole_updates(learner, False), statement.exchange, streams)
+        uploads, exchange = _whole_updates(learner, False), statement.exchange
         words = _update_words(statement.unit, replaced)
-    return Choice(
-        game,
-        words,
-        AIR,
-        slot_cost(game, rehearsal.learner.upload_dimension, False),
-        lambda: _air_noises(rehearsal, game, None),
-    )
+    game = _air_game(rehearsal, air, uploads, exchange, streams)
+    cost = slot_cost(game, learner.upload_dimension, False) + (0.0 if client is None else step_cost(client, 1))
+    return Choice(game, words, AIR, cost, lambda: _air_noises(rehearsal, game, client))
 
 
 def _air_noises(rehearsal: Rehearsal, game: SlotGame, client: CanaryClient | None) -> Iterator[NoiseRecord]:
@@ -142,10 +133,9 @@ def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> C
     uploads = _whole_updates(rehearsal.learner, haar_noise)
     known = isinstance(rehearsal.selection.rule, SelectAll)
     slots = _known_slots(rehearsal) if known else _secret_slots(rehearsal, server)
-    rate = server.central.sample_rate
     noisy = all(server.central.noise_std(round_index) > LEAST_NOISE for round_index in slots.rounds)
     game = SlotGame(
-        *(server.listen, slots, uploads, uploads, statement.exchange, rate, True, streams),
+        *(server.listen, slots, uploads, uploads, statement.exchange, server.central.sample_rate, True, streams),
         white=noisy and not haar_noise,
     )
     return Choice(
@@ -169,10 +159,15 @@ def _known_slots(rehearsal: Rehearsal) -> KnownSlots:
 
 
 def _secret_slots(rehearsal: Rehearsal, server: ServerNoise) -> SecretSlots:
-    rounds = list(range(1, rehearsal.num_rounds + 1))
-    registered = rehearsal.ledger.facts.num_clients
-    heard = Attendance.of(rehearsal.parts, rehearsal.learner).heard
-    return SecretSlots(server.plan, rehearsal.selection, registered, rehearsal.client, rounds, heard, server.always)
+    return SecretSlots(
+        plan=server.plan,
+        selection=rehearsal.selection,
+        registered=rehearsal.ledger.facts.num_clients,
+        client=rehearsal.client,
+        rounds=list(range(1, rehearsal.num_rounds + 1)),
+        heard=Attendance.of(rehearsal.parts, rehearsal.learner).heard,
+        always=server.always,
+    )
 
 
 def _on_uploads(rehearsal: Rehearsal, streams: Streams) -> Choice:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wirelessfl.analysis.audit.canaries import Listener
-from wirelessfl.analysis.audit.games import Advance, Observations, Values
+from wirelessfl.analysis.audit.games import Advance, Game, Observations, Values
 from wirelessfl.analysis.audit.noise import NoiseRecord
 from wirelessfl.analysis.audit.steps import SMALLEST_SINGLE, CanaryClient, chunks
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.learning.cohort import TransformState
+from wirelessfl.learning import TransformState
 from wirelessfl.privacy.clipping import QuantileClipping
 
 # In so many steps the clipping norm cannot grow beyond the canary.
@@ -35,7 +36,7 @@ def _rule(client: CanaryClient) -> object:
 
 
 @dataclass(frozen=True)
-class CountGame:
+class CountGame(Game):
     """The adversary sees how the clipping norm moves from step to step.
 
     Attributes:
@@ -46,8 +47,8 @@ class CountGame:
     client: CanaryClient
     exchange: bool
 
+    @override
     def play(self, trials: int, advance: Advance) -> Observations:
-        """Both worlds, ``trials`` times."""
         worlds, included = [], np.zeros((0, 0), dtype=np.bool_)
         for there in (True, False):
             parts = []
@@ -60,7 +61,7 @@ class CountGame:
         return Observations(
             plus=worlds[0][:, known],
             minus=worlds[1][:, known],
-            shift=np.full(int(known.sum()), (1.0 if self.exchange else 0.5) / self._noise_std),
+            shift=np.full(int(known.sum()), (1.0 if self.exchange else 0.5) / self._quantile_rule.count_noise_std),
             exchange=self.exchange,
             sample_rate=self.client.sample_rate,
             included=included[:, known],
@@ -70,14 +71,14 @@ class CountGame:
     def noise(self) -> NoiseRecord:
         """The noise of the counts of many clients, whose place is that of the coordinates of other noise."""
         counts = replace(self, exchange=False)._counts(np.arange(_ROWS, dtype=np.int64), there=False)[0]
-        number = np.arange(counts.shape[1], dtype=np.int64)
-        return NoiseRecord("of the released counts (of clients as coordinates)", counts.T, {"step": number}, True)
+        labels = {"step": np.arange(counts.shape[1], dtype=np.int64)}
+        return NoiseRecord("of the released counts (of clients as coordinates)", counts.T, labels, True)
 
     @property
-    def _noise_std(self) -> float:
+    def _quantile_rule(self) -> QuantileClipping:
         rule = _rule(self.client)
         assert isinstance(rule, QuantileClipping), "the game is played on no other rule"
-        return rule.count_noise_std
+        return rule
 
     def _counts(self, rows: NDArray[np.int64], there: bool) -> tuple[Values, NDArray[np.bool_]]:
         # (k, E) noised counts over their noise, those beyond C counted up, and (k, E) in which the canary is.
@@ -95,10 +96,9 @@ class CountGame:
             last = block.transform_state["clip_norm"].double().numpy()
             if len(norms) >= _STEPS:
                 break
-        rule = _rule(self.client)
-        assert isinstance(rule, QuantileClipping), "the game is played on no other rule"
+        rule = self._quantile_rule
         norm, divisor = np.stack([*norms, last], axis=1), np.concatenate(divisors).T
-        rounding = np.finfo(np.float32).eps / rule.lr * float(divisor.max()) / self._noise_std
+        rounding = np.finfo(np.float32).eps / rule.lr * float(divisor.max()) / rule.count_noise_std
         if rounding > _MOST_ROUNDING or not np.all((norm > SMALLEST_SINGLE) & (norm < self.client.reach)):
             raise InfeasibleError(
                 "this scenario cannot be audited: its clipping norm does not tell the released counts, as they are "
@@ -106,4 +106,4 @@ class CountGame:
                 "other values of training.privacy.clip and of lr and count_noise_std in its clipping can be played"
             )
         share = rule.quantile - np.diff(np.log(norm), axis=1) / rule.lr
-        return np.asarray((0.5 - share) * divisor / self._noise_std), np.concatenate(included).T
+        return np.asarray((0.5 - share) * divisor / rule.count_noise_std), np.concatenate(included).T

@@ -180,14 +180,13 @@ def best_difference(observations: Observations) -> Observations | None:
 
 def skipped_rounds(observations: Observations) -> list[str]:
     """What rounds without a release tell, where the canary's client alone makes the difference: no matter of chance."""
-    if observations.silent is None:
+    silent = observations.silent
+    if silent is None or np.array_equal(silent[0], silent[1]):
         return []
-    told = np.count_nonzero(observations.silent[0] != observations.silent[1])
-    if not told:
-        return []
+    told = f"{np.count_nonzero(silent[0] != silent[1])} of {silent[0].size}"
     return [
-        f"In {told} of {observations.silent[0].size} events played nothing is released in one world alone: that "
-        "nothing was tells whether the client was there, and the ledger counts noise in every event."
+        f"In {told} events played nothing is released in one world alone: that nothing was tells whether the client "
+        "was there, and the ledger counts noise in every event."
     ]
 
 
@@ -206,13 +205,12 @@ def _sampled_bound(observations: Observations, delta: float, alpha: float) -> tu
     included, silent = observations.included, observations.silent
     heard = np.logical_not(np.zeros_like(included) if silent is None else silent[0] | silent[1])
     hits, events = int(included.sum()), included.size
-    if hits < 2:
-        return ShiftBound(0.0, 0.0), 0.0
     amplitude = np.broadcast_to(observations.shift, included.shape)
-    plus, minus = observations.plus[heard], observations.minus[heard]
     if np.count_nonzero(included & heard) < 2:
         return ShiftBound(0.0, 0.0), 0.0
-    bound = shift_bound(plus, minus, amplitude[heard], included[heard], alpha / 2)
+    bound = shift_bound(
+        observations.plus[heard], observations.minus[heard], amplitude[heard], included[heard], alpha / 2
+    )
     rate = float(stats.beta.ppf(alpha / 2, hits, events - hits + 1))
     return bound, sampled_epsilon(bound.lower * observations.shift, rate, delta, observations.exchange)
 

@@ -132,12 +132,12 @@ class KnownSlots(Slots):
     def with_canary(self, round_index: int) -> Slot:
         return self.slots[round_index]
 
+    @override
     def drawn(self, round_index: int, streams: Streams) -> Slot:
-        """The same in every trial."""
         return self.slots[round_index]
 
+    @override
     def attended(self, round_index: int, streams: Streams) -> list[Slot]:
-        """The one that is known."""
         return [self.slots[round_index]]
 
     @override
@@ -186,18 +186,23 @@ class SecretSlots:
 
     def is_released(self, slot: Slot, absent: bool) -> bool:
         """Whether a round without the canary alone is released too."""
-        gone = absent and slot.position is not None
-        return self.always or len(slot.plan.senders) > gone
+        return self.always or len(slot.plan.senders) > (absent and slot.position is not None)
 
     def _slot(self, round_index: int, clients: NDArray[np.int64], heard: NDArray[np.int64]) -> Slot:
         this = Round(round_index, clients)
         place = np.flatnonzero(clients[heard] == self.client)
-        plan = self.plan(this, heard)
-        return Slot(this, plan, int(place[0]) if len(place) else None)
+        return Slot(this, self.plan(this, heard), int(place[0]) if len(place) else None)
+
+
+class Game(Protocol):
+    """A distinguishing game."""
+
+    def play(self, trials: int, advance: Advance) -> Observations:
+        """Both worlds, ``trials`` times; ``advance`` hears how much of it is done."""
 
 
 @dataclass(frozen=True)
-class SlotGame:
+class SlotGame(Game):
     """The canary's upload goes through the uplink, round after round.
 
     Attributes:
@@ -222,8 +227,8 @@ class SlotGame:
     streams: Streams
     white: bool = True
 
+    @override
     def play(self, trials: int, advance: Advance) -> Observations:
-        """Both worlds, ``trials`` times."""
         secrets = [Streams(self.streams.torch_seed("trial", 0, trial)) for trial in range(trials)]
         rounds = self.slots.rounds
         seen = np.zeros((2, trials, len(rounds)))

@@ -11,7 +11,7 @@ from wirelessfl.analysis.audit.games import SlotGame, hear
 from wirelessfl.analysis.audit.noise import NoiseRecord, Values
 from wirelessfl.analysis.audit.steps import SMALLEST_SINGLE, CanaryClient
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.learning.cohort import TransformState
+from wirelessfl.learning import TransformState
 from wirelessfl.privacy import DpSgdRelease, Release, ZcdpRelease, haar, haar_weights
 from wirelessfl.privacy.mechanisms import padded_length
 from wirelessfl.streams import Streams

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wirelessfl.analysis.audit.costs import hearing_cost
 from wirelessfl.analysis.audit.games import Slot, SlotGame, Values, hear
 from wirelessfl.analysis.audit.rehearsal import Rehearsal
-from wirelessfl.privacy import AirRelease, PrivacyFacts, ServerNoiseRelease
+from wirelessfl.privacy import AirRelease, ServerNoiseRelease
 from wirelessfl.simulation.uplinks import ChannelNoise
 from wirelessfl.streams import Streams
 
@@ -56,13 +56,9 @@ def recorded_reaches(rehearsal: Rehearsal, game: SlotGame) -> Iterator[Reach]:
             if isinstance(release, AirRelease) and release.caveat is None:
                 yield Reach(slot, release.received_bound / np.asarray(release.accounted_noise_std))
             elif isinstance(release, ServerNoiseRelease) and release.clip is not None and game.white:
-                bound = _largest_update(release, rehearsal.ledger.facts) / release.noise_std
+                largest = release.clip * rehearsal.ledger.facts.largest_weight / release.sample_rate
+                bound = largest / release.noise_std
                 yield Reach(slot, np.full(len(plan.senders), bound))
-
-
-def _largest_update(release: ServerNoiseRelease, facts: PrivacyFacts) -> float:
-    assert release.clip is not None
-    return release.clip * facts.largest_weight / release.sample_rate
 
 
 def tried_updates(rehearsal: Rehearsal, game: SlotGame) -> list[tuple[Reach, int]]:

@@ -21,7 +21,7 @@ from wirelessfl.analysis.audit.canaries import (
     draw_batches,
     train_on_canary,
 )
-from wirelessfl.analysis.audit.games import Advance, Observations, Uploads, Values
+from wirelessfl.analysis.audit.games import Advance, Game, Observations, Uploads, Values
 from wirelessfl.learning import CohortBlock, GradientTransform, LocalTraining, StepContext, TransformState
 from wirelessfl.learning.private import PrivateGradients, resumed_state, without_noise
 from wirelessfl.privacy.clipping.base import Memoryless
@@ -220,7 +220,7 @@ class _Heard(NamedTuple):
 
 
 @dataclass(frozen=True)
-class StepGame:
+class StepGame(Game):
     """The adversary sees every noised sum of clipped gradients, before the optimizer does.
 
     Attributes:
@@ -235,8 +235,8 @@ class StepGame:
     crowd: int
     unproven: bool
 
+    @override
     def play(self, trials: int, advance: Advance) -> Observations:
-        """Both worlds, ``trials`` times."""
         direction, size = self.client.signal()
         worlds: list[list[_Heard]] = []
         for sign in (1, -1 if self.exchange else 0):

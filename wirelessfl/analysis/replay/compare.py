@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.analysis.replay.compare_rules import OUTSIDE, TOTALS, Rules, is_finished
+from wirelessfl.analysis.replay.compare_rules import FREE_DATASETS, OTHER_LAYOUT, OUTSIDE, TOTALS, Rules
 from wirelessfl.analysis.replay.comparison import Comparison, Difference
 from wirelessfl.analysis.replay.trace_tree import (
     Axes,
@@ -18,9 +18,8 @@ from wirelessfl.analysis.replay.trace_tree import (
     dtype_words,
     nodes_of,
     paths_by_address,
-    same_value,
 )
-from wirelessfl.trace import axes_of, opened_trace
+from wirelessfl.trace import FINISHED, axes_of, opened_trace
 
 
 def compare_traces(found: Path, expected: Path, first: int, last: int) -> Comparison:
@@ -58,7 +57,7 @@ class _Comparing:
         # The first difference in the order in which it says most: rounds, then totals and layout, then attributes.
         self.result.of_numbers = sum(self._size(path) for path in self.ours)
         self.result.of_attributes = sum(len(node.attrs) for node in self.ours.values())
-        ended = is_finished(self.theirs["/"].attrs.get("status"))
+        ended = self.theirs["/"].attrs.get("status") in FINISHED
         found, expected = self.recorded.rounds, self.repeated.rounds
         if expected < self.last or (found != expected and (ended or not self.partial)):
             self.result.difference = Difference("number of rounds", "", found, expected)
@@ -101,7 +100,7 @@ class _Comparing:
             kinds = [_kind(nodes.get(path)) for nodes in (self.ours, self.theirs)]
             if kinds[0] == kinds[1]:
                 continue
-            reason = self.rules.of_object() if None in kinds else None
+            reason = OTHER_LAYOUT if self.rules.other_version and None in kinds else None
             if reason is None:
                 yield Difference(_name(path), "", kinds[0] or "nothing", kinds[1] or "nothing")
             elif path in self.ours:
@@ -175,7 +174,7 @@ class _Comparing:
             if self.partial:
                 return found
             return max(found, expected) if self.status == "running" and dim != "client" else expected
-        if dim == "slot" and (self.partial or not is_finished(self.status)):
+        if dim == "slot" and (self.partial or self.status not in FINISHED):
             return max(found, expected)
         return expected
 
@@ -187,10 +186,10 @@ class _Comparing:
             for name in dict.fromkeys([*theirs.attrs, *ours.attrs]):
                 missing = name not in ours.attrs or name not in theirs.attrs
                 reason = self.rules.of_attribute(path, name, missing=missing)
-                words = _attribute_name(path, name)
+                words = f"attribute {name}" if path == "/" else f"attribute {name} of {path}"
                 found = attribute_value(ours, name, self.our_paths)
                 expected = attribute_value(theirs, name, self.their_paths)
-                same = not missing and same_value(found, expected)
+                same = not missing and found == expected
                 if same and (reason is None or path != "/"):
                     self.result.attributes += 1
                 elif reason is not None:
@@ -199,7 +198,7 @@ class _Comparing:
                     yield Difference(words, "", found.words, expected.words)
 
     def _excused(self, path: str, ours: h5py.Dataset) -> bool:
-        reason = self.rules.of_dataset(path)
+        reason = FREE_DATASETS.get(path)
         if reason is not None:
             self.result.leave_out(_name(path), reason, self._size(path))
         return reason is not None
@@ -262,10 +261,6 @@ def _kind(node: Node | None) -> str | None:
 
 def _name(path: str) -> str:
     return path.removeprefix("/") if path.count("/") == 1 else path
-
-
-def _attribute_name(path: str, name: str) -> str:
-    return f"attribute {name}" if path == "/" else f"attribute {name} of {path}"
 
 
 def _differing(found: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]:

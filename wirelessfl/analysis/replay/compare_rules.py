@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from wirelessfl.trace import CLOSING, FINISHED
+from wirelessfl.trace import CLOSING
 
 FREE_DATASETS: Mapping[str, str] = {"/wall_time": "how long the machine took"}
 """Datasets by their path."""
@@ -48,14 +48,6 @@ class Rules:
         stopped = found.get("status") == "failed" and expected.get("status") == "interrupted"
         return cls(found.get("package_version") != expected.get("package_version"), stopped, partial)
 
-    def of_dataset(self, path: str) -> str | None:
-        """Why the values of a dataset may differ; None where they may not."""
-        return FREE_DATASETS.get(path)
-
-    def of_object(self) -> str | None:
-        """Why a group or a dataset may be in one of the traces alone; None where it may not."""
-        return OTHER_LAYOUT if self.other_version else None
-
     def of_attribute(self, path: str, name: str, *, missing: bool) -> str | None:
         """Why an attribute may differ, or be in one of the traces alone; None where it may not."""
         if path == "/" and name in FREE_ATTRIBUTES and not missing:
@@ -66,8 +58,3 @@ class Rules:
             return TOTALS
         describes = path != "/" or name in ("long_name", *_RESOLVED)
         return OTHER_LAYOUT if self.other_version and (missing or describes) else None
-
-
-def is_finished(status: object) -> bool:
-    """Whether a run with this status has ended by itself."""
-    return status in FINISHED

@@ -4,6 +4,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -83,8 +84,8 @@ def export(recording: Recording, form: Format, folder: Path) -> list[Path]:
             spreadsheet could take for a formula.
     """
     writers: Mapping[Format, Callable[[Recording, Path], list[Path]]] = {
-        "parquet": _write_parquet,
-        "csv": _write_csv,
+        "parquet": partial(_write_tables, ending="parquet"),
+        "csv": partial(_write_tables, ending="csv"),
         "netcdf": _write_netcdf,
         "chrome": _write_chrome,
     }
@@ -104,23 +105,15 @@ def _placing(recording: Recording, path: Path) -> Iterator[Path]:
         yield new
 
 
-def _write_parquet(recording: Recording, folder: Path) -> list[Path]:
+def _write_tables(recording: Recording, folder: Path, ending: Literal["parquet", "csv"]) -> list[Path]:
+    # CSV has every digit, so that the numbers read back are the same.
     paths = []
     for name, table in tables(recording).items():
-        paths.append(folder / f"{name}.parquet")
+        if ending == "csv":
+            _refuse_formulas(recording, table)
+        paths.append(folder / f"{name}.{ending}")
         with _placing(recording, paths[-1]) as new:
-            table.to_parquet(new, index=False)
-    return paths
-
-
-def _write_csv(recording: Recording, folder: Path) -> list[Path]:
-    # Every digit, so that the numbers read back are the same.
-    paths = []
-    for name, table in tables(recording).items():
-        _refuse_formulas(recording, table)
-        paths.append(folder / f"{name}.csv")
-        with _placing(recording, paths[-1]) as new:
-            table.to_csv(new, index=False)
+            (table.to_csv if ending == "csv" else table.to_parquet)(new, index=False)
     return paths
 
 

@@ -104,7 +104,6 @@ def paired_rows(recorded: xr.Dataset, changed: xr.Dataset) -> list[PairedRow]:
         ours, theirs = quantity.total(before), quantity.total(after)
         if math.isnan(ours) and math.isnan(theirs):
             continue
-        by_round = _minus(after, before)
         row = PairedRow(
             quantity.name,
             quantity.words,
@@ -112,7 +111,7 @@ def paired_rows(recorded: xr.Dataset, changed: xr.Dataset) -> list[PairedRow]:
             ours,
             theirs,
             float(_minus(np.array([theirs]), np.array([ours]))[0]),
-            _mean(by_round),
+            _mean(_minus(after, before)),
         )
         rows.append(row)
     return rows

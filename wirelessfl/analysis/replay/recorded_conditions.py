@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning.selection.availability import AvailabilityModel
@@ -115,8 +116,9 @@ class RecordedNetwork(Network):
 
     jammer_links: Mapping[int, JammerLink]
 
+    @override
     def jammer_link(self, moment: Moment, instants: Instants = AT_ONCE) -> JammerLink:
-        """The recorded link; in a round without one, it is drawn by the scenario's laws."""
+        # In a round without a recorded link, it is drawn by the scenario's laws.
         return self.jammer_links.get(moment.round_index, super().jammer_link(moment, instants))
 
 
@@ -130,17 +132,18 @@ class RecordedTiming(Timing):
 
     table: SlotTable
 
+    @override
     def compute_time(
         self, processed: NDArray[np.int64], clients: NDArray[np.int64], round_index: int, streams: Streams
     ) -> NDArray[np.float64]:
-        """(n,) seconds; a time that was not recorded is drawn by the scenario's law."""
+        # A time that was not recorded is drawn by the scenario's law.
         drawn = super().compute_time(processed, clients, round_index, streams)
         known, columns = self.table.look_up(clients, round_index)
         return np.where(known & ~np.isnan(columns["compute_time"]), columns["compute_time"], drawn)
 
 
 @dataclass(frozen=True)
-class RecordedAvailability:
+class RecordedAvailability(AvailabilityModel):
     """Who could be reached, as recorded.
 
     Attributes:
@@ -151,8 +154,8 @@ class RecordedAvailability:
     table: SlotTable
     law: AvailabilityModel
 
+    @override
     def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
-        """(n,) True where the client could be reached."""
         drawn = self.law.available(clients, round_index, streams)
         known, columns = self.table.look_up(clients, round_index)
         return np.where(known, columns["status"] != Status.UNAVAILABLE, drawn)

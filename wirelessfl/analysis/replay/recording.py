@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -80,8 +80,7 @@ class Recording:
     @property
     def why_different(self) -> list[str]:
         """The ledger's words; none where the run did not end in order."""
-        words: list[str] = json.loads(self.dataset.attrs.get("why_different") or "[]")
-        return words
+        return list(json.loads(self.dataset.attrs.get("why_different") or "[]"))
 
     def summary(self) -> dict[str, Any]:
         """The numbers of ``summary.json`` over these rounds; sums and means count them alone."""
@@ -211,7 +210,11 @@ def verify(
     to_the_end = recording.last == recording.recorded
     # A run that has ended is repeated to its own end, yet not far beyond the recorded one.
     stop_after = recording.recorded + 1 if status in FINISHED and to_the_end else recording.last
-    with _folder(out) as folder, working_in(folder, recording):
+    with ExitStack() as open_until_compared:
+        if out is None:
+            out = Path(open_until_compared.enter_context(tempfile.TemporaryDirectory(prefix="wirelessfl-verify-")))
+        folder = RunFolder(out)
+        open_until_compared.enter_context(working_in(folder, recording))
         run_rounds(
             lambda interrupts: build_simulation(recording.scenario, plan, None, interrupts.check),
             recording.scenario,
@@ -230,15 +233,6 @@ def verify(
 
 def _advice(status: object) -> list[str]:
     return [] if status in FINISHED else [f"its status is {status}: a run that was stopped is ended by --resume"]
-
-
-@contextmanager
-def _folder(out: Path | None) -> Iterator[RunFolder]:
-    if out is not None:
-        yield RunFolder(out)
-        return
-    with tempfile.TemporaryDirectory(prefix="wirelessfl-verify-") as temporary:
-        yield RunFolder(Path(temporary))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A trace as a tree of HDF5 objects: its nodes, its growing axes, and attributes as values that can be compared."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import h5py
@@ -63,11 +63,9 @@ class Axes:
     def of(cls, file: h5py.File) -> Self:
         """The axes of an open trace."""
         rounds = committed_rounds(file)
-        labels = file["round"][:rounds]
         counts = file["event_count"][:rounds]
-        events = int(counts[-1]) if rounds else 0
-        snapshots = file["model/round"][()]
-        return cls(labels, counts, file["events/round"][: max(events, 0)], snapshots)
+        events = max(int(counts[-1]), 0) if rounds else 0
+        return cls(file["round"][:rounds], counts, file["events/round"][:events], file["model/round"][()])
 
     @property
     def rounds(self) -> int:
@@ -98,19 +96,16 @@ class Axes:
         """How many numbers of a dataset belong to committed rounds."""
         if not dataset.shape:
             return int(dataset.size or 0)
-        committed = {"round": self.rounds, "event": len(self.event_rounds), "snapshot": self._snapshots}
+        last = self.round_labels[-1] if self.rounds else -1
+        snapshots = int(np.count_nonzero((self.snapshot_rounds >= 0) & (self.snapshot_rounds <= last)))
+        committed = {"round": self.rounds, "event": len(self.event_rounds), "snapshot": snapshots}
         length = min(dataset.shape[0], committed.get(dims[0], dataset.shape[0]))
         return int(length) * int(np.prod(dataset.shape[1:], dtype=np.int64))
-
-    @property
-    def _snapshots(self) -> int:
-        last = self.round_labels[-1] if self.rounds else -1
-        return int(np.count_nonzero((self.snapshot_rounds >= 0) & (self.snapshot_rounds <= last)))
 
 
 @dataclass(frozen=True)
 class AttributeValue:
-    """An attribute with its type and shape.
+    """An attribute with its type and shape; equal where these and the content are.
 
     Attributes:
         kind: its type in words; "absent" where there is none.
@@ -122,7 +117,7 @@ class AttributeValue:
     kind: str
     shape: tuple[int, ...] | None
     content: Any
-    words: Any
+    words: Any = field(compare=False)
 
 
 def attribute_value(node: Node, name: str, paths: Mapping[int, str]) -> AttributeValue:
@@ -139,11 +134,6 @@ def attribute_value(node: Node, name: str, paths: Mapping[int, str]) -> Attribut
         content = _plain(value, node.file, paths)
         return AttributeValue(kind, shape, content, content)
     return AttributeValue(kind, shape, array.tobytes(), array.item() if array.ndim == 0 else array.tolist())
-
-
-def same_value(found: AttributeValue, expected: AttributeValue) -> bool:
-    """Whether type, shape and content are the same."""
-    return (found.kind, found.shape, found.content) == (expected.kind, expected.shape, expected.content)
 
 
 def dtype_words(dtype: np.dtype[Any]) -> str:

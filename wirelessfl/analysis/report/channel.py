@@ -78,8 +78,7 @@ def power_law(scenario: Scenario) -> PowerLaw | str:
             return _frozen("Exp(1), Rayleigh", stats.expon())
         case RicianFading():
             factor = 10 ** (fading.k_db / 10)
-            law = stats.ncx2(2, 2 * factor, scale=1 / (2 * (factor + 1)))
-            return _frozen(f"Rician, K = {fading.k_db:g} dB", law)
+            return _frozen(f"Rician, K = {fading.k_db:g} dB", stats.ncx2(2, 2 * factor, scale=1 / (2 * (factor + 1))))
         case NakagamiFading():
             return _frozen(f"Gamma, Nakagami m = {fading.m:g}", stats.gamma(fading.m, scale=1 / fading.m))
         case StaticFading():

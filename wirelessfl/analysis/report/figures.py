@@ -101,7 +101,8 @@ def privacy_figure(prefix: str, trace: xr.Dataset) -> Drawing:
         if finite:
             log_scale(axes.yaxis)
         else:
-            _say(axes, "no finite ε")
+            axes.text(0.5, 0.5, "no finite ε", transform=axes.transAxes, ha="center", va="center", color=FAINT)
+            axes.set_yticks([])
         axes.legend()
 
     caption = "Privacy spent so far by the worst client: what the paper's theorem says, and what holds for what ran."
@@ -240,11 +241,6 @@ def _bars(axes: Axes, rows: list[dict[str, Any]], lanes: list[int], start: float
     place = [lanes.index(row["tid"]) for row in rows]
     # The edge keeps a slot visible that is a thousandth of the round.
     axes.barh(place, width, left=left, height=0.7, color=colour, edgecolor=colour, linewidth=0.8, label=name)
-
-
-def _say(axes: Axes, words: str) -> None:
-    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color=FAINT)
-    axes.set_yticks([])
 
 
 def run_figures(prefix: str, recording: Recording, statistics: ChannelStatistics | None) -> list[Drawing]:

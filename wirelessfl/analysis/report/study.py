@@ -208,8 +208,7 @@ def _curves(prefix: str, points: list[Point]) -> list[Drawing]:
 
 def _spread(items: list[Item], most: int) -> list[Item]:
     # All items, or ``most`` of them at even distances with both ends.
-    positions = np.linspace(0, len(items) - 1, min(len(items), most)).round().astype(int)
-    return [items[at] for at in positions]
+    return [items[at] for at in np.linspace(0, len(items) - 1, min(len(items), most)).round().astype(int)]
 
 
 def _curve_figure(name: str, title: str, points: list[Point], labels: list[str], remark: str = "") -> Drawing:

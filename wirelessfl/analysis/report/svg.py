@@ -86,11 +86,9 @@ def _inline(svg: str, name: str, caption: str) -> Markup:
     # The SVG element alone: ids of its own, colours of the page, no style that would reach beyond it.
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
-    svg = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', svg)
-    svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
-    svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", svg)
+    for side in ("width", "height"):
+        svg = re.sub(rf'(<svg[^>]*?) {side}="[^"]*"', r"\1", svg, count=1)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
     svg = svg.replace(INK, "currentColor").replace(FAINT, "var(--faint)")
     for colour, variable in COLOURS.items():
