@@ -22,8 +22,7 @@ import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl import cli
 from wirelessfl.analysis.replay.compare import compare_traces
-from wirelessfl.analysis.replay.compare_rules import FREE_ATTRIBUTES, FREE_DATASETS
-from wirelessfl.analysis.replay.comparison import Comparison
+from wirelessfl.analysis.replay.comparison import FREE_ATTRIBUTES, FREE_DATASETS, Comparison
 from wirelessfl.analysis.replay.consistency import check_consistent
 from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.errors import CheckFailed, RunInterrupted, TraceError

@@ -120,8 +120,7 @@ def _dimension_names(dataset: h5py.Dataset, attributes: Mapping[str, Any]) -> tu
 
 def _claimed(dataset: h5py.Dataset) -> int:
     # Bytes that all values would take in memory, after a look at where they are stored.
-    properties = dataset.id.get_create_plist()
-    _require(properties.get_layout() in _LAYOUTS, dataset.name, "values that lie elsewhere")
+    _require(dataset.id.get_create_plist().get_layout() in _LAYOUTS, dataset.name, "values that lie elsewhere")
     if dataset.chunks is not None:
         readable = math.prod(dataset.chunks) * dataset.dtype.itemsize <= _LARGEST_CHUNK
         _require(readable, dataset.name, f"pieces of {dataset.chunks} values, more than can be read at once")

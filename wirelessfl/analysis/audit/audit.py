@@ -201,6 +201,7 @@ def audit_simulation(
     games = [choice.game, *([] if choice.counts is None else [choice.counts])]
     seen = [game.play(count, lambda part: on_progress(part / len(games))) for game in games]
     ledger, records = rehearsal.ledger, list(choice.noises())
+    reach = reach_faults(rehearsal, choice.game) if isinstance(choice.game, SlotGame) else []
     return Audit(
         name=name,
         statement=ledger.statement,
@@ -216,14 +217,9 @@ def audit_simulation(
         mu_published=rehearsal.published_mu(),
         mu_accounted=rehearsal.accounted_mu(),
         evidence=weigh(seen[0], seen[1] if len(seen) > 1 else None, ledger.statement.delta, false_alarm / 2),
-        noise_faults=[*_certain(rehearsal, choice, seen[0]), *_examined(records, seen[0], false_alarm / 2)],
+        noise_faults=[*skipped_rounds(seen[0]), *reach, *_examined(records, seen[0], false_alarm / 2)],
         not_tested=list(not_tested(rehearsal, choice, records)),
     )
-
-
-def _certain(rehearsal: Rehearsal, choice: Choice, observations: Observations) -> list[str]:
-    reach = reach_faults(rehearsal, choice.game) if isinstance(choice.game, SlotGame) else []
-    return skipped_rounds(observations) + reach
 
 
 def _examined(records: list[NoiseRecord], observations: Observations, false_alarm: float) -> list[str]:

@@ -111,7 +111,6 @@ def weigh(observations: Observations, counts: Observations | None, delta: float,
     elif observations.gaussian:
         gaussian, epsilon = _sampled_bound(observations, delta, alpha)
     pair = None if faint else best_difference(observations)
-    threshold = threshold_bound(with_canary, without, delta, alpha)
     return Evidence(
         false_alarm=false_alarm,
         plain=plain,
@@ -119,7 +118,7 @@ def weigh(observations: Observations, counts: Observations | None, delta: float,
         epsilon_gaussian=epsilon,
         epsilon_difference=0.0 if pair is None else _law_bound(pair, delta, alpha),
         epsilon_count=None if counts is None else _law_bound(counts, delta, alpha),
-        threshold=threshold,
+        threshold=threshold_bound(with_canary, without, delta, alpha),
         with_canary=with_canary,
         without=without,
         exchange=observations.exchange,

@@ -119,9 +119,8 @@ def _smallest_stretches(record: NoiseRecord, power: Values) -> Iterator[NoiseFau
     while 2 * length <= len(each):
         first = range(0, len(each) - length + 1, length)
         sums = np.add.reduceat(each[: len(first) * length], first)
-        what = f"stretches of {length} coordinates"
         names = [f"that from number {start} on" for start in first]
-        yield _smallest(record, sums, len(power) * length, what, names.__getitem__)
+        yield _smallest(record, sums, len(power) * length, f"stretches of {length} coordinates", names.__getitem__)
         length *= 2
 
 
@@ -135,11 +134,10 @@ def _smallest(
     each = stats.chi2.logcdf(sums, counts)
     worst = int(np.argmin(each))
     share = float((sums / counts)[worst])
-    probability = float(each[worst]) + math.log(len(sums))
     below = int(np.count_nonzero(each + math.log(len(sums)) < math.log(1e-3)))
     where = f" in {below} of {len(sums)} {what}, {name(worst)} being the worst" if what else ""
     words = f"The noise {record.source} is smaller than recorded{where}: {share:.3g} of its variance is there."
-    return NoiseFault(words, probability)
+    return NoiseFault(words, float(each[worst]) + math.log(len(sums)))
 
 
 def _event(record: NoiseRecord, index: int) -> str:

@@ -50,9 +50,8 @@ def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseR
         seeded = replace(client, streams=Streams(client.streams.torch_seed("noise", 0, seed)))
         memory: TransformState = {}
         for round_index in rounds:
-            batches = seeded.batches(round_index, rows).beginning(steps)
             listener = Listener(client.transforms[round_index], lambda total: total)
-            seeded.train(round_index, rows, batches, 0, memory, listener)
+            seeded.train(round_index, rows, seeded.batches(round_index, rows).beginning(steps), 0, memory, listener)
             for step, heard in enumerate(listener.steps):
                 std, values = _recorded_std(releases[round_index], heard), heard.reading
                 held = (std > SMALLEST_SINGLE * heard.divisor) & np.isfinite(values).all(axis=1)

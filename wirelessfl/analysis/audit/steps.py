@@ -166,11 +166,10 @@ class CanaryClient:
     def _noiseless(self, round_index: int, gradient: Tensor, there: bool) -> tuple[Tensor, float]:
         # The sum (d,) of clipped gradients in a batch with the ``gradient`` or without, and its sensitivity.
         rows, mean = np.array([_PILOT]), torch.zeros(1, len(gradient))
-        context = StepContext(self.streams, round_index, 0, rows, torch.ones(1), 1.0)
         step = without_noise(self.transforms[round_index])(
             CanaryGradients(gradient, self.parts, torch.tensor([there])),
             self._state(round_index, rows, {}),
-            context,
+            StepContext(self.streams, round_index, 0, rows, torch.ones(1), 1.0),
             mean,
             0.0,
         )

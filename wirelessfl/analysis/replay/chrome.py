@@ -147,5 +147,4 @@ def _counters(recording: Recording) -> Iterator[dict[str, Any]]:
 def events_of(recording: Recording) -> xr.Dataset:
     """The events of the rounds of a recording."""
     events = read_group(recording.path, "events")
-    inside = (events["round"].values >= recording.first) & (events["round"].values <= recording.last)
-    return events.isel(event=inside)
+    return events.isel(event=(events["round"].values >= recording.first) & (events["round"].values <= recording.last))

@@ -9,8 +9,15 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.analysis.replay.compare_rules import FREE_DATASETS, OTHER_LAYOUT, OUTSIDE, TOTALS, Rules
-from wirelessfl.analysis.replay.comparison import Comparison, Difference
+from wirelessfl.analysis.replay.comparison import (
+    FREE_DATASETS,
+    OTHER_LAYOUT,
+    OUTSIDE,
+    TOTALS,
+    Comparison,
+    Difference,
+    Rules,
+)
 from wirelessfl.analysis.replay.trace_tree import (
     Axes,
     Node,
@@ -25,7 +32,7 @@ from wirelessfl.trace import FINISHED, axes_of, opened_trace
 def compare_traces(found: Path, expected: Path, first: int, last: int) -> Comparison:
     """Compare all that two traces hold, or what they hold of some rounds.
 
-    NaN equals NaN where its bits do. What may differ is listed in ``compare_rules``.
+    NaN equals NaN where its bits do. What may differ is listed in ``comparison``.
 
     Args:
         found: the recorded trace.

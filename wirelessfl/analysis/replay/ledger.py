@@ -72,8 +72,7 @@ def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) 
 def _facts(trace: xr.Dataset, privacy: xr.Dataset, path: Path) -> tuple[PrivacyFacts, NDArray[np.int64]]:
     # What the ledger has to know of the clients, and who they are.
     clients = trace["client"].values.astype(np.int64)
-    released = trace["client_id"].values[privacy["released"].values == 1]
-    if not np.isin(released, clients).all():
+    if not np.isin(trace["client_id"].values[privacy["released"].values == 1], clients).all():
         raise TraceError(f"{path}: holds rounds of clients that it does not count; continue the run with --resume")
     facts = PrivacyFacts(
         samples=np.append(trace["samples"].values.astype(np.int64), 1),
@@ -93,9 +92,8 @@ def _releases(
     per_round = {variable.name: privacy[variable.name].values for variable in PRIVACY.of("round")}
     per_slot = {variable.name: privacy[variable.name].values for variable in PRIVACY.of("round", "slot")}
     for row, round_index in enumerate(trace["round"].values.tolist()):
-        selected = trace["client_id"].values[row]
         taken = per_slot["released"][row] == 1
-        members = np.searchsorted(clients, selected[taken])
+        members = np.searchsorted(clients, trace["client_id"].values[row][taken])
         for route in ROUTES:
             kind = int(per_round[f"{route}_settings"][row])
             if kind < 0:

@@ -178,11 +178,10 @@ def participation_figure(prefix: str, trace: xr.Dataset) -> Drawing:
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        palette = ListedColormap(["none", *(_STATUS_COLOURS[code] for code in Status if code)])
         first, last = trace["round"].values[[0, -1]]
         axes.imshow(
             status,
-            cmap=palette,
+            cmap=ListedColormap(["none", *(_STATUS_COLOURS[code] for code in Status if code)]),
             vmin=-0.5,
             vmax=len(Status) - 0.5,
             aspect="auto",

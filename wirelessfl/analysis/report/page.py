@@ -11,9 +11,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from wirelessfl.analysis.replay.recording import Recording, open_recording
 from wirelessfl.analysis.report.channel import ChannelStatistics, channel_statistics
 from wirelessfl.analysis.report.figures import Drawing, run_figures
-from wirelessfl.analysis.report.secagg import cost_facts, cost_table, secure_aggregation_costs
 from wirelessfl.analysis.report.study import StudyData, open_study_data, study_errors, study_figures, study_points
-from wirelessfl.analysis.report.tables import SortedTable, point_table, round_table, run_table
+from wirelessfl.analysis.report.tables import (
+    SortedTable,
+    cost_facts,
+    cost_table,
+    point_table,
+    round_table,
+    run_table,
+    secure_aggregation_costs,
+)
 from wirelessfl.errors import InputError, OutputError
 from wirelessfl.outputs import write_text
 from wirelessfl.summary import epsilon_text
@@ -104,9 +111,8 @@ def report_html(paths: Sequence[Path]) -> str:
             runs.append(source)
             with trace_errors(source.path):
                 sections.append(_run_section(prefix, source))
-    overview = [run_table(runs)] if len(runs) > 1 else []
     title = sections[0].title if len(sections) == 1 else f"{len(sections)} runs and studies"
-    return _template().render(title=title, sections=sections, overview=overview)
+    return _template().render(title=title, sections=sections, overview=[run_table(runs)] if len(runs) > 1 else [])
 
 
 def _template() -> Template:
@@ -134,8 +140,7 @@ def _run_section(prefix: str, recording: Recording) -> Section:
     statistics = channel_statistics(trace, scenario)
     costs = secure_aggregation_costs(recording)
     secure_facts, secure_tables = ([], []) if costs is None else (cost_facts(costs), [cost_table(costs)])
-    finished = summary["status"] in FINISHED
-    incomplete = [] if finished else [f"The run is not complete but {summary['status']}."]
+    incomplete = [] if summary["status"] in FINISHED else [f"The run is not complete but {summary['status']}."]
     return Section(
         anchor=prefix,
         title=f"{summary['name']}, seed {summary['seed']}",

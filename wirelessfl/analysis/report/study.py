@@ -60,12 +60,11 @@ def open_study_data(path: Path) -> StudyData:
         rows = pd.read_parquet(path / "study.parquet")
         record = json.loads((path / "study.json").read_text(encoding="utf-8"))
         columns = list(rows.columns)
-        keys = tuple(columns[columns.index("run") + 1 : columns.index("seed")])
         runs: list[dict[str, Any]] = record["runs"]
         return StudyData(
             path=path,
             name=str(record["name"]),
-            keys=keys,
+            keys=tuple(columns[columns.index("run") + 1 : columns.index("seed")]),
             rows=rows,
             failures=tuple(f"{run['run']}: {run['error']}" for run in runs if run["status"] == "failed"),
             unfinished=sum(run["status"] not in ("complete", "failed") for run in runs),
@@ -160,10 +159,9 @@ def pareto_front(cost: NDArray[np.float64], gain: NDArray[np.float64]) -> NDArra
     Points that are not finite are on no front. The result is in order of cost.
     """
     known = np.flatnonzero(np.isfinite(cost) & np.isfinite(gain))
-    order = known[np.lexsort((-gain[known], cost[known]))]
     best = -np.inf
     front: list[int] = []
-    for position in order.tolist():
+    for position in known[np.lexsort((-gain[known], cost[known]))].tolist():
         if gain[position] > best or (front and cost[position] == cost[front[-1]] and gain[position] == best):
             front.append(position)
             best = gain[position]
