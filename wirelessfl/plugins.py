@@ -29,7 +29,7 @@ _LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 
 _searched: list[Path] = []
 _loaded: dict[str, list[Path]] = {}
-"""Top-level packages of plug-ins in use and where their code lies, by which a line of theirs is known."""
+"""Plug-ins in use, as ``package.module:Name``, and where their code lies, by which a line of theirs is known."""
 
 
 def search(folder: Path) -> None:
@@ -118,9 +118,21 @@ def make(key: str, reference: str, factory: Callable[..., Any], *arguments: Any,
 
 
 def failure(error: BaseException) -> str | None:
-    """An error in words where it was raised below a line of a plug-in: its file and line, kind and text; else None."""
+    """An error in words where plug-ins are in use; else None.
+
+    Below a line of a plug-in: its file and line, kind and text. Else what one of them gave may be what does not fit:
+    the line of this package that raised it, and the plug-ins.
+    """
     place = place_of(error)
-    return None if place is None else f"{place}: {_in_words(error)}"
+    if place is not None:
+        return f"{place}: {_in_words(error)}"
+    own = _last_line(error.__traceback__, [Path(__file__).parent.resolve()])
+    if not _loaded or own is None:
+        return None
+    return (
+        f"{own}: {_in_words(error)}; code from outside is in use and may have given what does not fit: "
+        f"{', '.join(_loaded)}. `wirelessfl families NAME` names the conformance check of each family"
+    )
 
 
 def place_of(error: BaseException) -> str | None:
@@ -177,7 +189,7 @@ def _refuse_namesake(key: str, reference: str) -> None:
 
 def _remember(reference: str) -> None:
     if (top := _top(reference)) != __package__:
-        _loaded[top] = _places(top)
+        _loaded[reference] = _places(top)
 
 
 def _top(reference: str) -> str:

@@ -276,3 +276,22 @@ def test_a_broken_plug_in_is_told_with_its_file_and_line(start: Start, tmp_path:
     assert code == 2, words
     assert BROKEN[text] in words
     assert str(tmp_path / module) in words
+
+
+UNFIT = {
+    "return stream.uniform(1)[1:, 0]": "ValueError: operands could not be broadcast",
+    "return stream.uniform(1)[:, 0] * float('nan')": "ValueError: channel and estimate must be finite",
+    "return 'a gain'": "TypeError",
+}
+
+
+@pytest.mark.parametrize("line", UNFIT)
+def test_what_a_plug_in_gives_and_does_not_fit_is_told_with_its_name(start: Start, tmp_path: Path, line: str) -> None:
+    module = f"my_law_{next(NUMBERS)}"
+    write(tmp_path, module, f"class Law:\n    def draw(self, stream):\n        {line}\n")
+    code, words = start("validate", "mine.yaml", folder=tmp_path)
+    assert code == 2, words
+    assert UNFIT[line] in words
+    assert "code from outside is in use and may have given what does not fit: " in words
+    assert f"{module}:Law" in words
+    assert "Traceback" not in words

@@ -41,6 +41,16 @@ class Liar(Signs):
         return Payload(payload.content, Signs().bits(rows.shape[1]))
 
 
+class Half(Signs):
+    """Says any number of bits for a vector."""
+
+    def __init__(self, said: float = 0.5) -> None:
+        self.said = said
+
+    def bits(self, dimension: int) -> int:
+        return self.said  # type: ignore[return-value]
+
+
 class Cut(Signs):
     """Loses a coordinate."""
 
@@ -105,6 +115,13 @@ def test_local_noise_protects_what_is_coded() -> None:
 def test_a_codec_that_breaks_its_word_is_refused(wrong: type[Codec]) -> None:
     with pytest.raises(ScenarioError, match=rf"uplink\.codec\.name: {wrong.__name__} makes payloads of"):
         run(small(**coded(wrong.__name__)))
+
+
+@pytest.mark.parametrize("said", [0.5, 0, -8, "many"])
+def test_bits_are_a_positive_whole_number(said: object) -> None:
+    codec = {"name": f"{__name__}:Half", "options": {"said": said}}
+    with pytest.raises(ScenarioError, match=r"uplink\.codec\.name: bits of Half are .*; allowed: 1, 2"):
+        run(small(uplink={"kind": "digital", "codec": codec}, rounds=1))
 
 
 @pytest.mark.parametrize(

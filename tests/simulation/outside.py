@@ -185,3 +185,11 @@ class NoRecord(Silent):
     @override
     def release(self, steps: LocalSteps, clipping: ClippingRule) -> DpSgdRelease:
         return "nothing"  # type: ignore[return-value]
+
+
+class OtherClients(Recorded):
+    """Leaves a record of the first client alone, as if in the first round."""
+
+    @override
+    def release(self, steps: LocalSteps, clipping: ClippingRule) -> DpSgdRelease:
+        return DpSgdRelease(1, steps.clients[:1], self.multiplier, steps.batch_sizes()[:1], steps.steps[:1])

@@ -239,6 +239,13 @@ class WrongUpload(Scaffold):
         return outcome.updates[:, None]
 
 
+class WideUpload(Scaffold):
+    """Sends vectors in double precision."""
+
+    def upload(self, server: ServerState, before: ClientRows, after: ClientRows, outcome: LocalOutcome) -> Tensor:
+        return super().upload(server, before, after, outcome).double()
+
+
 class WrongStep(Scaffold):
     """Gives a model of another size."""
 
@@ -246,7 +253,7 @@ class WrongStep(Scaffold):
         return ServerState(server.parameters[1:], server.memory)
 
 
-@pytest.mark.parametrize("wrong", [WrongRows, WrongUpload, WrongStep])
+@pytest.mark.parametrize("wrong", [WrongRows, WrongUpload, WideUpload, WrongStep])
 def test_an_algorithm_that_breaks_its_word_is_refused(wrong: type[Scaffold]) -> None:
     with pytest.raises(CheckFailed, match="not conforming"):
         check_algorithm(wrong())

@@ -56,6 +56,7 @@ def test_natural_partition_of_ones_own_dataset() -> None:
         (private("Silent", clipping={"name": f"{HERE}:RoundRobin"}), "is no ClippingRule: found a class without clip"),
         (private("Silent", clipping={"name": f"{HERE}:Odd"}), "its law is a ForeignLaw; allowed: one of FixedClip"),
         (private("NoRecord"), "release gives a str; allowed: a Release"),
+        (private("OtherClients"), "release gives a record of round 1 and clients .*; allowed: round 1 and clients"),
         ({"training__privacy": {"mechanism": f"{HERE}:Silent"}}, "missing a required argument: 'multiplier'"),
         (private("Silent", unit="client"), "found client"),
         (private("Silent", clipping={"name": "per_layer"}), "per_layer with a mechanism from outside"),
@@ -101,6 +102,7 @@ SIGNS = {"training__optimizer": {"name": f"{HERE}:Signs", "lr": 0.01}}
 def test_what_nobody_vouches_for_is_infinite(uplink: dict[str, Any], members: dict[str, Any], reason: str) -> None:
     simulation, rounds, _ = run(small(**uplink, **members))
     assert rounds[-1].values["epsilon_accounted"] == math.inf
+    assert rounds[-1].values["epsilon_published"] == math.inf
     assert any(reason in sentence for sentence in simulation.ledger.why_different())
 
 

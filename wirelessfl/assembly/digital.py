@@ -3,9 +3,12 @@
 import math
 from typing import assert_never
 
+import numpy as np
+
 from wirelessfl.assembly.learning import build_algorithm
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.assembly.path_loss import largest_doppler_hz
+from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.compression import Codec, RandomRounding
 from wirelessfl.radio import AdaptiveRate, FixedRate, Ofdma, ShortPackets, StochasticQuantiser, Tdma
 from wirelessfl.radio.digital_links import DigitalLinks
@@ -20,13 +23,21 @@ from wirelessfl.simulation.uplinks import DigitalUplink
 
 
 def build_digital_uplink(scenario: Scenario, uplink: Digital, network: Network, dimension: int) -> DigitalUplink:
-    """Uploads that arrive one by one."""
+    """Uploads that arrive one by one.
+
+    Raises:
+        ScenarioError: a codec from outside says no whole number of bits.
+    """
     codec: Codec = make_object("uplink.codec.name", uplink.codec)
     if uplink.bits is not None:
         codec = RandomRounding(StochasticQuantiser(uplink.bits))
     links = build_digital_links(scenario, uplink, network)
     access = Tdma() if uplink.access == "tdma" else Ofdma()
-    return DigitalUplink(links, dimension, access, codec, build_algorithm(scenario).facts().payload)
+    uploads = DigitalUplink(links, dimension, access, codec, build_algorithm(scenario).facts().payload)
+    bits = uploads.payload_bits
+    if not isinstance(bits, int | np.integer) or bits < 1:
+        raise ScenarioError(f"uplink.codec.name: bits of {type(codec).__name__} are {bits!r}; allowed: 1, 2, ...")
+    return uploads
 
 
 def build_digital_links(scenario: Scenario, uplink: DigitalLink, network: Network) -> DigitalLinks:

@@ -104,8 +104,9 @@ class ClientSide:
             raise _refused(self.algorithm, f"keeps {list(after.values)}", f"the rows that it began with, {list(kept)}")
         sent = self.algorithm.upload(self.server, before, after, outcome)
         wanted = (len(block.positions), self.algorithm.facts().payload, block.updates.shape[1])
-        if sent.shape != wanted:
-            raise _refused(self.algorithm, f"uploads a tensor of shape {tuple(sent.shape)}", str(wanted))
+        if sent.shape != wanted or sent.dtype != block.updates.dtype:
+            found = f"uploads a tensor of shape {tuple(sent.shape)} in {sent.dtype}"
+            raise _refused(self.algorithm, found, f"{wanted} in {block.updates.dtype}")
         for name, rows in download(dict(after.values)).items():
             self.store[name][self._places[block.positions]] = rows
         vectors = sent.reshape(len(sent), -1).clone()

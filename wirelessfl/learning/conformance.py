@@ -64,7 +64,8 @@ def _trained(
     """Rows and uploads of clients together, compared with those of each client alone."""
     after, sent = _client_side(algorithm, server, rows, outcome)
     wanted = (len(rows.clients), algorithm.facts().payload, outcome.updates.shape[1])
-    require(sent.shape == wanted, f"upload gives shape {tuple(sent.shape)}; facts() promise {wanted}")
+    found = f"upload gives shape {tuple(sent.shape)} in {sent.dtype}; facts() promise {wanted} in float32"
+    require(sent.shape == wanted and sent.dtype == torch.float32, found)
     for place in range(len(rows.clients)):
         one = slice(place, place + 1)
         own = ClientRows(rows.clients[one], {name: values[one] for name, values in rows.values.items()})

@@ -43,7 +43,7 @@ class UnknownClip(ClippingLaw):
 
     @override
     @property
-    def unproven(self) -> str | None:
+    def unproven(self) -> str:
         return "the clipping rule is code from outside whose law does not say what its norm reveals"
 
 

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import SGD, ExecutionPlan, FlatModel, LocalTraining
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.data import Examples
@@ -86,7 +87,11 @@ class LocalPrivacy:
         round_index: int,
         secure_sum: SecureSum | None,
     ) -> tuple[Release, ...]:
-        """The record of the local steps of ``clients``, who hold (n,) ``samples``."""
+        """The record of the local steps of ``clients``, who hold (n,) ``samples``.
+
+        Raises:
+            ScenarioError: a mechanism from outside leaves none of this round and these clients.
+        """
         if not self.adds_noise:
             return ()
         steps = local_steps(samples, training.batch_size, training.epochs, training.steps)
@@ -101,4 +106,12 @@ class LocalPrivacy:
             secure_sum=secure_sum,
             linear_upload=self.uploads_are_updates and isinstance(training.optimizer, SGD) and training.clip is None,
         )
-        return (self.gradients.release(record),)
+        release, key = self.gradients.release(record), "training.privacy.mechanism: release gives"
+        if not isinstance(release, Release):
+            raise ScenarioError(f"{key} a {type(release).__name__}; allowed: a Release")
+        if release.round_index != round_index or not np.array_equal(release.clients, clients):
+            raise ScenarioError(
+                f"{key} a record of round {release.round_index} and clients {release.clients}; allowed: round "
+                f"{round_index} and clients {clients}, which trained in it"
+            )
+        return (release,)

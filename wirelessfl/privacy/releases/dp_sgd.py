@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.clipping_laws import ClippingLaw, DynamicClip, FixedClip
+from wirelessfl.privacy.clipping_laws import ClippingLaw, DynamicClip, FixedClip, UnknownClip
 from wirelessfl.privacy.noise_laws import NoiseLaw, WhiteNoise
 from wirelessfl.privacy.releases.base import non_negative, per_client
 from wirelessfl.privacy.spending import Caveat, Spending, no_guarantee, sampled_spending
@@ -68,6 +68,8 @@ class DpSgdRelease:
         factor = self.noise.published_factor()
         if factor is None:
             return no_guarantee(len(self.clients), "no paper claims anything for clipping the gradient itself")
+        if isinstance(self.clipping, UnknownClip):
+            return no_guarantee(len(self.clients), self.clipping.unproven)
         multiplier = self.clipping.published_multiplier(self.noise_multiplier, factor)
         if isinstance(self.clipping, DynamicClip):
             return self._central_limit(multiplier, facts)
