@@ -225,6 +225,13 @@ def test_where_models_of_several_rounds_meet_it_is_refused(change: dict[str, Any
         controlled(**change)
 
 
+@pytest.mark.parametrize("uplink", UPLINKS.values(), ids=UPLINKS)
+def test_clients_keep_nothing_of_uploads_that_a_restarting_server_lost(uplink: dict[str, Any]) -> None:
+    restarting, rounds, _ = run(controlled(uplink=uplink, faults__server_restart={"p": 1.0, "downtime_s": 1.0}))
+    assert all(np.any(this.status == Status.LOST) for this in rounds)
+    assert [len(values) for values in restarting.state.client_rows.values()] == [0, 0]
+
+
 class WrongRows(Scaffold):
     """Keeps other rows than it began with."""
 

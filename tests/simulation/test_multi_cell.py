@@ -10,6 +10,7 @@ import pytest
 from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
+from wirelessfl.learning import AlgorithmFacts, FedAvg
 from wirelessfl.privacy import gaussian_epsilon, zcdp_epsilon
 from wirelessfl.radio.cellular import CellularNetwork
 from wirelessfl.scenario import Scenario, load_scenario
@@ -196,6 +197,20 @@ def test_the_backhaul_takes_its_time() -> None:
     _, fast, _ = run(cellular(topology={**CELLS, "backhaul_bps": 1e18}, rounds=2))
     for index, (one, other) in enumerate(zip(slow, fast, strict=True), start=1):
         assert one.values["sim_time"] - other.values["sim_time"] == pytest.approx(index * 2 * 32 * 610 / 1e4, abs=1e-9)
+
+
+class Announcing(FedAvg):
+    """The server sends three vectors, the clients one."""
+
+    def facts(self) -> AlgorithmFacts:
+        return AlgorithmFacts(broadcast=3)
+
+
+def test_the_backhaul_carries_all_that_the_server_sends() -> None:
+    own = {"training__algorithm": {"name": f"{__name__}:Announcing"}, "rounds": 1}
+    _, (slow,), _ = run(cellular(topology={**CELLS, "backhaul_bps": 1e4}, **own))
+    _, (fast,), _ = run(cellular(topology={**CELLS, "backhaul_bps": 1e18}, **own))
+    assert slow.values["sim_time"] - fast.values["sim_time"] == pytest.approx((3 + 1) * 32 * 610 / 1e4, abs=1e-9)
 
 
 def hierarchical(edge_rounds: int, **overrides: Any) -> Scenario:

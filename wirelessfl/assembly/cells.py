@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from wirelessfl.learning import AlgorithmFacts
 from wirelessfl.learning.edges import EdgeModels
 from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.radio.network import Network
@@ -23,11 +24,12 @@ class Cells:
     edges: EdgeModels | None = None
 
 
-def build_cells(topology: Topology, network: Network, dimension: int) -> Cells:
-    """The cells of a topology."""
+def build_cells(topology: Topology, network: Network, facts: AlgorithmFacts, dimension: int) -> Cells:
+    """The cells of a topology, for uploads of P·d numbers of an algorithm."""
     if isinstance(topology, SingleCell):
         return Cells()
-    receivers, both_ways = len(network.sources), 2 * BITS_PER_PARAMETER * dimension / topology.backhaul_bps
+    numbers = dimension + dimension // facts.payload * facts.broadcast
+    receivers, both_ways = len(network.sources), BITS_PER_PARAMETER * numbers / topology.backhaul_bps
     if isinstance(topology, MultiCell):
         return Cells(receivers, both_ways)
     return Cells(receivers, both_ways, EdgeModels(receivers, topology.edge_rounds))

@@ -64,7 +64,7 @@ def make_object(key: str, variant: CoreVariant | External, *arguments: Any, cont
     if isinstance(made, protocol):
         return made
     if variant.returned:
-        found, allowed = f"returned a {type(made).__name__}", f"allowed is a {protocol.__name__}"
+        found, allowed = f"returned a {type(made).__name__}", f"allowed is a {variant.protocol.replace(':', '.')}"
     else:
         names = ", ".join(sorted(name for name in dir(protocol) if not name.startswith("_")))
         found, allowed = f"is no {protocol.__name__}", f"it needs {names}"

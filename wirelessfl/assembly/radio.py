@@ -5,6 +5,7 @@ from typing import Any, assert_never
 
 from wirelessfl.assembly.cells import build_cells
 from wirelessfl.assembly.digital import build_digital_uplink
+from wirelessfl.assembly.learning import build_algorithm
 from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.power_control import (
     CHANNEL_NOISE_STD,
@@ -83,7 +84,7 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             return IdealUplink(network.registry, dimension)
         case OverTheAirSection():
             air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension, symbol_energy(scenario, dimension))
-            cells = build_cells(scenario.topology, network, dimension)
+            cells = build_cells(scenario.topology, network, build_algorithm(scenario).facts(), dimension)
             control, policies = uplink.power_control, []
             for _ in range(cells.receivers):
                 policies.append(build_power_control(scenario, control, network, statement))

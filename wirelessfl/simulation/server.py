@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Generator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -87,11 +88,14 @@ class ParameterServer:
 
     def _round(self, this: Round) -> Process:
         self._check_availability(this)
+        restarts = self._parts.faults.server_restarts(this.index, self._parts.network.streams)
+        rows = deepcopy(self._state.client_rows) if restarts else {}
         collected = yield from self._parts.uplink.collect(self._cell, this)
         self._charge(this, collected)
         self._cell.charge_for_computing(this)
-        if self._parts.faults.server_restarts(this.index, self._parts.network.streams):
+        if restarts:
             collected = yield from self._restart(this, collected)
+            self._state.client_rows = rows  # of an upload that is lost a client keeps nothing
         if collected.aggregate is not None:
             arrived = this.clients[collected.heard]
             weights = self._parts.network.registry.weight(arrived)
