@@ -1,4 +1,4 @@
-"""Claims of a paper and what became of them.
+"""Claims of a paper, and how they were tested.
 
 A check takes the tables of all studies and gives a verdict. It is judged on paired differences over seeds with a
 confidence interval, never on a single mean; what has not run is not tested.

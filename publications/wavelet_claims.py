@@ -1,4 +1,4 @@
-"""What the wavelet paper claims, and what became of it."""
+"""Claims of the wavelet paper, and how they were tested."""
 
 from __future__ import annotations
 

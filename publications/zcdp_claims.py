@@ -1,4 +1,4 @@
-"""What the zCDP paper says, and what became of it."""
+"""Claims of the zCDP paper, and how they were tested."""
 
 from __future__ import annotations
 

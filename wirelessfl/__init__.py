@@ -51,7 +51,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use, so that ``import wirelessfl`` and the command line start quickly."""
+    """Attribute that is imported on first use, so that ``import wirelessfl`` and the command line start quickly."""
     if name == "__version__":
         from wirelessfl.version import package_version
 

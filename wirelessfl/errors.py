@@ -61,7 +61,7 @@ class CheckFailed(WirelessFLError):
 
 
 def require(holds: bool, found: str) -> None:
-    """Raise CheckFailed where a promise of a family does not hold, with what was found."""
+    """Requirement of a family; raises CheckFailed with what was found where it does not hold."""
     if not holds:
         raise CheckFailed(f"not conforming: {found}")
 

@@ -58,7 +58,7 @@ class Interrupts:
             signal.raise_signal(number)
 
     def check(self) -> None:
-        """Stop where a signal came.
+        """End of the run where a signal came.
 
         Raises:
             RunInterrupted: a signal came.
@@ -68,7 +68,7 @@ class Interrupts:
             raise RunInterrupted(STOPPED)
 
     def check_last(self) -> None:
-        """Stop where a signal came that nothing has stopped for yet.
+        """End of the run where a signal came for which nothing has ended yet.
 
         Raises:
             RunInterrupted: there was one.

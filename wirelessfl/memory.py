@@ -19,16 +19,16 @@ class Memory(Protocol):
         """All that is remembered, as arrays, numbers and mappings."""
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; the inverse of ``state``."""
+        """State set anew; the inverse of ``state``."""
 
 
 def memories_among(**parts: object) -> dict[str, Memory]:
-    """Those of the named parts that remember."""
+    """Parts with state across rounds among the named ones."""
     return {name: part for name, part in parts.items() if isinstance(part, Memory)}
 
 
 def restore_memories(memories: Mapping[str, Memory], states: Mapping[str, Any]) -> None:
-    """Every part goes on from its state.
+    """State of every part, set anew.
 
     Raises:
         ValueError: there is a state too many or too few.
@@ -83,7 +83,7 @@ class NodeMemory:
         return known, columns
 
     def write(self, nodes: NDArray[np.int64], **columns: NDArray[Any]) -> None:
-        """Put (n, ...) values into the rows of nodes, for every column."""
+        """Write of (n, ...) values into the rows of nodes, for every column."""
         rows = np.array([self._row_of.setdefault(node, len(self._row_of)) for node in nodes.tolist()], dtype=np.int64)
         for name, values in columns.items():
             column = self._columns[name]
@@ -100,7 +100,7 @@ class NodeMemory:
         return {"nodes": nodes, **{name: column[:size].copy() for name, column in self._columns.items()}}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state of a table with the same columns.
+        """Table as a state has it, with the same columns.
 
         Raises:
             ValueError: it has other columns, or rows of another shape.
@@ -131,5 +131,5 @@ class RemembersNodes:
         return self.nodes.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Table as a state has it."""
         self.nodes.restore(state)

@@ -33,7 +33,7 @@ _loaded: dict[str, list[Path]] = {}
 
 
 def search(folder: Path) -> None:
-    """Have modules that a scenario names looked up in this folder first, after everything that is installed."""
+    """Folder in which modules that a scenario names are looked up first, after everything that is installed."""
     with suppress(ValueError):
         _searched.remove(folder.resolve())
     _searched.insert(0, folder.resolve())

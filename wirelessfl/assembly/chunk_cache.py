@@ -38,7 +38,7 @@ class ChunkCache:
             return False
 
     def keep(self, key: str, chunk: int, chunks: Sequence[int]) -> int | None:
-        """Keep which of ``chunks`` it is.
+        """Storage of the chunk of ``chunks`` that was chosen.
 
         Returns:
             The chunk that is kept from now on: another where another process was first; None where it cannot be.
@@ -60,7 +60,7 @@ class ChunkCache:
             new.unlink(missing_ok=True)
 
     def _publish(self, new: Path, key: str, chunks: Sequence[int]) -> int | None:
-        """Give ``new`` its name; where a sound file has it already, that stays and its chunk is returned."""
+        """Renaming of ``new``; where a sound file has the name already, that stays and its chunk is returned."""
         try:
             os.link(new, self._file(key))  # unlike a replacement it fails where there is a file: the first one wins
         except OSError:  # there is one, or the file system has no links

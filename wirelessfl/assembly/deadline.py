@@ -16,7 +16,7 @@ def training_time(wait_for: WaitFor, uplink: Uplink) -> float:
 
 
 def check_deadline(wait_for: WaitFor, uplink: Uplink) -> None:
-    """Refuse a deadline by which no slot can be over.
+    """Refusal of a deadline by which no slot can be over.
 
     Raises:
         InfeasibleError: the airtime of a slot is the deadline, or longer.

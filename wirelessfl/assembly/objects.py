@@ -29,7 +29,7 @@ class RunFacts:
 
     @classmethod
     def of(cls, scenario: Scenario, jammer: bool = False) -> Self:
-        """Those of a scenario."""
+        """Facts of a scenario."""
         return cls(scenario.rounds, scenario.clients.count, jammer)
 
 

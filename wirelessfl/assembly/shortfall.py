@@ -109,7 +109,7 @@ def _share_below(law: FadingModel, power: NDArray[np.float64], streams: Streams)
 
 
 def check_jammer_power(jammer: Jammer, uplink: OverTheAir, selection: ClientSelection) -> None:
-    """Refuse a jammer that is too weak too often.
+    """Refusal of a jammer that is too weak too often.
 
     Raises:
         InfeasibleError: above ``max_shortfall``.

@@ -54,7 +54,7 @@ def build_simulation(
     state: SimulationState | None = None,
     pause: Callable[[], None] = lambda: None,
 ) -> Simulation:
-    """Make a scenario ready to run.
+    """Simulation of a scenario, ready to run.
 
     Args:
         scenario: what to simulate.

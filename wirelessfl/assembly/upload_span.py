@@ -49,7 +49,7 @@ def upload_span(scenario: Scenario, uplink: Uplink) -> UploadSpan:
 
 
 def check_uploads(scenario: Scenario, uplink: Uplink) -> None:
-    """Refuse messages of a known length in too many pieces, and warn of those that outlast what is known of a channel.
+    """Refusal of messages of a known length in too many pieces, and warning of those that outlast a channel's estimate.
 
     Raises:
         ScenarioError: at a fixed rate every message would be given up.

@@ -34,7 +34,7 @@ codecs.register_error(_ESCAPED, _escape)
 
 
 def escape_what_is_lacking() -> None:
-    """Escapes on stdout and stderr for characters that their encoding lacks, where Python would raise."""
+    """Escape sequences on stdout and stderr for characters that their encoding lacks, where Python would raise."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -65,7 +65,7 @@ def open_console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     class Plain(Console):
-        """Escapes what a segment of text holds; what rich itself puts out for the terminal stays."""
+        """Segments with their text escaped; what rich itself puts out for the terminal stays."""
 
         def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
             for segment in super().render(renderable, options):

@@ -67,6 +67,6 @@ class EdgeModels:
         return {} if self.models is None else {"models": self.models.copy(), "weight": self.weight.copy()}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Models as a state has them."""
         self.models = np.array(state["models"]) if state else None
         self.weight = np.array(state["weight"]) if state else np.zeros(0)

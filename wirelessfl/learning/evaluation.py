@@ -29,7 +29,7 @@ class Evaluation:
 
 
 def evaluate(model: FlatModel, parameters: Tensor, examples: Examples, threads: int = 1) -> Evaluation:
-    """Evaluate in chunks of samples, on the device of ``parameters`` (d,).
+    """Evaluation in chunks of samples, on the device of ``parameters`` (d,).
 
     Args:
         model: The model.

@@ -56,7 +56,7 @@ def _declare_operators() -> None:
 
 
 def download(name: str, root: str | Path) -> None:
-    """Fetches the published files of a dataset into ``root``, where `load_dataset` then finds them.
+    """Download of the published files of a dataset into ``root``, where `load_dataset` then finds them.
 
     Args:
         name: mnist, fashion_mnist, emnist_letters, emnist_byclass or cifar10.

@@ -144,7 +144,7 @@ class Column:
         }
 
     def restore(self, routes: Sequence[str], state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Continue from ``state``, taken with these routes."""
+        """Column as ``state`` has it, taken with these routes."""
         for row, route in enumerate(routes):
             prefix = f"{row}/"
             self.accounts[route] = Account.restore(

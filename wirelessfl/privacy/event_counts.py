@@ -28,7 +28,7 @@ class EventCounts:
         return self._ids[event]
 
     def add(self, slots: NDArray[np.int64], events: NDArray[np.int64], counts: NDArray[np.int64]) -> None:
-        """Add ``counts`` uses of ``events`` for ``slots``, three (n,) arrays; amortised O(n log n)."""
+        """Addition of ``counts`` uses of ``events`` for ``slots``, three (n,) arrays; amortised O(n log n)."""
         self._pending.append(((slots << _EVENT_BITS) | events, counts))
         self._num_pending += len(slots)
         if self._num_pending > len(self._keys) + 4096:

@@ -200,7 +200,7 @@ class Ledger:
         return state
 
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Continue from ``state``, taken from a ledger with the same facts and statement."""
+        """Ledger as ``state`` has it, taken from one with the same facts and statement."""
         self._clear()
         self._slots(np.array(state["clients"], dtype=np.int64))
         self._worst_published, self._worst_accounted = state["worst"].tolist()

@@ -25,7 +25,7 @@ class LateArrival:
     subcarriers: int | None = None
 
     def __getitem__(self, rows: NDArray[np.int64] | slice) -> LateArrival:
-        """That of some of the clients."""
+        """Delays of some of the clients."""
         return replace(self, offset=self.offset[rows])
 
     def rotations(self, symbols: int) -> NDArray[np.complex128]:

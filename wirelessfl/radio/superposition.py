@@ -51,7 +51,7 @@ class Superposition:
         coefficients: NDArray[np.complex128],
         late: LateArrival | None = None,
     ) -> None:
-        """Adds a block of signals.
+        """Addition of a block of signals.
 
         Args:
             updates: Δ (k, d), real; NumPy or torch, the same kind and dtype in all blocks of a slot.
@@ -82,7 +82,7 @@ class Superposition:
             self._add(self._late, updates, by_range * late.offset[:, None])
 
     def _add(self, totals: list[Array], updates: Array, coefficients: NDArray[np.complex128]) -> None:
-        """Adds all coordinates, those of each piece with its column of the coefficients (k, T)."""
+        """Addition of all coordinates, those of each piece with its column of the coefficients (k, T)."""
         weights = self._weights(updates, coefficients)
         for piece, (first, end) in enumerate(self._ranges):
             totals[piece] = _accumulate(totals[piece], weights[piece] @ updates[:, first:end])

@@ -19,7 +19,7 @@ from wirelessfl.radio.power_control import (
 
 @dataclass(frozen=True)
 class TruncatedInversion:
-    """Invert the channel where |ĥ|²/E|ĥ|² is at least g, stay silent below.
+    """Channel inversion where |ĥ|²/E|ĥ|² is at least g, and silence below.
 
     With a peak limit α_u = min_i sqrt(g E|ĥ_i|² P_i)/p_i is what the weakest client can still invert at the threshold.
     With a limit on the average, as in the paper, 1/g gives way to E[1/X; X >= g], X = |ĥ_i|²/E|ĥ_i|²: then E‖x_i‖² =

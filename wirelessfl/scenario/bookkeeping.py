@@ -32,7 +32,7 @@ class Trace(Section):
 
 
 class Stop(Section):
-    """Ends the run before its last round; the first condition reached counts."""
+    """Conditions that end the run before its last round; the first one reached counts."""
 
     accuracy: Share | None = key(None, "Ends the run once the test accuracy reaches this. null: off.")
     epsilon: Positive | None = key(None, "Ends the run once the accounted ε reaches this. null: off.")

@@ -7,7 +7,7 @@ from wirelessfl.scenario.base import CoreVariant, Count, External, Family, Refer
 
 
 class SelectAll(CoreVariant):
-    """Everybody takes part in every round."""
+    """All registered clients in every round."""
 
     core: ClassVar[str] = "wirelessfl.learning.selection:SelectAll"
 

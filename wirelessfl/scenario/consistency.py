@@ -165,7 +165,7 @@ def _secure_aggregation(scenario: Sections) -> Iterator[Contradiction]:
 
 
 def _pairwise_prf(uplink: SecureAggregation) -> Iterator[Contradiction]:
-    """It has neither shares nor a graph, and one stage a round."""
+    """Contradictions of ``pairwise_prf``, which has neither shares nor a graph, and one stage a round."""
     for name in ("threshold", "neighbours"):
         value = getattr(uplink, name)
         if value is not None:

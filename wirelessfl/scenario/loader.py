@@ -155,7 +155,7 @@ def _groups(overrides: Sequence[Override]) -> Iterator[list[Override]]:
 
 
 def _after_override(document: Document, last: Override) -> Document:
-    """Expands the profile that an override named: beside other new keys it is their base, alone it wins."""
+    """Profile that an override named, expanded: beside other new keys it is their base, alone it counts."""
     if last.path == ("channel",):
         return _with_own_profile(document, Path())
     if last.path == ("channel", "profile"):

@@ -106,7 +106,7 @@ def _require_finite(value: Any, place: str, key: str) -> None:
 
 
 def apply_overrides(document: Document, overrides: Sequence[Override]) -> tuple[Document, list[str]]:
-    """Lays overrides over a document, in their order.
+    """Document with overrides, in their order.
 
     Setting the key that names a variant drops the siblings that the new variant lacks; setting one of two exclusive
     keys drops the other if it came from the document. Setting a key below null or below nothing creates the default

@@ -85,7 +85,7 @@ class PrivacyForFree(Policy):
 
 
 class FullPower(Policy):
-    """Everyone as loud as allowed."""
+    """Full power of every client."""
 
     core: ClassVar[str] = "wirelessfl.radio:FullPower"
 

@@ -76,7 +76,7 @@ def _key_path(error: ErrorDetails) -> KeyPath:
 
 
 def _if_default(document: Document, path: KeyPath) -> str:
-    """Says so where a value that is found was not written by the user."""
+    """Words for a value that is found and was not written by the user."""
     parent = value_along(document.tree, path[:-1])
     return "" if isinstance(parent, Mapping) and path[-1] in parent else ", by default"
 

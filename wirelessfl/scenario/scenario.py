@@ -24,7 +24,7 @@ class Scenario(Sections):
 
 
 class _SchemaWriter(GenerateJsonSchema):
-    """Writes the defaults of schedules as in the file."""
+    """Writer of the JSON Schema, with defaults of schedules as in the file."""
 
     def encode_default(self, dft: Any) -> Any:
         return super().encode_default(dft.mapping() if isinstance(dft, Steps) else dft)

@@ -46,7 +46,7 @@ class StrictLoader(yaml.SafeLoader):
 
 
 class StrictDumper(yaml.SafeDumper):
-    """Writes what both this loader and an ordinary YAML reader take back as the same values."""
+    """Dumper of text that this loader and an ordinary YAML reader take back as the same values."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - the base class declares it so
         first: list(resolvers) for first, resolvers in yaml.SafeDumper.yaml_implicit_resolvers.items()
@@ -180,7 +180,7 @@ def parse_yaml(text: str, place: Callable[[int], str]) -> Document:
 
 
 class _Builder:
-    """Turns YAML nodes into plain values, noting places; aliases are expanded under a cap."""
+    """Builder of plain values from YAML nodes, with their places; aliases are expanded under a cap."""
 
     def __init__(self, place: Callable[[int], str]) -> None:
         self.places: dict[KeyPath, str] = {}

@@ -85,7 +85,7 @@ class FixedPoint:
         return ceil(Fraction(self.bound) / Fraction(self.step))
 
     def encode(self, values: NDArray[Any], generator: np.random.Generator) -> RingVector:
-        """Encode real values (d,) with stochastic rounding; ring elements (d,).
+        """Ring elements (d,) of real values (d,), by stochastic rounding.
 
         Raises:
             ValueError: a value is not finite or beyond the bound. Saturating it would bias the sum in silence.

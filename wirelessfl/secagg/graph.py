@@ -50,7 +50,7 @@ def majority(num_neighbours: int) -> int:
 
 
 def complete_neighbourhood(num_clients: int, threshold: int | None = None) -> Neighbourhood:
-    """Everybody with everybody (Bonawitz et al. 2017); by default t = ⌊2n/3⌋ + 1, their choice for n/3 colluders."""
+    """Complete graph (Bonawitz et al. 2017); by default t = ⌊2n/3⌋ + 1, their choice for n/3 colluders."""
     precondition(num_clients >= 2, f"secure aggregation needs at least two clients, not {num_clients}")
     chosen = min(2 * num_clients // 3 + 1, num_clients) if threshold is None else threshold
     return Neighbourhood(num_clients - 1, chosen)

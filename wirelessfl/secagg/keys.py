@@ -45,7 +45,7 @@ def agree(own: KeyPair, peer_public: bytes, context: bytes) -> bytes:
 
 
 def check_order(public: bytes) -> None:
-    """Refuse a public key of small order before others try to agree with it.
+    """Refusal of a public key of small order before others try to agree with it.
 
     Scalars of X25519 are multiples of 8 (RFC 7748, §5), so that the product with a point of small order is zero for
     every scalar, and one key pair tells for all.

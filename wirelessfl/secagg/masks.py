@@ -46,11 +46,11 @@ class Ring:
         return np.zeros(dimension, dtype=self.dtype)
 
     def reduce(self, words: RingVector) -> None:
-        """Reduce words modulo 2**bits, in place."""
+        """Reduction of words modulo 2**bits, in place."""
         np.bitwise_and(words, self.dtype.type(self.largest), out=words)
 
     def check(self, vector: RingVector, dimension: int) -> None:
-        """Refuse anything but ``dimension`` elements of this ring.
+        """Refusal of anything but ``dimension`` elements of this ring.
 
         Raises:
             ValueError: wrong shape, wrong word, or elements beyond the ring.
@@ -68,7 +68,7 @@ class Ring:
 
 
 class MaskStream:
-    """Adds or subtracts the mask G(key, nonce) ∈ ring^dimension, block by block through one small buffer.
+    """Mask G(key, nonce) ∈ ring^dimension, added or subtracted block by block through one small buffer.
 
     G is the ChaCha20 key stream (RFC 8439), one word of the ring per element.
     """
@@ -81,11 +81,11 @@ class MaskStream:
         self._words = np.frombuffer(self._buffer, dtype=ring.dtype)
 
     def add_pairwise(self, vector: RingVector, client: int, peer: int, key: bytes, nonce: bytes = _ZERO_NONCE) -> None:
-        """Add the client's mask towards a peer: plus for the smaller number, minus for the larger; a pair cancels."""
+        """Addition of the mask towards a peer: plus for the smaller number, minus for the larger; a pair cancels."""
         self.add(vector, key, nonce, negative=client > peer)
 
     def add(self, vector: RingVector, key: bytes, nonce: bytes = _ZERO_NONCE, negative: bool = False) -> None:
-        """Add the mask of a 32-byte key (and 16-byte nonce) to the vector, or subtract it, in place."""
+        """Addition or subtraction of the mask of a 32-byte key (and 16-byte nonce), in place."""
         operation = np.subtract if negative else np.add
         encryptor = Cipher(ChaCha20(key, nonce), mode=None).encryptor()
         for start in range(0, len(vector), self._words_per_block):

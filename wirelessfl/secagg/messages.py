@@ -51,7 +51,7 @@ class Message:
         return replace(self, tag=self._expected_tag(link_key))
 
     def verify(self, link_key: bytes) -> None:
-        """Check the authentication tag.
+        """Check of the authentication tag.
 
         Raises:
             AlteredMessage: the message is not what the holder of the key sealed.
@@ -86,7 +86,7 @@ def _authenticated(value: object) -> tuple[bytes, bytes]:
 
 
 def authenticate(message: Message, session: bytes, receiver: int, link_keys: Mapping[int, bytes]) -> None:
-    """Check that a message belongs to this session and receiver, and was sealed by a sender in ``link_keys``.
+    """Check that a message belongs to session and receiver, and was sealed by a sender in ``link_keys``.
 
     Raises:
         MalformedMessage: a field of the header is of another type.
@@ -115,7 +115,7 @@ def names(clients: Iterable[int]) -> Names:
 
 
 def check_ascending(clients: Names) -> None:
-    """Refuse a list of clients that is not distinct and in ascending order.
+    """Refusal of a list of clients that is not distinct and in ascending order.
 
     Raises:
         MalformedMessage: it is not.
@@ -128,7 +128,7 @@ def check_ascending(clients: Names) -> None:
 
 
 def check_octets(octets: Octets, shape: tuple[int, ...]) -> None:
-    """Refuse bytes of another shape.
+    """Refusal of bytes of another shape.
 
     Raises:
         MalformedMessage: they are.
@@ -148,7 +148,7 @@ class KeyAdvertisement(Message):
     keys: Octets
 
     def check(self, count: int) -> None:
-        """Refuse anything but ``count`` public keys that others can agree on a secret with.
+        """Refusal of anything but ``count`` public keys that others can agree on a secret with.
 
         Raises:
             MalformedMessage: it is.
@@ -199,7 +199,7 @@ class MaskedInput(Message):
         return HEADER_BITS + self.bits_per_element * len(self.values)
 
     def check(self, ring: Ring, dimension: int) -> None:
-        """Refuse anything but a vector of the round's ring and dimension, sent at the bits of its elements.
+        """Refusal of anything but a vector of the round's ring and dimension, sent at the bits of its elements.
 
         Raises:
             MalformedMessage: it is not.

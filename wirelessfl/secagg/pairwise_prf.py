@@ -196,7 +196,7 @@ class PrfEnrolment(_Collection):
         self._keys: dict[int, Octets] = {}
 
     def receive(self, message: KeyAdvertisement) -> None:
-        """Take one client's public key.
+        """Receipt of one client's public key.
 
         Raises:
             MessageRefused: see `refusals`.
@@ -207,7 +207,7 @@ class PrfEnrolment(_Collection):
         self._heard.add(message.sender)
 
     def close(self) -> list[NeighbourKeys]:
-        """End the enrolment: the keys of all enrolled clients, for each of them without its own."""
+        """End of the enrolment: the keys of all enrolled clients, for each of them without its own."""
         self._closed = True
         enrolled = sorted(self._heard)
         keys = np.array([self._keys[name] for name in enrolled], dtype=np.uint8)
@@ -241,7 +241,7 @@ class PrfRound(_Collection):
         self._total = parameters.ring.zeros(parameters.dimension)
 
     def start(self) -> list[RoundStart]:
-        """Tell every participant who participates."""
+        """Messages that tell each participant who participates."""
         participants = names(sorted(self._link_keys))
         return [
             RoundStart(session=self.session, sender=SERVER, receiver=name, participants=participants).sealed(link_key)
@@ -249,7 +249,7 @@ class PrfRound(_Collection):
         ]
 
     def receive(self, message: MaskedInput) -> None:
-        """Add one participant's masked input.
+        """Receipt of one participant's masked input.
 
         Raises:
             MessageRefused: see `refusals`.
@@ -260,7 +260,7 @@ class PrfRound(_Collection):
         self._heard.add(message.sender)
 
     def close(self) -> RoundResult | RoundAborted:
-        """End the attempt: the sum if everybody answered, else who is missing."""
+        """End of the attempt: the sum if all participants answered, else those that are missing."""
         self._closed = True
         if self.awaited:
             missing = ", ".join(str(name) for name in sorted(self.awaited))

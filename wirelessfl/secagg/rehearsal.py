@@ -16,7 +16,7 @@ def rehearse(
     silent_from: Mapping[int, Stage],
     seed: int,
 ) -> RoundResult | RoundAborted:
-    """Run a round among the clients in ``inputs``; a client in ``silent_from`` sends nothing from that stage on.
+    """Round among the clients in ``inputs``; a client in ``silent_from`` sends nothing from that stage on.
 
     Link keys and all secrets come from `SeededBytes`.
     """

@@ -73,7 +73,7 @@ class SecAggServer:
         return self._expected - self.heard.get(self.stage, frozenset())
 
     def receive(self, message: Message) -> None:
-        """Take one client's message of the present stage.
+        """Receipt of one client's message of the present stage.
 
         Raises:
             MessageRefused: see `refusals`; the server's state is unchanged.
@@ -109,7 +109,7 @@ class SecAggServer:
         self.heard[stage].add(sender)
 
     def close_stage(self) -> Sequence[Message] | RoundAborted | RoundResult:
-        """End the present stage with the clients heard so far.
+        """End of the present stage with the clients heard so far.
 
         Returns:
             What the server sends next, or why the round ends without a sum, or the sum.
@@ -185,7 +185,7 @@ class SecAggServer:
         check_octets(message.ciphertexts, (len(message.peers), SEALED_BYTES))
 
     def _share_deliveries(self) -> Iterable[ShareDelivery]:
-        """Sort all ciphertexts by receiver, and by sender within."""
+        """Ciphertexts by receiver, and by sender within."""
         sent = [self._encrypted[sender] for sender in sorted(self._encrypted)]
         receivers = np.concatenate([message.peers for message in sent])
         senders = np.repeat(names(message.sender for message in sent), [len(message.peers) for message in sent])

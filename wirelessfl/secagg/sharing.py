@@ -94,7 +94,7 @@ def reconstruct(points: Elements, shares: NDArray[np.uint32]) -> NDArray[np.uint
 
 
 def seal(key: bytes, session: bytes, sender: int, receiver: int, plaintext: bytes) -> bytes:
-    """Encrypt a share; session, sender and receiver are authenticated with it.
+    """Ciphertext of a share; session, sender and receiver are authenticated with it.
 
     The pair's key is used once in each direction, so that the two ends make a nonce that never repeats.
     """
@@ -103,7 +103,7 @@ def seal(key: bytes, session: bytes, sender: int, receiver: int, plaintext: byte
 
 
 def unseal(key: bytes, session: bytes, sender: int, receiver: int, ciphertext: NDArray[np.uint8]) -> bytes:
-    """Decrypt a share.
+    """Share of a ciphertext.
 
     Raises:
         AlteredMessage: it was altered, or is not what this sender sealed for this receiver in this session.

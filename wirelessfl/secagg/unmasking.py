@@ -16,7 +16,7 @@ from wirelessfl.secagg.sharing import LIMBS, reconstruct, share_points
 
 
 def check_shares(message: UnmaskShares, alive: Names, dropped: Names) -> None:
-    """Refuse shares that are not one for each owner asked about.
+    """Refusal of shares that are not one for each owner asked about.
 
     Raises:
         MalformedMessage: other owners, another shape, or values that are not field elements.
@@ -47,7 +47,7 @@ def remove_masks(
     public_keys: Mapping[int, bytes],
     answers: Mapping[int, UnmaskShares],
 ) -> None:
-    """Turn the sum (d,) of masked inputs into the sum of the encoded inputs, in place.
+    """Sum (d,) of the encoded inputs, in place of that of the masked inputs.
 
     Args:
         total: Σ over the contributors of encoded input + self mask ± pairwise masks.

@@ -20,7 +20,7 @@ class AirTime:
     def send(
         self, medium: Medium, position: int, duration_ticks: int, label: int = 0, active: float = 1.0
     ) -> Generator[simpy.Event, Any, None]:
-        """Send for a while; a client that is interrupted was on the air until then.
+        """Transmission for some ticks; a client that is interrupted was on the air until then.
 
         A message that takes less than a tick is sent in no time, and is sent all the same. Nothing is sent by a client
         that is interrupted at the instant at which it begins.

@@ -44,7 +44,7 @@ class Cell:
     state: SimulationState
 
     def broadcast(self) -> simpy.Event:
-        """Send the model to everybody; the event fires when it has arrived."""
+        """Broadcast of the model to all clients; the event fires when it has arrived."""
         self.medium.note(EventKind.BROADCAST, SERVER_NODE, BITS_PER_PARAMETER * self.learner.broadcast_dimension)
         return self.medium.occupy(self.broadcast_s)
 
@@ -83,7 +83,7 @@ class Cell:
         return self.learner.train(begin, self.state, this.clients[positions], this.index)
 
     def charge_for_computing(self, this: Round) -> None:
-        """Write what training cost in joules, also that of clients which did not make it, and drain their batteries.
+        """Joules of training, recorded and taken from the batteries, also of clients that did not finish.
 
         Nothing of it depends on private data: cycles, speeds and delays are public or random.
         """
@@ -100,6 +100,6 @@ class Cell:
         self.drain(clients, joules)
 
     def drain(self, clients: NDArray[np.int64], joules: NDArray[np.float64]) -> None:
-        """Take (n,) joules from the batteries of (n,) clients, where there are batteries."""
+        """Removal of (n,) joules from the batteries of (n,) clients, where there are batteries."""
         if self.faults.battery_j is not None:
             self.state.battery_used_j[clients] += joules

@@ -82,7 +82,7 @@ class TrainingTimes:
 
 
 def train(medium: Medium, training: ClientTraining) -> Generator[simpy.Event, Any, bool]:
-    """Wait for the model and train.
+    """Reception of the model, and training.
 
     Training takes simulated time only: its numbers are computed with those of the whole cohort once it shows who is
     really heard. The server interrupts clients that are still at work when it stops waiting.

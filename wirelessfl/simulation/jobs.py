@@ -102,12 +102,12 @@ class JobsInFlight:
         return self._models[version]
 
     def start(self, job: Job, model: NDArray[np.float32]) -> None:
-        """Add a job that starts from a model (d,)."""
+        """Addition of a job that starts from a model (d,)."""
         self._by_client[job.client] = job
         self._models[job.version] = model
 
     def finish(self, clients: NDArray[np.int64]) -> None:
-        """Remove the jobs of some clients, and models that no job trains any more."""
+        """Removal of the jobs of some clients, and of models that no job trains any more."""
         for client in clients.tolist():
             del self._by_client[client]
         used = {job.version for job in self._by_client.values()}
@@ -122,7 +122,7 @@ class JobsInFlight:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Jobs as a state has them."""
         self.accounted_until = state["accounted_until"]
         self._by_client = {int(client): Job(**job) for client, job in state["jobs"].items()}
         self._models = {int(version): model for version, model in state["models"].items()}

@@ -27,15 +27,15 @@ class EventLog:
         self._singles: list[tuple[int, int, int, float]] = []
 
     def add(self, now: int, kind: EventKind, node: int, bits: float) -> None:
-        """Log ``kind`` at ``now`` ticks for a node."""
+        """Entry of ``kind`` at ``now`` ticks for a node."""
         self._singles.append((now, node, kind, bits))
 
     def add_all(self, now: int, kinds: NDArray[np.uint8], nodes: NDArray[np.int64], bits: float) -> None:
-        """Log (n,) kinds at ``now`` ticks for (n,) nodes, in their order."""
+        """Entries of (n,) kinds at ``now`` ticks for (n,) nodes, in their order."""
         self._add_batch(np.full(len(nodes), seconds(now)), nodes, kinds, bits)
 
     def add_past(self, times: list[int], kinds: NDArray[np.uint8], nodes: NDArray[np.int64], bits: float) -> None:
-        """Log (n,) kinds at (n,) ticks for (n,) nodes."""
+        """Entries of (n,) kinds at (n,) ticks for (n,) nodes."""
         self._add_batch(all_seconds(times), nodes, kinds, bits)
 
     def _add_batch(
@@ -76,19 +76,19 @@ class Medium:
         return int(self.env.now)
 
     def note(self, kind: EventKind, nodes: int | NDArray[np.int64], bits: float = math.nan) -> None:
-        """Write what happens now at a node, or at each of several, to the log."""
+        """Log entry of an event now at a node, or at each of several."""
         if isinstance(nodes, np.ndarray):
             self.note_each(np.full(len(nodes), kind, dtype=np.uint8), nodes, bits)
         elif self._log_events:
             self.log.add(self.now, kind, nodes, bits)
 
     def note_each(self, kinds: NDArray[np.uint8], nodes: NDArray[np.int64], bits: float = math.nan) -> None:
-        """Write what happens now at (n,) nodes, (n,) kinds of events, to the log."""
+        """Log entries of (n,) kinds of events now at (n,) nodes."""
         if self._log_events:
             self.log.add_all(self.now, kinds, nodes, bits)
 
     def note_past(self, times: list[int], kinds: NDArray[np.uint8], nodes: NDArray[np.int64]) -> None:
-        """Write what has happened at (n,) nodes since the last entry, at (n,) ascending ticks, to the log."""
+        """Log entries of events at (n,) nodes since the last entry, at (n,) ascending ticks."""
         if self._log_events:
             self.log.add_past(times, kinds, nodes, math.nan)
 
@@ -97,7 +97,7 @@ class Medium:
         self._deliver = deliver
 
     def send(self, message: Message) -> None:
-        """Deliver a control message to the server at this instant."""
+        """Delivery of a control message to the server at this instant."""
         if self._deliver is None:
             raise RuntimeError("a message was sent before any server listens")
         self._deliver(message)

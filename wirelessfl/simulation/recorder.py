@@ -55,7 +55,7 @@ class FinishedRound:
 
     @property
     def status(self) -> NDArray[np.uint8]:
-        """(n,) what became of each client."""
+        """(n,) status of each client."""
         return self.round.status
 
     @cached_property

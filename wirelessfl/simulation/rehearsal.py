@@ -125,7 +125,7 @@ class Forecast:
 
 
 def rehearse(simulation: Simulation) -> Forecast:
-    """Play all rounds without training; the simulation is used up by it.
+    """Rehearsal of all rounds without training; the simulation is used up by it.
 
     Raises:
         InfeasibleError: there are more of them than anybody waits for.

@@ -31,7 +31,7 @@ class Round:
         index: the round, from 1.
         clients: (n,) ascending client numbers; position i of every array belongs to ``clients[i]``.
         slot_opens: simulated seconds at which the uplink begins; with digital uplinks, the round.
-        status: (n,) what became of each client.
+        status: (n,) status of each client.
         worked: (n,) ticks for which each client has trained.
         compute_time: (n,) seconds that the whole training takes; NaN of clients that do not train.
         compute_joules: (n,) energy of local training; None where it is not counted.

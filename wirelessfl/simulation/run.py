@@ -109,7 +109,7 @@ class Simulation:
             restore_memories(self.deployment.memories, self.state.memories)
 
     def run(self, on_round: Callable[[FinishedRound, EventBatch], None]) -> None:
-        """Run to the end; ``on_round`` hears of every finished round before the next begins."""
+        """Run to the end; ``on_round`` is called with every finished round before the next begins."""
         if self.finished:
             return
         env = simpy.Environment(initial_time=self.state.clock)

@@ -72,7 +72,7 @@ class ClientSelection:
         return SelectionContext(len(self.samples), round_index, streams, granted)
 
     def note(self, this: Round, heard: NDArray[np.int64]) -> None:
-        """Remember a finished round, in which the clients at the positions ``heard`` were heard."""
+        """Entry of a finished round, in which the clients at the positions ``heard`` were heard."""
         if not self.rule.facts().reads - {"samples"}:
             return
         columns = self.heard.recall(this.clients)[1]
@@ -88,7 +88,7 @@ class ClientSelection:
         return self.heard.state()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Selection as a state has it."""
         self.heard.restore(state)
 
 

@@ -113,7 +113,7 @@ class ParameterServer:
         return replace(collected, heard=collected.heard[:0], aggregate=None)
 
     def _check_availability(self, this: Round) -> None:
-        """Set the statuses of the selected clients that cannot take part."""
+        """Statuses of the selected clients that cannot take part."""
         faults, streams, jobs = self._parts.faults, self._parts.network.streams, self._parts.jobs
         if len(jobs):
             this.status[jobs.at_work(this.clients)] = Status.UNDERWAY
@@ -130,7 +130,7 @@ class ParameterServer:
         self._medium.note(kind, this.clients[this.with_status(status)])
 
     def _charge(self, this: Round, collected: Collected) -> None:
-        """Tell the ledger what was released, by whoever sent something: also by those who were not heard.
+        """Releases of the round for the ledger, of all clients that sent something: also of those that were not heard.
 
         What a trusted server releases counts also where nobody sent anything: that it was so is part of the secret.
         """
@@ -147,7 +147,7 @@ class ParameterServer:
             self._ledger.add(release)
 
     def _finish_round(self, this: Round, collected: Collected) -> None:
-        """Test the global model, and bring the state to the end of the round."""
+        """Test of the global model, and the state at the end of the round."""
         state, heard, loss = self._state, collected.heard, math.nan
         if collected.aggregate is not None and len(heard):
             weight = self._parts.network.registry.weight(this.clients[heard])

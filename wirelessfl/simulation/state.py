@@ -100,7 +100,7 @@ def _all_are(values: object, wanted: type) -> bool:
 
 
 def check_continues(state: SimulationState, start: SimulationState) -> None:
-    """Check that a state is one of a run that begins with ``start``: what has a fixed size has it.
+    """Check that a state is one of a run that begins with ``start``: parts of fixed size have it.
 
     Raises:
         TraceError: naming the parts that have another size or type.

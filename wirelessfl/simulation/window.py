@@ -71,7 +71,7 @@ class Window:
         started: set[int],
         too_late: Set[int] = frozenset(),
     ) -> None:
-        """Open a window.
+        """Window that opens now.
 
         Args:
             env: the simulation.
@@ -95,7 +95,7 @@ class Window:
         self._close_if_done()
 
     def take(self, message: Message) -> None:
-        """Take a report or an arrival, or the message that there will be none."""
+        """Receipt of a report or an arrival, or of the message that there will be none."""
         match message:
             case Reports():
                 self.ready.update(message.ready.tolist())
@@ -112,7 +112,7 @@ class Window:
         self._close_if_done()
 
     def write_statuses(self, status: NDArray[np.uint8]) -> None:
-        """Write into (n,) statuses which clients are late and which are lost."""
+        """Statuses (n,) of the clients that are late or lost, written in place."""
         status[sorted(self.outstanding)] = Status.LATE
         status[list(self.lost)] = list(self.lost.values())
 

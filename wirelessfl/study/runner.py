@@ -35,7 +35,7 @@ def run_study(
     fail_fast: bool = False,
     on_message: Callable[[Message], None] | None = None,
 ) -> Study:
-    """Run a study and write its record, table and picture, and a trace for every run.
+    """Run of a study, with its record, table and picture, and a trace for every run.
 
     A run that fails is recorded with its error and does not stop the others.
 

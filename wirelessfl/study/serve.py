@@ -54,7 +54,7 @@ def _read_tasks(requests: TextIO, tasks: SimpleQueue[Task | None]) -> None:
 
 
 def main() -> None:
-    """Compute one task after another until stdin ends."""
+    """Loop over tasks until stdin ends."""
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a user's own code prints is no answer
 

@@ -17,7 +17,7 @@ COLUMN_WIDTH_IN = 3.5
 
 
 def draw_summary(trace: xr.Dataset, path: Path) -> None:
-    """Draw accuracy and loss, both ε, channels and back-off, energy and airtime over the rounds.
+    """Figure of accuracy and loss, both ε, channels and back-off, energy and airtime over the rounds.
 
     Args:
         trace: the opened trace.

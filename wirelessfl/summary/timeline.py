@@ -1,4 +1,4 @@
-"""``timeline.png``: what became of the clients, and what every node did, over simulated time."""
+"""``timeline.png``: status of the clients, and activities of all nodes, over simulated time."""
 
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ MARKS = {
 
 
 def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path) -> None:
-    """Draw what became of every client in every round, and the first rounds step by step where events were kept.
+    """Figure of every client's status in every round, and of the first rounds step by step where events were kept.
 
     Args:
         trace: the opened trace.

@@ -63,7 +63,7 @@ class RoundLayout:
 
     @classmethod
     def of(cls, file: h5py.File) -> Self:
-        """That of an open trace."""
+        """Layout of an open trace."""
         axes = gain_axes_of(file)
         return cls(ROOT.over(axes), tuple(len(file[axis]) for axis in axes), SECAGG.path in file)
 

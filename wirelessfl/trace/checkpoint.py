@@ -42,7 +42,7 @@ _NONSENSE = (AttributeError, IndexError, KeyError, MemoryError, OverflowError, R
 
 
 def save_checkpoint(path: str | Path, state: State, identity: RunIdentity) -> None:
-    """Replace the checkpoint at ``path``; a kill or a full disk leaves the old one or the new one, whole.
+    """Replacement of the checkpoint at ``path``; a kill or a full disk leaves the old one or the new one, whole.
 
     Args:
         path: The checkpoint file.
@@ -59,7 +59,7 @@ def save_checkpoint(path: str | Path, state: State, identity: RunIdentity) -> No
 
 
 class CheckpointWriter:
-    """Replaces the checkpoint of a run after every round, and lets a thread wait for the disk.
+    """Writer that replaces the checkpoint of a run after every round, with a thread that waits for the disk.
 
     As a context manager it waits on the way out; ``settle`` also tells what went wrong.
 
@@ -88,7 +88,7 @@ class CheckpointWriter:
         self._thread.shutdown()
 
     def save(self, state: State) -> None:
-        """Replace the checkpoint; when this returns, a kill leaves the new one, and until then the old one.
+        """Replacement of the checkpoint; once this returns a kill leaves the new one, and until then the old one.
 
         Args:
             state: Nested mapping; arrays are boolean, integer, real, complex or bytes, of any shape.
@@ -108,7 +108,7 @@ class CheckpointWriter:
         self._settling = self._thread.submit(_take_place, new, self._path)
 
     def settle(self) -> None:
-        """Wait until the last checkpoint is safe on disk.
+        """End of the wait for the last checkpoint, which is then safe on disk.
 
         Raises:
             OutputError: The disk cannot take it; the one before is intact.
@@ -161,7 +161,7 @@ def _read(path: Path) -> bytes:
 
 
 def load_checkpoint(path: str | Path, identity: RunIdentity) -> dict[str, Any]:
-    """Read the checkpoint of a run back, bit for bit.
+    """Checkpoint of a run as it was saved, bit for bit.
 
     Args:
         path: The checkpoint file.

@@ -14,7 +14,7 @@ from wirelessfl.outputs import FULL
 
 @contextmanager
 def output_errors(path: Path) -> Iterator[None]:
-    """Translate failures to write ``path``.
+    """Context in which failures to write ``path`` are errors of the output.
 
     Raises:
         OutputError: One line that says what to do.
@@ -60,7 +60,7 @@ def debugging() -> bool:
 
 @contextmanager
 def trace_errors(path: Path) -> Iterator[None]:
-    """Translate whatever goes wrong while ``path`` is opened, read, or made sense of.
+    """Context in which every failure to open, read or interpret ``path`` is an error of the trace.
 
     Every exception is caught here, and nowhere else: what a damaged file raises in NumPy, HDF5, xarray or in sums over
     its values cannot be listed. The words name the exception and where it came from, so that a fault of this package

@@ -42,7 +42,7 @@ def _require(holds: object, place: str, words: str) -> None:
 
 
 def inspect_trace(file: h5py.File) -> None:
-    """Check a whole trace, of which some rounds may still be missing.
+    """Check of a whole trace, of which some rounds may still be missing.
 
     Raises:
         Damage: It is not as the schema says.
@@ -74,7 +74,7 @@ def inspect_trace(file: h5py.File) -> None:
 
 
 def inspect_values(file: h5py.File) -> None:
-    """Check the datasets at the root of any HDF5 file: numbers that the file can hold.
+    """Check of the datasets at the root of any HDF5 file: numbers that the file can hold.
 
     Raises:
         Damage: One is not.

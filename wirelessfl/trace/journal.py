@@ -107,7 +107,7 @@ class HeldBackFile(io.RawIOBase):
         """Nothing: HDF5's flushes only order its writes; ``commit`` puts them on disk."""
 
     def commit(self) -> None:
-        """Put everything held back on disk, in the order that is safe at every step.
+        """Flush of everything held back to disk, in the order that is safe at every step.
 
         Raises:
             OSError: No room on the disk; it holds what it held before, and so do we.

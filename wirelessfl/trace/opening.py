@@ -45,7 +45,7 @@ def opened_values(path: Path) -> Iterator[h5py.File]:
 
 
 def inspect_file(path: Path, inspect: Callable[[Path, h5py.File], None] | None = None) -> None:
-    """Check a file in a process of its own, unless it was found in order before.
+    """Check of a file in a process of its own, unless it was found in order before.
 
     Raises:
         TraceError: It cannot be read, is no trace of this version, or is damaged.

@@ -1,4 +1,4 @@
-"""Reads traces: finished, interrupted, or left by a killed process. Nothing here writes.
+"""Reading of traces: finished, interrupted, or left by a killed process. Nothing here writes.
 
 xarray is imported where it is used, so that the command line starts quickly.
 """

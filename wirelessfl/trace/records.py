@@ -117,7 +117,7 @@ class RoundRecord:
 def columns(
     variables: Iterable[Variable], given: Mapping[str, ArrayLike], place: str
 ) -> dict[str, NDArray[np.generic]]:
-    """Bring the given columns to the schema's dtypes, all of one length.
+    """Columns in the schema's dtypes, all of one length.
 
     Args:
         variables: Rows of the schema that may be given.

@@ -63,7 +63,7 @@ def committed_clients(file: h5py.File) -> int:
 
 
 def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool, gain_axes: Mapping[str, int]) -> None:
-    """Create every group, dimension scale and dataset of the schema, empty.
+    """Groups, dimension scales and datasets of the schema, created empty.
 
     Args:
         file: Empty file, open for writing.
@@ -164,7 +164,7 @@ def dataset_path(group: Group, name: str) -> str:
 def write_block(
     dataset: h5py.Dataset, extent: tuple[int, ...], offset: tuple[int, ...], values: NDArray[np.generic]
 ) -> None:
-    """Write ``values`` at ``offset`` into a dataset of this extent, over its trailing axes.
+    """Write of ``values`` at ``offset`` into a dataset of this extent, over its trailing axes.
 
     The low-level interface, with descriptions made once for all datasets of a shape: twenty times as fast as indexing,
     which decides how long a round of the trace takes.
@@ -188,7 +188,7 @@ def _memory_type(dtype: np.dtype[np.generic]) -> h5t.TypeID:
 
 
 def set_attributes(node: h5py.Group, attributes: Mapping[str, Any]) -> None:
-    """Write attributes; truth values become 1 and 0, which every netCDF reader knows."""
+    """Write of attributes; truth values become 1 and 0, which every netCDF reader knows."""
     for name, value in attributes.items():
         node.attrs[name] = int(value) if isinstance(value, bool) else value
 

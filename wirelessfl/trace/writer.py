@@ -1,4 +1,4 @@
-"""Writes a trace round by round, so that a killed process leaves every finished round readable.
+"""Writer of a trace, round by round, so that a killed process leaves every finished round readable.
 
 A round is first written behind the end of ``round``; then ``round`` grows by one, which commits it. Rows past the end
 of ``round`` are no part of the trace: readers ignore them, and ``close`` and ``resume`` drop them. ``HeldBackFile``
@@ -40,7 +40,7 @@ _CLOSING_BYTES = 8192
 
 
 class TraceWriter:
-    """Appends rounds to a trace file; made by ``create`` or ``resume``.
+    """Writer that appends rounds to a trace file; made by ``create`` or ``resume``.
 
     The file stays locked until ``finish`` or ``close``. As a context manager it closes the file on the way out, which
     leaves the status as it was: a trace whose status is ``running`` and that nobody holds was left by a killed process.
@@ -62,7 +62,7 @@ class TraceWriter:
 
     @classmethod
     def create(cls, path: str | Path, header: TraceHeader, slots: int) -> "TraceWriter":
-        """Create a new trace; it appears under its name once its header is on disk.
+        """Writer of a new trace, which appears under its name once its header is on disk.
 
         Args:
             path: Where; the folder must exist and the file must not.
@@ -94,7 +94,7 @@ class TraceWriter:
 
     @classmethod
     def resume(cls, path: str | Path, rounds_done: int) -> "TraceWriter":
-        """Continue a trace after its first ``rounds_done`` rounds; everything later is dropped.
+        """Writer of a trace that goes on after its first ``rounds_done`` rounds; everything later is dropped.
 
         The status is ``running`` again, and what an earlier end said of the whole run is gone until the next: it is the
         trace of a run that was killed after so many rounds.
@@ -133,7 +133,7 @@ class TraceWriter:
         return RunIdentity.of(self._file.attrs)
 
     def append(self, record: RoundRecord) -> None:
-        """Put one round on disk; when this returns, a kill no longer loses it.
+        """Flush of one round to disk; once this returns, a kill no longer loses it.
 
         Raises:
             ValueError: The record does not fit the schema, or its round does not follow the last one.
@@ -166,7 +166,7 @@ class TraceWriter:
         model: ArrayLike | None = None,
         attributes: Mapping[str, str] | None = None,
     ) -> None:
-        """Write what is known at the end, mark the trace with its status, and close it.
+        """End of the trace: what is known then, its status, and the lock.
 
         Args:
             status: complete, diverged, interrupted or failed.
@@ -191,7 +191,7 @@ class TraceWriter:
         self.close()
 
     def close(self) -> None:
-        """Close the file and release its lock, whatever state the run is in."""
+        """End of the file and its lock, whatever state the run is in."""
         if self._backing.closed:
             return
         with output_errors(self.path), closing(self._backing):

@@ -15,7 +15,7 @@ from wirelessfl.streams import Streams
 
 @dataclass(frozen=True)
 class Attendance:
-    """Those who can be reached, do not crash, and are in time for deadline and quorum.
+    """Clients that can be reached, do not crash, and are in time for deadline and quorum.
 
     How fast clients are is public (PRIVACY.md), and comes from the scenario's own streams.
 
@@ -45,7 +45,7 @@ class Attendance:
 
     @classmethod
     def of(cls, parts: Deployment, learner: Learner) -> "Attendance":
-        """That of a scenario."""
+        """Attendance of a scenario."""
         return cls(parts, learner.samples_processed(learner.population.sizes))
 
     def heard(self, clients: NDArray[np.int64], round_index: int, secret: Streams) -> NDArray[np.int64]:

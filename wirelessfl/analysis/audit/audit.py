@@ -77,7 +77,7 @@ class Audit:
 
     @property
     def confidence(self) -> float:
-        """That the empirical bound is below the true ε, and noise that fails no test is what it is said to be."""
+        """Confidence of the bound and of the tests of the noise together."""
         return 1 - 2 * self.evidence.false_alarm
 
     @property

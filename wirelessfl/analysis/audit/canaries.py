@@ -168,7 +168,7 @@ class CanaryBatches:
     divisor: NDArray[np.float64]
 
     def beginning(self, steps: int) -> Self:
-        """Those of the first steps."""
+        """Batches of the first steps."""
         return replace(self, included=self.included[:steps], divisor=self.divisor[:steps])
 
     def repeated(self, count: int) -> Self:

@@ -102,7 +102,7 @@ class Slots(Protocol):
 
     @property
     def rounds(self) -> list[int]:
-        """Those in which the canary's client may be heard."""
+        """Rounds in which the canary's client may be heard."""
 
     def with_canary(self, round_index: int) -> Slot:
         """A slot of the round in which it is."""
@@ -168,7 +168,7 @@ class SecretSlots:
     always: bool
 
     def with_canary(self, round_index: int) -> Slot:
-        """Everybody is selected and heard."""
+        """Slots with all clients selected and heard."""
         everybody = np.arange(self.registered, dtype=np.int64)
         return self._slot(round_index, everybody, everybody)
 

@@ -32,7 +32,7 @@ _KNOWN_RELEASES = (AirRelease, BareRelease, DpSgdRelease, ServerNoiseRelease, Zc
 
 
 def require_known_releases(releases: list[Release]) -> None:
-    """Refuse records that no game knows: they stand for mechanisms that would be played as others.
+    """Refusal of records that no game knows: they stand for mechanisms that would be played as others.
 
     Raises:
         InfeasibleError: one is of such a kind.
@@ -53,7 +53,7 @@ def _require_known(what: str, part: object, known: tuple[type, ...]) -> None:
 
 
 def require_known_selection(selection: object) -> None:
-    """Refuse a selection that no game knows.
+    """Refusal of a selection that no game knows.
 
     Raises:
         InfeasibleError: it is of such a kind.
@@ -62,7 +62,7 @@ def require_known_selection(selection: object) -> None:
 
 
 def require_known_gradients(gradients: PrivateGradients) -> None:
-    """Refuse a clipping rule or a noise mechanism that no game knows.
+    """Refusal of a clipping rule or a noise mechanism that no game knows.
 
     Raises:
         InfeasibleError: one is of such a kind.

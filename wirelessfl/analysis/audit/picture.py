@@ -17,7 +17,7 @@ _BINS = (16, 48)
 
 
 def draw_audit(audit: Audit, path: Path) -> None:
-    """Draw the statistic of all trials in both worlds, and published, empirical and accounted ε.
+    """Figure of the statistic of all trials in both worlds, and of published, empirical and accounted ε.
 
     Args:
         audit: what was found.

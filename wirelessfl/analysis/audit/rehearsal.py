@@ -46,7 +46,7 @@ class Rehearsal:
 
     @property
     def rounds(self) -> list[int]:
-        """Those that the ledger charges the client for."""
+        """Rounds that the ledger charges the client for."""
         return list(dict.fromkeys(release.round_index for release in self.releases))
 
     def local_records(self) -> dict[int, Release]:
@@ -81,7 +81,7 @@ class Rehearsal:
 
 
 def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
-    """Play all rounds without training; the simulation is used up by it.
+    """Rehearsal of all rounds without training; the simulation is used up by it.
 
     Raises:
         InfeasibleError: nobody is heard in any round.

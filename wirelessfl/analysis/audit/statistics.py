@@ -113,7 +113,7 @@ def epsilon_of_errors(false_positives: Values, false_negatives: Values, delta: f
 
 
 def threshold_bound(with_canary: Values, without: Values, delta: float, alpha: float) -> ThresholdBound:
-    """Choose a threshold on the first half of the trials, judge it on the second.
+    """Bound of a threshold that the first half of the trials chooses and the second judges.
 
     Args:
         with_canary: (n,) statistics of independent trials with the canary, large ones being typical.

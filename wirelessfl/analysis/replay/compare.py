@@ -30,7 +30,7 @@ from wirelessfl.trace import FINISHED, axes_of, opened_trace
 
 
 def compare_traces(found: Path, expected: Path, first: int, last: int) -> Comparison:
-    """Compare all that two traces hold, or what they hold of some rounds.
+    """Comparison of all that two traces hold, or of what they hold of some rounds.
 
     NaN equals NaN where its bits do. What may differ is listed in ``comparison``.
 

@@ -86,7 +86,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Something that was not compared.
+    """Part of a trace that was not compared.
 
     Attributes:
         name: a dataset or an attribute.
@@ -133,5 +133,5 @@ class Comparison:
         }
 
     def leave_out(self, name: str, reason: str, numbers: int = 0) -> None:
-        """Note that something was not compared."""
+        """Entry for what was not compared."""
         self.left_out.append(LeftOut(name, numbers, reason))

@@ -11,7 +11,7 @@ from wirelessfl.version import package_version
 
 
 def check_consistent(path: Path) -> None:
-    """Check that a trace numbers its rounds in order, holds the scenario that it was begun with, and has our streams.
+    """Check of a trace: rounds numbered in order, the scenario it was begun with, and the streams of this version.
 
     Raises:
         CheckFailed: it does not, so that no run repeats it.

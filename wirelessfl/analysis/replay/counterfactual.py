@@ -114,7 +114,7 @@ def _is_below(key: str, places: Sequence[str]) -> bool:
 def run_counterfactual(
     recording: Recording, scenario: Scenario, out: Path, on_round: OnRound | None = None
 ) -> Coverage:
-    """Run a changed scenario on the recorded conditions, for as many rounds as are looked at.
+    """Run of a changed scenario on the recorded conditions, for as many rounds as are looked at.
 
     Args:
         recording: what ran.

@@ -67,7 +67,7 @@ def _names(codes: "pd.Series[int]", kinds: type[Status] | type[EventKind]) -> "p
 
 
 def export(recording: Recording, form: Format, folder: Path) -> list[Path]:
-    """Write a recording in another format.
+    """Export of a recording in another format.
 
     Args:
         recording: what to write.

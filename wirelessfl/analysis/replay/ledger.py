@@ -41,7 +41,7 @@ def recorded_statement(privacy: xr.Dataset) -> Statement:
 
 
 def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) -> Ledger:
-    """Recompute the ledger of a trace.
+    """Ledger of a trace, computed anew.
 
     Clients are numbered as in the trace's ``client`` dimension; one more stands for all those who never took part.
 

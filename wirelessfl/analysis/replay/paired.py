@@ -123,7 +123,7 @@ def _minus(after: Series, before: Series) -> Series:
 
 
 def draw_paired(recorded: xr.Dataset, changed: xr.Dataset, path: Path, title: str) -> None:
-    """Draw accuracy, its difference, ε and energy of both runs over the rounds.
+    """Figure of accuracy, its difference, ε and energy of both runs over the rounds.
 
     Args:
         recorded: rounds of the recorded run.

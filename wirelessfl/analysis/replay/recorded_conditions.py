@@ -124,7 +124,7 @@ class RecordedNetwork(Network):
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedTiming(Timing):
-    """Compute times as recorded.
+    """Recorded times of computing.
 
     Attributes:
         table: compute time by round and client.

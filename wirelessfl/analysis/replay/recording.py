@@ -89,7 +89,7 @@ class Recording:
 
 
 def open_recording(path: Path, first: int | None = None, last: int | None = None) -> Recording:
-    """Look at a trace, or at some of its rounds.
+    """Recording of a trace, or of some of its rounds.
 
     Args:
         path: the trace file.
@@ -116,7 +116,7 @@ def open_recording(path: Path, first: int | None = None, last: int | None = None
 
 @contextmanager
 def working_in(folder: RunFolder, recording: Recording) -> Iterator[None]:
-    """Be alone in the folder of a repeated run, until its trace has been looked at.
+    """Exclusive use of the folder of a repeated run, until its trace has been looked at.
 
     Raises:
         OutputError: something else than a run lies there, the recorded run does, or another process works on it.
@@ -134,7 +134,7 @@ def run_rounds(
     on_round: OnRound | None,
     stop_after: int | None = None,
 ) -> None:
-    """Run a scenario to its end, or stop it on the way, and leave its trace in a folder.
+    """Run of a scenario to its end, or to a stop on the way, with its trace in a folder.
 
     Args:
         build: makes the simulation; handed what lets it be interrupted.
@@ -188,7 +188,7 @@ def _refuse_original(folder: RunFolder) -> None:
 def verify(
     recording: Recording, out: Path | None = None, on_round: OnRound | None = None, *, allow_plugins: bool = False
 ) -> Comparison:
-    """Run the recorded scenario again under the recorded plan and compare all that the trace holds, bit for bit.
+    """Comparison, bit for bit, of all that a trace holds with a new run of its scenario under its plan.
 
     Args:
         recording: what to verify; the run is repeated from its beginning, these rounds are compared.

@@ -53,7 +53,7 @@ class Section:
 
 
 def write_report(paths: Sequence[Path], out: Path | None = None) -> Path:
-    """Write a page over traces, folders of runs and folders of studies.
+    """Page over traces, folders of runs and folders of studies, written to a file.
 
     Args:
         paths: one or more of them.

@@ -49,7 +49,7 @@ class StudyData:
 
 
 def open_study_data(path: Path) -> StudyData:
-    """Read study.parquet and study.json of a folder.
+    """Content of study.parquet and study.json of a folder.
 
     Raises:
         InputError: one of them is missing or cannot be read.
@@ -73,7 +73,7 @@ def open_study_data(path: Path) -> StudyData:
 
 @contextmanager
 def study_errors(path: Path) -> Iterator[None]:
-    """Translate whatever goes wrong while the files of a study are read, or made sense of.
+    """Context in which every error of reading the files of a study becomes one of the input.
 
     Raises:
         InputError: One line that names the folder.

@@ -50,7 +50,7 @@ STYLE: dict[Any, Any] = {
 
 
 def draw_svg(name: str, caption: str, draw: Callable[[Figure], None], size: tuple[float, float] = (5.0, 3.0)) -> Markup:
-    """Draw a figure and return it as an SVG element for a page of HTML.
+    """Figure as an SVG element for a page of HTML.
 
     Args:
         name: distinguishes its ids from those of the other figures of the page.

@@ -31,6 +31,6 @@ class FedProx(FedAvg):
 
 
 def check_proximal_weight(mu: float) -> None:
-    """Raise ValueError unless μ is finite and not negative."""
+    """Precondition on μ: finite and not negative, else ValueError."""
     if not (math.isfinite(mu) and mu >= 0):
         raise ValueError(f"mu must be at least 0 and finite, not {mu}")

@@ -61,7 +61,7 @@ class BlockData:
 
     @classmethod
     def of(cls, shards: Shards, batches: Batches, like: Tensor) -> Self:
-        """Lay out ``shards`` of k clients in their batches, on the device and in the dtype of ``like``."""
+        """Layout of the ``shards`` of k clients in their batches, on the device and in the dtype of ``like``."""
         device = like.device
         index, sizes = shards.index.numpy(), shards.sizes.numpy()
         made_here = shards.targets.device.type == "cpu"
@@ -119,7 +119,7 @@ def _consecutive(index: NDArray[np.int64], sizes: NDArray[np.int64]) -> int | No
 
 
 def _per_step(whole: Sequence[Tensor], batches: Batches) -> list[Batch]:
-    """Cut (S, k, B) tensors, and (S, k) ones, into steps, active clients and the largest batch."""
+    """Division of (S, k, B) tensors, and (S, k) ones, by steps, active clients and the largest batch."""
     steps = [Batch(*parts) for parts in zip(*(values.unbind(0) for values in whole), strict=True)]
     active = (np.arange(len(steps))[:, None] < batches.steps).sum(axis=1)
     width = np.maximum(1, batches.counts.max(axis=1, initial=0))

@@ -39,7 +39,7 @@ def train_cohort(
     transform_state: Mapping[str, Tensor] | None = None,
     objective: Callable[[NDArray[np.int64]], LocalObjective] | None = None,
 ) -> Iterator[CohortBlock]:
-    """Train ``clients`` from the global model and give their updates, block by block.
+    """Updates of ``clients`` that train from the global model, block by block.
 
     Clients are sorted by their number of local steps, so that those of a block are alike, and each block is
     computed, handed out and forgotten: memory grows with the block and not with the cohort. What is computed

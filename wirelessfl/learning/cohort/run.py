@@ -153,7 +153,7 @@ class LocalRun:
             self._descend(step, active)
 
     def _descend(self, step: int, active: int) -> None:
-        """Add proximal term and correction, which touch no data and need no noise, and take one optimizer step."""
+        """One optimizer step, with proximal term and correction, which touch no data and need no noise."""
         training = self.training
         for whole in self.groups:
             group = whole.first(active)
@@ -189,7 +189,7 @@ class LocalRun:
 
 
 def clip_rows(updates: Tensor, norm: Tensor, clip: float) -> Tensor:
-    """Scale the rows (k, d) in place to norm ``clip`` where they exceed it, and give the norms (k,) after.
+    """Clipping of the rows (k, d), in place, to norm ``clip``; returns the norms (k,) after.
 
     A row whose norm is not finite becomes zero: no scaling would bring it inside the ball.
     """

@@ -64,7 +64,7 @@ def _results(work: Callable[[Item], Result], items: Iterator[Item], threads: int
 
 @cache
 def keep_freed_memory() -> bool:
-    """Let this process keep the memory of a finished block for the next one, where the C library is glibc.
+    """Setting by which this process keeps the memory of a finished block for the next, where the C library is glibc.
 
     Left to itself it gives large pieces back to the system, which must then fill them with zeros again, page by
     page: a third of the time of a round of short local training. The peak does not change.

@@ -41,7 +41,7 @@ class _NotPlain(Exception):
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """Admits the plain values and numeric arrays of which the batches consist, and no other global."""
+    """Unpickler of the plain values and numeric arrays of which the batches consist, and of no other global."""
 
     def find_class(self, module: str, name: str) -> Any:
         try:

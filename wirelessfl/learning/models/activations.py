@@ -32,7 +32,7 @@ class TemperedSigmoid(nn.Module):
         self.offset = offset
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Apply φ to every element."""
+        """φ of every element."""
         return self.scale * torch.sigmoid(self.temperature * inputs) - self.offset
 
     def extra_repr(self) -> str:

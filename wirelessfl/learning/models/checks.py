@@ -16,7 +16,7 @@ _PROBE_TOLERANCE = 1e-6  # relative, in float64: far above rounding, far below w
 
 
 def check_module(module: nn.Module, feature_shape: Sequence[int], num_classes: int) -> None:
-    """Refuse a module whose output for one sample depends on the others, or on chance.
+    """Refusal of a module whose output for one sample depends on the others, or on chance.
 
     Besides the layer types known to do so, the module is run on three random samples together and one by
     one, in double precision; both must give the same (samples, num_classes) logits.

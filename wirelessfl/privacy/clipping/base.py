@@ -153,5 +153,5 @@ def shrink(norms: Tensor, clip: Tensor) -> Tensor:
 
 
 def require_positive(name: str, value: float) -> None:
-    """Raise ValueError unless ``value`` is a positive finite number."""
+    """Precondition on ``value``: a positive finite number, else ValueError."""
     precondition(0 < value < float("inf"), f"{name} must be positive and finite, found {value}")

@@ -62,7 +62,7 @@ class FormedGradients:
         return (each * self.gradients).where(self.present[..., None], 0.0).sum(1)
 
     def products(self) -> None:
-        """They are formed."""
+        """Gradients themselves."""
 
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         """Copies, ``at_once`` samples at a time."""

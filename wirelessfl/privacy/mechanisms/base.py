@@ -98,7 +98,7 @@ class NoiseMechanism(Protocol):
         return gradients.squared_norms()
 
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
-        """Adds noise to sums in place.
+        """Addition of noise to sums in place.
 
         Args:
             total: (k, d) sums of clipped gradients.

@@ -40,7 +40,7 @@ def clip_by_haar_norm(
 
 
 def add_haar_noise(total: Tensor, noise_std: Tensor, step: Step) -> None:
-    """Adds to row i of ``total`` (k, d), in place, noise whose coefficients before it is cut to d are N(0, (σ_i/W)²).
+    """Addition to row i of ``total`` (k, d), in place, of noise with coefficients N(0, (σ_i/W)²) before it is cut to d.
 
     Args:
         total: (k, d).

@@ -73,7 +73,7 @@ class AirRelease:
 
     @property
     def relation(self) -> str:
-        """That of the theorem."""
+        """Relation of the theorem."""
         return "one sample exchanged for another" if self.theorem == "privacy_for_free" else "one sample more or fewer"
 
     def published(self, facts: PrivacyFacts) -> Spending:

@@ -65,5 +65,5 @@ def per_client(name: str, values: ArrayLike, num_clients: int) -> NDArray[np.flo
 
 
 def non_negative(name: str, value: float) -> None:
-    """Raise ValueError unless ``value`` is a finite number that is not negative."""
+    """Precondition on ``value``: finite and not negative, else ValueError."""
     precondition(0 <= value < np.inf, f"{name} must be finite and not negative, found {value}")

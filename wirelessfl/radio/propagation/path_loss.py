@@ -99,7 +99,7 @@ class LogDistance:
 
     @property
     def sight_decorrelation(self) -> float:
-        """That of the shadowing; no link is without a line of sight."""
+        """Decorrelation distance of the shadowing; no link is without a line of sight."""
         return self.decorrelation
 
     @property

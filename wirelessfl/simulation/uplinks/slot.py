@@ -72,11 +72,11 @@ class SlotUplink(ABC):
 
     @abstractmethod
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
-        """Settle the slot for the clients at the positions ``ready``, ``jammer`` being the position of one who jams."""
+        """Plan of the slot for the clients at the positions ``ready``; ``jammer`` is the position of one that jams."""
 
     @abstractmethod
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
-        """Hear the updates block by block, and write the uplink's columns of the round."""
+        """Reception of the updates, block by block, and the uplink's columns of the round."""
 
     def audit_view(self) -> AuditView:
         """See ``Uplink.audit_view``; a kind of uplink that does not say it is not taken for another."""
@@ -120,7 +120,7 @@ class SlotUplink(ABC):
         return Collected(plan.senders, plan.senders, reception.aggregate, reception.releases, plan.airtime)
 
     def _appoint_jammer(self, cell: Cell, this: Round, slot_opens: simpy.Event) -> int | None:
-        """Start the jammer; where its role goes round, the clients present take turns and the jammer does not train.
+        """Start of the jammer; where its role goes round, the clients present take turns and the jammer does not train.
 
         Returns:
             The position of the client that jams, None where the jammer is a node of its own or there is none.
@@ -141,7 +141,7 @@ class SlotUplink(ABC):
 
 
 def _pay_for_pilots(cell: Cell, this: Round, plan: SlotPlan, jammer: int | None) -> None:
-    """Charge pilots to all clients that sent them, also to those that were silent afterwards or jammed."""
+    """Energy of pilots of all clients that sent them, also of those that were silent afterwards or jammed."""
     if plan.pilots is None:
         return
     asked = np.concatenate([plan.senders, plan.silent, [] if jammer is None else [jammer]]).astype(np.int64)

@@ -16,7 +16,7 @@ from wirelessfl.trace import EventKind
 def slot_training(
     medium: Medium, times: TrainingTimes, enough: int, model_arrives: simpy.Event
 ) -> Generator[simpy.Event, Any, NDArray[np.int64]]:
-    """Wait for the model, train and report.
+    """Reception of the model, training, and a report.
 
     One process plays all clients of a slot, as nothing passes between them. It sleeps until enough have come to the
     end, which nobody asks before, and then logs what each has done at the time at which it did it.
@@ -47,7 +47,7 @@ def slot_training(
 def slot_transmission(
     medium: Medium, times: TrainingTimes, training: simpy.Process, slot_opens: simpy.Event
 ) -> Generator[simpy.Event, Any, None]:
-    """Those who are ready transmit in the slot that the server opens for all.
+    """Transmission of the clients that are ready, in the slot that the server opens for all.
 
     Args:
         medium: carries what the clients say.

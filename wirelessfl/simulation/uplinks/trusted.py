@@ -47,7 +47,7 @@ class TrustedServer(SlotUplink):
         return True
 
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
-        """Everyone who reported is heard, at once."""
+        """Plan in which all clients that reported are heard, at once."""
         return SlotPlan(senders=ready, silent=ready[:0], airtime=0.0)
 
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:

@@ -29,7 +29,7 @@ def add_normal(
     clients: NDArray[np.int64],
     step: int,
 ) -> Tensor:
-    """Add std_i · N(0, 1), independently, to every element of row i of ``out`` (k, d), and return it.
+    """Addition of std_i · N(0, 1), independently, to every element of row i of ``out`` (k, d), which is returned.
 
     The noise of row i is a function of the seed, the purpose, the round, ``clients[i]`` and the step alone, not
     of the other rows, and noise on fewer columns is the beginning of noise on more. (torch's CPU generator looks at

@@ -46,7 +46,7 @@ def add_compiled(
     key: bytes,
     nonces: NDArray[np.uint32],
 ) -> None:
-    """Adds std_i times the normals of the stream of ``key`` and ``nonces[i]`` to row i; other threads go on meanwhile.
+    """Addition of std_i times the normals of the stream of ``key`` and ``nonces[i]`` to row i; other threads go on.
 
     Args:
         library: See ``kernel``.

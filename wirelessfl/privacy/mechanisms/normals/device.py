@@ -40,7 +40,7 @@ def state_words(key: bytes, clients: NDArray[np.int64]) -> tuple[NDArray[np.int3
 
 
 def add_on_device(out: Tensor, std: Tensor, key: bytes, clients: NDArray[np.int64], step: int) -> None:
-    """Adds the normals of every row's stream, std (k,) times, to rows (k, d) that do not lie in the host's memory.
+    """Addition of the normals of every row's stream, std (k,) times, to rows (k, d) outside the host's memory.
 
     What the streams need to know of a block of clients is copied once, and serves all steps of the block. The device is
     asked for nothing, so that the host runs ahead of it.

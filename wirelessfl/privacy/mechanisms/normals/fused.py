@@ -38,7 +38,7 @@ def _jit_once(function: Callable[..., Any]) -> Any:
 
 
 def add_fused(out: Tensor, std: Tensor, head: Tensor, members: Tensor, step: int) -> None:
-    """Adds std_i times the normals of row i's stream to row i, in place, in one launch and without further memory.
+    """Addition of std_i times the normals of row i's stream to row i, in place, in one launch and no further memory.
 
     Every float operation rounds by itself, as in ``kernel.c``: products and sums are not contracted, and the square
     root is rounded to nearest. A row whose std is 0 is not touched.

@@ -17,7 +17,7 @@ _BLOCKS, _TILE = 16, 256
 
 
 def add_by_operations(out: Tensor, std: Tensor, head: Tensor, members: Tensor, step: int) -> None:
-    """Adds std_i times the normals of row i's stream to row i of ``out``, in place and in pieces of bounded size.
+    """Addition of std_i times the normals of row i's stream to row i of ``out``, in place, in pieces of bounded size.
 
     Args:
         out: (k, d).

@@ -33,7 +33,7 @@ Words = NDArray[np.uint32]
 
 
 def add_portably(out: Floats, std: Floats, key: bytes, nonces: Words) -> None:
-    """Adds std_i times the normals of the stream of ``key`` and ``nonces[i]`` to row i of ``out`` (k, d), in place."""
+    """Addition of std_i times normals of the stream of ``key``, ``nonces[i]`` to row i of ``out`` (k, d), in place."""
     for row, scale, nonce in zip(out, std, nonces, strict=True):
         if scale != 0:
             row += scale * standard_normals(key, nonce, len(row))

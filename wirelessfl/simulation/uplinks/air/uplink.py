@@ -132,7 +132,7 @@ class OverTheAir(SlotUplink):
 
     @override
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> AirPlan:
-        """Draw the channels, let every receiver plan for its own clients, and the jammer agree."""
+        """Plan of the slot: channels, gains that each receiver sets for its own clients, and jammer."""
         external = self.jams and not self.rotating_jammer
         nodes = len(ready) + int(external or jammer is not None)
         instants = self.schedule.instants(nodes)
@@ -181,7 +181,7 @@ class OverTheAir(SlotUplink):
 
     @override
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
-        """Superpose at every receiver, add jamming and noise, undo the scale, and put the cells together."""
+        """Reception: superposition, jamming and noise at every receiver, scaled back; the cells are put together."""
         if not isinstance(plan, AirPlan):
             raise TypeError(f"an over-the-air slot was planned by another uplink: {type(plan).__name__}")
         loudest = np.abs(self._transmitters(plan).at_the_clip().tx_gain).max(axis=(1, 2))
@@ -226,7 +226,7 @@ class OverTheAir(SlotUplink):
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Power control as a state has it."""
         for station, policy in enumerate(self.policies):
             if isinstance(policy, AdaptivePowerControl):
                 self.policies[station] = policy.restored(dict(state["policies"][str(station)]))

@@ -10,7 +10,7 @@ from wirelessfl.simulation.medium import Medium
 
 
 def asynchronous_client(medium: Medium, job: Job, since: int) -> Generator[simpy.Event, Any, None]:
-    """Train and upload across rounds; its messages carry the client's number in place of a position in a round.
+    """Training and upload across rounds; messages carry the client's number in place of a position in a round.
 
     Args:
         medium: carries what the client says.

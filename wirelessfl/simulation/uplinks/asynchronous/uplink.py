@@ -56,7 +56,7 @@ class Asynchronous:
     _alive: simpy.Environment | None = field(default=None, init=False)
 
     def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
-        """Send the model to those who are not at work, and wait for updates."""
+        """Broadcast of the model to the clients that are idle, and the updates that arrive."""
         medium, jobs = cell.medium, self.jobs
         begin = jobs.accounted_until
         self._resume(medium)
@@ -87,7 +87,7 @@ class Asynchronous:
                     medium.env.process(asynchronous_client(medium, job, since=medium.now))
 
     def _start(self, cell: Cell, this: Round) -> None:
-        """Start the jobs of the clients that are idle and can be reached."""
+        """Jobs of the clients that are idle and can be reached."""
         idle, medium = this.with_status(Status.PARTICIPATED), cell.medium
         if not len(idle):
             return

@@ -40,7 +40,7 @@ def outcome_of(link: Link) -> Status:
 
 
 def record_uploads(links: DigitalLinks, this: Round, air_time: AirTime) -> NDArray[np.float64]:
-    """Write time on the air and energy of the uploads of a round; returns (n,) joules."""
+    """Record of time on the air and energy of the uploads of a round; returns (n,) joules."""
     senders = air_time.senders()
     airtime = air_time.by_client(len(this.clients))[senders]
     joules = np.zeros(len(this.clients))
@@ -72,7 +72,7 @@ class Uploads:
 
     @classmethod
     def after(cls, times: TrainingTimes, model_arrives: int, latest: int | None, needed: int, bits: int) -> Uploads:
-        """Those after trainings that begin at ``model_arrives`` ticks and end ``latest`` ticks later; None: never."""
+        """Uploads after trainings that begin at ``model_arrives`` ticks and end ``latest`` ticks later; None: never."""
         comes_through = np.flatnonzero(~times.crashes & times.in_time(latest))
         in_order = comes_through[np.argsort(times.ends[comes_through], kind="stable")]
         return cls(times.positions[in_order], times.ends[in_order], model_arrives, needed, bits)
@@ -146,7 +146,7 @@ class RoundLinks:
         return link
 
     def _draw_ahead(self, uploads: Uploads, now: int) -> None:
-        """Draw the links of those that begin now, and of the next ones that begin before the round can be over.
+        """Links of the clients that begin now, and of the next ones that begin before the round can be over.
 
         Who has not begun yet does not arrive before it begins. A client is sure to begin where fewer than are needed
         can have arrived by then, even if all who begin before it arrived at once.

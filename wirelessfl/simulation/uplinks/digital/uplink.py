@@ -116,7 +116,7 @@ class DigitalUplink:
         return draw_links(self.links, this, positions, share, moment, self.payload_bits)
 
     def note_energy(self, this: Round, air_time: AirTime) -> NDArray[np.float64]:
-        """Write how long the clients of a round were on the air, and what that cost; returns (n,) joules."""
+        """Record of the time on the air of the clients of a round, and its cost; returns (n,) joules."""
         return record_uploads(self.links, this, air_time)
 
     def decoded(self, cell: Cell, this: Round, positions: NDArray[np.int64], block: CohortBlock) -> Any:

@@ -34,6 +34,6 @@ class StageCosts:
         return float(self.table["energy"].sum())
 
     def add(self, stage: SecAggStage, **amounts: float) -> None:
-        """Add to some columns."""
+        """Addition to some columns."""
         for name, amount in amounts.items():
             self.table[name][stage] += amount

@@ -43,7 +43,7 @@ NONCE = "pairwise_prf_nonce"
 
 @dataclass(frozen=True)
 class Membership:
-    """Everybody enrolled: the messages of the set-up, and the clients with their seeds.
+    """Enrolled clients with their seeds, and the messages of the set-up.
 
     Attributes:
         parameters: the run's public facts.
@@ -162,7 +162,7 @@ class PrfRun(ProtocolRun):
         return message.session == self._attempt.session
 
     def protocol(self) -> Generator[simpy.Event, Any, Outcome]:
-        """Start an attempt with all who are ready, and another one without those who were missing."""
+        """Attempt with all clients that are ready, and another one without those that were missing."""
         reason = ""
         while True:
             participants = np.array(sorted(self.window.ready), dtype=np.int64)

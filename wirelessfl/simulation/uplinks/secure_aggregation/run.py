@@ -85,7 +85,7 @@ class ProtocolRun(ClientSide):
         return outcome
 
     def ask(self, stage: Stage, requests: Sequence[Message]) -> simpy.Event:
-        """Send requests and wait for the answers of all who are asked; the event fires when that is over.
+        """Requests, and the wait for the answers of all clients that are asked; the event fires when that is over.
 
         The deadline of the round is that of all its stages: what comes after it counts for nothing.
         """
@@ -111,7 +111,7 @@ class ProtocolRun(ClientSide):
         transport.costs.add(column_of(stage), seconds=duration, dropouts=expected - len(self.window.ready))
 
     def compute_inputs(self, positions: NDArray[np.int64], take: Callable[[int, RingVector], None]) -> None:
-        """Train the clients at ``positions``, block by block, and hand over the position and encoded input of each."""
+        """Positions and encoded inputs of the clients at ``positions``, which train block by block."""
         if not len(positions):
             return
         this, encoding, network = self.this, self.uplink.encoding, self.cell.network

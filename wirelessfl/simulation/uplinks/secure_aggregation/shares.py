@@ -119,7 +119,7 @@ class SecretSharingRun(ProtocolRun):
         return True
 
     def protocol(self) -> Generator[simpy.Event, Any, Outcome]:
-        """Close each stage with those who were heard in it, and ask them for the next."""
+        """End of each stage with the clients heard in it, and requests to them for the next."""
         expected = len(self.this.clients)
         while True:
             stage, heard = self._server.stage, sorted(self.window.ready)

@@ -43,7 +43,7 @@ class Transport:
     Attributes:
         air_time: who was on the air, by stage.
         costs: messages and bits.
-        lost: what became of clients, by position, that will not be heard again.
+        lost: status of clients, by position, that will not be heard again.
         losses_show: whether the server notices a loss at once; else it has to wait until its time is up.
         first_message_at: when the first message of the stage under way was sent, in ticks; None before.
     """
