@@ -49,6 +49,13 @@ class OfItsOwnKind(Twice):
         return OwnRecord(slot.round_index, slot.clients, 2.0, np.ones(len(slot.clients), dtype=np.int64))
 
 
+class NoRecord(Twice):
+    """The same with something else."""
+
+    def release(self, slot: Release) -> Release:
+        return "nothing"  # type: ignore[return-value]
+
+
 @dataclass(frozen=True)
 class FourAntennas(SumReceiver):
     antennas: int = 4
@@ -106,6 +113,11 @@ def test_records_of_clients_and_of_a_receiver_of_ones_own_are_kept_apart() -> No
             "local": DpSgdRelease,
             "air": OwnRecord,
         }
+
+
+def test_something_else_than_a_release_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="NoRecord gives a str; allowed: a Release"):
+        run(small(rounds=1, uplink__receiver={"combiner": f"{HERE}:NoRecord"}))
 
 
 def test_a_modulation_of_ones_own_encodes_and_decodes() -> None:

@@ -118,12 +118,18 @@ def vouched(slot: AirRelease, parts: Sequence[object], unvouched: bool) -> Relea
         slot: the record of linear amplitudes at one antenna.
         parts: receiver and modulation.
         unvouched: whether one of them comes from outside and leaves no record.
+
+    Raises:
+        ScenarioError: one of them leaves something else than a record.
     """
     if unvouched:
         return replace(slot, theorem="none", caveat=Caveat.OUTSIDE_WAVEFORM)
     release: Release = slot
-    for part in parts:
-        release = part.release(release) if isinstance(part, OwnRelease) else release
+    for part in (part for part in parts if isinstance(part, OwnRelease)):
+        release = part.release(release)
+        if not isinstance(release, Release):
+            name = f"{type(part).__module__}:{type(part).__qualname__}"
+            raise ScenarioError(f"uplink: release of {name} gives a {type(release).__name__}; allowed: a Release")
     return release
 
 
