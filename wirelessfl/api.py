@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from wirelessfl.learning import ExecutionPlan, Population
+    from wirelessfl.learning import Population
     from wirelessfl.simulation import FinishedRound, Simulation
     from wirelessfl.trace import EventBatch, RunStatus
 
@@ -192,18 +192,14 @@ def _prepare(
 
     if going_on:
         plan = recorded_plan(folder.trace)
-        _warn_of_plan(folder.trace, plan, device, threads)
+        asked = [f"device {device}"] if device not in ("auto", plan.device) else []
+        asked += [f"threads {threads}"] if threads not in (None, plan.threads) else []
+        if asked:
+            warnings.warn(
+                f"{folder.trace}: goes on as it was begun (device {plan.device}, threads {plan.threads}), not "
+                f"with {' and '.join(asked)}: those would give other bits",
+                PlanWarning,
+                stacklevel=2,
+            )
         return build_simulation(scenario, plan, folder.load_state(), interrupts.check)
     return build_simulation(scenario, choose_plan(scenario.compute, device, threads), None, interrupts.check)
-
-
-def _warn_of_plan(trace: Path, plan: ExecutionPlan, device: str, threads: int | None) -> None:
-    asked = [f"device {device}"] if device not in ("auto", plan.device) else []
-    asked += [f"threads {threads}"] if threads not in (None, plan.threads) else []
-    if asked:
-        warnings.warn(
-            f"{trace}: goes on as it was begun (device {plan.device}, threads {plan.threads}), not "
-            f"with {' and '.join(asked)}: those would give other bits",
-            PlanWarning,
-            stacklevel=2,
-        )

@@ -12,8 +12,7 @@ import click
 from typing_extensions import override
 
 from wirelessfl import plugins
-from wirelessfl.cli.standard import standard_streams
-from wirelessfl.cli.terminal import escape_what_is_lacking, remark
+from wirelessfl.cli.terminal import escape_what_is_lacking, remark, standard_streams
 from wirelessfl.errors import (
     InfeasibleError,
     InputError,

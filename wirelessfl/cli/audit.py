@@ -1,11 +1,8 @@
 """``wirelessfl audit``: distinguishing games against a scenario's own mechanisms."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,9 +15,6 @@ from wirelessfl.cli.options import (
     scenario_argument,
 )
 from wirelessfl.cli.terminal import open_console, say
-
-if TYPE_CHECKING:
-    from wirelessfl.analysis.audit.audit import Audit
 
 
 @click.command()
@@ -48,7 +42,7 @@ def command(
     from wirelessfl.analysis.audit.audit import audit_scenario
     from wirelessfl.analysis.audit.picture import draw_audit
     from wirelessfl.api import default_folder
-    from wirelessfl.cli.console import print_rows
+    from wirelessfl.cli.console import audit_rows, print_rows
     from wirelessfl.errors import CheckFailed, OutputError
     from wirelessfl.outputs import refuse_inputs, replacing, writing
     from wirelessfl.scenario import locate
@@ -71,7 +65,7 @@ def command(
     if as_json:
         say(to_json({**audit.as_mapping(), "picture": str(picture)}), nl=False)
     else:
-        print_rows(_rows(audit, picture))
+        print_rows(audit_rows(audit, picture))
     if audit.contradicts_ledger:
         raise CheckFailed(
             f"the accounted ε of {epsilon_text(audit.epsilon_accounted)} does not hold: {audit.contradiction}"
@@ -95,22 +89,3 @@ def _progress() -> Iterator[Callable[[float], None]]:
     ) as progress:
         task = progress.add_task("", total=1.0)
         yield lambda part: progress.advance(task, part)
-
-
-def _rows(audit: Audit, picture: Path) -> list[tuple[str, str]]:
-    from wirelessfl.summary import epsilon_text
-
-    statement = audit.statement
-    delta = f"at δ = {statement.delta:g}"
-    empirical = f"at least {epsilon_text(audit.epsilon_empirical)} {delta}, with {audit.confidence:.4g} confidence"
-    return [
-        ("scenario", f"{audit.name}: {audit.trials} games in either world over {audit.rounds} rounds"),
-        ("canary", f"{audit.canary} (client {audit.client}, the one that the ledger charges most)"),
-        ("adversary", f"{statement.adversary}: sees {audit.view}"),
-        ("ε published", f"{epsilon_text(audit.epsilon_published)} {delta}: what the paper's theorem says"),
-        ("ε empirical", empirical),
-        ("ε accounted", f"{epsilon_text(audit.epsilon_accounted)} {delta}: what holds for what runs"),
-        *(("", f"• {sentence}") for sentence in audit.findings()),
-        *(("" if place else "not tested", f"• {phrase}") for place, phrase in enumerate(audit.not_tested)),
-        ("picture", str(picture)),
-    ]

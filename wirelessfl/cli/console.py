@@ -17,6 +17,8 @@ from wirelessfl.cli.terminal import open_console
 from wirelessfl.summary import epsilon_text
 
 if TYPE_CHECKING:
+    from wirelessfl.analysis.audit.audit import Audit
+    from wirelessfl.planning import Plan
     from wirelessfl.simulation import FinishedRound
 
 
@@ -117,3 +119,58 @@ def _summary_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str | Text]
     if not math.isnan(summary["energy"]):
         yield ("energy", f"{summary['energy']:.4g} J")
     yield ("real time", duration_text(summary["wall_time"]))
+
+
+def plan_rows(plan: Plan) -> Iterator[tuple[str, str]]:
+    """Rows on what a scenario will cost and what its ε will be."""
+    forecast = plan.forecast
+    yield from (
+        ("scenario", f"{plan.name}: valid"),
+        ("model", f"d = {plan.dimension:,} parameters"),
+        ("data", f"|D| = {plan.samples:,} samples of {plan.clients:,} clients"),
+        ("rounds", f"{forecast.rounds}, with {forecast.participants_mean:.1f} clients heard on average"),
+        ("airtime", f"{duration_text(forecast.airtime)} a round"),
+    )
+    if math.isfinite(plan.coherence_s):
+        yield ("coherence time", duration_text(plan.coherence_s))
+    if not math.isnan(plan.upload_s):
+        times = "" if math.isinf(plan.coherence_s) else f", {plan.upload_s / plan.coherence_s:.3g} coherence times"
+        yield ("upload", f"{duration_text(plan.upload_s)} at the median path gain{times}")
+    if math.isfinite(plan.coherence_s) or plan.pieces > 1:
+        yield ("pieces", f"{plan.pieces} of a slot or upload")
+    if not math.isnan(plan.training_s):
+        yield ("deadline", f"a slot fits that starts within {duration_text(plan.training_s)} of the broadcast")
+    yield ("simulated time", f"{duration_text(forecast.round_time)} a round, {duration_text(forecast.sim_time)} in all")
+    if not math.isnan(forecast.effective_noise_std):
+        yield ("effective noise", f"σ_m = {forecast.effective_noise_std:.4g} a coordinate, before rescaling")
+    if not math.isnan(forecast.aggregate_noise_std):
+        yield ("noise on weights", f"{forecast.aggregate_noise_std:.4g} a coordinate and round, rescaled (times τ)")
+    if not math.isnan(forecast.effective_noise_std):
+        yield ("gains", f"server α_u = {forecast.server_gain:.4g}, jammer α_CJ = {forecast.jammer_gain:.4g}")
+    if plan.shortfall_probability > 0:
+        yield ("jammer short", f"in {plan.shortfall_probability:.2%} of the rounds, allowed {plan.max_shortfall:.2%}")
+    yield from (
+        ("ε published", f"{epsilon_text(forecast.epsilon_published)} at δ = {plan.delta:g}"),
+        ("ε accounted", f"{epsilon_text(forecast.epsilon_accounted)} at δ = {plan.delta:g}"),
+        *(("", f"• {reason}") for reason in forecast.why_different),
+        *(("note", note) for note in plan.notes),
+        ("memory", f"about {forecast.memory_bytes / 2**20:,.0f} MiB"),
+    )
+
+
+def audit_rows(audit: Audit, picture: Path) -> list[tuple[str, str]]:
+    """Rows on published, empirical and accounted ε, findings, and what is not tested."""
+    statement = audit.statement
+    delta = f"at δ = {statement.delta:g}"
+    empirical = f"at least {epsilon_text(audit.epsilon_empirical)} {delta}, with {audit.confidence:.4g} confidence"
+    return [
+        ("scenario", f"{audit.name}: {audit.trials} games in either world over {audit.rounds} rounds"),
+        ("canary", f"{audit.canary} (client {audit.client}, the one that the ledger charges most)"),
+        ("adversary", f"{statement.adversary}: sees {audit.view}"),
+        ("ε published", f"{epsilon_text(audit.epsilon_published)} {delta}: what the paper's theorem says"),
+        ("ε empirical", empirical),
+        ("ε accounted", f"{epsilon_text(audit.epsilon_accounted)} {delta}: what holds for what runs"),
+        *(("", f"• {sentence}") for sentence in audit.findings()),
+        *(("" if place else "not tested", f"• {phrase}") for place, phrase in enumerate(audit.not_tested)),
+        ("picture", str(picture)),
+    ]

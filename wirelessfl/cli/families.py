@@ -1,17 +1,12 @@
 """``wirelessfl families``: the families of variants, their members, and what code of your own must be."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
 from wirelessfl.cli.terminal import open_console, say
-
-if TYPE_CHECKING:
-    from wirelessfl.scenario.families import FamilyInfo
 
 
 @click.command()
@@ -23,6 +18,8 @@ def command(name: str | None, as_json: bool) -> None:
     Members are what a key such as channel.fading can be. Where the list says own: yes, code of your own takes the
     place of a member: write package.module:Name under the tag, and its arguments under options.
     """
+    from rich.table import Table
+
     from wirelessfl.assembly.families import describe
     from wirelessfl.scenario.families import families
 
@@ -33,35 +30,24 @@ def command(name: str | None, as_json: bool) -> None:
         for line in _lines(describe(name)):
             open_console().print(line)
     else:
-        _print_list(families().values())
-
-
-def _print_list(families: Iterable[FamilyInfo]) -> None:
-    from rich.table import Table
-
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("family", "key", "own", "members"):
-        table.add_column(title, no_wrap=title != "members")
-    for family in families:
-        table.add_row(
-            family.name,
-            f"{family.paths[0]}.{family.tag}",
-            "no" if family.external is None else "yes",
-            ", ".join(family.members),
-        )
-    open_console().print(table)
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for title in ("family", "key", "own", "members"):
+            table.add_column(title, no_wrap=title != "members")
+        for family in families().values():
+            own = "no" if family.external is None else "yes"
+            table.add_row(family.name, f"{family.paths[0]}.{family.tag}", own, ", ".join(family.members))
+        open_console().print(table)
 
 
 def _lines(family: dict[str, Any]) -> Iterator[Any]:
-    # What is printed of one family, indented by what it belongs to
+    # Indented by what it belongs to
     from rich.padding import Padding
     from rich.text import Text
 
     def entry(indent: int, head: str, meaning: str) -> Padding:
         return Padding(Text.assemble((head, "bold"), "  ", meaning), (0, 0, 0, indent), expand=False)
 
-    for path in family["paths"]:
-        yield entry(0, f"{path}.{family['tag']}", f"default {family['default']}")
+    yield from (entry(0, f"{path}.{family['tag']}", f"default {family['default']}") for path in family["paths"])
     for tag, member in family["members"].items():
         yield entry(2, tag, member["meaning"])
         yield from (entry(6, _key(key, info), info["meaning"]) for key, info in member["keys"].items())
@@ -69,10 +55,12 @@ def _lines(family: dict[str, Any]) -> Iterator[Any]:
     if outside is None:
         yield entry(2, "of your own", "no: its members belong to the package")
         return
-    yield entry(2, "package.module:Name", "code of your own")
-    yield from (entry(6, _key(key, info), info["meaning"]) for key, info in outside["keys"].items())
-    yield entry(0, outside["protocol"], outside["meaning"])
-    yield from (entry(2, signature, "") for signature in outside["signatures"])
+    yield from (
+        entry(2, "package.module:Name", "code of your own"),
+        *(entry(6, _key(key, info), info["meaning"]) for key, info in outside["keys"].items()),
+        entry(0, outside["protocol"], outside["meaning"]),
+        *(entry(2, signature, "") for signature in outside["signatures"]),
+    )
     if outside["context"]:
         yield entry(0, "filled in", "by name, where a parameter has no default and is no option")
         yield from (entry(2, name, kind) for name, kind in outside["context"].items())

@@ -1,16 +1,11 @@
 """``wirelessfl scenarios``: the scenarios and studies that ship with the package."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import click
 
 from wirelessfl.cli.terminal import say
-
-if TYPE_CHECKING:
-    from wirelessfl.scenario.library import Shelf
 
 
 @click.group(invoke_without_command=True)
@@ -53,7 +48,7 @@ def copy(name: str, folder: Path) -> None:
     say(f"copied to {copy_shipped(name, folder, _shelf(name))}")
 
 
-def _shelf(name: str) -> Shelf:
+def _shelf(name: str) -> Literal["scenarios", "studies"]:
     from wirelessfl.scenario import list_shipped
 
     return "studies" if any(study.name == name for study in list_shipped("studies")) else "scenarios"

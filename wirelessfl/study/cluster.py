@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
-from types import TracebackType
 from typing import Any, Self, cast
 
 from typing_extensions import override
@@ -150,7 +149,7 @@ class ClusterWorkers(Workers):
             )
 
     @override
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         for future in self._futures:
             future.release()  # a run in progress stops when it finds the claim gone
 

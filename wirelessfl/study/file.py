@@ -129,20 +129,16 @@ class StudyFile(Section):
 
     @model_validator(mode="after")
     def _check_axes_together(self) -> Self:
-        wrong = [*self._nothing_varied(), *self._zip_of_unequal_lengths(), *self._overlapping_keys()]
+        wrong = []
+        if not self.model_fields_set & {"grid", "zip", "seeds"}:
+            wrong.append(("grid", "nothing that varies", "a grid, a zip, or several seeds"))
+        if len({len(values) for values in self.zip.values()}) > 1:
+            found = ", ".join(f"{len(values)} for {name}" for name, values in self.zip.items())
+            wrong.append(("zip", f"lists of unequal length ({found})", "the same number of values for each key"))
+        wrong += self._overlapping_keys()
         if wrong:
             raise contradictions(wrong)
         return self
-
-    def _nothing_varied(self) -> list[tuple[str, str, str]]:
-        varied = self.model_fields_set & {"grid", "zip", "seeds"}
-        return [] if varied else [("grid", "nothing that varies", "a grid, a zip, or several seeds")]
-
-    def _zip_of_unequal_lengths(self) -> list[tuple[str, str, str]]:
-        if len({len(values) for values in self.zip.values()}) <= 1:
-            return []
-        found = ", ".join(f"{len(values)} for {name}" for name, values in self.zip.items())
-        return [("zip", f"lists of unequal length ({found})", "the same number of values for each key")]
 
     def _overlapping_keys(self) -> list[tuple[str, str, str]]:
         keys = [("grid", name) for name in self.grid] + [("zip", name) for name in self.zip]

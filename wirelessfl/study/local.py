@@ -12,7 +12,6 @@ import time
 from collections import Counter, deque
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from typing_extensions import override
 
@@ -99,7 +98,7 @@ class LocalWorkers(Workers):
         return failed
 
     @override
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         for worker in self._crew:
             worker.close_stdin()
         deadline = time.monotonic() + GRACE_S

@@ -10,13 +10,6 @@ from wirelessfl.trace import SERVER_NODE, EventKind
 Doing = Literal["broadcasts", "trains", "waits", "sends", "jams"]
 """Activity of a node."""
 
-_SENDS = {
-    EventKind.TRANSMIT,
-    EventKind.ADVERTISE_KEYS,
-    EventKind.SHARE_KEYS,
-    EventKind.MASKED_INPUT,
-    EventKind.UNMASK,
-}
 # Activity of a node after an event of its own; None: no more in this round
 _NEXT: dict[EventKind, Doing | None] = {
     EventKind.BROADCAST: "broadcasts",
@@ -29,7 +22,11 @@ _NEXT: dict[EventKind, Doing | None] = {
     EventKind.DEEP_FADE: None,
     EventKind.OUTAGE: None,
     EventKind.VANISH: None,
-    **dict.fromkeys(_SENDS, "sends"),
+    EventKind.TRANSMIT: "sends",
+    EventKind.ADVERTISE_KEYS: "sends",
+    EventKind.SHARE_KEYS: "sends",
+    EventKind.MASKED_INPUT: "sends",
+    EventKind.UNMASK: "sends",
 }
 MARKED = (
     EventKind.UNAVAILABLE,
@@ -101,8 +98,7 @@ def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
             if time > begin:
                 stretches.append(Stretch(node, doing, begin, time))
 
-    columns = (events[name].to_numpy().tolist() for name in ("time", "node", "kind"))
-    for time, node, code in zip(*columns, strict=True):
+    for time, node, code in zip(*(events[name].to_numpy().tolist() for name in ("time", "node", "kind")), strict=True):
         kind = EventKind(code)
         if kind in (EventKind.BROADCAST, EventKind.SUPERPOSE, EventKind.EVALUATE):
             for each, (at_work, _) in list(going_on.items()):

@@ -6,7 +6,6 @@ import math
 import os
 from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
@@ -70,6 +69,6 @@ class TensorBoardLog(AbstractContextManager["TensorBoardLog"]):
                 self._writer.add_scalar(f"{card}/{name}", value, finished.index)
 
     @override
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._writer is not None:
             self._writer.close()
