@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from wirelessfl.errors import OutputError, PlanWarning, RunInterrupted
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
-from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs
+from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs, write_text
 from wirelessfl.planning import Plan, make_plan, plot_topology
 from wirelessfl.result import Result, result_of
-from wirelessfl.scenario import Scenario, load_scenario
+from wirelessfl.scenario import Scenario, dump_scenario, load_scenario
 from wirelessfl.scenario.outside import texts
 from wirelessfl.streams import Streams
-from wirelessfl.trace import FINISHED, open_trace
+from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,12 +146,18 @@ def record_run(
         OutputError: the folder cannot be written.
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact.
     """
-    from wirelessfl.assembly import client_values, closing_attributes
+    from wirelessfl.assembly import client_values, closing_attributes, trace_header
     from wirelessfl.simulation import round_record
 
     interval = scenario.trace.model_interval
-    with folder.open_writer(scenario, simulation) as writer, folder.open_checkpoint(writer.identity) as checkpoint:
-        folder.write_scenario(scenario)
+    with (
+        TraceWriter.resume(folder.trace, simulation.state.round_index)
+        if folder.holds_trace()
+        else TraceWriter.create(folder.trace, trace_header(scenario, simulation), simulation.slots) as writer,
+        CheckpointWriter(folder.checkpoint, writer.identity) as checkpoint,
+    ):
+        if not folder.scenario.exists():
+            write_text(folder.scenario, dump_scenario(scenario))
 
         def keep(this: FinishedRound, events: EventBatch) -> None:
             state = simulation.state

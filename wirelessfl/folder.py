@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING
 
 from wirelessfl.errors import OutputError, ScenarioError, TraceError, WirelessFLError
 from wirelessfl.locks import RUN_LOCK, lock_folder
-from wirelessfl.outputs import PARTIAL, refuse_foreign, refuse_inputs, write_text, writing
+from wirelessfl.outputs import PARTIAL, refuse_foreign, refuse_inputs, writing
 from wirelessfl.scenario import Scenario, differing_keys, dump_scenario, parse_scenario
 from wirelessfl.trace import (
     FINISHED,
-    CheckpointWriter,
-    RunIdentity,
-    TraceWriter,
     continued_identity,
     has_checkpoint,
     load_checkpoint,
@@ -25,7 +22,7 @@ from wirelessfl.trace import (
 )
 
 if TYPE_CHECKING:
-    from wirelessfl.simulation import Simulation, SimulationState
+    from wirelessfl.simulation import SimulationState
 
 
 # Files that other commands leave in the folder of a run
@@ -209,24 +206,3 @@ class RunFolder:
                 f"{self.checkpoint}: does not belong to the trace beside it ({difference}); "
                 "run again with --overwrite, or into another folder with --out"
             )
-
-    def write_scenario(self, scenario: Scenario) -> None:
-        """Write of scenario.yaml, resolved, where there is none yet.
-
-        Raises:
-            OutputError: the place cannot be written.
-        """
-        if not self.scenario.exists():
-            write_text(self.scenario, dump_scenario(scenario))
-
-    def open_writer(self, scenario: Scenario, simulation: Simulation) -> TraceWriter:
-        """Writer of a new trace, or of the present one after the last round of the simulation's state."""
-        from wirelessfl.assembly import trace_header
-
-        if self.holds_trace():
-            return TraceWriter.resume(self.trace, simulation.state.round_index)
-        return TraceWriter.create(self.trace, trace_header(scenario, simulation), simulation.slots)
-
-    def open_checkpoint(self, identity: RunIdentity) -> CheckpointWriter:
-        """Writer of the checkpoint."""
-        return CheckpointWriter(self.checkpoint, identity)

@@ -65,16 +65,26 @@ def _legend(axes: Axes, *others: Axes) -> None:
         )
 
 
-def _right_axis(axes: Axes, label: str) -> Axes:
-    twin = axes.twinx()
-    twin.set_ylabel(label, fontsize=8)
-    twin.tick_params(labelsize=7)
-    return twin
-
-
 def _range_from(axes: Axes, low: float, values: NDArray[np.float64]) -> None:
     high = float(np.max(values, where=np.isfinite(values), initial=low))
     axes.set_ylim(low, low + 1.08 * (high - low) if high > low else low + 1)
+
+
+def _plot_right(
+    axes: Axes,
+    rounds: NDArray[np.int64],
+    values: NDArray[np.float64],
+    colour: str,
+    label: str,
+    unit: str,
+    low: float = 0.0,
+) -> Axes:
+    twin = axes.twinx()
+    twin.set_ylabel(unit, fontsize=8)
+    twin.tick_params(labelsize=7)
+    _plot(twin, rounds, values, colour, f"{label} (right)")
+    _range_from(twin, low, values)
+    return twin
 
 
 def _say(axes: Axes, words: str) -> None:
@@ -86,10 +96,7 @@ def _learning(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     _plot(axes, rounds, 100 * trace["test_accuracy"].values, BLUE, "test accuracy")
     axes.set_ylabel("accuracy (%)", fontsize=8)
     axes.set_ylim(0, 100)
-    loss = _right_axis(axes, "loss (nat)")
-    _plot(loss, rounds, trace["test_loss"].values, ORANGE, "test loss (right)")
-    _range_from(loss, 0.0, trace["test_loss"].values)
-    _legend(axes, loss)
+    _legend(axes, _plot_right(axes, rounds, trace["test_loss"].values, ORANGE, "test loss", "loss (nat)"))
 
 
 def _privacy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
@@ -131,10 +138,7 @@ def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
         _legend(axes)
         return
     largest = np.nanmax(backoff[sent], axis=1)
-    twin = _right_axis(axes, "back-off")
-    _plot(twin, rounds[sent], largest, VERMILION, "largest back-off (right)")
-    _range_from(twin, 1.0, largest)
-    _legend(axes, twin)
+    _legend(axes, _plot_right(axes, rounds[sent], largest, VERMILION, "largest back-off", "back-off", low=1.0))
 
 
 def _resources(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
@@ -145,10 +149,7 @@ def _resources(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None
     else:
         _normalised_energy(axes, trace, rounds)
     airtime = np.cumsum(trace["airtime"].values)
-    clock = _right_axis(axes, "airtime (s)")
-    _plot(clock, rounds, airtime, GREY, "airtime so far (right)")
-    _range_from(clock, 0.0, airtime)
-    _legend(axes, clock)
+    _legend(axes, _plot_right(axes, rounds, airtime, GREY, "airtime so far", "airtime (s)"))
 
 
 def _normalised_energy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
