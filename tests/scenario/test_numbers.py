@@ -199,5 +199,5 @@ def test_norms_of_other_layers_are_refused() -> None:
     clipping = {"name": "per_layer", "norms": [1.0] * 1000}
     privacy = {"mechanism": "gaussian", "clip": 1.0, "noise_multiplier": 1.0, "clipping": clipping}
     text = dump_yaml({**TINY, "training": {**TINY["training"], "privacy": privacy}})
-    with pytest.raises(ScenarioError, match=r"clipping\.norms: found 1000 norms; allowed with this model: 1,"):
+    with pytest.raises(ScenarioError, match=r"clipping\.norms: found 1000 norms; allowed here: 1,"):
         make_plan(parse_scenario(text, "tiny.yaml"))

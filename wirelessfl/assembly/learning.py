@@ -32,7 +32,7 @@ from wirelessfl.learning.data import (
     load_adult_stand_in,
     load_synthetic,
 )
-from wirelessfl.learning.local_conformance import check_dataset
+from wirelessfl.learning.local_conformance import check_samples
 from wirelessfl.learning.partition import Partition, PartitionRule, check_shares
 from wirelessfl.scenario import Scenario, Steps
 from wirelessfl.scenario.base import CoreVariant, External
@@ -114,7 +114,7 @@ def _load(data: Data) -> Dataset:
     whole: Dataset = make_object("data.dataset.name", dataset, context=DataContext(data.split_seed))
     if isinstance(dataset, External):
         try:
-            check_dataset(whole)
+            check_samples(whole)
         except CheckFailed as failure:
             raise ScenarioError(f"data.dataset.name: {dataset.name}: {failure}") from failure
     elif isinstance(dataset, LabelledSet) and dataset.classes is not None:

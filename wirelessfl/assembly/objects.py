@@ -55,6 +55,8 @@ def make_object(key: str, variant: CoreVariant | External, *arguments: Any, cont
         except (TypeError, ValueError) as error:
             if arguments:  # what does not fit them is for the caller to tell
                 raise
+            if str(error).partition(":")[0] in type(variant).model_fields:  # then it says which key and why
+                raise ScenarioError(f"{key.rpartition('.')[0]}.{error}") from error
             raise ScenarioError(f"{key}: {variant.core} refuses {variant.arguments()}: {error}") from error
     protocol = resolve_name(variant.protocol)
     load = plugins.load_function if variant.returned else plugins.load_class

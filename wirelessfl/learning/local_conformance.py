@@ -41,7 +41,20 @@ def check_model(build: Callable[..., nn.Module], feature_shape: Sequence[int], n
 
 
 def check_dataset(dataset: Dataset) -> None:
-    """Checks a dataset: labels 0 … C−1, finite inputs of one shape, samples in both halves, an owner a sample.
+    """Checks a dataset: finite inputs, and what ``check_samples`` asks for.
+
+    Raises:
+        CheckFailed: With what was promised and what was found.
+    """
+    check_samples(dataset)
+    for half, examples in (("train", dataset.train), ("test", dataset.test)):
+        require(bool(examples.inputs.isfinite().all()), f"{half} has inputs that are not finite")
+
+
+def check_samples(dataset: Dataset) -> None:
+    """Checks what a run builds on: labels 0 … C−1, inputs of one shape, samples in both halves, an owner a sample.
+
+    Inputs that are not finite end in updates that are not finite, which a run counts and survives.
 
     Raises:
         CheckFailed: With what was promised and what was found.
@@ -50,7 +63,6 @@ def check_dataset(dataset: Dataset) -> None:
         require(len(examples) > 0, f"{half} holds no sample")
         shape = tuple(examples.inputs.shape[1:])
         require(shape == dataset.feature_shape, f"{half} has inputs {shape}, train {dataset.feature_shape}")
-        require(bool(examples.inputs.isfinite().all()), f"{half} has inputs that are not finite")
         low, high = int(examples.targets.min()), int(examples.targets.max())
         inside = low >= 0 and high < dataset.num_classes
         require(inside, f"{half} has labels {low} to {high} for {dataset.num_classes} classes")

@@ -70,5 +70,5 @@ def per_layer_clipping(
     """
     layers = len(set(layer_of))
     if norms is not None and len(norms) != layers:
-        raise ValueError(f"found {len(norms)} norms; allowed with this model: {layers}, one for each layer, or null")
+        raise ValueError(f"norms: found {len(norms)} norms; allowed here: {layers}, one for each layer, or null")
     return PerLayerClipping(norms or (clip_norm / math.sqrt(max(layers, 1)),) * layers, layer_of)
