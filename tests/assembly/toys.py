@@ -94,7 +94,7 @@ _DOPPLER = """    doppler_hz: float | None = key(2.0, "Hertz.")
 
 TOYS = {
     "model": Toy("wirelessfl.learning.models.dense:logistic"),
-    "dataset": Toy("wirelessfl.learning.data.digits:load_digits"),
+    "dataset": Toy("wirelessfl.learning.data.catalogue:load_digits"),
     "selection": Toy("wirelessfl.learning.selection.schemes:SelectUniform", "select", beside={"count": 4}, keys=_COUNT),
     "partition": Toy("wirelessfl.learning.partition:iid_partition", outside=_RULE),
     "optimizer": Toy(

@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
+from wirelessfl.privacy.account import EventCounts
 from wirelessfl.privacy.accountants import _composed_pld
-from wirelessfl.privacy.event_counts import EventCounts
 from wirelessfl.privacy.spending import SampledGaussian
 
 

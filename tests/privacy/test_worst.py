@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from tests.privacy.rounds import facts_of
 from wirelessfl.privacy import DpSgdRelease, Ledger, SampledGaussian, Statement, composed_epsilon, recompute
-from wirelessfl.privacy.account import Profile
+from wirelessfl.privacy.account import EventCounts, Profile
 from wirelessfl.privacy.cheap_bounds import cheap_upper_bounds
-from wirelessfl.privacy.event_counts import EventCounts
-from wirelessfl.privacy.worst import undominated
+from wirelessfl.privacy.column import undominated
 
 DELTA = 1e-5
 EVENTS = st.tuples(

@@ -52,8 +52,7 @@ def plan_batches(
     batch_size: int,
 ) -> Batches:
     """The batches of k clients, by ``shuffled_batches`` or ``poisson_batches``."""
-    draw = {"shuffle": shuffled_batches, "poisson": poisson_batches}[sampling]
-    return draw(stream, sizes, steps, batch_size)
+    return {"shuffle": shuffled_batches, "poisson": poisson_batches}[sampling](stream, sizes, steps, batch_size)
 
 
 def shuffled_batches(

@@ -64,8 +64,10 @@ def check_samples(dataset: Dataset) -> None:
         shape = tuple(examples.inputs.shape[1:])
         require(shape == dataset.feature_shape, f"{half} has inputs {shape}, train {dataset.feature_shape}")
         low, high = int(examples.targets.min()), int(examples.targets.max())
-        inside = low >= 0 and high < dataset.num_classes
-        require(inside, f"{half} has labels {low} to {high} for {dataset.num_classes} classes")
+        require(
+            0 <= low <= high < dataset.num_classes,
+            f"{half} has labels {low} to {high} for {dataset.num_classes} classes",
+        )
     if dataset.owners is not None:
         owners = np.asarray(dataset.owners)
         expected = (len(dataset.train),)
@@ -120,10 +122,9 @@ def check_optimizer(optimizer: Optimizer, dimension: int = 12, steps: int = 4, s
     whole = _stepped(optimizer, gradients)
     require(bool(whole.isfinite().all()), "parameters are not finite after a few steps")
     require(bool((whole != 0).any(1).all()), "a step moves nothing: parameters are updated in place")
-    again = torch.equal(_stepped(optimizer, gradients), whole)
-    require(again, "a second round with equal gradients ends elsewhere: is there hidden state?")
-    few = _stepped(optimizer, gradients[:, :2])
-    close = torch.allclose(few, whole[:2], rtol=_EXACT, atol=_EXACT)
+    again = _stepped(optimizer, gradients)
+    require(torch.equal(again, whole), "a second round with equal gradients ends elsewhere: is there hidden state?")
+    close = torch.allclose(_stepped(optimizer, gradients[:, :2]), whole[:2], rtol=_EXACT, atol=_EXACT)
     require(close, "a client's parameters depend on the other clients' gradients")
     if optimizer.linear:
         twice = torch.allclose(_stepped(optimizer, 2 * gradients), 2 * whole, rtol=_EXACT, atol=_EXACT)

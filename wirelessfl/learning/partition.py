@@ -86,8 +86,7 @@ def padded_positions(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDA
 def iid_partition(num_samples: int, num_clients: int, generator: np.random.Generator) -> Partition:
     """Random partition into shares whose sizes differ by at most one."""
     _require_enough(num_samples, num_clients)
-    offsets = np.arange(num_clients + 1) * num_samples // num_clients
-    return Partition(offsets, generator.permutation(num_samples))
+    return Partition(np.arange(num_clients + 1) * num_samples // num_clients, generator.permutation(num_samples))
 
 
 def power_law_partition(

@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wirelessfl.errors import precondition
 from wirelessfl.learning.data.examples import Dataset, Examples
@@ -60,7 +61,7 @@ class Population(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class PartitionedData:
+class PartitionedData(Population):
     """A dataset in memory, shared among the clients. ``shards`` copies no samples, only indices.
 
     Samples lie where the dataset lies: ``PartitionedData(dataset.to("cuda"), partition)`` trains from GPU memory.
@@ -70,23 +71,23 @@ class PartitionedData:
     partition: Partition
 
     @property
+    @override
     def sizes(self) -> NDArray[np.int64]:
-        """(K,) samples n_i of every client."""
         return self.partition.sizes
 
     @property
+    @override
     def feature_shape(self) -> tuple[int, ...]:
-        """The shape of one input."""
         return self.dataset.feature_shape
 
     @property
+    @override
     def num_classes(self) -> int:
-        """The number of classes."""
         return self.dataset.num_classes
 
     @property
+    @override
     def test(self) -> Examples:
-        """The test half of the dataset."""
         return self.dataset.test
 
     def side_by_side(self) -> PartitionedData:
@@ -108,7 +109,7 @@ class PartitionedData:
 
 
 @dataclass(frozen=True, eq=False)
-class SyntheticPopulation:
+class SyntheticPopulation(Population):
     """FedProx's synthetic data for any number of registered clients, made when a client is asked for.
 
     Only the sizes of all clients are held (8 bytes a client). A client's samples come from random streams of its own,
@@ -136,18 +137,18 @@ class SyntheticPopulation:
         precondition(self.num_clients >= 1, f"num_clients must be ≥ 1, found {self.num_clients}")
 
     @cached_property
+    @override
     def sizes(self) -> NDArray[np.int64]:
-        """(K,) samples n_i of every registered client."""
         return self.size_law.draw(self.streams, self.num_clients)
 
     @property
+    @override
     def feature_shape(self) -> tuple[int, ...]:
-        """(60,)."""
         return (FEATURES,)
 
     @property
+    @override
     def num_classes(self) -> int:
-        """10."""
         return NUM_CLASSES
 
     @cached_property

@@ -141,6 +141,5 @@ class MooClip(ClippingLaw):
     @override
     @property
     def unproven(self) -> str | None:
-        if self.feedback == "private":
-            return None
-        return "the clipping norm follows raw private gradients, which no accountant sees"
+        private = self.feedback == "private"
+        return None if private else "the clipping norm follows raw private gradients, which no accountant sees"

@@ -68,9 +68,8 @@ class HaarNoise(NoiseLaw):
 
     @override
     def published_factor(self) -> float | None:
-        if self.clip_domain == "gradient":
-            return None
-        return 1.0 if self.reading == "algorithm_1" else self._lemma_2_factor()
+        factor = 1.0 if self.reading == "algorithm_1" else self._lemma_2_factor()
+        return None if self.clip_domain == "gradient" else factor
 
     @override
     def accounted_factor(self) -> float:

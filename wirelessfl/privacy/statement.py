@@ -15,10 +15,6 @@ Adversary = Literal["observer", "server", "individual"]
 Accountant = Literal["pld", "rdp", "gdp", "zcdp"]
 
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    precondition(value in allowed, f"{name} must be one of {', '.join(allowed)}, found {value!r}")
-
-
 @dataclass(frozen=True)
 class Statement:
     """Statement that an epsilon belongs to.
@@ -47,10 +43,14 @@ class Statement:
 
     def __post_init__(self) -> None:
         precondition(0.0 < self.delta < 1.0, f"delta must lie strictly between 0 and 1, found {self.delta}")
-        _one_of("unit", self.unit, get_args(Unit))
-        _one_of("adjacency", self.adjacency, get_args(Adjacency))
-        _one_of("adversary", self.adversary, get_args(Adversary))
-        _one_of("accountant", self.accountant, get_args(Accountant))
+        for name, choice in (
+            ("unit", Unit),
+            ("adjacency", Adjacency),
+            ("adversary", Adversary),
+            ("accountant", Accountant),
+        ):
+            value, allowed = getattr(self, name), get_args(choice)
+            precondition(value in allowed, f"{name} must be one of {', '.join(allowed)}, found {value!r}")
         precondition(self.colluding >= 0, f"colluding must not be negative, found {self.colluding}")
 
     @property

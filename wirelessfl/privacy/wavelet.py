@@ -49,9 +49,8 @@ def haar(x: Array) -> Array:
         ValueError: If m is no power of two.
     """
     coefficients: Array = _writable_copy(x)
-    half = coefficients.shape[-1]
+    means, half = coefficients, coefficients.shape[-1]
     _levels(half)
-    means = coefficients
     while half > 1:
         half //= 2
         left, right = means[..., 0::2], means[..., 1::2]
@@ -80,8 +79,7 @@ def inverse_haar(c: Array) -> Array:
     while half < length:
         means, details = values[..., :half], values[..., half : 2 * half]
         left, right = means + details, means - details
-        values[..., 0 : 2 * half : 2] = left
-        values[..., 1 : 2 * half : 2] = right
+        values[..., 0 : 2 * half : 2], values[..., 1 : 2 * half : 2] = left, right
         half *= 2
     return values
 
@@ -110,8 +108,7 @@ def element_noise_variance(length: int) -> float:
     Raises:
         ValueError: If ``length`` is no power of two.
     """
-    levels = _levels(length)
-    return 1.0 / length**2 + (1.0 - 4.0**-levels) / 3.0
+    return 1.0 / length**2 + (1.0 - 4.0 ** -_levels(length)) / 3.0
 
 
 def lemma_1_variance(length: int) -> float:

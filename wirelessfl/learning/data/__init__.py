@@ -1,10 +1,8 @@
 """Datasets: real ones from files as published, and synthetic ones."""
 
-from wirelessfl.learning.data.adult import load_adult
-from wirelessfl.learning.data.adult_stand_in import load_adult_stand_in
-from wirelessfl.learning.data.catalogue import LOADERS, Loader, load_dataset
+from wirelessfl.learning.data.adult import load_adult, load_adult_stand_in
+from wirelessfl.learning.data.catalogue import LOADERS, Loader, load_dataset, load_digits
 from wirelessfl.learning.data.cifar import load_cifar10
-from wirelessfl.learning.data.digits import load_digits
 from wirelessfl.learning.data.examples import Dataset, DatasetFacts, Examples, stratified_split
 from wirelessfl.learning.data.mnist import load_emnist_byclass, load_emnist_letters, load_fashion_mnist, load_mnist
 from wirelessfl.learning.data.synthetic import (

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
-from wirelessfl.learning.data.files import data_root, find_files, not_found
-from wirelessfl.learning.data.idx import read_idx
+from wirelessfl.learning.data.files import data_root, find_files, not_found, read_idx
 
 SIDE = 28
 
@@ -78,8 +77,7 @@ class IdxSource:
         return Examples(self._normalised(upright), torch.from_numpy(targets))
 
     def _normalised(self, images: NDArray[np.uint8]) -> torch.Tensor:
-        pixels = torch.from_numpy(images.astype(np.float32)[:, None])
-        return pixels.sub_(255 * self.mean).div_(255 * self.std)
+        return torch.from_numpy(images.astype(np.float32)[:, None]).sub_(255 * self.mean).div_(255 * self.std)
 
 
 # Mean and standard deviation are those of the training images; tests compute them again from the files.

@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wirelessfl.errors import precondition
 from wirelessfl.learning.data.examples import Dataset, Examples
@@ -56,7 +57,7 @@ class SyntheticLaw(Protocol):
 
 
 @dataclass(frozen=True)
-class SkewedSources:
+class SkewedSources(SyntheticLaw):
     """synthetic(α, β): every client its own model and its own mean input.
 
     Attributes:
@@ -71,8 +72,8 @@ class SkewedSources:
         for name, value in (("alpha", self.alpha), ("beta", self.beta)):
             precondition(np.isfinite(value) and value >= 0, f"{name} must be a finite number ≥ 0, found {value}")
 
+    @override
     def source(self, streams: Streams, client: int) -> LabelledSource:
-        """Draws u_k, B_k, W_k, b_k, v_k."""
         generator = streams.generator("synthetic/source", 0, client)
         model_mean = self.alpha * generator.standard_normal()
         input_mean = self.beta * generator.standard_normal()
@@ -84,11 +85,11 @@ class SkewedSources:
 
 
 @dataclass(frozen=True)
-class SharedSource:
+class SharedSource(SyntheticLaw):
     """synthetic-iid: one model for all clients, inputs of mean zero."""
 
+    @override
     def source(self, streams: Streams, client: int) -> LabelledSource:
-        """The same source for every client."""
         generator = streams.generator("synthetic/source")
         weights = generator.standard_normal((FEATURES, NUM_CLASSES))
         return LabelledSource(weights, generator.standard_normal(NUM_CLASSES), np.zeros(FEATURES))
@@ -166,5 +167,5 @@ def load_synthetic(
     train = draw_examples(law, streams, "train", clients, sizes)
     shuffled = streams.generator("synthetic/order").permutation(len(train))  # so that `limit` takes some of everyone
     test = draw_examples(law, streams, "test", clients, -(-sizes // 10))
-    names = tuple(str(label) for label in range(NUM_CLASSES))
+    names = tuple(map(str, range(NUM_CLASSES)))
     return Dataset("synthetic", train.take(shuffled), test, names, np.repeat(clients, sizes)[shuffled])

@@ -37,11 +37,6 @@ def check_module(module: nn.Module, feature_shape: Sequence[int], num_classes: i
             not isinstance(layer, _DropoutNd) or layer.p <= 0,
             f"layer {name!r} ({type(layer).__name__}) is random; results would depend on batching",
         )
-    _check_parameters(module)
-    _check_logits(module, feature_shape, num_classes)
-
-
-def _check_parameters(module: nn.Module) -> None:
     parameters = list(module.named_parameters())
     precondition(parameters, "the model has no parameters to train")
     for name, parameter in parameters:
@@ -50,6 +45,7 @@ def _check_parameters(module: nn.Module) -> None:
             f"parameter {name!r} is {parameter.dtype}; all parameters must be torch.float32",
         )
         precondition(parameter.requires_grad, f"parameter {name!r} is frozen; register constants as buffers")
+    _check_logits(module, feature_shape, num_classes)
 
 
 def _check_logits(module: nn.Module, feature_shape: Sequence[int], num_classes: int) -> None:

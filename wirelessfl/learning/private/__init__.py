@@ -2,8 +2,7 @@
 
 from wirelessfl.learning.private.central import CentralNoise
 from wirelessfl.learning.private.proxy import proxy_median_norm
-from wirelessfl.learning.private.transform import PrivateGradients, layer_of_parameters, resumed_state
-from wirelessfl.learning.private.undrawn import without_noise
+from wirelessfl.learning.private.transform import PrivateGradients, layer_of_parameters, resumed_state, without_noise
 
 __all__ = [
     "CentralNoise",

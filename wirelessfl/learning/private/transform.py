@@ -13,9 +13,9 @@ from wirelessfl.learning.cohort import GradientTransform, PrivateStep, SampleGra
 from wirelessfl.learning.cohort.in_place import add_to
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.private.finite import FiniteGradients, not_finite
-from wirelessfl.privacy.clipping import Clipped, ClippingRule, Samples
+from wirelessfl.privacy.clipping import Clipped, ClippingRule, Samples, Step
 from wirelessfl.privacy.clipping.base import Memoryless
-from wirelessfl.privacy.mechanisms import LocalSteps, NoiseMechanism, is_divisible
+from wirelessfl.privacy.mechanisms import LocalSteps, NoiseMechanism, PerSampleGradients, divisible, is_divisible
 from wirelessfl.privacy.releases import Release
 
 
@@ -87,9 +87,7 @@ class PrivateGradients(GradientTransform):
 
 def _clipped_share(weights: Tensor, present: Tensor) -> Tensor:
     # (k,) share of the samples present whose weight, or that of any part, is below 1.
-    clipped = weights < 1
-    if clipped.ndim == 3:
-        clipped = clipped.any(-1)
+    clipped = weights < 1 if weights.ndim == 2 else (weights < 1).any(-1)
     return (clipped & present).sum(1) / present.sum(1)
 
 
@@ -116,3 +114,33 @@ def layer_of_parameters(model: FlatModel) -> tuple[int, ...]:
     modules = [name.rpartition(".")[0] for name in model.shapes]
     first_seen = {module: layer for layer, module in enumerate(dict.fromkeys(modules))}
     return tuple(first_seen[module] for module in modules)
+
+
+def without_noise(transform: PrivateGradients) -> PrivateGradients:
+    """The transform with the same clipping, in the norm of the same mechanism, whose noise is not drawn.
+
+    Noise is added in place and drawn in pieces of bounded size. Where there are no values, that takes long.
+    """
+    noise = transform.noise
+    return replace(transform, noise=_UndrawnOnMeans(noise) if is_divisible(noise) else _Undrawn(noise))
+
+
+@dataclass(frozen=True)
+class _Undrawn(NoiseMechanism):
+    noise: NoiseMechanism
+
+    @override
+    def squared_norms(self, gradients: PerSampleGradients) -> Tensor:
+        return self.noise.squared_norms(gradients)
+
+    @override
+    def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
+        return torch.zeros_like(sensitivity)
+
+
+@dataclass(frozen=True)
+class _UndrawnOnMeans(_Undrawn):
+    @override
+    @divisible
+    def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
+        return torch.zeros_like(sensitivity)

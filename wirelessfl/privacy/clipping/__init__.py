@@ -2,9 +2,14 @@
 
 from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step
 from wirelessfl.privacy.clipping.conformance import check_clipping_rule
-from wirelessfl.privacy.clipping.flat import DynamicClipping, FlatClipping, dynamic_clipping
+from wirelessfl.privacy.clipping.flat import (
+    DynamicClipping,
+    FlatClipping,
+    PerLayerClipping,
+    dynamic_clipping,
+    per_layer_clipping,
+)
 from wirelessfl.privacy.clipping.moo import PrivateMooClipping, PublishedMooClipping, moo_clip, moo_clipping
-from wirelessfl.privacy.clipping.per_layer import PerLayerClipping, per_layer_clipping
 from wirelessfl.privacy.clipping.quantile import QuantileClipping
 from wirelessfl.privacy.clipping.schedule import Constant, Geometric, Schedule
 

@@ -152,6 +152,7 @@ def shrink(norms: Tensor, clip: Tensor) -> Tensor:
     return (clip / norms.clamp(min=SMALLEST_NORM)).clamp(max=1.0).nan_to_num(nan=0.0)
 
 
-def require_positive(name: str, value: float) -> None:
-    """Precondition on ``value``: a positive finite number, else ValueError."""
-    precondition(0 < value < float("inf"), f"{name} must be positive and finite, found {value}")
+def require_positive(**values: float) -> None:
+    """Precondition on ``values``: positive finite numbers, else ValueError."""
+    for name, value in values.items():
+        precondition(0 < value < float("inf"), f"{name} must be positive and finite, found {value}")

@@ -56,10 +56,7 @@ class FormedGradients:
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """(k, d)."""
-        each = weights[..., None]
-        if weights.ndim == 3:
-            each = torch.repeat_interleave(weights, torch.tensor(self.parts), dim=2)
-        return (each * self.gradients).where(self.present[..., None], 0.0).sum(1)
+        return (_of_elements(weights, self.parts) * self.gradients).where(self.present[..., None], 0.0).sum(1)
 
     def products(self) -> None:
         """Gradients themselves."""
@@ -69,6 +66,11 @@ class FormedGradients:
         for first in range(0, self.gradients.shape[1], self.at_once):
             part = slice(first, first + self.at_once)
             yield part, self.gradients[:, part].clone()
+
+
+def _of_elements(weights: Tensor, parts: Sequence[int]) -> Tensor:
+    # (k, B, 1) weights of samples (k, B), (k, B, d) of their parts (k, B, L).
+    return weights[..., None] if weights.ndim == 2 else weights.repeat_interleave(torch.tensor(parts), dim=2)
 
 
 def check_clipping_rule(rule: ClippingRule, parts: Sequence[int] = (6, 4, 3, 1), seed: int = 0) -> None:
@@ -127,13 +129,19 @@ def _check_step(
     _require_same(rule.clip(padded, state, step), clipped, present, "padding changes the result")
     rows = np.array([3, 0])
     alone = samples_of(gradients[rows], present[rows], parts)
-    few = rule.clip(alone, {name: values[rows] for name, values in state.items()}, step.take(rows))
-    _require_same(few, _rows_of(clipped, rows), present[rows], "a client's result depends on the other clients")
+    few = rule.clip(alone, _rows_of(state, rows), step.take(rows))
+    expected = Clipped(clipped.weights[rows], clipped.sensitivity[rows], _rows_of(clipped.state, rows))
+    _require_same(few, expected, present[rows], "a client's result depends on the other clients")
     if rule.law().unproven is None:
         other = rule.clip(samples_of(3 * gradients.flip(1), present, parts), state, step)
         same = torch.equal(other.sensitivity, clipped.sensitivity)
         require(same, "the sensitivity follows this step's raw gradients, and the law does not say so")
-    _check_not_a_number(rule, gradients, present, parts, state, step)
+    for broken in (float("nan"), float("inf")):
+        spoilt = gradients.clone()
+        spoilt[:, 0] = broken
+        of_spoilt = rule.clip(samples_of(spoilt, present, parts), state, step)
+        require(bool((of_spoilt.weights[:, 0] == 0).all()), f"a gradient of {broken} has a weight")
+        require(bool(of_spoilt.sensitivity.isfinite().all()), f"a gradient of {broken} makes the sensitivity infinite")
     return clipped
 
 
@@ -145,26 +153,9 @@ def _check_bound(clipped: Clipped, gradients: Tensor, present: Tensor, parts: Se
     bounded = bool(((sensitivity > 0) & sensitivity.isfinite()).all())
     require(bounded, f"sensitivity {sensitivity.tolist()} is not positive and finite")
     require(bool(((weights >= 0) & (weights <= 1))[present].all()), "weights lie outside [0, 1]")
-    each = weights[..., None] if weights.ndim == 2 else torch.repeat_interleave(weights, torch.tensor(parts), dim=2)
-    reach = torch.linalg.vector_norm(each * gradients, dim=-1) / sensitivity[:, None]
+    reach = torch.linalg.vector_norm(_of_elements(weights, parts) * gradients, dim=-1) / sensitivity[:, None]
     farthest = float(reach[present].max())
     require(farthest <= 1 + ROUNDING, f"a weighted gradient has {farthest:.9g} times the norm of the sensitivity")
-
-
-def _check_not_a_number(
-    rule: ClippingRule,
-    gradients: Tensor,
-    present: Tensor,
-    parts: Sequence[int],
-    state: ClippingState,
-    step: ExampleStep,
-) -> None:
-    for broken in (float("nan"), float("inf")):
-        spoilt = gradients.clone()
-        spoilt[:, 0] = broken
-        clipped = rule.clip(samples_of(spoilt, present, parts), state, step)
-        require(bool((clipped.weights[:, 0] == 0).all()), f"a gradient of {broken} has a weight")
-        require(bool(clipped.sensitivity.isfinite().all()), f"a gradient of {broken} makes the sensitivity infinite")
 
 
 def _check_rows(rows: ClippingState, like: ClippingState, source: str) -> None:
@@ -181,17 +172,15 @@ def _require_same(found: Clipped, expected: Clipped, present: Tensor, message: s
 
 
 def _require_equal(found: ClippingState, expected: ClippingState, message: str) -> None:
-    same = found.keys() == expected.keys()
-    close = same and all(
+    close = found.keys() == expected.keys() and all(
         torch.allclose(rows, expected[name], rtol=ROUNDING, atol=ROUNDING * float(expected[name].abs().max()))
         for name, rows in found.items()
     )
     require(close, message)
 
 
-def _rows_of(clipped: Clipped, rows: NDArray[np.int64]) -> Clipped:
-    state = {name: values[rows] for name, values in clipped.state.items()}
-    return Clipped(clipped.weights[rows], clipped.sensitivity[rows], state)
+def _rows_of(state: ClippingState, rows: NDArray[np.int64]) -> ClippingState:
+    return {name: values[rows] for name, values in state.items()}
 
 
 def _example_gradients(parts: Sequence[int], generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -53,8 +53,7 @@ class _Moo(ClippingRule):
     lr: float
 
     def __post_init__(self) -> None:
-        require_positive("clip_norm", self.clip_norm)
-        require_positive("lr", self.lr)
+        require_positive(clip_norm=self.clip_norm, lr=self.lr)
         precondition(0 <= self.kappa < float("inf"), f"kappa must be finite and not negative, found {self.kappa}")
 
     lasting: ClassVar[tuple[str, ...]] = ("clip_norm",)
@@ -130,5 +129,4 @@ class PrivateMooClipping(_Moo):
 
 def moo_clipping(clip_norm: float, feedback: Literal["published", "private"], kappa: float, lr: float) -> ClippingRule:
     """MOO clipping rule with the feedback as published, or from noised gradients."""
-    rules = {"published": PublishedMooClipping, "private": PrivateMooClipping}
-    return rules[feedback](clip_norm, kappa, lr)
+    return {"published": PublishedMooClipping, "private": PrivateMooClipping}[feedback](clip_norm, kappa, lr)

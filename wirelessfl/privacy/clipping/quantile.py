@@ -42,9 +42,7 @@ class QuantileClipping(ClippingRule):
     count_noise_std: float = 1.0
 
     def __post_init__(self) -> None:
-        require_positive("clip_norm", self.clip_norm)
-        require_positive("lr", self.lr)
-        require_positive("count_noise_std", self.count_noise_std)
+        require_positive(clip_norm=self.clip_norm, lr=self.lr, count_noise_std=self.count_noise_std)
         precondition(0 <= self.quantile <= 1, f"quantile must lie in [0, 1], found {self.quantile}")
 
     @override
@@ -63,8 +61,7 @@ class QuantileClipping(ClippingRule):
         stream = step.streams.nodes(f"clip_count_noise/{step.step}", step.round_index, step.clients)
         noise = sent(stream.normal(1)[:, 0], clip_norm.device).to(clip_norm.dtype)
         share = 0.5 + (count + self.count_noise_std * noise) / step.divisor
-        following = clip_norm * torch.exp(-self.lr * (share - self.quantile))
-        return clip_to(samples, clip_norm, {"clip_norm": following})
+        return clip_to(samples, clip_norm, {"clip_norm": clip_norm * torch.exp(-self.lr * (share - self.quantile))})
 
     @override
     def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from typing_extensions import override
+
 from wirelessfl.errors import precondition
 from wirelessfl.privacy.clipping.base import require_positive
 
@@ -15,7 +17,7 @@ class Schedule(Protocol):
 
 
 @dataclass(frozen=True)
-class Constant:
+class Constant(Schedule):
     """Constant schedule: the same number in every round.
 
     Raises:
@@ -29,13 +31,13 @@ class Constant:
             0 <= self.value < float("inf"), f"a constant schedule must be finite and not negative, found {self.value}"
         )
 
+    @override
     def at(self, round_index: int) -> float:
-        """The number."""
         return self.value
 
 
 @dataclass(frozen=True)
-class Geometric:
+class Geometric(Schedule):
     """Geometric schedule from ``first`` by equal factors: first · ratio^((m − 1)/rounds) in round m.
 
     Source: Du, Li, Feng, Chen, "Dynamic differential-privacy preserving SGD", arXiv:2111.00173, which lets the
@@ -57,11 +59,8 @@ class Geometric:
     rounds: int
 
     def __post_init__(self) -> None:
-        require_positive("first", self.first)
-        require_positive("ratio", self.ratio)
-        require_positive("rounds", self.rounds)
+        require_positive(first=self.first, ratio=self.ratio, rounds=self.rounds)
 
+    @override
     def at(self, round_index: int) -> float:
-        """The value in a round, counted from 1."""
-        progress = min(round_index - 1, self.rounds) / self.rounds
-        return float(self.first * self.ratio**progress)
+        return float(self.first * self.ratio ** (min(round_index - 1, self.rounds) / self.rounds))

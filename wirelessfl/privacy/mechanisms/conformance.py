@@ -57,8 +57,7 @@ def check_noise_mechanism(
 
 def _noise(mechanism: NoiseMechanism, dimension: int, sensitivity: Tensor, step: ExampleStep) -> tuple[Tensor, Tensor]:
     total = torch.zeros(len(step.clients), dimension, dtype=torch.float64)
-    multiplier = mechanism.add(total, sensitivity, step)
-    return total, multiplier
+    return total, mechanism.add(total, sensitivity, step)
 
 
 def _check_streams(mechanism: NoiseMechanism, noise: Tensor, sensitivity: Tensor, step: ExampleStep) -> None:
@@ -79,16 +78,14 @@ def _check_streams(mechanism: NoiseMechanism, noise: Tensor, sensitivity: Tensor
         drawn, _ = _noise(mechanism, dimension, sensitivity, other)
         require(not bool((drawn == noise).any(1).any()), f"the noise is the same in another {what}")
     scaled = noise / noise.std(1, keepdim=True)
-    alike = (torch.cdist(scaled, scaled) < ROUNDING).sum() > len(noise)
-    require(not bool(alike), "two clients have the same noise")
+    require(bool((torch.cdist(scaled, scaled) < ROUNDING).sum() <= len(noise)), "two clients have the same noise")
 
 
 def _check_scale(
     mechanism: NoiseMechanism, noise: Tensor, multiplier: Tensor, sensitivity: Tensor, step: ExampleStep
 ) -> None:
     larger, its_multiplier = _noise(mechanism, noise.shape[1], 3 * sensitivity, step)
-    factor = 3 * its_multiplier / multiplier
-    same = torch.allclose(larger, factor[:, None] * noise, rtol=ROUNDING, atol=0)
+    same = torch.allclose(larger, (3 * its_multiplier / multiplier)[:, None] * noise, rtol=ROUNDING, atol=0)
     require(same, "the noise is not proportional to multiplier times sensitivity")
 
 
@@ -115,8 +112,7 @@ def _check_mean(
 
 
 def _check_norms(mechanism: NoiseMechanism, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    gradients = torch.randn(3, 5, 11, generator=generator, dtype=torch.float64)
+    gradients = torch.randn(3, 5, 11, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     present = torch.ones(3, 5, dtype=torch.bool)
     squared = mechanism.squared_norms(FormedGradients(gradients, present, (6, 4, 1)))
     shapes = ((3, 5, 1), (3, 5, 3))
@@ -131,7 +127,6 @@ def _check_norms(mechanism: NoiseMechanism, seed: int) -> None:
 def _check_release(mechanism: NoiseMechanism, dimension: int) -> None:
     count = len(_CLIENTS)
     samples, steps = (np.full(count, value) for value in (20, 2))
-    record = LocalSteps(3, _CLIENTS, samples, 10, steps, "shuffle", dimension)
-    release = mechanism.release(record, FlatClipping(1.0))
+    release = mechanism.release(LocalSteps(3, _CLIENTS, samples, 10, steps, "shuffle", dimension), FlatClipping(1.0))
     require(release.round_index == 3, f"the release is of round {release.round_index}, not 3")
     require(np.array_equal(release.clients, _CLIENTS), "the release names other clients")

@@ -71,7 +71,7 @@ class _Piece(NamedTuple):
         return self.left.shape[-1] * (1 if self.right is None else self.right.shape[-1])
 
     def formed(self) -> Tensor:
-        # (..., length).
+        # (..., length)
         if self.right is None:
             return self.left
         return (self.left[..., :, None] * self.right[..., None, :]).flatten(-2)

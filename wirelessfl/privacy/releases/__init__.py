@@ -4,8 +4,7 @@ To add a mechanism, write one record here that satisfies ``Release`` and list it
 """
 
 from wirelessfl.privacy.releases.air import AirRelease
-from wirelessfl.privacy.releases.bare import BareRelease, LossReport, UnvouchedRelease
-from wirelessfl.privacy.releases.base import Release
+from wirelessfl.privacy.releases.base import BareRelease, LossReport, Release, UnvouchedRelease
 from wirelessfl.privacy.releases.dp_sgd import DpSgdRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
 from wirelessfl.privacy.releases.values import (

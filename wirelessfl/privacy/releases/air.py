@@ -68,8 +68,7 @@ class AirRelease:
             self.batch_size is None or not np.any(per_client("batch_size", self.batch_size, count) < 1),
             "batch_size must be at least one sample",
         )
-        non_negative("effective_noise_std", self.effective_noise_std)
-        non_negative("unjammed_noise_std", self.unjammed_noise_std)
+        non_negative(effective_noise_std=self.effective_noise_std, unjammed_noise_std=self.unjammed_noise_std)
 
     @property
     def relation(self) -> str:

@@ -1,13 +1,15 @@
-"""The protocol of a release."""
+"""The protocol of a release, and releases without any noise."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import override
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.spending import Spending
+from wirelessfl.privacy.spending import Caveat, Spending, no_guarantee
 from wirelessfl.privacy.statement import PrivacyFacts, Statement
 
 
@@ -64,6 +66,72 @@ def per_client(name: str, values: ArrayLike, num_clients: int) -> NDArray[np.flo
     return np.broadcast_to(array, (num_clients,))
 
 
-def non_negative(name: str, value: float) -> None:
-    """Precondition on ``value``: finite and not negative, else ValueError."""
-    precondition(0 <= value < np.inf, f"{name} must be finite and not negative, found {value}")
+def non_negative(**values: float) -> None:
+    """Precondition on ``values``: finite and not negative, else ValueError."""
+    for name, value in values.items():
+        precondition(0 <= value < np.inf, f"{name} must be finite and not negative, found {value}")
+
+
+@dataclass(frozen=True, eq=False)
+class BareRelease:
+    """Updates handed over with no noise of the channel or the server: only local noise could protect them.
+
+    Attributes:
+        round_index: Communication round.
+        clients: (n,) who uploaded.
+    """
+
+    route: ClassVar[str] = "an upload without noise"
+    relation: ClassVar[str] = "any two runs"
+
+    round_index: int
+    clients: NDArray[np.int64]
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is proven."""
+        return Caveat.NOTHING_ADDS_NOISE.value
+
+    def published(self, facts: PrivacyFacts) -> Spending:
+        """No paper claims privacy for it."""
+        return no_guarantee(len(self.clients), self.reason)
+
+    def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
+        """Nothing holds."""
+        return no_guarantee(len(self.clients), self.reason)
+
+    def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
+        """None: both columns agree."""
+        return iter(())
+
+
+@dataclass(frozen=True, eq=False)
+class LossReport(BareRelease):
+    """Local losses that clients report beside their uploads, for the selection of the clients of later rounds."""
+
+    route: ClassVar[str] = "a loss without noise"
+
+    @property
+    @override
+    def reason(self) -> str:
+        return "clients report their losses without noise, for the selection of later rounds"
+
+
+@dataclass(frozen=True, eq=False)
+class UnvouchedRelease(BareRelease):
+    """Upload by code from outside that sees private data and leaves no record of what it costs.
+
+    Attributes:
+        round_index: Communication round.
+        clients: (n,) who uploaded.
+        code: The code, in words that go on with "is code from outside".
+    """
+
+    route: ClassVar[str] = "what code from outside adds"
+
+    code: str
+
+    @property
+    @override
+    def reason(self) -> str:
+        return f"{self.code} is code from outside that sees private data and leaves no release of its own"

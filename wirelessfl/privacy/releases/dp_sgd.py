@@ -54,7 +54,7 @@ class DpSgdRelease:
 
     def __post_init__(self) -> None:
         count = len(self.clients)
-        non_negative("noise_multiplier", self.noise_multiplier)
+        non_negative(noise_multiplier=self.noise_multiplier)
         precondition(
             not np.any(per_client("batch_size", self.batch_size, count) < 1), "batch_size must be at least one sample"
         )
@@ -99,8 +99,7 @@ class DpSgdRelease:
             return Spending(np.where(self.steps > 0, self.steps * self._sample_rate(facts) ** 2 * each, 0.0))
 
     def _sample_rate(self, facts: PrivacyFacts) -> NDArray[np.float64]:
-        rate: NDArray[np.float64] = self.batch_size / facts.samples[self.clients]
-        return rate
+        return np.divide(self.batch_size, facts.samples[self.clients], dtype=np.float64)
 
     def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
         """Why the accountant of the paper and what ran differ."""

@@ -78,8 +78,7 @@ class ServerNoiseRelease:
     unamplified: NoAmplification | None = None
 
     def __post_init__(self) -> None:
-        non_negative("published_multiplier", self.published_multiplier)
-        non_negative("noise_std", self.noise_std)
+        non_negative(published_multiplier=self.published_multiplier, noise_std=self.noise_std)
         precondition(
             self.clip is None or 0 < self.clip < np.inf, f"clip must be positive and finite, found {self.clip}"
         )

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from wirelessfl.privacy.clipping_laws import DynamicClip, FixedClip, MooClip, PerLayerClip, QuantileClip, UnknownClip
 from wirelessfl.privacy.noise_laws import HaarNoise, WhiteNoise
 from wirelessfl.privacy.releases.air import AirRelease
-from wirelessfl.privacy.releases.bare import BareRelease, LossReport, UnvouchedRelease
-from wirelessfl.privacy.releases.base import Release
+from wirelessfl.privacy.releases.base import BareRelease, LossReport, Release, UnvouchedRelease
 from wirelessfl.privacy.releases.dp_sgd import DpSgdRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
 from wirelessfl.privacy.releases.zcdp import SecureSum, ZcdpRelease

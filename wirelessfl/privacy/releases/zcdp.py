@@ -86,7 +86,7 @@ class ZcdpRelease:
 
     def __post_init__(self) -> None:
         count = len(self.clients)
-        non_negative("noise_std", self.noise_std)
+        non_negative(noise_std=self.noise_std)
         precondition(0 < self.clip < np.inf, f"clip must be positive and finite, found {self.clip}")
         precondition(
             not np.any(per_client("batch_size", self.batch_size, count) < 1), "batch_size must be at least one sample"

@@ -45,8 +45,7 @@ def standard_normals(head: Tensor, members: Tensor, step: int, first_tile: int, 
     radius = radii(words[:8])
     cosine, sine = cosine_and_sine(words[8:])
     pairs = torch.stack([radius.mul(cosine), radius.mul_(sine)])  # (2, 8, k, blocks)
-    by_tile = pairs.view(2, 8, len(members), tiles, _BLOCKS).permute(2, 3, 0, 1, 4)
-    return by_tile.reshape(len(members), tiles * _TILE)
+    return pairs.view(2, 8, len(members), tiles, _BLOCKS).permute(2, 3, 0, 1, 4).reshape(len(members), tiles * _TILE)
 
 
 def key_stream(head: Tensor, members: Tensor, step: int, first_block: int, blocks: int) -> Tensor:
