@@ -39,9 +39,8 @@ class Batches:
 
 def local_steps(sizes: NDArray[np.int64], batch_size: int, epochs: int | None, steps: int | None) -> NDArray[np.int64]:
     """(k,) local steps: ``steps``, or ``epochs`` times ⌈n_i / batch_size⌉; none for a client without samples."""
-    if epochs is not None:
-        return epochs * -(-sizes // batch_size)
-    return np.where(sizes > 0, np.int64(steps or 0), np.int64(0))
+    fixed = np.where(sizes > 0, np.int64(steps or 0), np.int64(0))
+    return fixed if epochs is None else epochs * -(-sizes // batch_size)
 
 
 def plan_batches(

@@ -60,8 +60,8 @@ class FlatModel:
 
     def initial(self, seed: int) -> Tensor:
         """(d,) initial parameters: the module's own initialisation under ``seed``."""
-        parameters = _build_from_seed(self._build, seed).parameters()
-        return torch.cat([parameter.detach().flatten() for parameter in parameters])
+        module = _build_from_seed(self._build, seed)
+        return torch.cat([parameter.detach().flatten() for parameter in module.parameters()])
 
     def unflatten(self, flat: Tensor) -> dict[str, Tensor]:
         """``flat`` (..., d) as named parameters (..., *shape); views where ``flat`` is contiguous."""

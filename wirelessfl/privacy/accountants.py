@@ -193,9 +193,8 @@ def _rdp_epsilon(mu_squared: float, uses: Uses, delta: float) -> float:
 
             return float(compute_epsilon(orders, rdp, delta_value)[0])
 
-    if any(event.exchange and not event.fixed_size for event, _ in uses):
-        return _two_step_epsilon(epsilon_at, delta)
-    return epsilon_at(delta)
+    two_steps = any(event.exchange and not event.fixed_size for event, _ in uses)
+    return _two_step_epsilon(epsilon_at, delta) if two_steps else epsilon_at(delta)
 
 
 def _two_step_epsilon(epsilon_at: Callable[[float], float], delta: float) -> float:
@@ -248,8 +247,7 @@ def _step_rdp(event: SampledGaussian) -> NDArray[np.float64]:
 def _quiet_absl() -> Iterator[None]:
     # Keep dp-accounting from warning about orders it leaves out: the remaining ones are valid bounds.
     logger = logging.getLogger("absl")
-    previous = logger.disabled
-    logger.disabled = True
+    previous, logger.disabled = logger.disabled, True
     try:
         yield
     finally:

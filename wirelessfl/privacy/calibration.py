@@ -38,6 +38,12 @@ def _delta(delta: float) -> None:
     precondition(0 < delta < 1, f"delta must lie strictly between 0 and 1, found {delta}")
 
 
+def _check_sampled_steps(steps: int, delta: float, sample_rate: float) -> None:
+    _at_least_one(steps=steps)
+    _delta(delta)
+    precondition(0 < sample_rate <= 1, f"sample_rate must lie in (0, 1], found {sample_rate}")
+
+
 def dp_sgd_epsilon(
     noise_multiplier: float, steps: int, delta: float, sample_rate: float = 1.0, accountant: Accountant = "pld"
 ) -> float:
@@ -54,9 +60,7 @@ def dp_sgd_epsilon(
         ValueError: If an argument is out of range.
     """
     _positive(noise_multiplier=noise_multiplier)
-    _at_least_one(steps=steps)
-    _delta(delta)
-    precondition(0 < sample_rate <= 1, f"sample_rate must lie in (0, 1], found {sample_rate}")
+    _check_sampled_steps(steps, delta, sample_rate)
     spending = sampled_spending(noise_multiplier, sample_rate, steps, exchange=False)
     sampled = spending.sampled
     uses: Uses = ()
@@ -77,9 +81,7 @@ def dp_sgd_noise_multiplier(
         InfeasibleError: If no multiplier up to ten million suffices.
     """
     _positive(epsilon=epsilon)
-    _at_least_one(steps=steps)
-    _delta(delta)
-    precondition(0 < sample_rate <= 1, f"sample_rate must lie in (0, 1], found {sample_rate}")
+    _check_sampled_steps(steps, delta, sample_rate)
     unsampled = math.sqrt(steps) / float(gaussian_mu(epsilon, delta))
     if sample_rate == 1 and accountant in ("pld", "gdp"):
         return unsampled
@@ -218,9 +220,10 @@ def zcdp_calculator(
         secure_sum=SecureSum(clients_per_round, clients_per_round, arithmetic="integer"),
     )
     facts = PrivacyFacts(everything, np.ones(1), samples)
-    published = participations * 0.5 * float(release.published(facts).mu_squared[0])
-    accounted = (
-        participations * 0.5 * float(release.accounted(facts, Statement(delta, adjacency="replace")).mu_squared[0])
+    exchange = Statement(delta, adjacency="replace")
+    published, accounted = (
+        participations * 0.5 * float(spending.mu_squared[0])
+        for spending in (release.published(facts), release.accounted(facts, exchange))
     )
     return {
         "rho_published": published,

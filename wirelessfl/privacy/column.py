@@ -63,9 +63,7 @@ def pareto_front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
 Profiles = Sequence[tuple[Profile, ...]]
 """Per client, what it spent along each route, in the order of the routes."""
 
-_COMPOSED_EXACTLY = (
-    64  # distinct clients that ``epsilons`` composes with sampled mechanisms, a fraction of a second each
-)
+_COMPOSED_EXACTLY = 64  # distinct clients that ``epsilons`` composes with sampled mechanisms, a part of a second each
 _NO_GUARANTEE = Profile(np.inf, ())
 
 
@@ -154,8 +152,8 @@ class Column:
 
     def _costs(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> NDArray[np.float64]:
         # (n, routes) the Gaussian costs.
-        costs = [account.mu_squared_of(slots) for account in self.accounts.values()]
-        return np.where(uncovered, np.inf, np.stack(costs)).T
+        costs = np.stack([account.mu_squared_of(slots) for account in self.accounts.values()])
+        return np.where(uncovered, np.inf, costs).T
 
     def _gaussian(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
         # (routes, n) epsilons of Gaussian costs (n, routes).

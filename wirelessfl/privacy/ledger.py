@@ -173,12 +173,10 @@ class Ledger:
         # (routes, slots) whether a route misses a participation that another one has.
         size = int(slots.max(initial=0)) + 1
         routes = self._accounted.accounts
-        missed = np.zeros((len(routes), len(slots)), dtype=np.bool_)
         if len(routes) < 2:
-            return missed
-        for row, route in enumerate(routes):
-            missed[row] = _grown(self._rounds[route], size)[slots] < _grown(self._rounds[_ANY_ROUTE], size)[slots]
-        return missed
+            return np.zeros((len(routes), len(slots)), dtype=np.bool_)
+        rounds = np.stack([_grown(self._rounds[route], size)[slots] for route in routes])
+        return np.less(rounds, _grown(self._rounds[_ANY_ROUTE], size)[slots])
 
     # ------------------------------------------------------------------------------------------ state
 
@@ -238,6 +236,5 @@ def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _grown(array: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     # ``array`` with room for ``size`` entries, doubled and padded with zeros if it is too short.
-    if size <= len(array):
-        return array
-    return np.concatenate([array, np.zeros(max(size - len(array), len(array)), dtype=array.dtype)])
+    missing = size - len(array)
+    return array if missing <= 0 else np.concatenate([array, np.zeros(max(missing, len(array)), dtype=array.dtype)])

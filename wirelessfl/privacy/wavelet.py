@@ -108,7 +108,8 @@ def element_noise_variance(length: int) -> float:
     Raises:
         ValueError: If ``length`` is no power of two.
     """
-    return 1.0 / length**2 + (1.0 - 4.0 ** -_levels(length)) / 3.0
+    levels = _levels(length)
+    return 1.0 / length**2 + (1.0 - 4.0**-levels) / 3.0
 
 
 def lemma_1_variance(length: int) -> float:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, precondition
 from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
@@ -74,10 +73,8 @@ class IdxSource:
             DataError,
         )
         upright = images.transpose(0, 2, 1) if self.transposed else images
-        return Examples(self._normalised(upright), torch.from_numpy(targets))
-
-    def _normalised(self, images: NDArray[np.uint8]) -> torch.Tensor:
-        return torch.from_numpy(images.astype(np.float32)[:, None]).sub_(255 * self.mean).div_(255 * self.std)
+        pixels = torch.from_numpy(upright.astype(np.float32)[:, None])
+        return Examples(pixels.sub_(255 * self.mean).div_(255 * self.std), torch.from_numpy(targets))
 
 
 # Mean and standard deviation are those of the training images; tests compute them again from the files.

@@ -103,9 +103,7 @@ class AirRelease:
         if self.rule == "whole_update" or statement.unit == "client":
             return ball
         samples = facts.samples[self.clients] if self.batch_size is None else self.batch_size
-        one_sample = self.csi_ratio * self.weight / samples
-        if self.backoff_is_public:
-            one_sample = one_sample / self.backoff
+        one_sample = self.csi_ratio * self.weight / samples / (self.backoff if self.backoff_is_public else 1.0)
         return np.minimum(one_sample * (2.0 if statement.adjacency == "replace" else 1.0), ball)
 
     def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
@@ -143,10 +141,9 @@ class AirRelease:
                 "it by the batch size only."
             )
         yield from self._unit_remarks(statement)
-        bound = "a bound on the Gaussian tail"
-        if self.theorem == "cross_layer":
-            bound = "a bound (for Theorems 1 and 3, ε = ρ + 2√(ρ ln 1/δ))"
-        yield f"The theorem converts with {bound}, the accounted figure with the exact Gaussian curve."
+        of_theorems = self.theorem == "cross_layer"
+        bound = "(for Theorems 1 and 3, ε = ρ + 2√(ρ ln 1/δ))" if of_theorems else "on the Gaussian tail"
+        yield f"The theorem converts with a bound {bound}, the accounted figure with the exact Gaussian curve."
 
     def _unit_remarks(self, statement: Statement) -> Iterator[str]:
         if statement.unit == "client":
