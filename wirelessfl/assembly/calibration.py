@@ -82,7 +82,7 @@ def seconds_of_blocks(
 
 
 def _circumstances(learner: Learner, clients: int, steps: int, chunks: Sequence[int]) -> dict[str, Any]:
-    """All that a calibration depends on; not the run's seed, learning rate or noise, so that a study measures once."""
+    # All that a calibration depends on; not the run's seed, learning rate or noise, so that a study measures once.
     model, training, private = learner.model, learner.training, learner.private
     return {
         "wirelessfl": package_version(),
@@ -111,7 +111,7 @@ def _key(circumstances: dict[str, Any]) -> str:
 
 @cache
 def _processor() -> str:
-    """The processor's model, as far as the system tells."""
+    # The processor's model, as far as the system tells.
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):

@@ -60,7 +60,7 @@ class ChunkCache:
             new.unlink(missing_ok=True)
 
     def _publish(self, new: Path, key: str, chunks: Sequence[int]) -> int | None:
-        """Renaming of ``new``; where a sound file has the name already, that stays and its chunk is returned."""
+        # Renaming of `new`; where a sound file has the name already, that stays and its chunk is returned.
         try:
             os.link(new, self._file(key))  # unlike a replacement it fails where there is a file: the first one wins
         except OSError:  # there is one, or the file system has no links

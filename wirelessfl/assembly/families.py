@@ -7,11 +7,9 @@ from functools import cached_property
 from pkgutil import resolve_name
 from typing import Any
 
-from pydantic import BaseModel
-
 from wirelessfl.errors import ScenarioError
-from wirelessfl.scenario import Steps, all_keys
-from wirelessfl.scenario.base import External, Section
+from wirelessfl.scenario import all_keys
+from wirelessfl.scenario.base import External, Section, plain_value
 from wirelessfl.scenario.families import FamilyInfo, families
 
 
@@ -35,11 +33,11 @@ def describe(name: str) -> dict[str, Any]:
 
 
 def _member(section: type[Section], tag: str) -> dict[str, Any]:
-    """The meaning of a member, and its own keys with default, allowed values and meaning."""
+    # The meaning of a member, and its own keys with default, allowed values and meaning.
     own = [one for one in all_keys(section) if "." not in one.path]
     keys = {
         one.path: {
-            **({} if one.required else {"default": _plain(one.default)}),
+            **({} if one.required else {"default": plain_value(one.default)}),
             "allowed": one.allowed,
             "meaning": one.description,
         }
@@ -48,15 +46,8 @@ def _member(section: type[Section], tag: str) -> dict[str, Any]:
     return {"meaning": keys.pop(tag)["meaning"], "keys": keys}
 
 
-def _plain(value: Any) -> Any:
-    """A default as it stands in a file."""
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", by_alias=True)
-    return value.mapping() if isinstance(value, Steps) else list(value) if isinstance(value, tuple) else value
-
-
 def _outside(external: type[External], tag: str) -> dict[str, Any]:
-    """What code from outside must be, what it is told, and how it is checked."""
+    # What code from outside must be, what it is told, and how it is checked.
     protocol, check = resolve_name(external.protocol), resolve_name(external.check)
     context = {} if external.context is None else _attributes(resolve_name(external.context))
     signatures = _methods(protocol)
@@ -73,7 +64,6 @@ def _outside(external: type[External], tag: str) -> dict[str, Any]:
 
 
 def _methods(protocol: type) -> list[str]:
-    """The methods and properties of a protocol as they are declared."""
     found = []
     for name in _public(protocol):
         member = inspect.getattr_static(protocol, name)
@@ -85,7 +75,7 @@ def _methods(protocol: type) -> list[str]:
 
 
 def _attributes(context: type) -> dict[str, str]:
-    """The attributes that a context offers, with their types."""
+    # The attributes that a context offers, with their types.
     declared = getattr(context, "__dataclass_fields__", {}).items()
     fields = {name: _short(inspect.formatannotation(field.type)) for name, field in declared}
     computed = {name: inspect.getattr_static(context, name) for name in _public(context)}
@@ -96,7 +86,7 @@ def _attributes(context: type) -> dict[str, str]:
 
 
 def _public(thing: type) -> list[str]:
-    """Names without an underscore, in the order of their declaration, those of bases first."""
+    # Names without an underscore, in the order of their declaration, those of bases first.
     names = [name for base in reversed(thing.__mro__) for name in vars(base) if not name.startswith("_")]
     return list(dict.fromkeys(names))
 
@@ -106,12 +96,12 @@ def _annotation(function: Callable[..., Any] | None) -> str:
 
 
 def _signature(function: Callable[..., Any]) -> str:
-    """Parameters and result, without ``self``."""
+    # Parameters and result, without `self`.
     return _short(str(inspect.signature(function))).replace("(self, ", "(").replace("(self)", "()")
 
 
 def _short(annotation: str) -> str:
-    """Types as they are written in code: no modules, no quotation marks, ``NDArray`` by its name."""
+    # Types as they are written in code: no modules, no quotation marks, `NDArray` by its name.
     names = re.sub(r"\b(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w*)", r"\1", annotation.replace("'", ""))
     return re.sub(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]", r"NDArray[np.\1]", names)
 

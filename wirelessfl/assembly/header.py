@@ -65,7 +65,7 @@ def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
 
 
 def _gain_axes(uplink: Uplink) -> dict[str, int]:
-    """The axes of gains that are longer than 1; links that are not over the air have one of each."""
+    # The axes of gains that are longer than 1; links that are not over the air have one of each.
     shape = uplink.gain_shape if isinstance(uplink, OverTheAir) else (1, 1, 1)
     return {axis: size for axis, size in zip(GAIN_AXES, shape, strict=True) if size > 1}
 

@@ -223,7 +223,6 @@ def build_training(scenario: Scenario, algorithm: Algorithm, model: FlatModel) -
 
 
 def _sampling(mechanism: Mechanism) -> Sampling:
-    """How mini-batches are drawn."""
     match mechanism:
         case GradientNoise() | ExternalMechanism():
             return mechanism.sampling

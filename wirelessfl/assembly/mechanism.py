@@ -190,7 +190,7 @@ def build_central_noise(
 
 
 def _planned_sum(scenario: Scenario) -> SecureSum | None:
-    """The secure sum of a round in which nobody is lost; None without one, or where its clients are not known yet."""
+    # The secure sum of a round in which nobody is lost; None without one, or where its clients are not known yet.
     selection = scenario.clients.selection
     if not isinstance(scenario.uplink, SecureAggregation) or isinstance(selection, SelectPoisson):
         return None
@@ -199,7 +199,7 @@ def _planned_sum(scenario: Scenario) -> SecureSum | None:
 
 
 def _one_client_of_each_size(population: Population) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Clients with equally many samples spend equally much: one stands for all of them."""
+    # Clients with equally many samples spend equally much: one stands for all of them.
     return np.unique(population.sizes, return_index=True)[1].astype(np.int64)
 
 

@@ -124,7 +124,7 @@ def _log_ratio(value: float, epsilon: float) -> float:
 
 
 def _secant(before: tuple[float, float] | None, here: tuple[float, float], slope: float) -> float:
-    """The slope between two points; the one known so far where they do not tell."""
+    # The slope between two points; the one known so far where they do not tell.
     if before is None or not (math.isfinite(before[1]) and math.isfinite(here[1])):
         return slope
     found = (here[1] - before[1]) / (here[0] - before[0])

@@ -164,7 +164,7 @@ def gbma(expected_norms: tuple[float, ...] | str | None, rounds: int) -> Gbma | 
 
 
 def _expected_norms(given: tuple[float, ...] | str | None, rounds: int) -> ExpectedNorms:
-    """By which norms a precoder scales; where they are measured, the clip stands for them until they are known."""
+    # By which norms a precoder scales; where they are measured, the clip stands for them until they are known.
     if given is None or given == MEASURED:
         return ExpectedNorms()
     return ExpectedNorms(load_norms(given, rounds) if isinstance(given, str) else given)

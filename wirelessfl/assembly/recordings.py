@@ -243,7 +243,7 @@ def _presence_of_trace(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 
 def _from_round_one(gains: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """An empty row for round 0 in front."""
+    # An empty row for round 0 in front.
     nothing = np.full((1, *gains.shape[1:]), np.nan, dtype=np.complex128)
     return np.concatenate([nothing, gains.astype(np.complex128)])
 

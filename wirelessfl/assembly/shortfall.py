@@ -61,7 +61,7 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
 
 
 def _gain_needed(uplink: OverTheAir, jamming: Jamming, clients: NDArray[np.int64], instants: Instants) -> float:
-    """α_CJ of the first round at |h_CJ| = 1."""
+    # α_CJ of the first round at |h_CJ| = 1.
     links = uplink.network.slot_links(clients, _START, instants).rows()
     (policy,) = uplink.policies
     plan = policy.plan(links, 1, uplink.air_of_all_rows)
@@ -76,7 +76,7 @@ def _probability_short(
     streams: Streams,
     estimates: NDArray[np.float64],
 ) -> float:
-    """Pr(|h|² below ``needed`` at one of the (R,) times of estimates), the mean over the nodes that may jam."""
+    # Pr(|h|² below `needed` at one of the (R,) times of estimates), the mean over the nodes that may jam.
     large = source.large_scale.gains(nodes, _START)
     probability = np.empty(len(nodes))
     for in_sight in (False, True):
@@ -91,14 +91,14 @@ def _probability_short(
 
 
 def _least_powers(fading: Fading, in_sight: bool, estimates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n,) the least |gain|² over a slot of links of a law: by the weakest estimate the jammer sets its gain."""
+    # (n,) the least |gain|² over a slot of links of a law: by the weakest estimate the jammer sets its gain.
     links = np.arange(_SLOTS, dtype=np.int64)
     gains = fading.over(links, np.full(_SLOTS, in_sight), _START, estimates)
     return np.asarray((np.abs(gains) ** 2).min(axis=1))
 
 
 def _share_below(law: FadingModel, power: NDArray[np.float64], streams: Streams) -> NDArray[np.float64]:
-    """(n,) Pr(|gain|² < power) under a law of mean power 1."""
+    # (n,) Pr(|gain|² < power) under a law of mean power 1.
     if isinstance(law, Rayleigh):
         return np.array([shortfall_probability(value, 1.0) for value in power.tolist()])
     if isinstance(law, Recorded):

@@ -1,31 +1,25 @@
 """When the server steps the model: in rounds, or whenever updates come in."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from wirelessfl.scenario.base import CoreVariant, Count, Family, NonNegative, Section, Share, key
 
 
-class ConstantStaleness(CoreVariant):
+class ConstantStaleness(CoreVariant, core="wirelessfl.learning.staleness:ConstantDiscount"):
     """No discount."""
-
-    core: ClassVar[str] = "wirelessfl.learning.staleness:ConstantDiscount"
 
     name: Literal["constant"] = key("constant", "s = 1: late updates count as much as fresh ones.")
 
 
-class PolynomialStaleness(CoreVariant):
+class PolynomialStaleness(CoreVariant, core="wirelessfl.learning.staleness:PolynomialDiscount"):
     """A power of the staleness (Xie et al. 2019)."""
-
-    core: ClassVar[str] = "wirelessfl.learning.staleness:PolynomialDiscount"
 
     name: Literal["polynomial"] = key("polynomial", "s = (1 + staleness)^(-exponent).")
     exponent: NonNegative = key(0.5, "The exponent a.")
 
 
-class HingeStaleness(CoreVariant):
+class HingeStaleness(CoreVariant, core="wirelessfl.learning.staleness:HingeDiscount"):
     """No discount for a while, then a hyperbola (Xie et al. 2019)."""
-
-    core: ClassVar[str] = "wirelessfl.learning.staleness:HingeDiscount"
 
     name: Literal["hinge"] = key("hinge", "s = 1 up to grace, then 1/(slope (staleness - grace) + 1).")
     slope: NonNegative = key(10.0, "The slope a.")

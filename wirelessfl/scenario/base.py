@@ -78,6 +78,14 @@ class Section(BaseModel):
     otherwise: ClassVar[Mapping[str, Any]] = {}
     """The value of the first key of a pair where the file gives neither."""
 
+    def __init_subclass__(cls, **stated: Any) -> None:
+        """Takes class variables as keywords beside the bases."""
+        super().__init_subclass__()
+        for name, value in stated.items():
+            if not any(name in getattr(base, "__annotations__", {}) for base in cls.__mro__):
+                raise TypeError(f"{cls.__name__}: {name} is no class variable of its bases")
+            setattr(cls, name, value)
+
     @model_validator(mode="before")
     @classmethod
     def _fill_otherwise(cls, value: Any) -> Any:
@@ -306,6 +314,19 @@ def _steps_from_mapping(mapping: dict[int, float]) -> Steps:
 
 def _mapping_from_steps(value: Any) -> Any:
     return value.mapping() if isinstance(value, Steps) else value
+
+
+def plain_value(value: Any) -> Any:
+    """A Python value as the reader of a file would have given it: mappings, lists, numbers, words."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(by_alias=True)
+    if isinstance(value, Mapping):
+        return {key: plain_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_value(item) for item in value]
+    if isinstance(value, Steps):
+        return value.mapping()
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
 
 
 def is_finite(value: Any) -> bool:

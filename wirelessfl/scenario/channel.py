@@ -1,6 +1,5 @@
 """The radio channel between the clients and the server."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -19,18 +18,14 @@ from wirelessfl.scenario.base import (
 from wirelessfl.scenario.geography import NoPathLoss, PathLoss, Placement, UniformDiscPlacement
 
 
-class RayleighFading(CoreVariant):
+class RayleighFading(CoreVariant, core="wirelessfl.radio.fading:Rayleigh"):
     """h ~ CN(0, 1): many paths, no line of sight."""
-
-    core: ClassVar[str] = "wirelessfl.radio.fading:Rayleigh"
 
     model: Literal["rayleigh"] = key("rayleigh", "Rayleigh: h ~ CN(0, 1), many paths and no line of sight.")
 
 
-class RicianFading(CoreVariant):
+class RicianFading(CoreVariant, core="wirelessfl.radio.fading:Rician"):
     """A line of sight of power K/(K+1) beside Rayleigh scattering."""
-
-    core: ClassVar[str] = "wirelessfl.radio.fading:Rician"
 
     model: Literal["rician"] = key("rician", "Rician: a line of sight beside scattering.")
     k_db: Decibel = key(6.0, "Rician factor K, power of the line of sight over that of the scattering [dB].")
@@ -40,28 +35,21 @@ class RicianFading(CoreVariant):
         return {"rician_k": 10.0 ** (self.k_db / 10.0)}
 
 
-class NakagamiFading(CoreVariant):
+class NakagamiFading(CoreVariant, core="wirelessfl.radio.fading:Nakagami", core_names={"m": "nakagami_m"}):
     """|h|² ~ Gamma(m, 1/m), uniform phase; m = 1 is Rayleigh."""
-
-    core: ClassVar[str] = "wirelessfl.radio.fading:Nakagami"
-    core_names: ClassVar[Mapping[str, str | None]] = {"m": "nakagami_m"}
 
     model: Literal["nakagami"] = key("nakagami", "Nakagami-m: |h|² ~ Gamma(m, 1/m), uniform phase.")
     m: Annotated[float, Field(ge=0.5, le=1e6)] = key(2.0, "Shape m: 1 is Rayleigh, less fades deeper, more less deep.")
 
 
-class StaticFading(CoreVariant):
+class StaticFading(CoreVariant, core="wirelessfl.radio.fading:Static"):
     """h = 1: no fading."""
-
-    core: ClassVar[str] = "wirelessfl.radio.fading:Static"
 
     model: Literal["static"] = key("static", "No fading: h = 1 for everybody, always.")
 
 
-class RecordedFading(CoreVariant):
+class RecordedFading(CoreVariant, core="wirelessfl.assembly.recordings:recorded_fading"):
     """Gains recorded or measured beforehand."""
-
-    core: ClassVar[str] = "wirelessfl.assembly.recordings:recorded_fading"
 
     model: Literal["recorded"] = key("recorded", "Gains from a file, one for each client and round.")
     file: str | None = key(
@@ -86,10 +74,8 @@ Fading = Annotated[
 ]
 
 
-class IndependentFading(CoreVariant):
+class IndependentFading(CoreVariant, core="wirelessfl.radio.propagation:BlockFading"):
     """A fresh draw each round."""
-
-    core: ClassVar[str] = "wirelessfl.radio.propagation:BlockFading"
 
     model: Literal["independent"] = key("independent", "Block fading: a fresh draw for each client and round.")
 
@@ -103,11 +89,10 @@ _DOPPLER = (
 )
 
 
-class GaussMarkovFading(CoreVariant):
+class GaussMarkovFading(
+    CoreVariant, core="wirelessfl.radio.propagation:GaussMarkovFading", core_names={"doppler_hz": None}
+):
     """First-order recursion from one use of a link to the next."""
-
-    core: ClassVar[str] = "wirelessfl.radio.propagation:GaussMarkovFading"
-    core_names: ClassVar[Mapping[str, str | None]] = {"doppler_hz": None}
 
     model: Literal["gauss_markov"] = key(
         "gauss_markov",
@@ -121,11 +106,8 @@ class GaussMarkovFading(CoreVariant):
     )
 
 
-class ClarkeFading(CoreVariant):
+class ClarkeFading(CoreVariant, core="wirelessfl.radio.propagation:ClarkeFading", core_names={"doppler_hz": None}):
     """Isotropic scattering in continuous time."""
-
-    core: ClassVar[str] = "wirelessfl.radio.propagation:ClarkeFading"
-    core_names: ClassVar[Mapping[str, str | None]] = {"doppler_hz": None}
 
     model: Literal["clarke"] = key("clarke", "Sum of sinusoids at simulated time: correlation J0(2π f_D τ) at any lag.")
     doppler_hz: Doppler | None = key(None, _DOPPLER)

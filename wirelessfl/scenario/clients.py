@@ -1,33 +1,25 @@
 """The clients: how many are registered and who takes part in a round."""
 
-from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from wirelessfl.scenario.base import CoreVariant, Count, External, Family, Reference, Section, Share, key
 
 
-class SelectAll(CoreVariant):
+class SelectAll(CoreVariant, core="wirelessfl.learning.selection:SelectAll"):
     """All registered clients in every round."""
-
-    core: ClassVar[str] = "wirelessfl.learning.selection:SelectAll"
 
     scheme: Literal["all"] = key("all", "Every client takes part in every round.")
 
 
-class SelectUniform(CoreVariant):
+class SelectUniform(CoreVariant, core="wirelessfl.learning.selection:SelectUniform", core_names={"count": None}):
     """A fixed number, drawn without replacement."""
-
-    core: ClassVar[str] = "wirelessfl.learning.selection:SelectUniform"
-    core_names: ClassVar[Mapping[str, str | None]] = {"count": None}
 
     scheme: Literal["uniform"] = key("uniform", "A fixed number of clients, drawn afresh each round.")
     count: Count = key(10, "Clients drawn in each round, without replacement.")
 
 
-class SelectPoisson(CoreVariant):
+class SelectPoisson(CoreVariant, core="wirelessfl.learning.selection:SelectPoisson"):
     """Each client for itself with the same probability."""
-
-    core: ClassVar[str] = "wirelessfl.learning.selection:SelectPoisson"
 
     scheme: Literal["poisson"] = key(
         "poisson",

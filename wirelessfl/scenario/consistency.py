@@ -165,7 +165,7 @@ def _secure_aggregation(scenario: Sections) -> Iterator[Contradiction]:
 
 
 def _pairwise_prf(uplink: SecureAggregation) -> Iterator[Contradiction]:
-    """Contradictions of ``pairwise_prf``, which has neither shares nor a graph, and one stage a round."""
+    # Contradictions of `pairwise_prf`, which has neither shares nor a graph, and one stage a round.
     for name in ("threshold", "neighbours"):
         value = getattr(uplink, name)
         if value is not None:
@@ -175,7 +175,7 @@ def _pairwise_prf(uplink: SecureAggregation) -> Iterator[Contradiction]:
 
 
 def _share_holders(scenario: Sections, uplink: SecureAggregation, clients: int) -> Iterator[Contradiction]:
-    """Thresholds that are too low to be safe, or too high to be met."""
+    # Thresholds that are too low to be safe, or too high to be met.
     holders = clients
     if uplink.protocol == "secagg" and uplink.neighbours is not None:
         yield "uplink.neighbours", f"{uplink.neighbours} with secagg, where all are", "null, or protocol: secagg_plus"

@@ -1,9 +1,6 @@
 """The data: which set, how much of it, and how it is divided among the clients."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -25,10 +22,8 @@ Label = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 """A class, by its number or its name."""
 
 
-class LabelledSet(CoreVariant):
+class LabelledSet(CoreVariant, core_names={"classes": None}):
     """A set with a fixed number of classes, of which some may be selected."""
-
-    core_names: ClassVar[Mapping[str, str | None]] = {"classes": None}
 
     available: ClassVar[int]
     """Classes of the whole set."""
@@ -39,7 +34,7 @@ class LabelledSet(CoreVariant):
     )
 
     @model_validator(mode="after")
-    def _check_classes(self) -> LabelledSet:
+    def _check_classes(self) -> Self:
         if self.classes is None:
             return self
         numbers = [label for label in self.classes if isinstance(label, int)]
@@ -54,19 +49,14 @@ class LabelledSet(CoreVariant):
         return self.available if self.classes is None else len(self.classes)
 
 
-class Digits(LabelledSet):
+class Digits(LabelledSet, core="wirelessfl.learning.data:load_digits", available=10):
     """scikit-learn's handwritten digits: 1,797 images of 8 by 8, built in."""
-
-    core: ClassVar[str] = "wirelessfl.learning.data:load_digits"
-    available: ClassVar[int] = 10
 
     name: Literal["digits"] = key("digits", "Handwritten digits, 8 by 8 pixels, built in.")
 
 
-class Synthetic(CoreVariant):
+class Synthetic(CoreVariant, core="wirelessfl.assembly.learning:synthetic"):
     """The synthetic(α, β) classification task of FedProx (Li et al. 2020)."""
-
-    core: ClassVar[str] = "wirelessfl.assembly.learning:synthetic"
 
     name: Literal["synthetic"] = key("synthetic", "The synthetic(α, β) task of FedProx, logistic labels.")
     alpha: NonNegative = key(1.0, "How much the true models differ between clients: standard deviation of their means.")
@@ -81,7 +71,7 @@ class Synthetic(CoreVariant):
         return 10
 
     @model_validator(mode="after")
-    def _check_sizes(self) -> Synthetic:
+    def _check_sizes(self) -> Self:
         if self.min_samples > self.max_samples:
             raise contradiction("min_samples", str(self.min_samples), f"at most max_samples, {self.max_samples}")
         return self
@@ -95,58 +85,40 @@ class FileSet(LabelledSet):
     )
 
 
-class Mnist(FileSet):
+class Mnist(FileSet, core="wirelessfl.learning.data.mnist:load_mnist", available=10):
     """MNIST: 60,000 + 10,000 images of 28 by 28."""
-
-    core: ClassVar[str] = "wirelessfl.learning.data.mnist:load_mnist"
-    available: ClassVar[int] = 10
 
     name: Literal["mnist"] = key("mnist", "Handwritten digits, 28 by 28 pixels.")
 
 
-class FashionMnist(FileSet):
+class FashionMnist(FileSet, core="wirelessfl.learning.data.mnist:load_fashion_mnist", available=10):
     """Fashion-MNIST: 60,000 + 10,000 images of 28 by 28."""
-
-    core: ClassVar[str] = "wirelessfl.learning.data.mnist:load_fashion_mnist"
-    available: ClassVar[int] = 10
 
     name: Literal["fashion_mnist"] = key("fashion_mnist", "Articles of clothing, 28 by 28 pixels.")
 
 
-class EmnistLetters(FileSet):
+class EmnistLetters(FileSet, core="wirelessfl.learning.data.mnist:load_emnist_letters", available=26):
     """EMNIST letters: 26 classes, upper and lower case together."""
-
-    core: ClassVar[str] = "wirelessfl.learning.data.mnist:load_emnist_letters"
-    available: ClassVar[int] = 26
 
     name: Literal["emnist_letters"] = key("emnist_letters", "Letters, both cases in one class; a is class 0.")
 
 
-class EmnistByClass(FileSet):
+class EmnistByClass(FileSet, core="wirelessfl.learning.data.mnist:load_emnist_byclass", available=62):
     """EMNIST by class: digits 0-9, upper case 10-35, lower case 36-61."""
-
-    core: ClassVar[str] = "wirelessfl.learning.data.mnist:load_emnist_byclass"
-    available: ClassVar[int] = 62
 
     name: Literal["emnist_byclass"] = key(
         "emnist_byclass", "Digits (classes 0-9), upper case (10-35) and lower case (36-61) letters."
     )
 
 
-class Cifar10(FileSet):
+class Cifar10(FileSet, core="wirelessfl.learning.data.cifar:load_cifar10", available=10):
     """CIFAR-10: 50,000 + 10,000 colour images of 32 by 32."""
-
-    core: ClassVar[str] = "wirelessfl.learning.data.cifar:load_cifar10"
-    available: ClassVar[int] = 10
 
     name: Literal["cifar10"] = key("cifar10", "Colour photographs, 32 by 32 pixels.")
 
 
-class Adult(FileSet):
+class Adult(FileSet, core="wirelessfl.assembly.learning:adult", available=2):
     """UCI Adult: 32,561 + 16,281 rows of census data, income above 50,000 or not."""
-
-    core: ClassVar[str] = "wirelessfl.assembly.learning:adult"
-    available: ClassVar[int] = 2
 
     name: Literal["adult"] = key("adult", "Census records with the income class.")
     source: Literal["files", "synthetic", "auto"] = key(
@@ -173,45 +145,35 @@ Dataset = Annotated[
 ]
 
 
-class IidPartition(CoreVariant):
+class IidPartition(CoreVariant, core="wirelessfl.learning.partition:iid_partition"):
     """Random partition into equal shares."""
-
-    core: ClassVar[str] = "wirelessfl.learning.partition:iid_partition"
 
     scheme: Literal["iid"] = key("iid", "Random partition into equal shares.")
 
 
-class ClassesPartition(CoreVariant):
+class ClassesPartition(CoreVariant, core="wirelessfl.learning.partition:classes_partition"):
     """Every client holds a few classes only."""
-
-    core: ClassVar[str] = "wirelessfl.learning.partition:classes_partition"
 
     scheme: Literal["classes"] = key("classes", "Every client holds samples of a few classes only.")
     classes_per_client: Count = key(5, "Number of classes that a client holds.")
 
 
-class DirichletPartition(CoreVariant):
+class DirichletPartition(CoreVariant, core="wirelessfl.learning.partition:dirichlet_partition"):
     """Label shares drawn from a Dirichlet law (Hsu et al. 2019)."""
-
-    core: ClassVar[str] = "wirelessfl.learning.partition:dirichlet_partition"
 
     scheme: Literal["dirichlet"] = key("dirichlet", "Label shares of the clients drawn from a Dirichlet law.")
     alpha: Positive = key(0.5, "Concentration: small means few labels a client, large means iid.")
 
 
-class SizesPartition(CoreVariant):
+class SizesPartition(CoreVariant, core="wirelessfl.learning.partition:power_law_partition"):
     """iid labels, unequal sizes after a power law."""
-
-    core: ClassVar[str] = "wirelessfl.learning.partition:power_law_partition"
 
     scheme: Literal["sizes"] = key("sizes", "iid labels, shares of unequal size after a power law.")
     exponent: NonNegative = key(1.0, "Client of rank r gets a share in proportion to r^-exponent; 0 is equal shares.")
 
 
-class NaturalPartition(CoreVariant):
+class NaturalPartition(CoreVariant, core="wirelessfl.learning.partition:natural_partition"):
     """The division that the data come with."""
-
-    core: ClassVar[str] = "wirelessfl.learning.partition:natural_partition"
 
     scheme: Literal["natural"] = key(
         "natural",

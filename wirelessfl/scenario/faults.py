@@ -17,19 +17,15 @@ from wirelessfl.scenario.base import (
 )
 
 
-class BernoulliAvailability(CoreVariant):
+class BernoulliAvailability(CoreVariant, core="wirelessfl.learning.selection.availability:BernoulliAvailability"):
     """Independent in every round."""
-
-    core: ClassVar[str] = "wirelessfl.learning.selection.availability:BernoulliAvailability"
 
     model: Literal["bernoulli"] = key("bernoulli", "Each client is there with the same probability, independently.")
     p: Probability = key(1.0, "Probability that a selected client is available in a round.")
 
 
-class GilbertElliottAvailability(CoreVariant):
+class GilbertElliottAvailability(CoreVariant, core="wirelessfl.learning.selection.availability:GilbertElliott"):
     """Absences that last."""
-
-    core: ClassVar[str] = "wirelessfl.learning.selection.availability:GilbertElliott"
 
     model: Literal["gilbert_elliott"] = key(
         "gilbert_elliott", "A chain of two states for each client, there or gone: absences last for some rounds."
@@ -38,10 +34,8 @@ class GilbertElliottAvailability(CoreVariant):
     p_return: Probability = key(0.4, "Probability, from one round to the next, that a client comes back.")
 
 
-class RecordedAvailability(CoreVariant):
+class RecordedAvailability(CoreVariant, core="wirelessfl.assembly.recordings:recorded_availability"):
     """Presence from a file."""
-
-    core: ClassVar[str] = "wirelessfl.assembly.recordings:recorded_availability"
 
     model: Literal["recorded"] = key("recorded", "Who is there in which round, from a file.")
     file: str | None = key(None, "A trace, or CSV with round, client and available (0 or 1); others are there.")

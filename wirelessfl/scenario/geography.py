@@ -1,9 +1,6 @@
 """Where the clients are, and what the way between them and the base station costs."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -37,10 +34,8 @@ class NoPathLoss(Section):
     model: Literal["none"] = key("none", "No path loss: every client has path gain β = 1.")
 
 
-class FreeSpacePathLoss(CoreVariant):
+class FreeSpacePathLoss(CoreVariant, core="wirelessfl.radio.propagation.path_loss:LogDistance"):
     """Friis."""
-
-    core: ClassVar[str] = "wirelessfl.radio.propagation.path_loss:LogDistance"
 
     model: Literal["free_space"] = key("free_space", "Free space (Friis), with shadowing if wanted.")
     carrier_hz: Hertz = key(3.5e9, "Carrier frequency [Hz].")
@@ -61,15 +56,16 @@ class FreeSpacePathLoss(CoreVariant):
         }
 
 
-class LogDistancePathLoss(CoreVariant):
-    """A power of the distance."""
-
-    core: ClassVar[str] = "wirelessfl.radio.propagation.path_loss:LogDistance"
-    core_names: ClassVar[Mapping[str, str | None]] = {
+class LogDistancePathLoss(
+    CoreVariant,
+    core="wirelessfl.radio.propagation.path_loss:LogDistance",
+    core_names={
         "reference_distance_m": "reference_distance",
         "shadowing_db": "shadowing",
         "decorrelation_m": "decorrelation",
-    }
+    },
+):
+    """A power of the distance."""
 
     model: Literal["log_distance"] = key("log_distance", "Free space up to reference_distance_m, then d^-exponent.")
     exponent: Annotated[float, Field(gt=0, le=10)] = key(3.0, "Path-loss exponent beyond the reference distance.")
@@ -85,10 +81,8 @@ BASE_STATION_HEIGHT = {"uma": 25.0, "umi": 10.0, "inh": 3.0}
 """Heights of Table 7.2-1 and 7.2-2, metres."""
 
 
-class Tr38901PathLoss(CoreVariant):
+class Tr38901PathLoss(CoreVariant, core="wirelessfl.radio.propagation.path_loss:Tr38901"):
     """3GPP TR 38.901."""
-
-    core: ClassVar[str] = "wirelessfl.radio.propagation.path_loss:Tr38901"
 
     model: Literal["tr38901"] = key(
         "tr38901", "3GPP TR 38.901: path loss, line of sight by chance (Rician fading where there is one), shadowing."
@@ -113,7 +107,7 @@ class Tr38901PathLoss(CoreVariant):
         }
 
     @model_validator(mode="after")
-    def _check(self) -> Tr38901PathLoss:
+    def _check(self) -> Self:
         if self.scenario == "inh":
             return self
         if self.h_bs is not None and self.h_bs <= 1:
@@ -140,11 +134,12 @@ PathLoss = Annotated[
 ]
 
 
-class UniformDiscPlacement(CoreVariant):
+class UniformDiscPlacement(
+    CoreVariant,
+    core="wirelessfl.radio.placement:UniformDisc",
+    core_names={"radius_m": "radius", "min_radius_m": "min_radius"},
+):
     """Evenly over a disc."""
-
-    core: ClassVar[str] = "wirelessfl.radio.placement:UniformDisc"
-    core_names: ClassVar[Mapping[str, str | None]] = {"radius_m": "radius", "min_radius_m": "min_radius"}
 
     scheme: Literal["uniform_disc"] = key("uniform_disc", "Evenly over a disc around the base station, at rest.")
     radius_m: Metres = key(500.0, "Radius [m].")
@@ -153,29 +148,28 @@ class UniformDiscPlacement(CoreVariant):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> UniformDiscPlacement:
+    def _check(self) -> Self:
         if self.min_radius_m >= self.radius_m:
             raise contradiction("min_radius_m", f"{self.min_radius_m:g}", f"less than radius_m, {self.radius_m:g}")
         return self
 
 
-class HexagonalPlacement(CoreVariant):
+class HexagonalPlacement(
+    CoreVariant,
+    core="wirelessfl.radio.placement:UniformHexagons",
+    core_names={"inter_site_distance_m": "inter_site_distance"},
+):
     """Evenly over hexagonal cells."""
-
-    core: ClassVar[str] = "wirelessfl.radio.placement:UniformHexagons"
-    core_names: ClassVar[Mapping[str, str | None]] = {"inter_site_distance_m": "inter_site_distance"}
 
     scheme: Literal["hexagonal"] = key("hexagonal", "Evenly over hexagonal cells, equally many in each, at rest.")
     inter_site_distance_m: Metres = key(500.0, "Distance between the middles of neighbouring cells [m].")
     rings: Annotated[int, Field(ge=0, le=20)] = key(0, "Rings of cells around the middle one; 0 is one cell.")
 
 
-class GivenPlacement(CoreVariant):
+class GivenPlacement(
+    CoreVariant, core="wirelessfl.assembly.recordings:given_positions", exclusive=(("points_m", "file"),)
+):
     """Positions of the user's own."""
-
-    core: ClassVar[str] = "wirelessfl.assembly.recordings:given_positions"
-
-    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("points_m", "file"),)
 
     scheme: Literal["positions"] = key("positions", "Positions as given, at rest.")
     points_m: Annotated[tuple[Point, ...], Field(strict=False, min_length=1)] | None = key(
@@ -188,11 +182,10 @@ MOST_RADII_PER_S = 1000
 """Every waypoint is played: ten thousand of them take a second."""
 
 
-class RandomWaypointPlacement(CoreVariant):
+class RandomWaypointPlacement(
+    CoreVariant, core="wirelessfl.radio.mobility:RandomWaypoint", core_names={"radius_m": "radius"}
+):
     """Clients on the move."""
-
-    core: ClassVar[str] = "wirelessfl.radio.mobility:RandomWaypoint"
-    core_names: ClassVar[Mapping[str, str | None]] = {"radius_m": "radius"}
 
     scheme: Literal["random_waypoint"] = key(
         "random_waypoint", "On the move in a disc: straight to a random point, a pause, on to the next."
@@ -203,7 +196,7 @@ class RandomWaypointPlacement(CoreVariant):
     pause_s: Annotated[float, Field(ge=0, le=1e9)] = key(0.0, "Rest at every waypoint [s].")
 
     @model_validator(mode="after")
-    def _check(self) -> RandomWaypointPlacement:
+    def _check(self) -> Self:
         if self.min_speed > self.max_speed:
             raise contradiction("min_speed", f"{self.min_speed:g}", f"at most max_speed, {self.max_speed:g}")
         if self.max_speed > MOST_RADII_PER_S * self.radius_m:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError
+from wirelessfl.scenario.base import plain_value
 from wirelessfl.scenario.channel import Channel
 from wirelessfl.scenario.library import list_shipped, locate
 from wirelessfl.scenario.outside import is_left_by_a_run, outside_code, refuse_outside_code
@@ -107,27 +108,15 @@ def parse_scenario(text: str, origin: str = "scenario", overrides: Overrides = (
 
 def dump_scenario(scenario: Scenario) -> str:
     """The resolved scenario as YAML: every key, with the value that counts."""
-    return dump_yaml(_plain(scenario))
+    return dump_yaml(plain_value(scenario))
 
 
 def differing_keys(a: Scenario, b: Scenario) -> list[str]:
     """The key paths in which two scenarios differ, each as ``path: value in a -> value in b``."""
-    values_a, values_b = dict(_leaves(_plain(a), ())), dict(_leaves(_plain(b), ()))
+    values_a, values_b = dict(_leaves(plain_value(a), ())), dict(_leaves(plain_value(b), ()))
     paths = list(values_a) + [path for path in values_b if path not in values_a]
     texts = [(path, _shown(values_a, path), _shown(values_b, path)) for path in paths]
     return [f"{dotted(path)}: {in_a} -> {in_b}" for path, in_a, in_b in texts if in_a != in_b]
-
-
-def _plain(scenario: Scenario) -> dict[str, Any]:
-    tree: dict[str, Any] = _listed(scenario.model_dump(by_alias=True))
-    return tree
-
-
-def _listed(value: Any) -> Any:
-    """Tuples as lists, all the way down."""
-    if isinstance(value, dict):
-        return {key: _listed(item) for key, item in value.items()}
-    return [_listed(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _leaves(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
@@ -143,7 +132,7 @@ def _shown(values: Mapping[KeyPath, Any], path: KeyPath) -> str:
 
 
 def _groups(overrides: Sequence[Override]) -> Iterator[list[Override]]:
-    """Overrides in their order, cut after each that may name a channel profile."""
+    # Overrides in their order, cut after each that may name a channel profile.
     group: list[Override] = []
     for override in overrides:
         group.append(override)
@@ -155,7 +144,7 @@ def _groups(overrides: Sequence[Override]) -> Iterator[list[Override]]:
 
 
 def _after_override(document: Document, last: Override) -> Document:
-    """Profile that an override named, expanded: beside other new keys it is their base, alone it counts."""
+    # Profile that an override named, expanded: beside other new keys it is their base, alone it counts.
     if last.path == ("channel",):
         return _with_own_profile(document, Path())
     if last.path == ("channel", "profile"):
@@ -165,13 +154,12 @@ def _after_override(document: Document, last: Override) -> Document:
 
 
 def _with_own_profile(document: Document, folder: Path | None) -> Document:
-    """The document with the keys of its channel profile filled in below its own."""
+    # The document with the keys of its channel profile filled in below its own.
     profile = _profile(document, folder)
     return document if profile is None else _overlay_channel(document, base=profile, top=_without_profile(document))
 
 
 def _without_profile(document: Document) -> Document:
-    """The document's own channel."""
     channel = {key: value for key, value in document.tree["channel"].items() if key != "profile"}
     return Document(channel, {path[1:]: place for path, place in document.places.items() if path[:1] == ("channel",)})
 
@@ -211,7 +199,7 @@ def _overlay_channel(document: Document, base: Document, top: Document) -> Docum
 
 
 def _overlay(tp: Any, base: Any, top: Any) -> Any:
-    """``top`` over ``base`` key by key; another variant replaces the whole mapping, a missing tag keeps the base's."""
+    # `top` over `base` key by key; another variant replaces the whole mapping, a missing tag keeps the base's.
     if not isinstance(base, dict) or not isinstance(top, dict):
         return top
     family = family_at(tp)

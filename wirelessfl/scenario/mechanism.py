@@ -1,9 +1,6 @@
 """Noise in local training or at the server: the mechanisms of differential privacy and how they clip."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -25,18 +22,14 @@ from wirelessfl.scenario.base import (
 Ratio = Annotated[float, Field(gt=0, le=1e6)]
 
 
-class FlatClip(CoreVariant):
+class FlatClip(CoreVariant, core="wirelessfl.privacy.clipping:FlatClipping"):
     """One public norm."""
-
-    core: ClassVar[str] = "wirelessfl.privacy.clipping:FlatClipping"
 
     name: Literal["flat"] = key("flat", "Every gradient is scaled to norm clip where it exceeds it.")
 
 
-class PerLayerClip(CoreVariant):
+class PerLayerClip(CoreVariant, core="wirelessfl.privacy.clipping:per_layer_clipping"):
     """One norm for each layer."""
-
-    core: ClassVar[str] = "wirelessfl.privacy.clipping:per_layer_clipping"
 
     name: Literal["per_layer"] = key(
         "per_layer", "The part of a gradient in each layer is scaled to a norm of its own."
@@ -46,11 +39,12 @@ class PerLayerClip(CoreVariant):
     )
 
 
-class MedianClip(CoreVariant):
+class MedianClip(
+    CoreVariant,
+    core="wirelessfl.privacy.clipping:FlatClipping",
+    core_names={"proxy_samples": None, "calibration_rounds": None},
+):
     """A norm calibrated on public data."""
-
-    core: ClassVar[str] = "wirelessfl.privacy.clipping:FlatClipping"
-    core_names: ClassVar[Mapping[str, str | None]] = {"proxy_samples": None, "calibration_rounds": None}
 
     name: Literal["median"] = key(
         "median", "clip times the median gradient norm of public samples, in the first rounds."
@@ -59,10 +53,8 @@ class MedianClip(CoreVariant):
     calibration_rounds: Count = key(5, "Rounds in which the norm is calibrated anew; then it is kept.")
 
 
-class QuantileClip(CoreVariant):
+class QuantileClip(CoreVariant, core="wirelessfl.privacy.clipping:QuantileClipping"):
     """A norm that follows a quantile (Andrew et al. 2021)."""
-
-    core: ClassVar[str] = "wirelessfl.privacy.clipping:QuantileClipping"
 
     name: Literal["quantile"] = key("quantile", "The norm follows a quantile of the gradient norms; clip is its start.")
     quantile: Probability = key(0.5, "Share γ of the gradients that shall be within the norm.")
@@ -70,11 +62,10 @@ class QuantileClip(CoreVariant):
     count_noise_std: PositiveSingle = key(1.0, "Noise σ_b on the centred count of gradients within the norm.")
 
 
-class DynamicClip(CoreVariant):
+class DynamicClip(
+    CoreVariant, core="wirelessfl.privacy.clipping:dynamic_clipping", core_names={"multiplier_ratio": None}
+):
     """Norm and noise multiplier on public schedules of their own (Du et al. 2021, whose multiplier shrinks)."""
-
-    core: ClassVar[str] = "wirelessfl.privacy.clipping:dynamic_clipping"
-    core_names: ClassVar[Mapping[str, str | None]] = {"multiplier_ratio": None}
 
     name: Literal["dynamic"] = key("dynamic", "Norm and noise multiplier change from round to round by fixed factors.")
     clip_ratio: Ratio = key(0.5, "Norm after the last round over that in the first.")
@@ -83,10 +74,8 @@ class DynamicClip(CoreVariant):
     )
 
 
-class MooClip(CoreVariant):
+class MooClip(CoreVariant, core="wirelessfl.privacy.clipping:moo_clipping"):
     """A norm that balances loss and privacy (multi-objective adaptive clipping)."""
-
-    core: ClassVar[str] = "wirelessfl.privacy.clipping:moo_clipping"
 
     name: Literal["moo"] = key("moo", "The norm descends L_model + κ C; clip is its start, 1e-3 its least.")
     feedback: Literal["published", "private"] = key(
@@ -122,11 +111,8 @@ class NoMechanism(Section):
     mechanism: Literal["none"] = key("none", "No noise is added in training.")
 
 
-class GradientNoise(CoreVariant):
+class GradientNoise(CoreVariant, exclusive=(("noise_multiplier", "epsilon"),), otherwise={"noise_multiplier": 1.0}):
     """What the mechanisms with a noise multiplier have in common."""
-
-    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("noise_multiplier", "epsilon"),)
-    otherwise: ClassVar[Mapping[str, Any]] = {"noise_multiplier": 1.0}
 
     mechanism: str = key("", "The mechanism.")
     unit: Literal["sample", "client"] = key(
@@ -150,7 +136,7 @@ class GradientNoise(CoreVariant):
         return {}
 
     @model_validator(mode="after")
-    def _check(self) -> GradientNoise:
+    def _check(self) -> Self:
         if self.clip is None and self.unit == "sample":
             raise contradiction("clip", "null with unit: sample", "a norm, for noise without clipping protects nobody")
         if self.clip is None and not isinstance(self.clipping, FlatClip):
@@ -160,18 +146,14 @@ class GradientNoise(CoreVariant):
         return self
 
 
-class GaussianNoise(GradientNoise):
+class GaussianNoise(GradientNoise, core="wirelessfl.privacy.mechanisms:GaussianMechanism"):
     """DP-SGD, DP-Adam, DP-AdaGrad; with unit: client DP-FedAvg."""
-
-    core: ClassVar[str] = "wirelessfl.privacy.mechanisms:GaussianMechanism"
 
     mechanism: Literal["gaussian"] = key("gaussian", "Gaussian noise (DP-SGD; with unit: client DP-FedAvg).")
 
 
-class WaveletNoise(GradientNoise):
+class WaveletNoise(GradientNoise, core="wirelessfl.privacy.mechanisms:HaarMechanism"):
     """The same with noise on Haar wavelet coefficients: DP-SGD-WAV, DP-FedAvg-WAV."""
-
-    core: ClassVar[str] = "wirelessfl.privacy.mechanisms:HaarMechanism"
 
     mechanism: Literal["wavelet"] = key("wavelet", "Gaussian noise on Haar coefficients (DP-SGD-WAV, DP-FedAvg-WAV).")
     clip_domain: Literal["coefficients", "weighted", "gradient"] = key(
@@ -185,18 +167,19 @@ class WaveletNoise(GradientNoise):
         return {"clip_domain": self.clip_domain, "reading": self.reading}
 
     @model_validator(mode="after")
-    def _check_layers(self) -> WaveletNoise:
+    def _check_layers(self) -> Self:
         if isinstance(self.clipping, PerLayerClip):
             raise contradiction("clipping.name", "per_layer with wavelets, which mix the layers", "another rule")
         return self
 
 
-class Zcdp(CoreVariant):
+class Zcdp(
+    CoreVariant,
+    core="wirelessfl.privacy.mechanisms:MeanGaussianMechanism",
+    exclusive=(("noise_std", "epsilon"),),
+    otherwise={"noise_std": 0.1},
+):
     """Noise on the mean of a mini-batch (zCDP with secure aggregation)."""
-
-    core: ClassVar[str] = "wirelessfl.privacy.mechanisms:MeanGaussianMechanism"
-    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("noise_std", "epsilon"),)
-    otherwise: ClassVar[Mapping[str, Any]] = {"noise_std": 0.1}
 
     mechanism: Literal["zcdp"] = key("zcdp", "Gaussian noise of absolute size on the mean of the clipped gradients.")
     clip: PositiveSingle = key(1.0, "Norm G to which a gradient is clipped.")
@@ -229,7 +212,7 @@ class ExternalMechanism(External):
     clipping: Clipping = key(FlatClip(), "How the norm is set.")
 
     @model_validator(mode="after")
-    def _check(self) -> ExternalMechanism:
+    def _check(self) -> Self:
         if isinstance(self.clipping, PerLayerClip | DynamicClip):
             allowed = "flat | median | quantile | moo | package.module:Class"
             raise contradiction("clipping.name", f"{self.clipping.name} with a mechanism from outside", allowed)

@@ -1,6 +1,5 @@
 """The model that is trained."""
 
-from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -8,27 +7,24 @@ from pydantic import Field
 from wirelessfl.scenario.base import CoreVariant, Count, External, Family, Positive, Reference, key
 
 
-class Relu(CoreVariant):
+class Relu(CoreVariant, core="torch.nn:ReLU"):
     """max(0, x)."""
-
-    core: ClassVar[str] = "torch.nn:ReLU"
 
     name: Literal["relu"] = key("relu", "max(0, x).")
 
 
-class Tanh(CoreVariant):
+class Tanh(CoreVariant, core="torch.nn:Tanh"):
     """tanh(x)."""
-
-    core: ClassVar[str] = "torch.nn:Tanh"
 
     name: Literal["tanh"] = key("tanh", "tanh(x).")
 
 
-class TemperedSigmoid(CoreVariant):
+class TemperedSigmoid(
+    CoreVariant,
+    core="wirelessfl.learning.models:TemperedSigmoid",
+    core_names={"s": "scale", "T": "temperature", "o": "offset"},
+):
     """s · sigmoid(T x) − o (Papernot et al. 2021); the defaults are tanh."""
-
-    core: ClassVar[str] = "wirelessfl.learning.models:TemperedSigmoid"
-    core_names: ClassVar[Mapping[str, str | None]] = {"s": "scale", "T": "temperature", "o": "offset"}
 
     name: Literal["tempered_sigmoid"] = key("tempered_sigmoid", "s sigmoid(T x) - o (Papernot et al. 2021).")
     s: Positive = key(2.0, "Scale of the output.")
@@ -39,10 +35,8 @@ class TemperedSigmoid(CoreVariant):
 Activation = Annotated[Relu | Tanh | TemperedSigmoid, Family("name", default="relu")]
 
 
-class Mlp(CoreVariant):
+class Mlp(CoreVariant, core="wirelessfl.learning.models:mlp"):
     """A multi-layer perceptron."""
-
-    core: ClassVar[str] = "wirelessfl.learning.models:mlp"
 
     name: Literal["mlp"] = key("mlp", "Multi-layer perceptron.")
     hidden: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)] = key(
@@ -51,36 +45,28 @@ class Mlp(CoreVariant):
     activation: Activation = key(Relu(), "Non-linearity after each hidden layer.")
 
 
-class Logistic(CoreVariant):
+class Logistic(CoreVariant, core="wirelessfl.learning.models:logistic"):
     """Multinomial logistic regression."""
-
-    core: ClassVar[str] = "wirelessfl.learning.models:logistic"
 
     name: Literal["logistic"] = key("logistic", "Multinomial logistic regression: one linear layer.")
 
 
-class CnnMnist(CoreVariant):
+class CnnMnist(CoreVariant, core="wirelessfl.learning.models:cnn_mnist"):
     """The convolutional network of the papers for 28 by 28 grey images."""
-
-    core: ClassVar[str] = "wirelessfl.learning.models:cnn_mnist"
 
     name: Literal["cnn_mnist"] = key("cnn_mnist", "Convolutional network for 28 by 28 grey images.")
     activation: Activation = key(Relu(), "Non-linearity after each convolution and hidden layer.")
 
 
-class CnnCifar10(CoreVariant):
+class CnnCifar10(CoreVariant, core="wirelessfl.learning.models:cnn_cifar10"):
     """The convolutional network of the papers for 32 by 32 colour images."""
-
-    core: ClassVar[str] = "wirelessfl.learning.models:cnn_cifar10"
 
     name: Literal["cnn_cifar10"] = key("cnn_cifar10", "Convolutional network for 32 by 32 colour images.")
     activation: Activation = key(Relu(), "Non-linearity after each convolution.")
 
 
-class ResNet18(CoreVariant):
+class ResNet18(CoreVariant, core="wirelessfl.learning.models:resnet18_gn"):
     """ResNet-18 with group instead of batch normalisation, so that samples stay independent."""
-
-    core: ClassVar[str] = "wirelessfl.learning.models:resnet18_gn"
 
     name: Literal["resnet18_gn"] = key("resnet18_gn", "ResNet-18 with group normalisation, for images.")
 

@@ -5,10 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
-
 from wirelessfl.errors import ScenarioError
-from wirelessfl.scenario.base import Steps, is_finite
+from wirelessfl.scenario.base import is_finite, plain_value
 from wirelessfl.scenario.rejection import dotted, line, unknown_key
 from wirelessfl.scenario.scenario import Scenario
 from wirelessfl.scenario.shape import (
@@ -62,7 +60,7 @@ def read_overrides(overrides: Overrides) -> list[Override]:
     if isinstance(overrides, str):
         raise TypeError("overrides are a mapping or a list of KEY=VALUE texts, not one text")
     if isinstance(overrides, Mapping):
-        plain = [(key, _plain(value)) for key, value in overrides.items()]
+        plain = [(key, plain_value(value)) for key, value in overrides.items()]
         items = [(key, value, f"--set {key}={inline_yaml(value)}") for key, value in plain]
         for key, value, place in items:
             _require_finite(value, place, key)
@@ -82,19 +80,6 @@ def _read(text: str) -> tuple[str, Any, str]:
     if not equals:
         raise ScenarioError(f"{place}: found no '='; allowed: KEY=VALUE, as in uplink.snr_db=5")
     return key.strip(), parse_yaml(value, lambda _: place).tree, place
-
-
-def _plain(value: Any) -> Any:
-    """A Python value as the YAML reader would have given it."""
-    if isinstance(value, BaseModel):
-        value = value.model_dump(by_alias=True)
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, Steps):
-        return value.mapping()
-    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
 
 
 def _require_finite(value: Any, place: str, key: str) -> None:
@@ -161,7 +146,7 @@ class _Setter:
         self._fixed.add(path)
 
     def _segment(self, tp: Any, node: Any, text: str, path: KeyPath) -> str | int:
-        """A part of the key path as key or index: a number in lists and in schedules over rounds."""
+        # A part of the key path as key or index: a number in lists and in schedules over rounds.
         if isinstance(node, list):
             if not text.isdecimal() or int(text) >= len(node):
                 raise self._refusal((*path, text), "no such item", f"an index from 0 to {len(node) - 1}")
@@ -182,7 +167,7 @@ class _Setter:
         return unknown_key(Scenario, self._document.tree, path)
 
     def _descend(self, tp: Any, node: Any, below: Any, path: KeyPath) -> Any:
-        """The mapping or list under the last segment of ``path``, made from the default where there is none."""
+        # The mapping or list under the last segment of `path`, made from the default where there is none.
         value = node.get(path[-1]) if isinstance(node, dict) else node[path[-1]]
         if value is None or value in words_of(below):
             value = _default_container(tp, node, below, path[-1])
@@ -222,9 +207,9 @@ class _Setter:
 
 
 def _default_container(tp: Any, node: Any, below: Any, segment: str | int) -> Any:
-    """What to begin with where a key is to be set below nothing: the default there, a section's being ``{}``."""
+    # What to begin with where a key is to be set below nothing: the default there, a section's being `{}`.
     if below is Any or section_at(below, {}) is not None:
         return {}
     section = section_at(tp, node)
     default = None if section is None else keys_of(section)[str(segment)].default
-    return {} if default is None and is_schedule(below) else _plain(default)
+    return {} if default is None and is_schedule(below) else plain_value(default)

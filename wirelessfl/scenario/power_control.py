@@ -29,11 +29,8 @@ class Policy(CoreVariant):
     """Whether it says itself who is in too deep a fade to send."""
 
 
-class CrossLayer(Policy):
+class CrossLayer(Policy, core="wirelessfl.assembly.power_control:cross_layer", theorem="cross_layer"):
     """Cross-layer power control with back-off (DESIGN §3)."""
-
-    core: ClassVar[str] = "wirelessfl.assembly.power_control:cross_layer"
-    theorem: ClassVar[Theorem] = "cross_layer"
 
     policy: Literal["cross_layer"] = key("cross_layer", "Channel inversion with a back-off that keeps the budget.")
     server_gain: Annotated[Literal["auto"] | Positive, ByShape()] = key(
@@ -48,11 +45,8 @@ class CrossLayer(Policy):
     )
 
 
-class LowerGain(Policy):
+class LowerGain(Policy, core="wirelessfl.assembly.power_control:lower_gain", theorem="cross_layer"):
     """The baseline of every jammer: lower α_u until the channel's own noise is private enough."""
-
-    core: ClassVar[str] = "wirelessfl.assembly.power_control:lower_gain"
-    theorem: ClassVar[Theorem] = "cross_layer"
 
     policy: Literal["lower_gain"] = key(
         "lower_gain", "As cross_layer, with α_u lowered until the channel noise is enough: privacy without a jammer."
@@ -66,11 +60,8 @@ class LowerGain(Policy):
     )
 
 
-class PrivacyForFree(Policy):
+class PrivacyForFree(Policy, core="wirelessfl.assembly.power_control:privacy_for_free", theorem="privacy_for_free"):
     """Liu and Simeone, JSAC 2021."""
-
-    core: ClassVar[str] = "wirelessfl.assembly.power_control:privacy_for_free"
-    theorem: ClassVar[Theorem] = "privacy_for_free"
 
     policy: Literal["privacy_for_free"] = key(
         "privacy_for_free", "Liu and Simeone: α_u spends an ε on the channel noise, as far as the weakest can follow."
@@ -84,19 +75,14 @@ class PrivacyForFree(Policy):
     )
 
 
-class FullPower(Policy):
+class FullPower(Policy, core="wirelessfl.radio:FullPower"):
     """Full power of every client."""
-
-    core: ClassVar[str] = "wirelessfl.radio:FullPower"
 
     policy: Literal["full_power"] = key("full_power", "Everyone at full power, the phase alone corrected.")
 
 
-class TruncatedInversion(Policy):
+class TruncatedInversion(Policy, core="wirelessfl.assembly.power_control:truncated_inversion", silences=True):
     """Zhu, Wang, Huang, TWC 2020."""
-
-    core: ClassVar[str] = "wirelessfl.assembly.power_control:truncated_inversion"
-    silences: ClassVar[bool] = True
 
     policy: Literal["truncated_inversion"] = key(
         "truncated_inversion", "Channel inversion above faults.fade_threshold, silence below."
@@ -106,11 +92,8 @@ class TruncatedInversion(Policy):
     )
 
 
-class WeakestInversion(Policy):
+class WeakestInversion(Policy, core="wirelessfl.assembly.power_control:weakest_inversion", silences=True):
     """The scale of the weakest sender."""
-
-    core: ClassVar[str] = "wirelessfl.assembly.power_control:weakest_inversion"
-    silences: ClassVar[bool] = True
 
     policy: Literal["weakest_inversion"] = key(
         "weakest_inversion", "The loudest common scale that the weakest client above faults.fade_threshold can follow."
@@ -131,11 +114,8 @@ _NORMS = (
 )
 
 
-class Cotaf(Policy):
+class Cotaf(Policy, core="wirelessfl.assembly.power_control:cotaf", silences=True):
     """Sery, Shlezinger, Cohen, Eldar, TSP 2021."""
-
-    core: ClassVar[str] = "wirelessfl.assembly.power_control:cotaf"
-    silences: ClassVar[bool] = True
 
     policy: Literal["cotaf"] = key(
         "cotaf", "COTAF: x = √p_t (p_i/max p)(h_min/ĥ_i) Δ_i where |ĥ_i| ≥ h_min, else silent; P is kept on average."
@@ -146,10 +126,8 @@ class Cotaf(Policy):
     )
 
 
-class Gbma(Policy):
+class Gbma(Policy, core="wirelessfl.assembly.power_control:gbma"):
     """Sery and Cohen, TSP 2020."""
-
-    core: ClassVar[str] = "wirelessfl.assembly.power_control:gbma"
 
     policy: Literal["gbma"] = key(
         "gbma", "x = √p_t (p_i/max p) e^{−j∠ĥ_i} Δ_i: the phase is corrected, the channel is not inverted."
@@ -157,10 +135,8 @@ class Gbma(Policy):
     expected_norms: Norms | None = key(None, f"{_NORMS} null: clip, which no update exceeds.")
 
 
-class MinimumMse(Policy):
+class MinimumMse(Policy, core="wirelessfl.radio:MinimumMse"):
     """Cao, Zhu, Xu, Huang, TWC 2020."""
-
-    core: ClassVar[str] = "wirelessfl.radio:MinimumMse"
 
     policy: Literal["mmse"] = key("mmse", "The scale of least mean squared error, weak clients at full power.")
 

@@ -70,7 +70,7 @@ def _expected_norms(scenario: Sections, uplink: OverTheAir, control: Cotaf | Gbm
 
 
 def _known_law(scenario: Sections) -> Iterator[Contradiction]:
-    """Where E[1/X; X >= g] of the estimate is known."""
+    # Where E[1/X; X >= g] of the estimate is known.
     fading, csi, pathloss = scenario.channel.fading, scenario.channel.csi, scenario.channel.pathloss
     key = "uplink.power_control.power_limit"
     estimated = csi.error_std > 0 or csi.pilot_symbols is not None

@@ -52,7 +52,7 @@ def _fading(scenario: Sections) -> Iterator[Contradiction]:
 
 
 def _rate(scenario: Sections) -> Iterator[Contradiction]:
-    """The margin of an adaptive rate follows from the law of h given ĥ."""
+    # The margin of an adaptive rate follows from the law of h given ĥ.
     uplink, fading, error_std = scenario.uplink, scenario.channel.fading, scenario.channel.csi.error_std
     if not isinstance(uplink, DigitalLink) or not isinstance(uplink.rate, AdaptiveRate):
         return

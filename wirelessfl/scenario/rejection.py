@@ -65,7 +65,7 @@ def _lines(error: ErrorDetails, document: Document, root: type[Section]) -> Iter
 
 
 def _key_path(error: ErrorDetails) -> KeyPath:
-    """The path in the file: the loc without the variants that pydantic names in it, which begin with @."""
+    # The path in the file: the loc without the variants that pydantic names in it, which begin with @.
     if not error["loc"]:
         return ()
     *front, last = error["loc"]
@@ -76,7 +76,7 @@ def _key_path(error: ErrorDetails) -> KeyPath:
 
 
 def _if_default(document: Document, path: KeyPath) -> str:
-    """Words for a value that is found and was not written by the user."""
+    # Words for a value that is found and was not written by the user.
     parent = value_along(document.tree, path[:-1])
     return "" if isinstance(parent, Mapping) and path[-1] in parent else ", by default"
 
@@ -94,7 +94,7 @@ def unknown_key(root: type[Section], tree: Any, path: KeyPath) -> tuple[str, str
 
 
 def _elsewhere(root: type[Section], parent_type: Any, parent: KeyPath, wrong: str) -> str:
-    """Where a key that is unknown here would be known: in another variant, or at another place."""
+    # Where a key that is unknown here would be known: in another variant, or at another place.
     family = family_at(parent_type)
     if family is not None:
         variants = family[0].variants(family[1]).values()
@@ -121,7 +121,6 @@ def _wrong_value(error: ErrorDetails, path: KeyPath, place: str, document: Docum
 
 
 def _value_hint(value: Any, tp: Any) -> str:
-    """A guess what a wrong value was meant to be."""
     types = set(alternatives(tp))
     family = family_at(tp)
     if isinstance(value, float) and value.is_integer() and "whole number" in allowed(tp):
@@ -149,7 +148,6 @@ def _guess(wrong: Any, right: Iterable[str]) -> str:
 
 
 def _closest(wrong: Any, right: Iterable[str]) -> str:
-    """The nearest of some words, if it is near."""
     if not isinstance(wrong, str):
         return ""
     by_lower = {word.lower(): word for word in right}

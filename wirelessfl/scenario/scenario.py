@@ -1,8 +1,6 @@
 """The root of a scenario."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 from pydantic import model_validator
 from pydantic.json_schema import GenerateJsonSchema
@@ -16,7 +14,7 @@ class Scenario(Sections):
     """One simulated system, complete: with the same seed it always gives the same trace."""
 
     @model_validator(mode="after")
-    def _check_together(self) -> Scenario:
+    def _check_together(self) -> Self:
         found = list(find_contradictions(self))
         if found:
             raise contradictions(found)

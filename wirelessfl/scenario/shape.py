@@ -89,7 +89,6 @@ def child_at(tp: Any, value: Any, segment: str | int) -> Any:
 
 
 def _item_of(member: Any, segment: str | int) -> Any:
-    """The type of an item of a list, of a schedule or of free options, else None."""
     bare, notes = peel(member)
     if bare is Steps and isinstance(segment, int):
         return next(note.value for note in notes if isinstance(note, StepsOf))

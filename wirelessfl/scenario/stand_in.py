@@ -36,7 +36,7 @@ def settle_source(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 def _adult_is_below(root: str | None) -> bool:
-    """Whether some folder holds both files, plain or packed."""
+    # Whether some folder holds both files, plain or packed.
     if not root:
         return False
     folders = [Path(root).expanduser() / name for name in ADULT_FOLDERS]

@@ -1,9 +1,6 @@
 """Simulated time: link rates, compute speed, stragglers, and how long the server waits."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -22,11 +19,8 @@ from wirelessfl.scenario.base import (
 Clock = Annotated[float, Field(ge=1e-3, le=1e18)]
 
 
-class Quorum(Section):
+class Quorum(Section, exclusive=(("fraction", "count"),), otherwise={"fraction": None}):
     """A part of the clients, after which the server stops waiting."""
-
-    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("fraction", "count"),)
-    otherwise: ClassVar[Mapping[str, Any]] = {"fraction": None}
 
     fraction: Share | None = key(None, "Share of the round's clients to wait for.")
     count: Count | None = key(None, "Number of clients to wait for.")
@@ -72,7 +66,7 @@ class Timing(Section):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Timing:
+    def _check(self) -> Self:
         if self.cpu_hz[0] > self.cpu_hz[1]:
             raise contradiction("cpu_hz", str(list(self.cpu_hz)), "the slower speed first")
         if self.ofdm is not None:

@@ -1,6 +1,5 @@
 """Local training and how the server uses what it receives."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -25,27 +24,21 @@ from wirelessfl.scenario.mechanism import Mechanism, NoMechanism
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
-class FedAvg(CoreVariant):
+class FedAvg(CoreVariant, core="wirelessfl.learning.algorithms.fedavg:FedAvg"):
     """Federated averaging (McMahan et al. 2017)."""
-
-    core: ClassVar[str] = "wirelessfl.learning.algorithms.fedavg:FedAvg"
 
     name: Literal["fedavg"] = key("fedavg", "Federated averaging: the aggregate is added to the model.")
 
 
-class FedProx(CoreVariant):
+class FedProx(CoreVariant, core="wirelessfl.learning.algorithms.fedprox:FedProx"):
     """Federated averaging with a proximal term in the local loss (Li et al. 2020)."""
-
-    core: ClassVar[str] = "wirelessfl.learning.algorithms.fedprox:FedProx"
 
     name: Literal["fedprox"] = key("fedprox", "Federated averaging with a proximal term in the local loss.")
     mu: NonNegativeSingle = key(0.1, "Weight μ of the proximal term (μ/2)||w - w_server||².")
 
 
-class Upcycled(CoreVariant):
+class Upcycled(CoreVariant, core="wirelessfl.learning.algorithms.upcycled:Upcycled"):
     """FedProx with a second step at the server that touches no data (Upcycled-FL)."""
-
-    core: ClassVar[str] = "wirelessfl.learning.algorithms.upcycled:Upcycled"
 
     name: Literal["upcycled"] = key("upcycled", "FedProx plus a server step that re-uses the last update.")
     mu: PositiveSingle = key(0.1, "Weight μ of the proximal term; the server repeats μ/(μ + λ) of its last step.")
@@ -73,10 +66,8 @@ class ExternalAlgorithm(External):
 Algorithm = Annotated[FedAvg | FedProx | Upcycled | ExternalAlgorithm, Family("name", default="upcycled")]
 
 
-class ServerSgd(CoreVariant):
+class ServerSgd(CoreVariant, core="wirelessfl.learning.server_optimizers:ServerSgd"):
     """Gradient descent with momentum on the pseudo-gradient."""
-
-    core: ClassVar[str] = "wirelessfl.learning.server_optimizers:ServerSgd"
 
     name: Literal["sgd"] = key("sgd", "The aggregated update, with momentum, times lr is added to the global model.")
     lr: PositiveSingle = key(1.0, "Learning rate of the server.")
@@ -96,26 +87,20 @@ class ExternalServerOptimizer(External):
 ServerOptimizer = Annotated[ServerSgd | ExternalServerOptimizer, Family("name", default="sgd")]
 
 
-class LocalOptimizer(CoreVariant):
+class LocalOptimizer(CoreVariant, core_names={"lr": None}):
     """What the local optimizers have in common: the learning rate is no argument of their class."""
 
-    core_names: ClassVar[Mapping[str, str | None]] = {"lr": None}
 
-
-class Sgd(LocalOptimizer):
+class Sgd(LocalOptimizer, core="wirelessfl.learning.optimizers:SGD"):
     """Stochastic gradient descent with momentum; the momentum starts at zero in every round."""
-
-    core: ClassVar[str] = "wirelessfl.learning.optimizers:SGD"
 
     name: Literal["sgd"] = key("sgd", "Stochastic gradient descent with momentum.")
     lr: PositiveSingle = key(0.05, "Learning rate.")
     momentum: Decay = key(0.5, "Momentum; starts from zero in every round.")
 
 
-class Adam(LocalOptimizer):
+class Adam(LocalOptimizer, core="wirelessfl.learning.optimizers:Adam"):
     """Adam (Kingma and Ba 2015)."""
-
-    core: ClassVar[str] = "wirelessfl.learning.optimizers:Adam"
 
     name: Literal["adam"] = key("adam", "Adam (Kingma and Ba 2015).")
     lr: PositiveSingle = key(0.001, "Learning rate.")
@@ -124,10 +109,8 @@ class Adam(LocalOptimizer):
     eps: PositiveSingle = key(1e-8, "Added to the denominator.")
 
 
-class AdaGrad(LocalOptimizer):
+class AdaGrad(LocalOptimizer, core="wirelessfl.learning.optimizers:AdaGrad"):
     """AdaGrad (Duchi et al. 2011)."""
-
-    core: ClassVar[str] = "wirelessfl.learning.optimizers:AdaGrad"
 
     name: Literal["adagrad"] = key("adagrad", "AdaGrad (Duchi et al. 2011).")
     lr: PositiveSingle = key(0.01, "Learning rate.")
@@ -152,11 +135,8 @@ class ExternalOptimizer(External):
 Optimizer = Annotated[Sgd | Adam | AdaGrad | ExternalOptimizer, Family("name", default="sgd")]
 
 
-class Training(Section):
+class Training(Section, exclusive=(("epochs", "steps"),), otherwise={"epochs": 5}):
     """What a client does between broadcast and upload, and what the server does with the sum."""
-
-    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("epochs", "steps"),)
-    otherwise: ClassVar[Mapping[str, Any]] = {"epochs": 5}
 
     algorithm: Algorithm = key(Upcycled(), "Local objective, what clients keep and send, and the server's step.")
     server_optimizer: ServerOptimizer = key(

@@ -1,9 +1,6 @@
 """The uplink: how updates reach the server, with what power, and under whose jamming."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, assert_never
+from typing import Annotated, ClassVar, Literal, Self, assert_never
 
 from pydantic import Field, model_validator
 
@@ -64,10 +61,8 @@ class Jammer(Section):
     )
 
 
-class SumCombiner(CoreVariant):
+class SumCombiner(CoreVariant, core="wirelessfl.radio.reception:SumReceiver"):
     """The signals of all antennas added up as they come."""
-
-    core: ClassVar[str] = "wirelessfl.radio.reception:SumReceiver"
 
     combiner: Literal["sum"] = key("sum", "The plain sum of what the antennas receive.")
     antennas: Literal[1] = key(1, "Antennas A of each receiver.")
@@ -89,10 +84,8 @@ class ExternalReceiver(External):
 Receiver = Annotated[SumCombiner | ExternalReceiver, Family("combiner", default="sum")]
 
 
-class AnalogModulation(CoreVariant):
+class AnalogModulation(CoreVariant, core="wirelessfl.radio.modulation:Analog"):
     """Coordinates as amplitudes."""
-
-    core: ClassVar[str] = "wirelessfl.radio.modulation:Analog"
 
     scheme: Literal["analog"] = key("analog", "Linear amplitudes: every coordinate of an update is one.")
 
@@ -113,11 +106,8 @@ class ExternalModulation(External):
 Modulation = Annotated[AnalogModulation | ExternalModulation, Family("scheme", default="analog")]
 
 
-class OverTheAir(Section):
+class OverTheAir(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"snr_db": 1.0}):
     """All clients send at once and the radio channel adds them up."""
-
-    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("snr_db", "tx_power_dbm"),)
-    otherwise: ClassVar[Mapping[str, Any]] = {"snr_db": 1.0}
 
     kind: Literal["over_the_air"] = key("over_the_air", "Analogue: the radio channel adds up all clients' signals.")
     snr_db: Decibel | None = key(
@@ -141,7 +131,7 @@ class OverTheAir(Section):
     jammer: Jammer | None = key(None, "Cooperative jammer. null: none.")
 
     @model_validator(mode="after")
-    def _check(self) -> OverTheAir:
+    def _check(self) -> Self:
         if self.iq_packing and self.jammer is not None and self.jammer.noise == "real":
             raise contradiction("jammer.noise", "real with iq_packing: true", "complex, for data in both quadratures")
         for part in (self.receiver, self.modulation):
@@ -189,10 +179,8 @@ class FixedRate(Section):
 Rate = Annotated[AdaptiveRate | FixedRate, Family("model", default="adaptive")]
 
 
-class NoCodec(CoreVariant):
+class NoCodec(CoreVariant, core="wirelessfl.learning.compression:NoCodec"):
     """Single precision."""
-
-    core: ClassVar[str] = "wirelessfl.learning.compression:NoCodec"
 
     name: Literal["none"] = key("none", "No codec: 32-bit floating point.")
 
@@ -210,11 +198,8 @@ class ExternalCodec(External):
 Codec = Annotated[NoCodec | ExternalCodec, Family("name", default="none")]
 
 
-class DigitalLink(Section):
+class DigitalLink(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"snr_db": 1.0}):
     """What digital uplinks have in common: every client sends in a band of its own."""
-
-    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("snr_db", "tx_power_dbm"),)
-    otherwise: ClassVar[Mapping[str, Any]] = {"snr_db": 1.0}
 
     kind: str = key("", "The kind.")
     snr_db: Decibel | None = key(

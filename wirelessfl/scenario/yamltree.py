@@ -143,7 +143,7 @@ def read_document(path: Path, kind: str, keys: Collection[str], needs: str) -> D
 
 
 def _mostly_known(found: Iterable[Any], keys: Collection[str]) -> bool:
-    """Whether at least half of some keys are known, or nearly so: a slip of the finger is no reason to say nothing."""
+    # Whether at least half of some keys are known, or nearly so: a slip of the finger is no reason to say nothing.
     known = [bool(difflib.get_close_matches(str(name), keys, n=1, cutoff=0.8)) for name in found]
     return 2 * sum(known) >= len(known) > 0
 
