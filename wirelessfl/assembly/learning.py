@@ -94,8 +94,9 @@ def load_data(scenario: Scenario) -> tuple[Dataset, Examples | None]:
 
 def public_samples(mechanism: Mechanism) -> int:
     """How many training samples are public and belong to no client."""
-    clipping = getattr(mechanism, "clipping", None)
-    return clipping.proxy_samples if isinstance(clipping, MedianClip) else 0
+    if isinstance(mechanism, NoMechanism | Zcdp):
+        return 0
+    return mechanism.clipping.proxy_samples if isinstance(mechanism.clipping, MedianClip) else 0
 
 
 @dataclass(frozen=True)

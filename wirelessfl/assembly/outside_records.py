@@ -10,6 +10,7 @@ from wirelessfl.privacy import Release, settings
 from wirelessfl.privacy.releases import PARTS
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import External
+from wirelessfl.scenario.mechanism import NoMechanism, Zcdp
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 
 
@@ -46,8 +47,9 @@ def unvouched(scenario: Scenario) -> str | None:
     parts: dict[str, Any] = {
         "training.optimizer.name": training.optimizer,
         "training.privacy.mechanism": training.privacy,
-        "training.privacy.clipping.name": getattr(training.privacy, "clipping", None),
     }
+    if not isinstance(training.privacy, NoMechanism | Zcdp):
+        parts["training.privacy.clipping.name"] = training.privacy.clipping
     if build_algorithm(scenario).facts().client_side:
         parts["training.algorithm.name"] = training.algorithm
     named = [f"{key} ({part.reference})" for key, part in parts.items() if isinstance(part, External)]

@@ -94,10 +94,6 @@ def build_simulation(
         state = start
     else:
         check_continues(state, start)
-    ledger = Ledger(facts, statement)
-    if state.ledger:
-        with restoring("the ledger"):
-            ledger.restore(state.ledger)
     wait_for = build_wait_for(scenario.timing)
     central = build_central_noise(scenario, dimension, facts, statement, wait_for)
     if central is not None:
@@ -107,7 +103,6 @@ def build_simulation(
     jammer = scenario.uplink.jammer if isinstance(scenario.uplink, OverTheAirSection) else None
     if jammer is not None and isinstance(uplink, OverTheAir):
         check_jammer_power(jammer, uplink, selection)
-    wait_for = build_wait_for(scenario.timing)
     check_deadline(wait_for, uplink)
     check_uploads(scenario, uplink)
     faults, jobs = build_faults(scenario), JobsInFlight()
@@ -132,7 +127,16 @@ def build_simulation(
     if state.round_index > 0:
         with restoring("the memory of channels and faults"):
             restore_memories(deployment.memories, state.memories)
+    ledger = _ledger(facts, statement, state)
     return Simulation(deployment, ledger, state, _stop_rules(scenario), log_events=scenario.trace.events)
+
+
+def _ledger(facts: PrivacyFacts, statement: Statement, state: SimulationState) -> Ledger:
+    ledger = Ledger(facts, statement)
+    if state.ledger:
+        with restoring("the ledger"):
+            ledger.restore(state.ledger)
+    return ledger
 
 
 def _stop_rules(scenario: Scenario) -> StopRules:

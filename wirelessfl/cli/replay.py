@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wirelessfl.analysis.replay.comparison import Comparison
     from wirelessfl.analysis.replay.export import Format
     from wirelessfl.analysis.replay.paired import PairedRow
-    from wirelessfl.analysis.replay.recording import Recording
+    from wirelessfl.analysis.replay.recording import LedgerRow, Recording
     from wirelessfl.scenario import Resolved
 
 _NAMES_SHOWN = 6
@@ -62,8 +62,8 @@ def command(
     """
     from wirelessfl.analysis.replay.export import export
     from wirelessfl.analysis.replay.recording import open_recording, recompute_privacy
-    from wirelessfl.cli.console import print_summary, print_table
-    from wirelessfl.summary import epsilon_text, to_json
+    from wirelessfl.cli.console import print_summary
+    from wirelessfl.summary import to_json
 
     if verify and overrides:
         raise click.UsageError("--verify repeats the recorded policy, --set changes it; use one of them")
@@ -86,17 +86,7 @@ def command(
     if rows:
         answer["ledgers"] = [asdict(row) for row in rows]
         if shown:
-            print_table(
-                ("δ", "accountant", "ε published", "ε accounted"),
-                (
-                    (
-                        f"{row.delta:g}",
-                        row.accountant,
-                        *map(epsilon_text, (row.epsilon_published, row.epsilon_accounted)),
-                    )
-                    for row in rows
-                ),
-            )
+            _print_ledgers(rows)
     if changed is not None:
         answer["paired"] = _counterfactual(recording, changed, ", ".join(overrides), folder, quiet, shown)
     if form is not None:
@@ -113,6 +103,19 @@ def _changed(recording: Recording, overrides: tuple[str, ...], allow_plugins: bo
     from wirelessfl.analysis.replay.counterfactual import changed_scenario
 
     return changed_scenario(recording, overrides, allow_plugins=allow_plugins)
+
+
+def _print_ledgers(rows: list[LedgerRow]) -> None:
+    from wirelessfl.cli.console import print_table
+    from wirelessfl.summary import epsilon_text
+
+    print_table(
+        ("δ", "accountant", "ε published", "ε accounted"),
+        (
+            (f"{row.delta:g}", row.accountant, epsilon_text(row.epsilon_published), epsilon_text(row.epsilon_accounted))
+            for row in rows
+        ),
+    )
 
 
 def _verify(recording: Recording, out: Path | None, allow_plugins: bool, quiet: bool) -> Comparison:

@@ -11,7 +11,7 @@ from wirelessfl.radio.csi import Estimator, estimate_channel, mean_estimate_powe
 from wirelessfl.radio.impairments import carrier_offsets, carrier_rotation, phase_errors, timing_offsets
 from wirelessfl.radio.late_arrival import LateArrival
 from wirelessfl.radio.links import Links
-from wirelessfl.radio.propagation import Draws, Fading, LargeScale, Moment
+from wirelessfl.radio.propagation import DistanceGain, Draws, Fading, LargeScale, Moment
 from wirelessfl.radio.rate_margin import channel_given_estimate
 from wirelessfl.radio.slot_links import SlotLinks
 from wirelessfl.radio.slot_schedule import AT_ONCE, Instants, Pilots
@@ -214,7 +214,7 @@ class ChannelSource:
 
     def memories(self) -> dict[str, Memory]:
         """The parts that remember, by name."""
-        placement = getattr(self.large_scale, "placement", None)
+        placement = self.large_scale.placement if isinstance(self.large_scale, DistanceGain) else None
         parts = memories_among(placement=placement, large_scale=self.large_scale, fading=self.fading)
         return {f"{self.draws.kind}{self.draws.site}{name}": part for name, part in parts.items()}
 

@@ -96,7 +96,7 @@ def _overview(axes: Axes, trace: xr.Dataset) -> None:
         axes.set_xlim(0.0, edges[-1])
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylabel(label, fontsize=8)
-    axes.set_title("what became of every client, round by round", fontsize=8)
+    axes.set_title("status of every client, round by round", fontsize=8)
     patches = [
         Patch(facecolor=STATUS_COLOURS[status], label=status.name.lower().replace("_", " "), edgecolor=GREY)
         for status in Status

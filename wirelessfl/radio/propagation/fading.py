@@ -169,8 +169,34 @@ class DirectRay:
         return Rayleigh() if law.rician_k == 0 else law
 
 
+class ScatteredFading:
+    """Scattering beside a direct ray: what is the same however the scattered part goes on in time.
+
+    Attributes:
+        ray: the direct part of the links.
+        doppler: shifts of the links.
+    """
+
+    ray: DirectRay
+    doppler: Doppler
+
+    def specular(
+        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
+    ) -> NDArray[np.complex128]:
+        """(n, T) the direct rays."""
+        return self.ray.alone(nodes, line_of_sight, moment, offsets)
+
+    def shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
+        """(n,) f_D of the scattered part."""
+        return self.doppler.shift_hz(nodes, moment)
+
+    def law_of(self, in_sight: bool) -> FadingModel:
+        """The law of a gain at one instant."""
+        return self.ray.law_of(in_sight)
+
+
 @dataclass
-class GaussMarkovFading(RemembersNodes):
+class GaussMarkovFading(ScatteredFading, RemembersNodes):
     """First-order recursion from one use of a link to its next, with the correlation J0(2π f_D Δt) of that time.
 
     Within a slot the scattered part is Gaussian with Clarke's correlation J0(2π f_D t) at any lag, given its value at
@@ -248,23 +274,9 @@ class GaussMarkovFading(RemembersNodes):
         )
         return scatter
 
-    def specular(
-        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
-    ) -> NDArray[np.complex128]:
-        """(n, T) the direct rays."""
-        return self.ray.alone(nodes, line_of_sight, moment, offsets)
-
-    def shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
-        """(n,) f_D of the scattered part."""
-        return self.doppler.shift_hz(nodes, moment)
-
-    def law_of(self, in_sight: bool) -> FadingModel:
-        """The law of a gain at one instant."""
-        return self.ray.law_of(in_sight)
-
 
 @dataclass(frozen=True)
-class ClarkeFading:
+class ClarkeFading(ScatteredFading):
     """Isotropic scattering at simulated time, in closed form: nothing has to be remembered.
 
     Attributes:
@@ -297,17 +309,3 @@ class ClarkeFading:
             cycles = cycles + self.doppler.shift_hz(nodes, moment)[:, None] * offsets
         scatter = clarke_gains(cycles, self.draws.nodes("fading", 0, nodes))
         return self.ray.beside(scatter, nodes, line_of_sight, moment, offsets)
-
-    def specular(
-        self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]
-    ) -> NDArray[np.complex128]:
-        """(n, T) the direct rays."""
-        return self.ray.alone(nodes, line_of_sight, moment, offsets)
-
-    def shift_hz(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
-        """(n,) f_D of the scattered part."""
-        return self.doppler.shift_hz(nodes, moment)
-
-    def law_of(self, in_sight: bool) -> FadingModel:
-        """The law of a gain at one instant."""
-        return self.ray.law_of(in_sight)
