@@ -28,8 +28,8 @@ _LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()  # sys.stdlib_module_nam
 _LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 
 _searched: list[Path] = []
+# Plug-ins in use, as ``package.module:Name``, and where their code lies, by which a line of theirs is known
 _loaded: dict[str, list[Path]] = {}
-"""Plug-ins in use, as ``package.module:Name``, and where their code lies, by which a line of theirs is known."""
 
 
 def search(folder: Path) -> None:
@@ -197,7 +197,7 @@ def _top(reference: str) -> str:
 
 
 def _places(top: str) -> list[Path]:
-    """Where the code of a top-level package or module lies; it is not imported for that."""
+    # Where the code of a top-level package or module lies; it is not imported for that
     with suppress(ImportError, ValueError):
         if (spec := importlib.util.find_spec(top)) is not None:
             found = list(spec.submodule_search_locations or ()) or [spec.origin or top]
@@ -208,7 +208,7 @@ def _places(top: str) -> list[Path]:
 
 @contextmanager
 def _searching() -> Iterator[None]:
-    """The plug-ins' folders at the end of the module search path, where they shadow nothing that is installed."""
+    # The plug-ins' folders at the end of the module search path, where they shadow nothing that is installed
     sys.path.extend(added := [str(folder) for folder in folders() if str(folder) not in sys.path])
     importlib.invalidate_caches()
     try:
@@ -298,7 +298,7 @@ def _check_result(key: str, reference: str, function: Callable[..., Any], result
 
 
 def _at(thing: Any) -> str:
-    """Where something of a plug-in is defined, as `` (file:line)``; nothing where Python does not know."""
+    # Where something of a plug-in is defined, as `` (file:line)``; nothing where Python does not know
     with suppress(TypeError, OSError):
         plain = inspect.unwrap(thing)
         return f" ({inspect.getsourcefile(plain)}:{inspect.getsourcelines(plain)[1]})"

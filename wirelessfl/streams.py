@@ -72,7 +72,7 @@ class NodeStream:
         return replace(self, nodes=self.nodes[rows], first_block=first_block)
 
     def _words(self, count: int) -> NDArray[np.uint64]:
-        """(len(nodes), count) words of 64 random bits."""
+        # (len(nodes), count) words of 64 random bits
         first_block = np.asarray(self.first_block, dtype=np.uint64)[..., None]
         blocks = np.arange((count + 1) // 2, dtype=np.uint64)
         nodes = self.nodes.astype(np.uint64)[:, None]

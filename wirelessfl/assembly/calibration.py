@@ -23,8 +23,8 @@ from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.version import package_version
 
+# Bytes that all local steps of a run go through: with fewer, a run ends before a calibration would
 _LEAST_WORK = 2**29
-"""Bytes that all local steps of a run go through: with fewer, a run ends before a calibration would."""
 
 
 def calibrate(learner: Learner, clients: int) -> ExecutionPlan:

@@ -8,10 +8,10 @@ from wirelessfl.learning import LocalTraining
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.trace.reader import available_memory
 
+# What is kept of every registered client: samples, weight, place, processor, last use
 _BYTES_A_CLIENT = 64
-"""What is kept of every registered client: samples, weight, place, processor, last use."""
+# What the plan of a client's batches takes for a sample of a batch: its place in the epoch, and its number
 _BYTES_A_DRAW = 16
-"""What the plan of a client's batches takes for a sample of a batch: its place in the epoch, and its number."""
 
 
 def check_clients(count: int) -> None:

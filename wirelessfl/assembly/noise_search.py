@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.privacy import Ledger, PrivacyFacts, Release, Statement
 
+# Noise, relative to the clip, between which a target is looked for
 _SEARCH = (1e-3, 1e7)
-"""Noise, relative to the clip, between which a target is looked for."""
+# How far the calibrated noise may lie above the least that suffices, relative
 _PRECISION = 1e-3
-"""How far the calibrated noise may lie above the least that suffices, relative."""
+# The same where a first guess is all that is wanted
 _ROUGHLY = 1e-2
-"""The same where a first guess is all that is wanted."""
 
+# A step of the search, in ln noise: ε far from the target says little of how far the noise is
 _LONGEST_STEP = 3.0
-"""A step of the search, in ln noise: ε far from the target says little of how far the noise is."""
+# Steps along the curve of ln ε before only bisection is trusted: a jump of ε would be crept up to
 _TANGENTS = 10
-"""Steps along the curve of ln ε before only bisection is trusted: a jump of ε would be crept up to."""
 
+# Part of the precision that the two last points lie apart
 _ALMOST = 0.9
-"""Part of the precision that the two last points lie apart."""
 
 _BESIDE = (
     "What is released beside the gradients costs more alone: with clipping.name quantile the count of gradients within "

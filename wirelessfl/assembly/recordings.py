@@ -215,8 +215,8 @@ def _no_gains(rounds: NDArray[np.int64], clients: NDArray[np.int64]) -> NDArray[
     return np.full(shape, np.nan, dtype=np.complex128)
 
 
+# 1.6 GB
 _MOST_GAINS = 10**8
-"""1.6 GB."""
 
 
 def _gains_of_csv(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
@@ -266,8 +266,8 @@ def _indices(
     return round_index.astype(np.int64), client.astype(np.int64)
 
 
+# Rounds and clients of a scenario have the same bound
 _LARGEST_INDEX = 2**31 - 1
-"""Rounds and clients of a scenario have the same bound."""
 
 
 class _NoNumbers(Exception):
@@ -326,5 +326,5 @@ def _existing(file: str, key: str) -> Path:
     return path
 
 
+# Letters of a file name that a message shows
 _LONGEST_NAME = 100
-"""Letters of a file name that a message shows."""

@@ -70,7 +70,7 @@ class ClientSide:
         self._places = self._enrol(server) if store else np.zeros(0, dtype=np.int64)
 
     def _enrol(self, server: ServerState) -> NDArray[np.int64]:
-        """(n,) places of the clients' rows in the store, which gets those of new clients."""
+        # (n,) places of the clients' rows in the store, which gets those of new clients
         new = np.setdiff1d(self.clients, self.store[CLIENT])
         first = self.algorithm.first_rows(server, new).values
         for name, rows in {CLIENT: torch.from_numpy(new), **first}.items():

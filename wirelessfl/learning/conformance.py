@@ -61,7 +61,7 @@ def check_algorithm(algorithm: Algorithm, dimension: int = 7, rounds: int = 3, s
 def _trained(
     algorithm: Algorithm, server: ServerState, rows: ClientRows, outcome: LocalOutcome
 ) -> tuple[ClientRows, Tensor]:
-    """Rows and uploads of clients together, compared with those of each client alone."""
+    # Rows and uploads of clients together, compared with those of each client alone
     after, sent = _client_side(algorithm, server, rows, outcome)
     wanted = (len(rows.clients), algorithm.facts().payload, outcome.updates.shape[1])
     found = f"upload gives shape {tuple(sent.shape)} in {sent.dtype}; facts() promise {wanted} in float32"
@@ -79,7 +79,7 @@ def _trained(
 def _client_side(
     algorithm: Algorithm, server: ServerState, rows: ClientRows, outcome: LocalOutcome
 ) -> tuple[ClientRows, Tensor]:
-    """Rows and uploads (k, P, d) after a local training whose updates are moved by the clients' own corrections."""
+    # Rows and uploads (k, P, d) after a local training whose updates are moved by the clients' own corrections
     objective = algorithm.client(server, rows)
     if objective.correction is not None:
         wanted = tuple(outcome.updates.shape)

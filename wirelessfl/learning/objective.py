@@ -44,5 +44,5 @@ def losses_and_derivative(logits: Tensor, targets: Tensor, weights: Tensor) -> t
 
 
 def _single_precision(logits: Tensor) -> Tensor:
-    """At least that, also where products were taken in bfloat16."""
+    # At least that, also where products were taken in bfloat16
     return logits.to(torch.promote_types(logits.dtype, torch.float32))

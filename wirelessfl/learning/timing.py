@@ -54,7 +54,7 @@ class Timing:
         return self.switched_capacitance * speed**2 * self.cycles_per_sample * processed
 
     def _speed(self, clients: NDArray[np.int64], streams: Streams) -> NDArray[np.float64]:
-        """(n,) cycles a second of the clients' processors."""
+        # (n,) cycles a second of the clients' processors
         low, high = self.cpu_hz
         return low + (high - low) * streams.nodes("cpu_speed", 0, clients).uniform()[:, 0]
 

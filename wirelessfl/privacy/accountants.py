@@ -134,8 +134,8 @@ def _grid_interval(epsilon: float, steps: int) -> float:
     return float(2.0 ** np.floor(np.log2(max(wanted, epsilon / 100_000, 1e-8))))
 
 
+# The compositions computed last, by their uses and interval; the newest come last
 _PREFIXES: OrderedDict[tuple[Uses, float], PrivacyLossDistribution] = OrderedDict()
-"""The compositions computed last, by their uses and interval; the newest come last."""
 
 
 def _composed_pld(uses: Uses, interval: float) -> PrivacyLossDistribution:

@@ -17,8 +17,8 @@ from wirelessfl.radio.jamming import jammer_gain_for_noise, required_noise_std_e
 
 _NOISE_TOLERANCE = 1e-4  # relative; the answer errs on the side of more noise
 _SMALLEST_MULTIPLIER, _LARGEST_MULTIPLIER = 1e-3, 1e7  # between them a run looks for its noise as well
+# Of steps, rounds and samples: above it, whole numbers are no longer exact as floating-point ones
 _LARGEST_COUNT = 2**53
-"""Of steps, rounds and samples: above it, whole numbers are no longer exact as floating-point ones."""
 
 
 def _positive(**values: float) -> None:

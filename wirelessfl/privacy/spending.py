@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+# Squares of multipliers up to it, and down to its inverse, are numbers; more noise counts as so much
 _LARGEST_MULTIPLIER = 1e100
-"""Squares of multipliers up to it, and down to its inverse, are numbers; more noise counts as so much."""
 
 Conversion = Literal["accountant", "zcdp", "tail_bound"]
 """How a total cost becomes an epsilon: by the statement's accountant, or by the formula a paper prints."""

@@ -236,7 +236,7 @@ def _check_public(policy: PowerControl, plan: TransmitPlan, links: Links) -> Non
 
 
 def _check_non_expansive(policy: PowerControl, plan: TransmitPlan, links: Links) -> None:
-    """The Lipschitz constant L of x = f(r) Δ/r, r = ‖Δ‖: f(r) <= L r holds across Δ, f' <= L along Δ."""
+    # The Lipschitz constant L of x = f(r) Δ/r, r = ‖Δ‖: f(r) <= L r holds across Δ, f' <= L along Δ
     norms = plan.clip * np.union1d(np.logspace(-9, 0, 40), np.linspace(0.0, 1.0, 41)[1:])[:, None] * np.ones(len(links))
     amplitude = np.stack([np.abs(policy.transmit(plan, links, row).tx_gain) * row for row in norms])
     inversion = plan.server_gain * links.weight / (np.abs(links.estimate) * plan.clip)

@@ -15,8 +15,8 @@ from wirelessfl.streams import NodeStream
 NUM_SINUSOIDS = 64
 """N, sinusoids a link; `clarke_fading` states the errors, which fall as 1/N."""
 
+# Sinusoids evaluated at once, which bounds the memory
 _BLOCK = 1 << 18
-"""Sinusoids evaluated at once, which bounds the memory."""
 
 
 def jakes_correlation(doppler_hz: NDArray[np.float64] | float, interval_s: float) -> NDArray[np.float64]:
@@ -101,7 +101,7 @@ def clarke_gains(cycles: NDArray[np.float64], stream: NodeStream) -> NDArray[np.
 
 
 def _sum_of_sinusoids(cycles: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[np.complex128]:
-    """(links, times) from uniform numbers (links, N + 1): N phases, and the offset of the angles."""
+    # (links, times) from uniform numbers (links, N + 1): N phases, and the offset of the angles
     angles = np.pi / NUM_SINUSOIDS * np.arange(NUM_SINUSOIDS)
     offset = np.pi / NUM_SINUSOIDS * drawn[:, -1:]
     # cos(a + b), for one cosine and sine a link.

@@ -110,13 +110,13 @@ class DigitalLinks:
 
     @property
     def _longest_bit(self) -> float:
-        """Airtime of a bit at the least rate."""
+        # Airtime of a bit at the least rate
         return 1.0 / (self.rate.min_rate_bps if isinstance(self.rate, AdaptiveRate) else self.rate.rate_bps)
 
     def _rates(
         self, clients: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants, share: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Bit/s that clients count on (n, R), by their estimates, and that their channels carry (n, T)."""
+        # Bit/s that clients count on (n, R), by their estimates, and that their channels carry (n, T)
         band = share * self.bandwidth_hz
         power = self._believed_power(clients, moment, found, instants)
         believed = self._throughput(band, snr_of_power(self.snr, power, share))
@@ -125,7 +125,7 @@ class DigitalLinks:
     def _believed_power(
         self, clients: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants
     ) -> NDArray[np.float64]:
-        """(n, R) the |h|² that clients count on, of which they know the estimate and the law: its outage quantile."""
+        # (n, R) the |h|² that clients count on, of which they know the estimate and the law: its outage quantile
         if not isinstance(self.rate, AdaptiveRate) or self.rate.outage is None:
             return np.abs(found.narrowband[1]) ** 2
         mean, variance = self.network.clients.channel_given_estimate(clients, moment, found, instants)
@@ -144,7 +144,7 @@ class DigitalLinks:
                 return self.rate.upload(1.0, carried[:, None], np.zeros((len(carried), 1), dtype=np.bool_))
 
     def _over_pieces(self, sent: Sent, clients: NDArray[np.int64], moment: Moment, share: float, bits: float) -> None:
-        """What becomes of messages during which the channel changes; written to ``sent``."""
+        # What becomes of messages during which the channel changes; written to ``sent``
         shift = self.network.clients.fading.shift_hz(clients, moment)
         piece_s, repeats = longest_piece(shift), self.packets is not None or self.division.refresh == "piece"
         longer = (bits * sent.seconds_per_bit > piece_s) | (repeats & ~sent.delivers & (shift > 0))
@@ -159,8 +159,7 @@ class DigitalLinks:
         sent.active[rows] = uploads.airtime / uploads.duration
 
     def _each_piece(self, clients: NDArray[np.int64], moment: Moment, share: float) -> PieceRates:
-        """Rates in pieces: at which clients send, and which their channels carry."""
-
+        # Rates in pieces: at which clients send, and which their channels carry
         def rates(begins: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             instants = Instants(begins if self.division.refresh == "piece" else begins[:, :1], begins)
             found = self.network.clients.channels(clients, moment, instants)
@@ -175,7 +174,7 @@ class DigitalLinks:
         return rates
 
     def _throughput(self, bandwidth_hz: float, snr: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Bit/s that channels carry."""
+        # Bit/s that channels carry
         return shannon_rate(bandwidth_hz, snr) if self.packets is None else self.packets.throughput(bandwidth_hz, snr)
 
     def mean_rate(self, path_gain: float, share: float) -> float:

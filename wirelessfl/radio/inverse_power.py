@@ -9,8 +9,8 @@ from scipy import integrate, special
 from wirelessfl.radio.csi import Estimator, mean_estimate_power
 from wirelessfl.radio.fading import FadingModel, Nakagami, Rayleigh, Recorded, Rician, Static
 
+# Standard deviations from the mode beyond which a density is taken as zero: e^{-72}, below double precision
 _TAIL = 12.0
-"""Standard deviations from the mode beyond which a density is taken as zero: e^{-72}, below double precision."""
 
 
 def mean_inverse_power(
@@ -48,14 +48,14 @@ def mean_inverse_power(
 
 
 def _factor_of_estimate(line_of_sight: float, error_std: float, estimator: Estimator) -> float:
-    """Rician factor of ĥ, the power of its line of sight over the rest; infinite where nothing is scattered."""
+    # Rician factor of ĥ, the power of its line of sight over the rest; infinite where nothing is scattered
     power = float(mean_estimate_power(np.ones(1), error_std, estimator, line_of_sight)[0])
     scattered = power - line_of_sight
     return line_of_sight / scattered if scattered > 1e-15 else math.inf
 
 
 def _rician(factor: float, threshold: float) -> float:
-    """With u = sqrt((K+1) X) the density of u is 2u e^{−(u − √K)²} e^{−2√K u} I₀(2√K u)."""
+    # With u = sqrt((K+1) X) the density of u is 2u e^{−(u − √K)²} e^{−2√K u} I₀(2√K u)
     if math.isinf(factor):
         return 1.0 if threshold <= 1.0 else 0.0
     mode, lowest = math.sqrt(factor), math.sqrt((factor + 1.0) * threshold)
@@ -69,7 +69,7 @@ def _rician(factor: float, threshold: float) -> float:
 
 
 def _nakagami(shape: float, threshold: float) -> float:
-    """X follows Gamma(m, 1/m); with v = ln X the mean of 1/X is the integral of the density of X over v."""
+    # X follows Gamma(m, 1/m); with v = ln X the mean of 1/X is the integral of the density of X over v
     norm = shape * math.log(shape) - math.lgamma(shape)
     width = 1.0 / math.sqrt(shape)
 
@@ -89,7 +89,7 @@ def _recorded(law: Recorded, threshold: float) -> float:
 
 
 def _integral(density: Callable[[float], float], low: float, high: float, breaks: Sequence[float]) -> float:
-    """The integral over the logarithm of the variable, cut where the density changes its scale."""
+    # The integral over the logarithm of the variable, cut where the density changes its scale
     inside = sorted({min(max(value, low), high) for value in breaks} | {low, high})
     total = 0.0
     for start, end in zip(np.log(inside[:-1]), np.log(inside[1:]), strict=True):

@@ -133,7 +133,7 @@ def accounted_noise_std(
 
 
 def _magnitude(channel: NDArray[np.complex128] | complex) -> NDArray[np.float64]:
-    """|h| as `abs` of a single number rounds it, which the vectorised one of an array does not."""
+    # |h| as `abs` of a single number rounds it, which the vectorised one of an array does not
     h = np.asarray(channel, dtype=np.complex128)
     return np.asarray(np.hypot(h.real, h.imag))
 

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from wirelessfl.radio.geometry import disc_points
 from wirelessfl.streams import NodeStream
 
+# A waypoint and a speed are three uniform numbers
 _BLOCKS_OF_A_LEG = 2
-"""A waypoint and a speed are three uniform numbers."""
 
 
 @dataclass(frozen=True, eq=False)

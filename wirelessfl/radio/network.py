@@ -17,10 +17,10 @@ from wirelessfl.radio.slot_links import SlotLinks
 from wirelessfl.radio.slot_schedule import AT_ONCE, Instants, Pilots
 from wirelessfl.streams import NodeStream, Streams
 
+# The jammer has streams of its own, in which it is node 0: with or without it, clients see the same channels
 _JAMMER = np.zeros(1, dtype=np.int64)
-"""The jammer has streams of its own, in which it is node 0: with or without it, clients see the same channels."""
+# Numbers that one transmission may draw of a stream, at least `channel.max_pieces`
 _MOST_ESTIMATES = 1 << 20
-"""Numbers that one transmission may draw of a stream, at least `channel.max_pieces`."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class ChannelSource:
         return self.fading.varies or self.large_scale.varies
 
     def _fresh(self, purpose: str, nodes: NDArray[np.int64], moment: Moment) -> NodeStream:
-        """The draws of a purpose for one transmission: further ones of a round go on in the streams of the first."""
+        # The draws of a purpose for one transmission: further ones of a round go on in the streams of the first
         stream, begun = self.draws.nodes(purpose, moment.round_index, nodes), moment.transmission
         return stream.at_block(slice(None), np.full(len(nodes), begun * _MOST_ESTIMATES)) if begun else stream
 
@@ -198,7 +198,7 @@ class ChannelSource:
     def _gains(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, instants: Instants
     ) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-        """Small-scale gains at the times of estimates (n, R) and of the pieces (n, T)."""
+        # Small-scale gains at the times of estimates (n, R) and of the pieces (n, T)
         if instants is AT_ONCE:
             gains = self.fading.gains(nodes, line_of_sight, moment)[:, None]
             return gains, gains
@@ -207,7 +207,7 @@ class ChannelSource:
         return gains[:, :estimates], gains[:, estimates:]
 
     def _rotation(self, nodes: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.complex128] | float:
-        """(n, T) what carrier frequency offsets do to gains; 1 where there are none."""
+        # (n, T) what carrier frequency offsets do to gains; 1 where there are none
         if self.impairments.cfo_hz == 0.0:
             return 1.0
         return carrier_rotation(carrier_offsets(self.impairments.cfo_hz, self.draws.of_nodes("cfo", nodes)), times)

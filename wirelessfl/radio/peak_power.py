@@ -42,6 +42,6 @@ def row_norms(updates: Array) -> NDArray[np.float64]:
 
 
 def _column(updates: Array, values: NDArray[np.float64]) -> Array:
-    """``values`` (k,) as (k, 1) in the kind, dtype and device of ``updates``."""
+    # ``values`` (k,) as (k, 1) in the kind, dtype and device of ``updates``
     column = values[:, None]
     return updates.new_tensor(column) if hasattr(updates, "new_tensor") else column.astype(updates.dtype)

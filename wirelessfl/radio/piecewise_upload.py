@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+# The part of a message up to which sums of bits over pieces may be off
 _ROUNDING = 1e-9
-"""The part of a message up to which sums of bits over pieces may be off."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,8 @@ from wirelessfl.radio.links import Links
 
 PowerLimit = Literal["peak", "average"]
 """What a power budget limits: the energy of every transmission, or its mean."""
+# Relative error that floating point may leave
 _ROUNDING = 1e-9
-"""Relative error that floating point may leave."""
 
 
 @dataclass(frozen=True)

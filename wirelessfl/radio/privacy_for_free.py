@@ -161,7 +161,7 @@ def _squared_limit(links: Links) -> float:
 
 
 def _mean_squared_limit(links: Links) -> float:
-    """E min_i of independent exponential variables of mean P_i E|ĥ_i|²/p_i²."""
+    # E min_i of independent exponential variables of mean P_i E|ĥ_i|²/p_i²
     rate = float((links.weight**2 / (links.power_budget * links.mean_estimate_power)).sum())
     return 1.0 / rate if rate > 0 else np.inf
 

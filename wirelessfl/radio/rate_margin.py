@@ -6,8 +6,8 @@ from scipy import special
 
 from wirelessfl.radio.csi import Estimator, estimate_trust
 
+# Noncentrality above which the normal approximation of a chi-square quantile is right to 1e-8
 _CERTAIN = 2e6
-"""Noncentrality above which the normal approximation of a chi-square quantile is right to 1e-8."""
 
 
 def channel_given_estimate(

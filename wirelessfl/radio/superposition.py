@@ -15,11 +15,11 @@ from wirelessfl.radio.units import num_symbols
 Array = Any
 """A NumPy array or a torch tensor; both know ``@``, slices and in-place addition."""
 
+# Coordinates of a range from which on a matrix product for each range is the fastest
 _WIDE = 32
-"""Coordinates of a range from which on a matrix product for each range is the fastest."""
 
+# Numbers that are weighed coordinate by coordinate at once, which bounds the memory
 _BLOCK = 1 << 20
-"""Numbers that are weighed coordinate by coordinate at once, which bounds the memory."""
 
 
 class Superposition:
@@ -82,7 +82,7 @@ class Superposition:
             self._add(self._late, updates, by_range * late.offset[:, None])
 
     def _add(self, totals: list[Array], updates: Array, coefficients: NDArray[np.complex128]) -> None:
-        """Addition of all coordinates, those of each piece with its column of the coefficients (k, T)."""
+        # Addition of all coordinates, those of each piece with its column of the coefficients (k, T)
         weights = self._weights(updates, coefficients)
         for piece, (first, end) in enumerate(self._ranges):
             totals[piece] = _accumulate(totals[piece], weights[piece] @ updates[:, first:end])
@@ -110,7 +110,7 @@ class Superposition:
         return _like(updates, np.ascontiguousarray(np.stack(parts).transpose(2, 0, 1)))
 
     def _weigh_subcarriers(self, updates: Array, coefficients: NDArray[np.complex128]) -> Array:
-        """The sum as rows, with coefficients (k, F) of subcarriers, each of which carries a range of coordinates."""
+        # The sum as rows, with coefficients (k, F) of subcarriers, each of which carries a range of coordinates
         count = coefficients.shape[1]
         ranges = coordinate_ranges(updates.shape[1], count, self._iq_packing)
         if updates.shape[1] >= _WIDE * count:
@@ -122,7 +122,7 @@ class Superposition:
     def _weigh_coordinates(
         self, updates: Array, coefficients: NDArray[np.complex128], ranges: tuple[tuple[int, int], ...]
     ) -> Array:
-        """As `_weigh_subcarriers`, for ranges too short for a matrix product each."""
+        # As `_weigh_subcarriers`, for ranges too short for a matrix product each
         rows, at_once = [], max(1, _BLOCK // (_WIDE * max(1, len(updates))))
         for first in range(0, len(ranges), at_once):
             some = ranges[first : first + at_once]
@@ -173,7 +173,7 @@ def superpose(
 
 
 def _like(block: Array, values: NDArray[np.float64]) -> Array:
-    """``values`` in the kind, dtype and device of ``block``; nobody waits for their copy to a GPU."""
+    # ``values`` in the kind, dtype and device of ``block``; nobody waits for their copy to a GPU
     if not hasattr(block, "new_tensor"):
         return values.astype(block.dtype)
     here = block.new_tensor(values, device="cpu")
@@ -181,7 +181,7 @@ def _like(block: Array, values: NDArray[np.float64]) -> Array:
 
 
 def _side_by_side(rows: list[Array]) -> Array:
-    """Arrays (r, ...) of one kind joined along the last axis."""
+    # Arrays (r, ...) of one kind joined along the last axis
     whole = rows[0]
     if len(rows) == 1:
         return whole

@@ -74,7 +74,7 @@ class FixedRate:
 
 
 def _attempt_in_order(sends: NDArray[np.bool_], succeeds: NDArray[np.bool_], duration: NDArray[np.float64]) -> Upload:
-    """Block after block (n, blocks) until the first success."""
+    # Block after block (n, blocks) until the first success
     done_before = np.cumsum(succeeds, axis=1) - succeeds > 0
     used = sends & ~done_before
     airtime = np.where(used, duration, 0.0).sum(axis=1)

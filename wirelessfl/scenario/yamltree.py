@@ -19,8 +19,8 @@ from wirelessfl.scenario.base import is_finite
 
 KeyPath = tuple[str | int, ...]
 
+# What begins like a key at the left margin, in a text that need not be YAML
 _TOP_KEY = re.compile(r"^(?:\{\s*)?[\"']?([^\s\"'#:{}\[\]]+)[\"']?\s*:(?=\s|$)", re.MULTILINE)
-"""What begins like a key at the left margin, in a text that need not be YAML."""
 
 MAX_BYTES = 128 * 1024
 MAX_DEPTH = 24

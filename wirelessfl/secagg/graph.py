@@ -149,7 +149,7 @@ def harary_graph(clients: Sequence[int], num_neighbours: int, random_bytes: Rand
 
 
 def _hypergeometric_tail(population: int, marked: int, draws: int, least: int) -> Fraction:
-    """Pr[at least ``least`` marked among ``draws`` of ``population`` without replacement], exactly."""
+    # Pr[at least ``least`` marked among ``draws`` of ``population`` without replacement], exactly
     favourable = sum(
         comb(marked, count) * comb(population - marked, draws - count)
         for count in range(max(least, 0), min(marked, draws) + 1)

@@ -152,7 +152,7 @@ class PrfClient:
         ).sealed(self._link[SERVER])
 
     def _others(self, participants: Names, known: Names) -> Names:
-        """The participants without this client; it must be one of them, and know the rest."""
+        # The participants without this client; it must be one of them, and know the rest
         check_ascending(participants)
         others: Names = participants[participants != self.name]
         precondition(

@@ -142,7 +142,7 @@ class SecAggServer:
                 return self._unmasked()
 
     def _shortfall(self, survivors: set[int]) -> str | None:
-        """Why the round cannot go on with these survivors of the stage, or None if it can."""
+        # Why the round cannot go on with these survivors of the stage, or None if it can
         threshold = self.parameters.neighbourhood.threshold
         if len(survivors) < threshold:
             return f"{len(survivors)} clients are left, the threshold is {threshold}"
@@ -155,13 +155,13 @@ class SecAggServer:
         return None
 
     def _owners(self) -> set[int]:
-        """The clients one of whose secrets will be needed, as far as is known at this stage."""
+        # The clients one of whose secrets will be needed, as far as is known at this stage
         if self.stage <= Stage.SHARE_KEYS:
             return self.heard[self.stage]
         return self.heard[Stage.MASKED_INPUT] | self._dropped()
 
     def _dropped(self) -> set[int]:
-        """The clients without masked input whose masks are in somebody else's."""
+        # The clients without masked input whose masks are in somebody else's
         alive = self.heard[Stage.MASKED_INPUT]
         silent = self.heard[Stage.SHARE_KEYS] - alive
         return {client for client in silent if not alive.isdisjoint(self._graph.adj[client])}
@@ -185,7 +185,7 @@ class SecAggServer:
         check_octets(message.ciphertexts, (len(message.peers), SEALED_BYTES))
 
     def _share_deliveries(self) -> Iterable[ShareDelivery]:
-        """Ciphertexts by receiver, and by sender within."""
+        # Ciphertexts by receiver, and by sender within
         sent = [self._encrypted[sender] for sender in sorted(self._encrypted)]
         receivers = np.concatenate([message.peers for message in sent])
         senders = np.repeat(names(message.sender for message in sent), [len(message.peers) for message in sent])
@@ -204,7 +204,7 @@ class SecAggServer:
             )
 
     def _owners_known_to(self, client: int) -> tuple[Names, Names]:
-        """The neighbours of a client, itself included, that are alive, and those that dropped after sharing keys."""
+        # The neighbours of a client, itself included, that are alive, and those that dropped after sharing keys
         known = {client, *self._graph.adj[client]} & self.heard[Stage.SHARE_KEYS]
         alive = self.heard[Stage.MASKED_INPUT]
         return names(sorted(known & alive)), names(sorted(known - alive))

@@ -24,8 +24,8 @@ TICKS_PER_SECOND = 10**12
 LATEST_TICK = 2**63 - 1
 """The last instant that an array of ticks can hold; times of the simulation itself have no end."""
 
+# Event priority after SimPy's URGENT (0) and NORMAL (1)
 _LAST = 2
-"""Event priority after SimPy's URGENT (0) and NORMAL (1)."""
 
 
 def ticks(seconds: float) -> int:

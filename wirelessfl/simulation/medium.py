@@ -46,7 +46,7 @@ class EventLog:
             self._batches.append((times, nodes, kinds, np.full(len(nodes), bits)))
 
     def _gather(self) -> None:
-        """What came one by one becomes a batch."""
+        # What came one by one becomes a batch
         if self._singles:
             times, nodes, kinds, bits = zip(*self._singles, strict=True)
             columns = np.array(nodes, np.int64), np.array(kinds, np.uint8), np.array(bits, np.float64)

@@ -21,8 +21,8 @@ from wirelessfl.trace.codes import REASON_LENGTH
 
 LOCAL_STATISTICS = ("clip_norm", "clipped_share", "noise_multiplier")
 """What private training says of each step that the trace keeps, as means over the steps."""
+# Fields of ``ServerRecord`` that the trace names otherwise
 _SERVER = {"airtime_s": "airtime", "sim_time_s": "sim_time"}
-"""Fields of ``ServerRecord`` that the trace names otherwise."""
 _PER_SLOT = {variable.name for variable in PRIVACY.of("round", "slot")}
 
 
@@ -98,7 +98,7 @@ def _jammer_columns(this: Round) -> dict[str, NDArray[np.float64]]:
 def _over_axes(
     prefix: str, channel: NDArray[np.complex128], estimate: NDArray[np.complex128], first: tuple[int, ...] = ()
 ) -> dict[str, NDArray[np.float64]]:
-    """Real and imaginary parts of channel and estimate, over the axes after ``first`` that are longer than 1."""
+    # Real and imaginary parts of channel and estimate, over the axes after ``first`` that are longer than 1
     shape = first + tuple(size for size in channel.shape[len(first) :] if size > 1)
     found = {"channel": channel.reshape(shape), "csi": np.broadcast_to(estimate, channel.shape).reshape(shape)}
     return {
@@ -189,7 +189,7 @@ def round_record(
 
 
 def _secure_aggregation(this: Round) -> tuple[dict[str, ArrayLike], dict[str, ArrayLike]]:
-    """Columns of secure aggregation per round, and per round and stage; empty with other uplinks."""
+    # Columns of secure aggregation per round, and per round and stage; empty with other uplinks
     record = this.secagg
     if record is None:
         return {}, {}

@@ -23,10 +23,10 @@ from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.state import SimulationState
 
+# Resident memory of Python with torch and the other libraries loaded, as measured on Linux
 _LIBRARIES_BYTES = 350 * 2**20
-"""Resident memory of Python with torch and the other libraries loaded, as measured on Linux."""
+# Stacked (chunk, d) matrices alive in a training step: parameters, gradients, optimizer state, temporaries
 _COPIES = 5
-"""Stacked (chunk, d) matrices alive in a training step: parameters, gradients, optimizer state, temporaries."""
 MOST_REHEARSED = 100_000
 """Rounds; they take some minutes."""
 
@@ -166,7 +166,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _memory(learner: Learner, registered: int) -> int:
-    """Libraries, training samples, the stacked tensors of one block, and a few numbers a registered client."""
+    # Libraries, training samples, the stacked tensors of one block, and a few numbers a registered client
     shards = learner.population.shards(np.zeros(1, dtype=np.int64))
     samples = shards.inputs.element_size() * shards.inputs.numel()
     block = learner.plan.chunk * learner.dimension * 4 * _COPIES

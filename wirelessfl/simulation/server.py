@@ -105,7 +105,7 @@ class ParameterServer:
         self._finish_round(this, collected)
 
     def _restart(self, this: Round, collected: Collected) -> Generator[simpy.Event, Any, Collected]:
-        """The server goes down with what it has received: the model stays, and privacy is spent all the same."""
+        # The server goes down with what it has received: the model stays, and privacy is spent all the same
         this.status[collected.heard] = Status.LOST
         self._medium.note(EventKind.SERVER_RESTART, SERVER_NODE)
         # After all that clients do at the instant of its return, so that nothing of that instant is still to come.
@@ -113,7 +113,7 @@ class ParameterServer:
         return replace(collected, heard=collected.heard[:0], aggregate=None)
 
     def _check_availability(self, this: Round) -> None:
-        """Statuses of the selected clients that cannot take part."""
+        # Statuses of the selected clients that cannot take part
         faults, streams, jobs = self._parts.faults, self._parts.network.streams, self._parts.jobs
         if len(jobs):
             this.status[jobs.at_work(this.clients)] = Status.UNDERWAY
@@ -147,7 +147,7 @@ class ParameterServer:
             self._ledger.add(release)
 
     def _finish_round(self, this: Round, collected: Collected) -> None:
-        """Test of the global model, and the state at the end of the round."""
+        # Test of the global model, and the state at the end of the round
         state, heard, loss = self._state, collected.heard, math.nan
         if collected.aggregate is not None and len(heard):
             weight = self._parts.network.registry.weight(this.clients[heard])

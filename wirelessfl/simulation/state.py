@@ -89,7 +89,7 @@ class SimulationState:
 
 
 def _alike(found: object, wanted: object) -> bool:
-    """Whether a value has the type of another: of arrays the dtype and number of dimensions."""
+    # Whether a value has the type of another: of arrays the dtype and number of dimensions
     if isinstance(wanted, np.ndarray):
         return isinstance(found, np.ndarray) and found.dtype == wanted.dtype and found.ndim == wanted.ndim
     return type(found) is type(wanted)

@@ -111,7 +111,7 @@ class BlockData:
 
 
 def _consecutive(index: NDArray[np.int64], sizes: NDArray[np.int64]) -> int | None:
-    """The first row where ``index`` (k, n_max) counts up from it and nobody's samples are padded; else None."""
+    # The first row where ``index`` (k, n_max) counts up from it and nobody's samples are padded; else None
     rows = index.ravel()
     if len(rows) == 0 or rows[-1] - rows[0] != len(rows) - 1 or np.any(sizes != index.shape[1]):
         return None
@@ -119,7 +119,7 @@ def _consecutive(index: NDArray[np.int64], sizes: NDArray[np.int64]) -> int | No
 
 
 def _per_step(whole: Sequence[Tensor], batches: Batches) -> list[Batch]:
-    """Division of (S, k, B) tensors, and (S, k) ones, by steps, active clients and the largest batch."""
+    # Division of (S, k, B) tensors, and (S, k) ones, by steps, active clients and the largest batch
     steps = [Batch(*parts) for parts in zip(*(values.unbind(0) for values in whole), strict=True)]
     active = (np.arange(len(steps))[:, None] < batches.steps).sum(axis=1)
     width = np.maximum(1, batches.counts.max(axis=1, initial=0))

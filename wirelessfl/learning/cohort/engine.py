@@ -154,14 +154,14 @@ def train_privately(
 
 
 def _linear_models(model: FlatModel, start: Tensor, data: BlockData) -> LocalModels | None:
-    """The local models of a block in the span of its samples, where that costs less; else None."""
+    # The local models of a block in the span of its samples, where that costs less; else None
     program = compile_program(model)
     space = SampleSpace(program) if program is not None and SampleSpace.fits(program) else None
     return space.models(start, data) if space is not None and space.pays_off(data) else None
 
 
 def _sampled_models(model: FlatModel, start: Tensor, data: BlockData) -> SampledModels:
-    """The local models of a block: in closed forms where all layers have them, else by ``torch.func``."""
+    # The local models of a block: in closed forms where all layers have them, else by ``torch.func``
     program = compile_program(model)
     if program is None:
         return GeneralModels(GeneralGradients(model.on(start.device)), start, data)
@@ -171,7 +171,7 @@ def _sampled_models(model: FlatModel, start: Tensor, data: BlockData) -> Sampled
 def _rows_of(
     state: Mapping[str, Tensor] | None, positions: NDArray[np.int64], fresh: TransformState, device: torch.device
 ) -> TransformState:
-    """The rows of ``state`` at ``positions`` where there are any, sent to ``device``, else the fresh ones."""
+    # The rows of ``state`` at ``positions`` where there are any, sent to ``device``, else the fresh ones
     kept = {name: state[name] for name in fresh if state is not None and name in state}
     if not kept:
         return fresh

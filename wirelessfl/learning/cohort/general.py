@@ -125,7 +125,7 @@ class GeneralSampleGradients(SampleGradients):
         return into
 
     def _sum_by_parameter(self, weights: Tensor) -> Tensor:
-        """The sums with weights (k, B, L)."""
+        # The sums with weights (k, B, L)
         total = torch.zeros_like(self._batch[0])
         sizes = self._gradients.model.sizes
         pieces = torch.split(total, sizes, dim=-1)

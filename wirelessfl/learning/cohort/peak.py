@@ -63,7 +63,7 @@ class LiveMemory(TorchDispatchMode):
         return given
 
     def _count(self, storage: torch.UntypedStorage, taken: set[int]) -> None:
-        """Counts memory that is new: neither known nor that of an argument, of which this is a view."""
+        # Counts memory that is new: neither known nor that of an argument, of which this is a view
         name = storage._cdata
         if name in self._known or name in taken:
             return
@@ -142,7 +142,7 @@ class BlockMemory:
         train_privately(self.model, start, self.training, data, self.transform, state, context)
 
     def _data(self, clients: int, samples: int, start: Tensor) -> BlockData:
-        """The data of clients that hold so many samples each, in batches of which none has any content."""
+        # The data of clients that hold so many samples each, in batches of which none has any content
         training = self.training
         own = np.full(clients, samples)
         steps = local_steps(own, training.batch_size, training.epochs, training.steps)
@@ -162,5 +162,5 @@ class BlockMemory:
 
 
 def _hollow(dtype: type[np.generic], *shape: int, value: float = 0) -> NDArray[Any]:
-    """An array of one number that takes the memory of one number."""
+    # An array of one number that takes the memory of one number
     return np.broadcast_to(np.array(value, dtype=dtype), shape)

@@ -121,7 +121,7 @@ def fastest_chunk(chunks: Sequence[int], clients: int, threads: int, steps: int,
 
 
 def _affordable_steps(chunks: Sequence[int], steps: int, measure: Measure) -> int:
-    """As many of ``steps`` as let one pass through all chunks end in time, by the least chunk; 0 if one is too much."""
+    # As many of ``steps`` as let one pass through all chunks end in time, by the least chunk; 0 if one is too much
     if len(chunks) == 1:
         return 0
     probe = min(chunks)
@@ -134,7 +134,7 @@ def _affordable_steps(chunks: Sequence[int], steps: int, measure: Measure) -> in
 
 
 def _floats_per_sample(model: FlatModel) -> int:
-    """Numbers that one sample leaves in memory on its way through the model, the sample included."""
+    # Numbers that one sample leaves in memory on its way through the model, the sample included
     sample = torch.zeros(1, *model.feature_shape)
     total = sample.numel()
 

@@ -153,7 +153,7 @@ class LocalRun:
             self._descend(step, active)
 
     def _descend(self, step: int, active: int) -> None:
-        """One optimizer step, with proximal term and correction, which touch no data and need no noise."""
+        # One optimizer step, with proximal term and correction, which touch no data and need no noise
         training = self.training
         for whole in self.groups:
             group = whole.first(active)

@@ -70,7 +70,7 @@ def download(values: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
 
 
 def _on_host(values: Tensor) -> Tensor:
-    """``values`` in pinned memory of the host; an event is waited for, and no other stream of the device."""
+    # ``values`` in pinned memory of the host; an event is waited for, and no other stream of the device
     if values.device.type != "cuda":
         return values.cpu()
     here = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)

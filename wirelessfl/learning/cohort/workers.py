@@ -82,7 +82,7 @@ def keep_freed_memory() -> bool:
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """The workers, kept from round to round: torch and the C library set much up in a new thread."""
+    # The workers, kept from round to round: torch and the C library set much up in a new thread
     return ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
 
 

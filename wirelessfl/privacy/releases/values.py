@@ -35,8 +35,8 @@ PARTS: tuple[type, ...] = (
 
 _PLACE = ("round_index", "clients")
 _INTEGERS = ("batch_size", "steps")
+# Fields of records in earlier traces, with the one value that they had; no record takes another one
 _RETIRED = {"caveat": None, "masks_reused": False, "reshuffled": True, "steps_before": 0}
-"""Fields of records in earlier traces, with the one value that they had; no record takes another one."""
 
 _REASONS: Mapping[str, type[Caveat] | type[NoAmplification]] = {"caveat": Caveat, "unamplified": NoAmplification}
 

@@ -74,7 +74,7 @@ class GivenDoppler:
         return np.zeros(len(nodes)) if self.resting else self.doppler_hz * self._cosine(nodes)
 
     def _cosine(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(n,) cos θ of the direction from which the direct ray comes."""
+        # (n,) cos θ of the direction from which the direct ray comes
         return np.cos(2 * np.pi * self.draws.nodes("direct_ray", 0, nodes).uniform(2)[:, 1])
 
 

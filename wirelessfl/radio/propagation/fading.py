@@ -19,7 +19,7 @@ AT_START = np.zeros(1)
 
 
 def _is_start(offsets: NDArray[np.float64]) -> bool:
-    """Whether a slot is looked at once, at its beginning."""
+    # Whether a slot is looked at once, at its beginning
     return offsets.shape == (1,) and offsets[0] == 0.0
 
 
@@ -245,7 +245,7 @@ class GaussMarkovFading(ScatteredFading, RemembersNodes):
         return self.ray.beside(scatter, nodes, line_of_sight, moment, offsets)
 
     def _scatter(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.complex128]:
-        """(n,) scattered parts at the beginning of the slot."""
+        # (n,) scattered parts at the beginning of the slot
         known, before = self.nodes.recall(nodes)
         time = np.broadcast_to(np.asarray(moment.time_s, dtype=np.float64), (len(nodes),))
         cycles = self.doppler.cycles(nodes, moment)

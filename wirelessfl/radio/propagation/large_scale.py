@@ -63,11 +63,11 @@ class UnitGain:
         return np.full(len(nodes), np.nan)
 
 
+# With and without line of sight
 _STATES = np.array([True, False])
-"""With and without line of sight."""
 
+# A step takes three normal numbers of a link's stream, out of two complex ones
 _BLOCKS_OF_A_STEP = 2
-"""A step takes three normal numbers of a link's stream, out of two complex ones."""
 
 
 @dataclass
@@ -119,7 +119,7 @@ class DistanceGain(RemembersNodes):
     def _followed(
         self, nodes: NDArray[np.int64], motion: Motion, distance: NDArray[np.float64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """Line of sight and shadowing in dB of moving nodes, (n,) each."""
+        # Line of sight and shadowing in dB of moving nodes, (n,) each
         fields = PairedFields(self.model.decorrelation_distance(_STATES))
         known, last = self.nodes.recall(nodes)
         way = np.where(known, motion.travelled - last["travelled"], 0.0)
@@ -141,7 +141,7 @@ class DistanceGain(RemembersNodes):
     def _drawn(
         self, nodes: NDArray[np.int64], distance: NDArray[np.float64]
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """Line of sight and shadowing in dB of nodes at rest, (n,) each."""
+        # Line of sight and shadowing in dB of nodes at rest, (n,) each
         probability = self.model.line_of_sight_probability(distance)
         seen = line_of_sight(probability, self.draws.nodes("line_of_sight", 0, nodes))
         std = self.model.shadowing_std_db(seen)

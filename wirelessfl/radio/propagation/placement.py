@@ -136,5 +136,5 @@ class Walking(RemembersNodes):
 
 
 def _choose(which: NDArray[np.bool_], known: NDArray[Any], otherwise: NDArray[Any]) -> NDArray[Any]:
-    """Rows (n, ...) of the first where ``which`` (n,) holds."""
+    # Rows (n, ...) of the first where ``which`` (n,) holds
     return np.where(which.reshape(-1, *(1,) * (known.ndim - 1)), known, otherwise)

@@ -141,7 +141,7 @@ class SlotUplink(ABC):
 
 
 def _pay_for_pilots(cell: Cell, this: Round, plan: SlotPlan, jammer: int | None) -> None:
-    """Energy of pilots of all clients that sent them, also of those that were silent afterwards or jammed."""
+    # Energy of pilots of all clients that sent them, also of those that were silent afterwards or jammed
     if plan.pilots is None:
         return
     asked = np.concatenate([plan.senders, plan.silent, [] if jammer is None else [jammer]]).astype(np.int64)

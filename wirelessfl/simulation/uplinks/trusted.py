@@ -77,6 +77,6 @@ class TrustedServer(SlotUplink):
         )
 
     def _overheard(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
-        """The step of the model, with the server's noise from other streams."""
+        # The step of the model, with the server's noise from other streams
         reception = replace(self, streams=streams).receive(this, plan, blocks)
         return Reading(reception.aggregate[None], np.array([self.central.noise_std(this.index)]))

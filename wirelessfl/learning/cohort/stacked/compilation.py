@@ -42,7 +42,7 @@ def compile_program(model: FlatModel) -> Program | None:
 
 
 def _computes_the_same(program: Program, model: FlatModel) -> bool:
-    """Whether the program gives the module's logits, on two random samples in double precision."""
+    # Whether the program gives the module's logits, on two random samples in double precision
     generator = torch.Generator().manual_seed(0)
     inputs = torch.rand(1, 2, *model.feature_shape, generator=generator, dtype=torch.float64)
     parameters = model.initial(0).double()

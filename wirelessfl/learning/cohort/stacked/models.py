@@ -81,7 +81,7 @@ class StackedSampleGradients(SampleGradients):
         return total
 
     def _own(self, matrix: Tensor) -> list[Weights]:
-        """Of each recorded layer its parameters in ``matrix`` (k, d)."""
+        # Of each recorded layer its parameters in ``matrix`` (k, d)
         return [views for views in self._program.weights([matrix]) if views]
 
     @override
@@ -107,7 +107,7 @@ class StackedSampleGradients(SampleGradients):
 
 
 def _cast(saved: Saved, dtype: torch.dtype) -> Saved:
-    """What a layer saved, with floating-point numbers in another precision."""
+    # What a layer saved, with floating-point numbers in another precision
     if isinstance(saved, Tensor):
         return saved.to(dtype) if saved.is_floating_point() else saved
     if isinstance(saved, tuple) and not isinstance(saved, torch.Size):

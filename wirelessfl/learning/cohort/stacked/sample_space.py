@@ -91,7 +91,7 @@ class SampleSpace:
         return isinstance(first, dense.Linear) and all(isinstance(layer, dense.Flatten) for layer in before)
 
     def _moved(self, slot: Slot) -> Slot:
-        """A slot behind the first weights, once these are gone."""
+        # A slot behind the first weights, once these are gone
         return Slot(slot.first - self.weight.size, slot.shape, matrix=1)
 
     def pays_off(self, data: BlockData) -> bool:
@@ -120,7 +120,7 @@ class SampleSpace:
 
 
 def _outputs(inputs: Tensor, weight: Tensor) -> Tensor:
-    """(k · n, outputs) the products of ``inputs`` (k, n, inputs) with a ``weight`` (outputs, inputs) that all share."""
+    # (k · n, outputs) the products of ``inputs`` (k, n, inputs) with a ``weight`` (outputs, inputs) that all share
     if len(weight) < _FEW_OUTPUTS:
         return torch.matmul(weight, inputs.transpose(1, 2)).transpose(1, 2).flatten(0, 1)
     return inputs.flatten(0, 1) @ weight.T

@@ -97,7 +97,7 @@ class Conv2d(TrainedLayer):
         return self._derivative(saved, delta, 0)
 
     def _derivative(self, saved: _SavedConvolution, delta: Tensor, by: int) -> Tensor:
-        """By the images (0) or the kernels (1)."""
+        # By the images (0) or the kernels (1)
         images, kernels = (operand.to(delta.dtype) for operand in saved)
         wanted = [by == 0, by == 1, False]
         groups = len(kernels) // self.filters
@@ -140,12 +140,12 @@ class Conv2d(TrainedLayer):
         return [by_place, outputs.sum(2)] if self.has_bias else [by_place]
 
     def _by_position(self, delta: Tensor) -> Tensor:
-        """(k, B, P, O) from (B, k · O, rows, columns)."""
+        # (k, B, P, O) from (B, k · O, rows, columns)
         by_client = split_channels(delta, delta.shape[1] // self.filters)
         return by_client.permute(1, 0, 3, 4, 2).flatten(2, 3)
 
     def _patches(self, images: Tensor, delta: Tensor) -> Tensor:
-        """(k, B, P, kh · kw · C) what lies under the kernel at each of the P positions of ``delta``."""
+        # (k, B, P, kh · kw · C) what lies under the kernel at each of the P positions of ``delta``
         (rows, columns), (down, right) = self.padding, self.stride
         padded = functional.pad(images, (columns, columns, rows, rows))
         clients = images.shape[1] // self.channels
@@ -158,7 +158,7 @@ class Conv2d(TrainedLayer):
 
 
 def _gram(rows: Tensor) -> Tensor:
-    """(k, B, P, P) inner products of the rows of (k, B, P, n)."""
+    # (k, B, P, P) inner products of the rows of (k, B, P, n)
     return torch.matmul(rows, rows.transpose(2, 3))
 
 

@@ -81,7 +81,7 @@ class SlotNoise:
         return np.asarray(hiding * np.abs(own) / np.linalg.norm(everywhere, axis=1))
 
     def _phase_errors(self) -> NDArray[np.float64]:
-        """(k, T, F, S) radians off the real axis at which signals arrive, on the S subcarriers that timing turns."""
+        # (k, T, F, S) radians off the real axis at which signals arrive, on the S subcarriers that timing turns
         own, late = self.plan.links.own, self.late
         mismatch = own.channel / own.estimate
         return np.angle(mismatch if late is None else mismatch * late.rotations(self.num_symbols)[:, None, None, :])

@@ -26,8 +26,8 @@ from wirelessfl.radio import (
     transmit_over_pieces,
 )
 
+# Relative error of norms in single precision
 _ROUNDING = 1e-5
-"""Relative error of norms in single precision."""
 
 
 def announced(policy: PowerControl, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
@@ -50,7 +50,7 @@ def announced(policy: PowerControl, links: Links, round_index: int, air: AirInte
 def _check_own_norms(
     policy: PowerControl, plan: TransmitPlan, links: Links, round_index: int, air: AirInterface
 ) -> None:
-    """A policy may tell the norms it needs neither to other clients nor to later rounds."""
+    # A policy may tell the norms it needs neither to other clients nor to later rounds
     if not follows_own_norms(policy, plan, links.take(~plan.silent)):
         _refuse(policy, "scales a client's update by more than its own norm; a common scale is for `settled`")
     again = policy.plan(links, round_index, air)

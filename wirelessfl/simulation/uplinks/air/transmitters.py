@@ -83,7 +83,7 @@ class Transmitters:
         return SlotTransmission(sent.tx_gain, backoff)
 
     def _limited(self, symbols: Any, sent: SlotTransmission) -> Any:
-        """(k, d) the symbols behind the amplifiers."""
+        # (k, d) the symbols behind the amplifiers
         with np.errstate(divide="ignore"):
             amplitude = np.sqrt(self.air.symbol_energy) / np.abs(sent.tx_gain)
         columns = amplitude.reshape(len(amplitude), -1).T
@@ -95,7 +95,7 @@ class Transmitters:
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def _amplitude(self, gain: NDArray[np.float64], symbols: Any) -> NDArray[np.float64]:
-        """(k,) ‖x_i‖ over the norm of the symbols: the gain (k, R F), in the mean of its square by where they lie."""
+        # (k,) ‖x_i‖ over the norm of the symbols: the gain (k, R F), in the mean of its square by where they lie
         if gain.shape[1] == 1:
             return gain[:, 0]
         return np.asarray(np.sqrt((gain**2 * energy_shares(symbols, self.ranges)).sum(axis=1)))

@@ -254,7 +254,7 @@ class OverTheAir(SlotUplink):
         return Transmitters(plan, self.policies, self.modulation, *constants)
 
     def _received(self, this: Round, plan: AirPlan, blocks: Iterable[CohortBlock]) -> Received:
-        """What arrives at each receiver of its own clients and of all others, block by block, with noise."""
+        # What arrives at each receiver of its own clients and of all others, block by block, with noise
         stations, transmitters = list(plan.transmit), self._transmitters(plan)
         shape, several = (self.air.dimension, self.iq_packing, len(self.ranges)), len(self.policies) > 1
         own = {station: Superposition(*shape) for station in stations}
@@ -288,7 +288,7 @@ class OverTheAir(SlotUplink):
         return Received(plan, signal, interference, tuple(training), tuple(transmissions))
 
     def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
-        """(d,) receiver noise, and jamming, as they add to the coordinates of the sum at a receiver."""
+        # (d,) receiver noise, and jamming, as they add to the coordinates of the sum at a receiver
         streams, dimension = self.network.streams, self.air.dimension
         noise = streams.generator("receiver_noise", round_index, station).standard_normal(dimension)
         noise_std = np.broadcast_to(plan.noise_std[station], self.gain_shape[:2])

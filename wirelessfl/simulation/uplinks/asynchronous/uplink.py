@@ -79,7 +79,7 @@ class Asynchronous:
         return NoNoise(("asynchronous arrivals: what their order, times and staleness tell",))
 
     def _resume(self, medium: Medium) -> None:
-        """After a resumption, start the processes of the jobs in flight."""
+        # After a resumption, start the processes of the jobs in flight
         if self._alive is not medium.env:
             self._alive = medium.env
             for job in self.jobs.in_order():
@@ -87,7 +87,7 @@ class Asynchronous:
                     medium.env.process(asynchronous_client(medium, job, since=medium.now))
 
     def _start(self, cell: Cell, this: Round) -> None:
-        """Jobs of the clients that are idle and can be reached."""
+        # Jobs of the clients that are idle and can be reached
         idle, medium = this.with_status(Status.PARTICIPATED), cell.medium
         if not len(idle):
             return
@@ -125,7 +125,7 @@ class Asynchronous:
         )
 
     def _account(self, cell: Cell, this: Round, begin: int) -> Collected:
-        """Account for what was done since ``begin``, and step by what has arrived."""
+        # Account for what was done since ``begin``, and step by what has arrived
         now, at_work = cell.medium.now, self.jobs.clients
         positions, jobs = np.searchsorted(this.clients, at_work), self.jobs.of(at_work)
         air_time, began_to_send = AirTime(), []
@@ -153,7 +153,7 @@ class Asynchronous:
         )
 
     def _step(self, cell: Cell, this: Round, heard: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(d,) the step of the global model: Σ α s p_i Δ_i/Σ p, plus the way to the models they started from."""
+        # (d,) the step of the global model: Σ α s p_i Δ_i/Σ p, plus the way to the models they started from
         jobs, state = self.jobs.of(this.clients[heard]), cell.state
         started_in = np.array([job.round_index for job in jobs])
         staleness = np.array([state.model_version - job.version for job in jobs], dtype=np.float64)
@@ -176,7 +176,7 @@ class Asynchronous:
 
 
 def _part(begin: int, end: int, first: int, last: int) -> tuple[int, int]:
-    """The part of a stretch of time that lies between two instants; empty at one of them if there is none."""
+    # The part of a stretch of time that lies between two instants; empty at one of them if there is none
     return min(max(begin, first), last), min(max(end, first), last)
 
 

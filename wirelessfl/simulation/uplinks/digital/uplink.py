@@ -83,7 +83,7 @@ class DigitalUplink:
         return self._received(cell, this, np.array(sorted(window.ready), dtype=np.int64), air_time)
 
     def _uploads(self, cell: Cell, this: Round, times: TrainingTimes) -> Uploads:
-        """The uploads of a round in which nobody waits for the channel."""
+        # The uploads of a round in which nobody waits for the channel
         model_arrives = cell.medium.now + ticks(cell.broadcast_s)
         latest, needed = cell.wait_for.closes_after(), cell.wait_for.needed(len(this.clients))
         return Uploads.after(times, model_arrives, latest, needed, self.payload_bits)
@@ -100,7 +100,7 @@ class DigitalUplink:
         )
 
     def _mean(self, cell: Cell, this: Round, heard: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(d,) Σ p_i Δ_i / Σ p_i over the arrivals."""
+        # (d,) Σ p_i Δ_i / Σ p_i over the arrivals
         weight = cell.network.registry.weight(this.clients[heard])
         total = Superposition(self.dimension)
         for block in cell.train(this, heard):
@@ -133,7 +133,7 @@ class DigitalUplink:
         return np.concatenate(arrived, axis=1)
 
     def _carried(self, vectors: NDArray[np.float32], generators: list[np.random.Generator]) -> NDArray[np.float32]:
-        """Vectors (k, d) encoded and decoded again."""
+        # Vectors (k, d) encoded and decoded again
         payload, bits = self.codec.encode(vectors, generators), self.codec.bits(vectors.shape[1])
         rows = np.asarray(self.codec.decode(payload), dtype=vectors.dtype)
         if payload.bits != bits or rows.shape != vectors.shape:

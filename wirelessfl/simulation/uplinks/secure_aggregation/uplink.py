@@ -78,7 +78,7 @@ class SecureUplink(SecureUploads, ABC):
         )
 
     def _give_up(self, cell: Cell, this: Round, costs: StageCosts, airtime: float) -> Collected:
-        """No protocol can be run with the clients selected: nobody trains, nothing is sent."""
+        # No protocol can be run with the clients selected: nobody trains, nothing is sent
         cell.medium.note(EventKind.ABORT, SERVER_NODE)
         this.energy = Energy().plus(costs.energy)
         this.status[this.with_status(Status.PARTICIPATED)] = Status.ABORTED
@@ -86,7 +86,7 @@ class SecureUplink(SecureUploads, ABC):
         return self._collected(this, nobody, nobody, None, airtime)
 
     def _account(self, cell: Cell, this: Round, transport: Transport) -> None:
-        """Energy, by client and by stage."""
+        # Energy, by client and by stage
         count = len(this.clients)
         cell.drain(this.clients, record_uploads(self.links, this, transport.air_time))
         for stage in SecAggStage:
@@ -119,7 +119,7 @@ class SecureUplink(SecureUploads, ABC):
 
 
 def _note_statuses(this: Round, run: ProtocolRun, outcome: Outcome) -> None:
-    """Who is in the sum, or was there when the round was given up; who of the others was lost, and who is late."""
+    # Who is in the sum, or was there when the round was given up; who of the others was lost, and who is late
     this.status[run.present] = Status.LATE
     for position, status in run.transport.lost.items():
         this.status[position] = status
