@@ -44,7 +44,6 @@ from wirelessfl.secagg import (
     SecAggServer,
     SeededBytes,
     Stage,
-    answer,
     choose_neighbourhood,
     complete_neighbourhood,
 )
@@ -124,7 +123,7 @@ def shared_round(protocol: str, n: int, lost: int) -> Cost:
             name = message.receiver
             cost.count(message)
             if name < n - lost or server.stage < Stage.MASKED_INPUT:
-                server.receive(cost.count(answer(clients[name], message, inputs[name])))
+                server.receive(cost.count(clients[name].answer(message, inputs[name])))
     cost.cpu_s = time.process_time() - begin
     check(outcome, inputs, n - lost)
     return cost

@@ -23,10 +23,9 @@ from wirelessfl.secagg import (
     SeededBytes,
     Stage,
     agree,
-    answer,
 )
-from wirelessfl.secagg.graph import Neighbourhood
 from wirelessfl.secagg.keys import check_order
+from wirelessfl.secagg.protocol import Neighbourhood
 
 SESSION = bytes(range(16))
 STAGES = tuple(Stage)
@@ -70,7 +69,7 @@ def play_until(
     messages = advance(server)
     while server.stage < stage:
         for name, message in messages.items():
-            server.receive(answer(clients[name], message, inputs[name]))
+            server.receive(clients[name].answer(message, inputs[name]))
         messages = advance(server)
     return messages
 
@@ -86,7 +85,7 @@ def remembered_curve() -> Iterator[None]:
     with (
         patch.object(KeyPair, "of", lru_cache(maxsize=None)(KeyPair.of)),
         patch("wirelessfl.secagg.client.agree", quick_agree),
-        patch("wirelessfl.secagg.unmasking.agree", quick_agree),
+        patch("wirelessfl.secagg.sharing.agree", quick_agree),
         patch("wirelessfl.secagg.messages.check_order", lru_cache(maxsize=None)(check_order)),
     ):
         yield

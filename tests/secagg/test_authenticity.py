@@ -32,7 +32,6 @@ from wirelessfl.secagg import (
     RoundStart,
     SeededBytes,
     Stage,
-    answer,
     complete_neighbourhood,
 )
 
@@ -68,8 +67,8 @@ def graph_deliveries(protocol: str) -> Iterator[Delivery]:
     for stage in (Stage.SHARE_KEYS, Stage.MASKED_INPUT, Stage.UNMASK):
         server, clients = parties(facts, 5)
         message = play_until(stage, server, clients, INPUTS)[2]
-        yield Delivery(message, partial(answer, clients[2], encoded=INPUTS[2]))
-        reply = answer(parties_at(stage, facts)[2], message, INPUTS[2])
+        yield Delivery(message, partial(clients[2].answer, encoded=INPUTS[2]))
+        reply = parties_at(stage, facts)[2].answer(message, INPUTS[2])
         yield Delivery(reply, server.receive)
 
 
@@ -222,7 +221,7 @@ def test_a_key_of_small_order_excludes_its_sender(protocol: str, place: int) -> 
     while not isinstance(outcome, RoundResult):
         assert not isinstance(outcome, room.RoundAborted), outcome
         for request in outcome:
-            server.receive(answer(clients[request.receiver], request, INPUTS[request.receiver]))
+            server.receive(clients[request.receiver].answer(request, INPUTS[request.receiver]))
         outcome = server.close_stage()
     assert outcome.contributors == (0, 1, 3, 4)
     expected = sum(INPUTS[name].astype(object) for name in outcome.contributors) % 2**RING.bits

@@ -7,8 +7,9 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from wirelessfl.secagg import AlteredMessage
+from wirelessfl.secagg.keys import seal, unseal
 from wirelessfl.secagg.messages import Octets
-from wirelessfl.secagg.sharing import PLAIN_BYTES, SEALED_BYTES, seal, shares_of, unseal
+from wirelessfl.secagg.sharing import PLAIN_BYTES, SEALED_BYTES, shares_of
 
 KEY, SESSION = bytes(range(32)), bytes(range(16))
 PLAIN = bytes(index % 251 for index in range(PLAIN_BYTES))

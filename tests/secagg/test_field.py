@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.statistics import assert_counts
 from wirelessfl.secagg import PrimeField, SeededBytes
-from wirelessfl.secagg.field import MERSENNE_31, Elements
+from wirelessfl.secagg.sharing import MERSENNE_31, Elements
 
 P = MERSENNE_31.prime
 elements = st.integers(0, P - 1)

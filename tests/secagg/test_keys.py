@@ -7,7 +7,7 @@ import hmac
 
 import pytest
 
-from wirelessfl.secagg import KeyPair, MalformedMessage, SeededBytes, agree, link_key
+from wirelessfl.secagg import KeyPair, MalformedMessage, SeededBytes, agree
 from wirelessfl.secagg.keys import pair_context
 
 # RFC 7748, §6.1.
@@ -41,7 +41,6 @@ def test_both_ends_agree_and_the_context_separates_keys() -> None:
         pair_context(b"mask", b"s" * 16, 5, 9),
     ]
     assert len({agree(one, two.public, other) for other in [context, *others]}) == 5
-    assert link_key(one, two.public, 3) == link_key(two, one.public, 3) != link_key(one, two.public, 4)
 
 
 @pytest.mark.parametrize("public", [bytes(32), b"\x01" + bytes(31), b"short"])

@@ -12,7 +12,7 @@ import pytest
 
 import wirelessfl.secagg as room
 from tests.secagg.rounds import encoded_inputs, parameters, parties, play_until
-from wirelessfl.secagg import Message, Neighbourhood, Stage, answer, complete_neighbourhood
+from wirelessfl.secagg import Message, Neighbourhood, Stage, complete_neighbourhood
 from wirelessfl.secagg.messages import HEADER_BITS
 
 HEADER = 8 * (1 + 16 + 4 + 4 + 16)  # kind, session, sender, receiver, tag
@@ -31,7 +31,7 @@ def test_sizes_follow_the_contents() -> None:
     for stage in (Stage.SHARE_KEYS, Stage.MASKED_INPUT, Stage.UNMASK):
         server, clients = parties(facts, 9)
         message = play_until(stage, server, clients, inputs)[0]
-        reply = answer(clients[0], message, inputs[0])
+        reply = clients[0].answer(message, inputs[0])
         sizes |= {type(message): message.bits, type(reply): reply.bits}
     assert HEADER_BITS == HEADER
     assert sizes == {
@@ -77,7 +77,7 @@ def test_a_server_message_only_can_be_answered() -> None:
     facts = parameters(complete_neighbourhood(3))
     _, clients = parties(facts, 3)
     with pytest.raises(ValueError, match="does not send"):
-        answer(clients[1], clients[0].advertise_keys(), np.zeros(3, dtype=np.uint32))
+        clients[1].answer(clients[0].advertise_keys(), np.zeros(3, dtype=np.uint32))
 
 
 def test_the_public_names_exist_once() -> None:

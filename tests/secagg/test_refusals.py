@@ -33,7 +33,6 @@ from wirelessfl.secagg import (
     Stage,
     UnmaskRequest,
     UnmaskShares,
-    answer,
     complete_neighbourhood,
     rehearse,
 )
@@ -70,7 +69,7 @@ def finish(server: Any, clients: Any, messages: dict[int, Message]) -> list[int]
     """Play the round from here to its end."""
     while True:
         for name, message in messages.items():
-            server.receive(answer(clients[name], message, INPUTS[name]))
+            server.receive(clients[name].answer(message, INPUTS[name]))
         outcome = server.close_stage()
         if isinstance(outcome, RoundResult):
             total: list[int] = outcome.total.tolist()
@@ -87,7 +86,7 @@ def test_clients_refuse_altered_messages_and_go_on_with_the_right_one(stage: Sta
     assert len(copies) > 3
     for copy in copies:
         with pytest.raises(AlteredMessage):
-            answer(clients[2], copy, INPUTS[2])
+            clients[2].answer(copy, INPUTS[2])
     assert finish(server, clients, messages) == TOTAL.tolist()
 
 
@@ -95,7 +94,7 @@ def test_clients_refuse_altered_messages_and_go_on_with_the_right_one(stage: Sta
 def test_the_server_refuses_altered_messages_and_goes_on_with_the_right_one(stage: Stage) -> None:
     server, clients = parties(FACTS, 5)
     messages = play_until(stage, server, clients, INPUTS)
-    reply = answer(clients[2], messages.pop(2), INPUTS[2])
+    reply = clients[2].answer(messages.pop(2), INPUTS[2])
     for copy in tampered(reply):
         with pytest.raises(AlteredMessage):
             server.receive(copy)
@@ -116,8 +115,8 @@ def test_messages_of_other_sessions_ends_and_senders_are_foreign(stage: Stage) -
         messages[3],  # the server's own message for somebody else
     ):
         with pytest.raises(ForeignMessage):
-            answer(clients[2], wrong, INPUTS[2])
-    reply = answer(clients[2], messages[2], INPUTS[2])
+            clients[2].answer(wrong, INPUTS[2])
+    reply = clients[2].answer(messages[2], INPUTS[2])
     for wrong in (
         replace(reply, session=bytes(16)),
         replace(reply, receiver=3),
@@ -142,15 +141,15 @@ def test_a_whole_round_recorded_earlier_is_foreign_to_the_next() -> None:
 def test_replayed_messages_are_refused_on_both_sides(stage: Stage) -> None:
     server, clients = parties(FACTS, 5)
     messages = play_until(stage, server, clients, INPUTS)
-    reply = answer(clients[2], messages[2], INPUTS[2])
+    reply = clients[2].answer(messages[2], INPUTS[2])
     with pytest.raises(ReplayedMessage):
-        answer(clients[2], messages[2], INPUTS[2])
+        clients[2].answer(messages[2], INPUTS[2])
     server.receive(reply)
     with pytest.raises(ReplayedMessage):
         server.receive(reply)
     del messages[2]
     for name, message in messages.items():
-        server.receive(answer(clients[name], message, INPUTS[name]))
+        server.receive(clients[name].answer(message, INPUTS[name]))
     server.close_stage()
     with pytest.raises(ReplayedMessage):
         server.receive(reply)
@@ -170,9 +169,9 @@ def test_keys_are_advertised_once() -> None:
 def test_late_messages_are_refused_and_change_nothing(stage: Stage) -> None:
     server, clients = parties(FACTS, 5)
     messages = play_until(stage, server, clients, INPUTS)
-    late = answer(clients[2], messages.pop(2), INPUTS[2])
+    late = clients[2].answer(messages.pop(2), INPUTS[2])
     for name, message in messages.items():
-        server.receive(answer(clients[name], message, INPUTS[name]))
+        server.receive(clients[name].answer(message, INPUTS[name]))
     outcome = server.close_stage()
     with pytest.raises(LateMessage):
         server.receive(late)
@@ -189,7 +188,7 @@ def test_a_client_that_missed_a_stage_stays_out() -> None:
     server, clients = parties(FACTS, 5)
     messages = play_until(Stage.SHARE_KEYS, server, clients, INPUTS)
     for name in (0, 1, 3, 4):
-        server.receive(answer(clients[name], messages[name], INPUTS[name]))
+        server.receive(clients[name].answer(messages[name], INPUTS[name]))
     advance(server)
     forged = MaskedInput(
         session=FACTS.session, sender=2, receiver=SERVER, values=INPUTS[2], bits_per_element=FACTS.ring.bits
@@ -342,16 +341,16 @@ def test_the_server_refuses_content_that_does_not_fit() -> None:
 def test_the_server_refuses_masked_inputs_and_shares_that_do_not_fit() -> None:
     server, clients = parties(FACTS, 5)
     messages = play_until(Stage.MASKED_INPUT, server, clients, INPUTS)
-    masked = answer(clients[2], messages.pop(2), INPUTS[2])
+    masked = clients[2].answer(messages.pop(2), INPUTS[2])
     assert isinstance(masked, MaskedInput)
     for values in (masked.values[:-1], masked.values.astype(np.uint64), masked.values | np.uint32(2**FACTS.ring.bits)):
         with pytest.raises(MalformedMessage, match="masked input"):
             server.receive(replace(masked, values=values).sealed(link_of(2)))
     server.receive(masked)
     for name, message in messages.items():
-        server.receive(answer(clients[name], message, INPUTS[name]))
+        server.receive(clients[name].answer(message, INPUTS[name]))
     messages = advance(server)
-    shares = answer(clients[2], messages.pop(2), INPUTS[2])
+    shares = clients[2].answer(messages.pop(2), INPUTS[2])
     assert isinstance(shares, UnmaskShares)
     beyond = shares.shares.copy()
     beyond[0, 0] = 2**31 - 1
@@ -372,9 +371,9 @@ def test_wrong_shares_of_a_mask_key_abort_the_round() -> None:
     messages = play_until(Stage.MASKED_INPUT, server, clients, INPUTS)
     del messages[4]
     for name, message in messages.items():
-        server.receive(answer(clients[name], message, INPUTS[name]))
+        server.receive(clients[name].answer(message, INPUTS[name]))
     for name, message in advance(server).items():
-        reply = answer(clients[name], message, INPUTS[name])
+        reply = clients[name].answer(message, INPUTS[name])
         assert isinstance(reply, UnmaskShares)
         if name == 0:
             lie = reply.shares.copy()
@@ -416,7 +415,7 @@ def test_separated_survivors_abort_the_round() -> None:
         assert isinstance(delivery, ShareDelivery)
         ring.append(next(peer for peer in delivery.peers.tolist() if peer not in (previous, *ring)))
     for name in set(range(8)) - {ring[0], ring[4]}:
-        server.receive(answer(clients[name], messages[name], inputs[name]))
+        server.receive(clients[name].answer(messages[name], inputs[name]))
     outcome = server.close_stage()
     assert isinstance(outcome, RoundAborted)
     assert "fall apart" in outcome.reason

@@ -21,12 +21,10 @@ from wirelessfl.secagg import (
     Stage,
     UnmaskRequest,
     agree,
-    answer,
     complete_neighbourhood,
     majority,
 )
-from wirelessfl.secagg.keys import pair_context
-from wirelessfl.secagg.masks import MaskStream
+from wirelessfl.secagg.keys import MaskStream, pair_context
 
 BITS, DIMENSION = 4, 32_000
 CELLS = 2**BITS
@@ -42,7 +40,7 @@ def masked_vector(client: int, seed: int, value: int = 3) -> tuple[RingVector, d
     inputs = {name: np.full(DIMENSION, value, dtype=np.uint32) for name in range(4)}
     server, clients = parties(facts, 4, shifted(seed))
     messages = play_until(Stage.MASKED_INPUT, server, clients, inputs)
-    reply = answer(clients[client], messages[client], inputs[client])
+    reply = clients[client].answer(messages[client], inputs[client])
     assert isinstance(reply, MaskedInput)
     return reply.values, clients
 
@@ -121,7 +119,7 @@ def test_the_server_never_asks_for_both_secrets_of_a_client(data: st.DataObject)
         for message in outcome:
             if silent_from[message.receiver] > server.stage:
                 requests.append(message)
-                server.receive(answer(clients[message.receiver], message, inputs[message.receiver]))
+                server.receive(clients[message.receiver].answer(message, inputs[message.receiver]))
     asked = [message for message in requests if isinstance(message, UnmaskRequest)]
     alive = {int(name) for message in asked for name in message.alive}
     dropped = {int(name) for message in asked for name in message.dropped}

@@ -24,7 +24,6 @@ from wirelessfl.secagg import (
     RoundResult,
     SeededBytes,
     Stage,
-    answer,
     complete_neighbourhood,
 )
 
@@ -48,7 +47,7 @@ def test_the_masked_weight_of_one_client_is_uniform_and_their_sum_is_exact(weigh
     messages = play_until(Stage.MASKED_INPUT, server, clients, inputs)
     seen = []
     for name, message in messages.items():
-        reply = answer(clients[name], message, inputs[name])
+        reply = clients[name].answer(message, inputs[name])
         assert isinstance(reply, MaskedInput)
         seen.append(reply.values)
         server.receive(reply)
@@ -57,7 +56,7 @@ def test_the_masked_weight_of_one_client_is_uniform_and_their_sum_is_exact(weigh
         Ring(BITS).reduce(vector)
         assert_counts(np.bincount(vector.astype(int) >> 6, minlength=16), np.full(16, 1 / 16))
     for name, message in {m.receiver: m for m in server.close_stage()}.items():  # type: ignore[union-attr]
-        server.receive(answer(clients[name], message, inputs[name]))
+        server.receive(clients[name].answer(message, inputs[name]))
     outcome = server.close_stage()
     assert isinstance(outcome, RoundResult)
     assert set(outcome.total.tolist()) == {sum(weights)}

@@ -11,24 +11,22 @@ from wirelessfl.secagg.encoding import (
     FixedPoint,
     HiddenWeights,
     PublicWeights,
+    Ring,
+    RingVector,
     SumEncoding,
     bits_for,
 )
-from wirelessfl.secagg.field import PrimeField, RandomBytes
 from wirelessfl.secagg.graph import (
     CompleteGraph,
-    Neighbourhood,
     SharingGraph,
     SparseGraph,
     choose_neighbourhood,
     complete_neighbourhood,
     correctness_failure,
     harary_graph,
-    majority,
     security_failure,
 )
-from wirelessfl.secagg.keys import KeyPair, SeededBytes, agree, link_key
-from wirelessfl.secagg.masks import MaskStream, Ring, RingVector
+from wirelessfl.secagg.keys import KeyPair, MaskStream, SeededBytes, agree
 from wirelessfl.secagg.messages import (
     HEADER_BITS,
     SERVER,
@@ -43,19 +41,24 @@ from wirelessfl.secagg.messages import (
     UnmaskShares,
 )
 from wirelessfl.secagg.pairwise_prf import RUN_BYTES, PairwiseSeeds, PrfClient, PrfEnrolment, PrfParameters, PrfRound
-from wirelessfl.secagg.parameters import RoundAborted, RoundParameters, RoundResult, Stage
-from wirelessfl.secagg.refusals import (
+from wirelessfl.secagg.protocol import (
     AlteredMessage,
     ForbiddenRequest,
     ForeignMessage,
     LateMessage,
     MalformedMessage,
     MessageRefused,
+    Neighbourhood,
+    RandomBytes,
     ReplayedMessage,
+    RoundAborted,
+    RoundParameters,
+    RoundResult,
+    Stage,
+    majority,
 )
-from wirelessfl.secagg.rehearsal import answer, rehearse
-from wirelessfl.secagg.server import SecAggServer
-from wirelessfl.secagg.sharing import reconstruct, split
+from wirelessfl.secagg.server import SecAggServer, rehearse
+from wirelessfl.secagg.sharing import PrimeField, reconstruct, split
 
 __all__ = [
     "FLOAT_ROOM",
@@ -105,13 +108,11 @@ __all__ = [
     "UnmaskRequest",
     "UnmaskShares",
     "agree",
-    "answer",
     "bits_for",
     "choose_neighbourhood",
     "complete_neighbourhood",
     "correctness_failure",
     "harary_graph",
-    "link_key",
     "majority",
     "reconstruct",
     "rehearse",

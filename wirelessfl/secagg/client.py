@@ -4,10 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
-from wirelessfl.secagg import sharing
-from wirelessfl.secagg.field import RandomBytes
-from wirelessfl.secagg.keys import KEY_BYTES, KeyPair, agree, pair_context
-from wirelessfl.secagg.masks import MaskStream, RingVector
+from wirelessfl.secagg.encoding import RingVector
+from wirelessfl.secagg.keys import KEY_BYTES, KeyPair, MaskStream, agree, pair_context, seal, unseal
 from wirelessfl.secagg.messages import (
     SERVER,
     EncryptedShares,
@@ -23,8 +21,15 @@ from wirelessfl.secagg.messages import (
     check_ascending,
     check_octets,
 )
-from wirelessfl.secagg.parameters import RoundParameters, Stage
-from wirelessfl.secagg.refusals import ForbiddenRequest, MalformedMessage, ReplayedMessage
+from wirelessfl.secagg.protocol import (
+    ForbiddenRequest,
+    MalformedMessage,
+    RandomBytes,
+    ReplayedMessage,
+    RoundParameters,
+    Stage,
+)
+from wirelessfl.secagg.sharing import SEALED_BYTES, share_points, shares_of, split
 
 # The order of the public keys in an advertisement, and of the two secrets in every share.
 CHANNEL, MASK = 0, 1
@@ -40,7 +45,7 @@ class SecAggClient:
     Args:
         parameters: the round's public facts.
         name: the client's number, below 2**31 - 2.
-        link_key: the key it shares with the server (see `keys.link_key`).
+        link_key: the key it shares with the server, agreed once at enrolment.
         random_bytes: source of all secrets; `SeededBytes` in a simulation only.
     """
 
@@ -78,7 +83,7 @@ class SecAggClient:
         """Step 2: shares of the mask key and of the self-mask seed, encrypted for each neighbour.
 
         Raises:
-            MessageRefused: see `refusals`.
+            MessageRefused: see `protocol`.
         """
         self._accept(message, Stage.SHARE_KEYS)
         self._check_neighbours(message)
@@ -88,10 +93,10 @@ class SecAggClient:
             for peer, key in zip(peers.tolist(), message.keys[:, CHANNEL], strict=True)
         }
         secrets = np.frombuffer(self._mask.secret + self._self_seed, dtype=np.uint8).reshape(2, KEY_BYTES)
-        points = sharing.share_points(np.append(peers, np.uint32(self.name)))
-        shares = sharing.split(secrets, points, self.parameters.neighbourhood.threshold, self._random_bytes)
+        points = share_points(np.append(peers, np.uint32(self.name)))
+        shares = split(secrets, points, self.parameters.neighbourhood.threshold, self._random_bytes)
         sealed = b"".join(
-            sharing.seal(key, session, self.name, peer, share.tobytes())
+            seal(key, session, self.name, peer, share.tobytes())
             for (peer, key), share in zip(channel_secrets.items(), shares[:-1].astype("<u4"), strict=True)
         )
         self._channel_secrets = channel_secrets
@@ -103,14 +108,14 @@ class SecAggClient:
             sender=self.name,
             receiver=SERVER,
             peers=peers,
-            ciphertexts=np.frombuffer(sealed, dtype=np.uint8).reshape(len(peers), sharing.SEALED_BYTES),
+            ciphertexts=np.frombuffer(sealed, dtype=np.uint8).reshape(len(peers), SEALED_BYTES),
         ).sealed(self._link_key)
 
     def mask_input(self, message: ShareDelivery, encoded: RingVector) -> MaskedInput:
         """Step 3: the encoded input (d,) under the self mask and the masks towards all neighbours that sent shares.
 
         Raises:
-            MessageRefused: see `refusals`.
+            MessageRefused: see `protocol`.
             ValueError: the input is not a vector of the round's ring and dimension.
         """
         parameters = self.parameters
@@ -118,7 +123,7 @@ class SecAggClient:
         self._accept(message, Stage.MASKED_INPUT)
         peers = self._check_delivery(message)
         plain = b"".join(
-            sharing.unseal(self._channel_secrets[peer], parameters.session, peer, self.name, ciphertext)
+            unseal(self._channel_secrets[peer], parameters.session, peer, self.name, ciphertext)
             for peer, ciphertext in zip(peers, message.ciphertexts, strict=True)
         )
         masked = encoded.copy()
@@ -130,7 +135,7 @@ class SecAggClient:
         parameters.ring.reduce(masked)
         position = int(np.searchsorted(message.peers, self.name))
         self._owners = np.insert(message.peers, position, self.name)
-        self._shares = np.insert(sharing.shares_of(plain), position, self._own_share, axis=0)
+        self._shares = np.insert(shares_of(plain), position, self._own_share, axis=0)
         self.stage = Stage.UNMASK
         return MaskedInput(
             session=parameters.session,
@@ -145,7 +150,7 @@ class SecAggClient:
 
         Raises:
             ForbiddenRequest: a client is listed as alive and as dropped, or this client itself as dropped.
-            MessageRefused: see `refusals`.
+            MessageRefused: see `protocol`.
         """
         self._accept(message, Stage.UNMASK)
         precondition(
@@ -179,6 +184,18 @@ class SecAggClient:
             shares=self._shares[np.searchsorted(self._owners, owners), secret],
         ).sealed(self._link_key)
 
+    def answer(self, message: Message, encoded: RingVector) -> Message:
+        """The answer to any message of the server, for an encoded input (d,)."""
+        match message:
+            case NeighbourKeys():
+                return self.share_keys(message)
+            case ShareDelivery():
+                return self.mask_input(message, encoded)
+            case UnmaskRequest():
+                return self.unmask(message)
+            case _:
+                raise ValueError(f"a server does not send a {type(message).__name__}")
+
     def _expect(self, stage: Stage) -> None:
         precondition(
             self.stage <= stage, f"client {self.name} has already taken the step {stage.name}", ReplayedMessage
@@ -207,7 +224,7 @@ class SecAggClient:
     def _check_delivery(self, message: ShareDelivery) -> list[int]:
         peers: list[int] = message.peers.tolist()
         check_ascending(message.peers)
-        check_octets(message.ciphertexts, (len(peers), sharing.SEALED_BYTES))
+        check_octets(message.ciphertexts, (len(peers), SEALED_BYTES))
         precondition(
             self._channel_secrets.keys() >= set(peers),
             "a share comes from a client that is no neighbour",

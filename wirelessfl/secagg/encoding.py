@@ -1,4 +1,4 @@
-"""Fixed-point encoding of updates into a ring in which the sum of all clients cannot overflow.
+"""Rings of integers, and fixed-point encoding of updates into one in which the sum of all clients cannot overflow.
 
 A `SumEncoding` turns updates and their weights into vectors whose ring sum gives the weighted mean.
 """
@@ -14,10 +14,63 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wirelessfl.errors import precondition
-from wirelessfl.secagg.masks import Ring, RingVector
+
+# Elements of the ring: little-endian words of 32 or 64 bits, the upper bits beyond the ring's own being free.
+RingVector = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The integers modulo 2**bits, 1 ≤ bits ≤ 64.
+
+    Sums are taken in the machine word (32 or 64 bits), whose wrap-around respects every smaller power of two;
+    ``reduce`` drops the upper bits once, at the end.
+    """
+
+    bits: int
+
+    def __post_init__(self) -> None:
+        precondition(1 <= self.bits <= 64, f"the ring must have 1 to 64 bits, not {self.bits}")
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The unsigned word that holds an element."""
+        return np.dtype("<u4" if self.bits <= 32 else "<u8")
+
+    @property
+    def largest(self) -> int:
+        """The largest element, 2**bits - 1."""
+        return (1 << self.bits) - 1
+
+    def zeros(self, dimension: int) -> RingVector:
+        """A zero vector of the ring's word."""
+        return np.zeros(dimension, dtype=self.dtype)
+
+    def reduce(self, words: RingVector) -> None:
+        """Reduction of words modulo 2**bits, in place."""
+        np.bitwise_and(words, self.dtype.type(self.largest), out=words)
+
+    def check(self, vector: RingVector, dimension: int) -> None:
+        """Refusal of anything but ``dimension`` elements of this ring.
+
+        Raises:
+            ValueError: wrong shape, wrong word, or elements beyond the ring.
+        """
+        precondition(
+            vector.shape == (dimension,) and vector.dtype == self.dtype,
+            f"expected {dimension} words {self.dtype}, found {vector.dtype} of shape {vector.shape}",
+        )
+        precondition(int(vector.max()) <= self.largest, f"an element does not fit the ring of {self.bits} bits")
+
+    def signed(self, elements: RingVector) -> NDArray[np.int64]:
+        """The representative of each element in [-2**(bits-1), 2**(bits-1))."""
+        shift = 64 - self.bits
+        return (elements.astype(np.uint64) << np.uint64(shift)).view(np.int64) >> np.int64(shift)
+
 
 # Beyond this many steps a double does not tell neighbouring steps apart.
 _MOST_STEPS = 2**53
+
 
 FLOAT_ROOM = 1.0 + 2.0**-10
 """Bound of a coordinate over the clip τ: a float32 update clipped to τ exceeds it by a few times 2^-24."""

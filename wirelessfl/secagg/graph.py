@@ -18,35 +18,10 @@ import numpy as np
 from typing_extensions import override
 
 from wirelessfl.errors import precondition
-from wirelessfl.secagg.field import RandomBytes
+from wirelessfl.secagg.protocol import Neighbourhood, RandomBytes, majority
 
 SECURITY_BITS = 40
 CORRECTNESS_BITS = 30
-
-
-@dataclass(frozen=True)
-class Neighbourhood:
-    """Degree k of the graph and the number t of the k + 1 share holders (the client is one) that recover a secret."""
-
-    num_neighbours: int
-    threshold: int
-
-    def __post_init__(self) -> None:
-        holders = self.num_neighbours + 1
-        precondition(
-            2 <= self.threshold <= holders,
-            f"the threshold must lie between 2 and the {holders} share holders, not {self.threshold}",
-        )
-        precondition(
-            2 * self.threshold > holders,
-            f"a threshold of {self.threshold} among {holders} holders lets the server learn both secrets of a "
-            f"client by asking one half for each: at least {majority(self.num_neighbours)} is needed",
-        )
-
-
-def majority(num_neighbours: int) -> int:
-    """The smallest threshold that no two disjoint groups of the k + 1 share holders both reach."""
-    return (num_neighbours + 1) // 2 + 1
 
 
 def complete_neighbourhood(num_clients: int, threshold: int | None = None) -> Neighbourhood:

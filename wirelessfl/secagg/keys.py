@@ -1,4 +1,8 @@
-"""Key agreement: X25519 (RFC 7748) and HKDF-SHA256 (RFC 5869)."""
+"""Key agreement by X25519 (RFC 7748) and HKDF-SHA256 (RFC 5869), encryption of shares, masks, and random bytes.
+
+Shares travel between two clients through the server, encrypted with AES-256-GCM (NIST SP 800-38D). Masks are ChaCha20
+key streams (RFC 8439) read as ring elements, added to a vector without ever being stored whole.
+"""
 
 import hashlib
 import struct
@@ -6,15 +10,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
 
+import numpy as np
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
 
-from wirelessfl.secagg.refusals import MalformedMessage
+from wirelessfl.secagg.encoding import Ring, RingVector
+from wirelessfl.secagg.protocol import AlteredMessage, MalformedMessage
 
 KEY_BYTES = 32
+# A block of the key stream stays in the second-level cache between being written and being added.
+_BLOCK_BYTES = 1 << 17
+_ZERO_NONCE = bytes(16)
 
 
 @dataclass(frozen=True)
@@ -73,9 +85,51 @@ def pair_context(purpose: bytes, session: bytes, client: int, peer: int) -> byte
     return purpose + session + struct.pack("<II", min(client, peer), max(client, peer))
 
 
-def link_key(own: KeyPair, peer_public: bytes, client: int) -> bytes:
-    """The key with which the server and one client authenticate their messages, agreed once at enrolment."""
-    return agree(own, peer_public, b"wirelessfl link" + struct.pack("<I", client))
+def seal(key: bytes, session: bytes, sender: int, receiver: int, plaintext: bytes) -> bytes:
+    """Ciphertext of a share; session, sender and receiver are authenticated with it.
+
+    The pair's key is used once in each direction, so that the two ends make a nonce that never repeats.
+    """
+    ends = struct.pack("<II", sender, receiver)
+    return AESGCM(key).encrypt(ends + b"\0\0\0\0", plaintext, session + ends)
+
+
+def unseal(key: bytes, session: bytes, sender: int, receiver: int, ciphertext: NDArray[np.uint8]) -> bytes:
+    """Share of a ciphertext.
+
+    Raises:
+        AlteredMessage: it was altered, or is not what this sender sealed for this receiver in this session.
+    """
+    ends = struct.pack("<II", sender, receiver)
+    try:
+        return AESGCM(key).decrypt(ends + b"\0\0\0\0", ciphertext.tobytes(), session + ends)
+    except InvalidTag as error:
+        raise AlteredMessage(f"the share of {sender} for {receiver} does not verify") from error
+
+
+class MaskStream:
+    """Mask G(key, nonce) ∈ ring^dimension, added or subtracted block by block through one small buffer.
+
+    G is the ChaCha20 key stream (RFC 8439), one word of the ring per element.
+    """
+
+    def __init__(self, ring: Ring, dimension: int) -> None:
+        self._buffer = bytearray(min(dimension * ring.dtype.itemsize, _BLOCK_BYTES))
+        self._zeros = memoryview(bytes(self._buffer))
+        self._words = np.frombuffer(self._buffer, dtype=ring.dtype)
+
+    def add_pairwise(self, vector: RingVector, client: int, peer: int, key: bytes, nonce: bytes = _ZERO_NONCE) -> None:
+        """Addition of the mask towards a peer: plus for the smaller number, minus for the larger; a pair cancels."""
+        self.add(vector, key, nonce, negative=client > peer)
+
+    def add(self, vector: RingVector, key: bytes, nonce: bytes = _ZERO_NONCE, negative: bool = False) -> None:
+        """Addition or subtraction of the mask of a 32-byte key (and 16-byte nonce), in place."""
+        operation = np.subtract if negative else np.add
+        encryptor = Cipher(ChaCha20(key, nonce), mode=None).encryptor()
+        for start in range(0, len(vector), len(self._words)):
+            part = vector[start : start + len(self._words)]
+            encryptor.update_into(self._zeros[: part.nbytes], self._buffer)
+            operation(part, self._words[: len(part)], out=part)
 
 
 class SeededBytes:

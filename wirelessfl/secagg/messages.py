@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
+from wirelessfl.secagg.encoding import Ring, RingVector
 from wirelessfl.secagg.keys import KEY_BYTES, check_order
-from wirelessfl.secagg.masks import Ring, RingVector
-from wirelessfl.secagg.refusals import AlteredMessage, ForeignMessage, MalformedMessage
+from wirelessfl.secagg.protocol import SESSION_BYTES, AlteredMessage, ForeignMessage, MalformedMessage
 
 SERVER = 2**32 - 1
-SESSION_BYTES = 16
 TAG_BYTES = 16
 # Kind, session, sender, receiver and tag.
 HEADER_BITS = 8 * (1 + SESSION_BYTES + 4 + 4 + TAG_BYTES)
@@ -39,6 +38,9 @@ class Message:
     sender: int
     receiver: int
     tag: bytes = b""
+
+    def __init_subclass__(cls, kind: int) -> None:
+        cls.kind = kind
 
     @property
     def bits(self) -> int:
@@ -141,10 +143,9 @@ def check_octets(octets: Octets, shape: tuple[int, ...]) -> None:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KeyAdvertisement(Message):
+class KeyAdvertisement(Message, kind=1):
     """Client to server: its public keys (c, 32), c = 2 (share encryption, masks) or 1 (`pairwise_prf`)."""
 
-    kind = 1
     keys: Octets
 
     def check(self, count: int) -> None:
@@ -159,37 +160,33 @@ class KeyAdvertisement(Message):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class NeighbourKeys(Message):
+class NeighbourKeys(Message, kind=2):
     """Server to client: the neighbours (m,) in ascending order and their public keys (m, c, 32)."""
 
-    kind = 2
     peers: Names
     keys: Octets
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class EncryptedShares(Message):
+class EncryptedShares(Message, kind=3):
     """Client to server: for each neighbour (m,) the ciphertext (m, SEALED_BYTES) that only it can open."""
 
-    kind = 3
     peers: Names
     ciphertexts: Octets
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ShareDelivery(Message):
+class ShareDelivery(Message, kind=4):
     """Server to client: the ciphertexts (m, SEALED_BYTES) meant for it from the neighbours (m,) that sent shares."""
 
-    kind = 4
     peers: Names
     ciphertexts: Octets
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MaskedInput(Message):
+class MaskedInput(Message, kind=5):
     """Client to server: the encoded input under its masks, (d,) ring elements of ``bits_per_element`` bits."""
 
-    kind = 5
     values: RingVector
     bits_per_element: int
 
@@ -216,26 +213,23 @@ class MaskedInput(Message):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class UnmaskRequest(Message):
+class UnmaskRequest(Message, kind=6):
     """Server to client: whose self-mask seed shares (``alive``) and mask key shares (``dropped``) it asks for."""
 
-    kind = 6
     alive: Names
     dropped: Names
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class UnmaskShares(Message):
+class UnmaskShares(Message, kind=7):
     """Client to server: one share (LIMBS field elements) for each owner (m,) asked about, first alive, then dropped."""
 
-    kind = 7
     owners: Names
     shares: NDArray[np.uint32]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RoundStart(Message):
+class RoundStart(Message, kind=8):
     """Server to client (`pairwise_prf`): the clients whose inputs are summed under this session's nonce."""
 
-    kind = 8
     participants: Names

@@ -7,19 +7,16 @@ no other. The number t is a nonce: a round that failed is tried again under a fr
 masked under the same nonce with different participants differ by a mask that may be known.
 """
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from wirelessfl.errors import precondition
-from wirelessfl.secagg.field import RandomBytes
-from wirelessfl.secagg.keys import KEY_BYTES, KeyPair, agree, pair_context
-from wirelessfl.secagg.masks import MaskStream, Ring, RingVector
+from wirelessfl.secagg.encoding import Ring, RingVector
+from wirelessfl.secagg.keys import KEY_BYTES, KeyPair, MaskStream, agree, pair_context
 from wirelessfl.secagg.messages import (
     SERVER,
-    SESSION_BYTES,
     KeyAdvertisement,
     MaskedInput,
     Message,
@@ -32,11 +29,19 @@ from wirelessfl.secagg.messages import (
     check_octets,
     names,
 )
-from wirelessfl.secagg.parameters import RoundAborted, RoundResult, Stage
-from wirelessfl.secagg.refusals import ForeignMessage, LateMessage, MalformedMessage, ReplayedMessage
+from wirelessfl.secagg.protocol import (
+    SESSION_BYTES,
+    ForeignMessage,
+    LateMessage,
+    MalformedMessage,
+    RandomBytes,
+    ReplayedMessage,
+    RoundAborted,
+    RoundResult,
+    Stage,
+)
 
 RUN_BYTES = 8
-_NONCE = struct.Struct(">Q")
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class PrfParameters:
 
     def session(self, nonce: int) -> bytes:
         """The session of a nonce: 0 for the enrolment, 1 and up for the attempts at a round."""
-        return self.run + _NONCE.pack(nonce)
+        return self.run + nonce.to_bytes(SESSION_BYTES - RUN_BYTES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +103,7 @@ class PrfClient:
         """Enrolment, second step: a seed with every other client.
 
         Raises:
-            MessageRefused: see `refusals`; seeds are never agreed twice.
+            MessageRefused: see `protocol`; seeds are never agreed twice.
         """
         session = self.parameters.session(0)
         authenticate(message, session, self.name, self._link)
@@ -117,7 +122,7 @@ class PrfClient:
 
         Raises:
             ReplayedMessage: the nonce is not above all that were used.
-            MessageRefused: see `refusals`.
+            MessageRefused: see `protocol`.
             ValueError: the input is not a vector of the run's ring and dimension.
         """
         parameters = self.parameters
@@ -129,7 +134,7 @@ class PrfClient:
         )
         if self.seeds is None:
             raise MalformedMessage(f"client {self.name} has not agreed on seeds yet")
-        (nonce,) = _NONCE.unpack(counter)
+        nonce = int.from_bytes(counter)
         precondition(
             nonce > self.seeds.last_nonce,
             f"nonce {nonce} is not fresh: client {self.name} has used {self.seeds.last_nonce}",
@@ -199,7 +204,7 @@ class PrfEnrolment(_Collection):
         """Receipt of one client's public key.
 
         Raises:
-            MessageRefused: see `refusals`.
+            MessageRefused: see `protocol`.
         """
         self._authenticate(message, "advertised its key", "the enrolment")
         message.check(1)
@@ -252,7 +257,7 @@ class PrfRound(_Collection):
         """Receipt of one participant's masked input.
 
         Raises:
-            MessageRefused: see `refusals`.
+            MessageRefused: see `protocol`.
         """
         self._authenticate(message, "sent its masked input", "the round")
         message.check(self.parameters.ring, self.parameters.dimension)

@@ -10,9 +10,10 @@ import networkx as nx
 import numpy as np
 
 from wirelessfl.errors import precondition
-from wirelessfl.secagg.client import MASK
-from wirelessfl.secagg.field import RandomBytes
+from wirelessfl.secagg.client import MASK, SecAggClient
+from wirelessfl.secagg.encoding import RingVector
 from wirelessfl.secagg.graph import harary_graph
+from wirelessfl.secagg.keys import SeededBytes
 from wirelessfl.secagg.messages import (
     SERVER,
     EncryptedShares,
@@ -28,10 +29,18 @@ from wirelessfl.secagg.messages import (
     check_octets,
     names,
 )
-from wirelessfl.secagg.parameters import RoundAborted, RoundParameters, RoundResult, Stage
-from wirelessfl.secagg.refusals import ForeignMessage, LateMessage, MalformedMessage, ReplayedMessage
-from wirelessfl.secagg.sharing import SEALED_BYTES
-from wirelessfl.secagg.unmasking import check_shares, remove_masks
+from wirelessfl.secagg.protocol import (
+    ForeignMessage,
+    LateMessage,
+    MalformedMessage,
+    RandomBytes,
+    ReplayedMessage,
+    RoundAborted,
+    RoundParameters,
+    RoundResult,
+    Stage,
+)
+from wirelessfl.secagg.sharing import SEALED_BYTES, check_shares, remove_masks
 
 _STAGE_OF: dict[type[Message], Stage] = {
     KeyAdvertisement: Stage.ADVERTISE_KEYS,
@@ -76,7 +85,7 @@ class SecAggServer:
         """Receipt of one client's message of the present stage.
 
         Raises:
-            MessageRefused: see `refusals`; the server's state is unchanged.
+            MessageRefused: see `protocol`; the server's state is unchanged.
         """
         sender, stage = message.sender, _STAGE_OF.get(type(message))
         if stage is None:
@@ -106,6 +115,8 @@ class SecAggServer:
             case UnmaskShares():
                 check_shares(message, *self._owners_known_to(sender))
                 self._unmasking[sender] = message
+            case _:
+                raise NotImplementedError(f"nothing is done with a {type(message).__name__}")
         self.heard[stage].add(sender)
 
     def close_stage(self) -> Sequence[Message] | RoundAborted | RoundResult:
@@ -137,7 +148,7 @@ class SecAggServer:
                 return self._sealed(self._share_deliveries())
             case Stage.MASKED_INPUT:
                 return self._sealed(self._unmask_request(client) for client in sorted(survivors))
-            case _:
+            case Stage.UNMASK | Stage.FINISHED:
                 self._expected = frozenset()
                 return self._unmasked()
 
@@ -227,3 +238,31 @@ class SecAggServer:
 
     def _sealed(self, messages: Iterable[Message]) -> list[Message]:
         return [message.sealed(self._link_keys[message.receiver]) for message in messages]
+
+
+def rehearse(
+    parameters: RoundParameters,
+    inputs: Mapping[int, RingVector],
+    silent_from: Mapping[int, Stage],
+    seed: int,
+) -> RoundResult | RoundAborted:
+    """One round of `secagg` or `secagg_plus` from end to end without clock or radio: for tests and benchmarks.
+
+    It is among the clients in ``inputs``; a client in ``silent_from`` sends nothing from that stage on. Link keys and
+    all secrets come from `SeededBytes`.
+    """
+    link_keys = {name: SeededBytes(seed, "link", name)(32) for name in inputs}
+    server = SecAggServer(parameters, link_keys, SeededBytes(seed, "server"))
+    clients = {
+        name: SecAggClient(parameters, name, link_keys[name], SeededBytes(seed, "client", name)) for name in inputs
+    }
+    for name, client in clients.items():
+        if silent_from.get(name, Stage.FINISHED) > Stage.ADVERTISE_KEYS:
+            server.receive(client.advertise_keys())
+    while True:
+        outcome = server.close_stage()
+        if isinstance(outcome, RoundResult | RoundAborted):
+            return outcome
+        for message in outcome:
+            if silent_from.get(message.receiver, Stage.FINISHED) > server.stage:
+                server.receive(clients[message.receiver].answer(message, inputs[message.receiver]))
