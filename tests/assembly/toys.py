@@ -95,7 +95,7 @@ _DOPPLER = """    doppler_hz: float | None = key(2.0, "Hertz.")
 TOYS = {
     "model": Toy("wirelessfl.learning.models.dense:logistic"),
     "dataset": Toy("wirelessfl.learning.data.catalogue:load_digits"),
-    "selection": Toy("wirelessfl.learning.selection.schemes:SelectUniform", "select", beside={"count": 4}, keys=_COUNT),
+    "selection": Toy("wirelessfl.learning.selection.rules:SelectUniform", "select", beside={"count": 4}, keys=_COUNT),
     "partition": Toy("wirelessfl.learning.partition:iid_partition", outside=_RULE),
     "optimizer": Toy(
         "wirelessfl.learning.optimizers:SGD", "step", {"momentum": 0.5}, variant="LocalOptimizer", keys=_RATE
@@ -119,5 +119,5 @@ TOYS = {
     "receiver": Toy("wirelessfl.radio.reception.sum:SumReceiver", "combine"),
     "modulation": Toy("wirelessfl.radio.modulation.analog:Analog", "decode"),
     "codec": Toy("wirelessfl.learning.compression.codecs:NoCodec", "encode", needs={"uplink": {"kind": "digital"}}),
-    "availability": Toy("wirelessfl.learning.selection.availability:BernoulliAvailability", "available", {"p": 0.9}),
+    "availability": Toy("wirelessfl.learning.faults:BernoulliAvailability", "available", {"p": 0.9}),
 }

@@ -12,18 +12,25 @@ from tests.learning.device_lint import Finding, findings
 
 PACKAGE = Path(wirelessfl.__file__).parent
 ENGINE = (
-    *("learning/cohort", "learning/private", "learning/optimizers.py", "learning/objective.py"),
+    *("learning/cohort", "learning/private", "learning/optimizers.py", "learning/flat.py"),
     *("learning/population.py", "learning/evaluation.py", "radio/superposition.py", "privacy/clipping"),
     *("privacy/mechanisms/gaussian.py", "privacy/mechanisms/haar.py", "privacy/mechanisms/haar_norms.py"),
     "privacy/mechanisms/normals/operations.py",
 )
-HOST = {"peak.py", "planning.py", "memory.py", "workers.py", "conformance.py"}
+HOST = {"peak.py", "planning.py", "memory.py", "execution.py", "conformance.py"}
 """Files that hold no tensor of a device, or that no run calls."""
 
 UPLOAD, REPORT = "numbers of the host, before the upload", "numbers of the host, after the report"
 LOOK = "on a CPU, or where a block is repeated, alone"
 ALLOWED: dict[str, dict[Finding, str]] = {
     "learning/cohort/block.py": {
+        Finding("upload", "from_numpy"): UPLOAD,
+        Finding("pack", "from_numpy"): UPLOAD,
+        Finding("places_of", "tolist"): UPLOAD,
+        Finding("unpack", "from_numpy"): UPLOAD,
+        Finding("download", "numpy"): "the report",
+        Finding("_on_host", "cpu"): "the report, of a device that is no GPU",
+        Finding("_on_host", "synchronize"): "the report",
         Finding("BlockData.of", "numpy"): UPLOAD,
         Finding("_consecutive", "int"): UPLOAD,
         Finding("_per_step", "tolist"): UPLOAD,
@@ -38,23 +45,12 @@ ALLOWED: dict[str, dict[Finding, str]] = {
         Finding("Trained.report", "from_numpy"): REPORT,
         Finding("clip_rows", "bool"): LOOK,
     },
-    "learning/cohort/transfer.py": {
-        Finding("upload", "from_numpy"): UPLOAD,
-        Finding("pack", "from_numpy"): UPLOAD,
-        Finding("places_of", "tolist"): UPLOAD,
-        Finding("unpack", "from_numpy"): UPLOAD,
-        Finding("download", "numpy"): "the report",
-        Finding("_on_host", "cpu"): "the report, of a device that is no GPU",
-        Finding("_on_host", "synchronize"): "the report",
-    },
-    "learning/private/finite.py": {
+    "learning/private/transform.py": {
+        Finding("PrivateGradients.__call__", "bool"): LOOK,
         Finding("FiniteGradients.weighted_sum", "tensor"): LOOK,
         Finding("FiniteGradients.weighted_sum", "repeat_interleave"): LOOK,
-    },
-    "learning/private/proxy.py": {
         Finding("proxy_median_norm", "float"): REPORT,
     },
-    "learning/private/transform.py": {Finding("PrivateGradients.__call__", "bool"): LOOK},
     "learning/optimizers.py": {Finding("AdaGrad.step", "tensor"): "on a CPU alone"},
     "learning/population.py": {
         Finding("PartitionedData.shards", "from_numpy"): UPLOAD,

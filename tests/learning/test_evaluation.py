@@ -12,9 +12,8 @@ from torch import Tensor, nn
 from wirelessfl.learning import evaluation
 from wirelessfl.learning.data.examples import Examples
 from wirelessfl.learning.evaluation import evaluate
-from wirelessfl.learning.flat import FlatModel
+from wirelessfl.learning.flat import FlatModel, sample_losses
 from wirelessfl.learning.models import mlp
-from wirelessfl.learning.objective import sample_losses
 
 
 def test_accuracy_and_loss_over_several_chunks() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 _TOUCH_AGAIN = """
 import resource, torch
-from wirelessfl.learning.cohort.workers import keep_freed_memory
+from wirelessfl.learning.cohort.execution import keep_freed_memory
 if {keep}:
     assert keep_freed_memory()
 def touch():

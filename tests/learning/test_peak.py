@@ -19,14 +19,14 @@ from wirelessfl.learning.cohort import (
     GradientTransform,
     LocalTraining,
     StepContext,
-    forming,
     general,
+    gradients,
     train_cohort,
 )
 from wirelessfl.learning.cohort.block import BlockData
 from wirelessfl.learning.cohort.engine import train_plainly, train_privately
 from wirelessfl.learning.cohort.peak import BlockMemory, LiveMemory
-from wirelessfl.learning.cohort.stacked import compile_program, models
+from wirelessfl.learning.cohort.stacked import compile_program, program
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.models import cnn_cifar10, cnn_mnist, mlp
 from wirelessfl.learning.optimizers import SGD, Adam, Optimizer
@@ -90,7 +90,7 @@ def profiled_peak(model: FlatModel, training: LocalTraining, transform: Gradient
 def test_the_peak_is_that_of_the_profiler(
     name: str, how: str, optimizer: Optimizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forming, "_ELSEWHERE", 8 * 2**20)  # form as many gradients at a time as a CPU does
+    monkeypatch.setattr(gradients, "_ELSEWHERE", 8 * 2**20)  # form as many gradients at a time as a CPU does
     build, shape = MODELS[name]
     model = FlatModel(build, shape, 10)
     training = LocalTraining(optimizer, 0.1, batch_size=8, steps=2)
@@ -149,8 +149,8 @@ def test_gradients_that_are_alike_are_not_formed_to_plan(name: str, monkeypatch:
     model, population = FlatModel(build, shape, 10), RandomPopulation(np.full(CLIENTS, SAMPLES), shape, 10)
     training = LocalTraining(SGD(), 0.1, batch_size=SAMPLES, steps=2)
     memory = BlockMemory(model, training, population, TRANSFORMS["wavelet norms"])
-    monkeypatch.setattr(forming, "_ELSEWHERE", 1)
-    parts = forming.formed_in_parts
+    monkeypatch.setattr(gradients, "_ELSEWHERE", 1)
+    parts = gradients.formed_in_parts
     formed: list[slice] = []
 
     def counted(form: Callable[[slice], Tensor], *arguments: Any) -> Iterator[tuple[slice, Tensor]]:
@@ -165,7 +165,7 @@ def test_gradients_that_are_alike_are_not_formed_to_plan(name: str, monkeypatch:
 
     peaks = []
     for way in (counted, all_formed):
-        for module in (general, models):
+        for module in (general, program):
             monkeypatch.setattr(module, "formed_in_parts", way)
         peaks.append(memory.peak(CLIENTS))
     assert len(formed) == 6

@@ -16,9 +16,8 @@ from tests.learning.test_cohort import MODELS, STREAMS, collect
 from wirelessfl.learning.batches import Sampling, local_steps, plan_batches
 from wirelessfl.learning.cohort import ExecutionPlan, LocalTraining, train_cohort
 from wirelessfl.learning.cohort.block import BlockData
-from wirelessfl.learning.cohort.local import LocalModels
-from wirelessfl.learning.cohort.precision import full_precision, precision_scope
-from wirelessfl.learning.cohort.run import LocalRun
+from wirelessfl.learning.cohort.execution import full_precision, precision_scope
+from wirelessfl.learning.cohort.run import LocalModels, LocalRun
 from wirelessfl.learning.cohort.stacked import Program, SampleSpace, StackedModels, compile_program
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.models import TemperedSigmoid, mlp, resnet18_gn

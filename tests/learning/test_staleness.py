@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirelessfl.learning.staleness import (
+from wirelessfl.learning.aggregation import (
     ConstantDiscount,
     HingeDiscount,
     Mixing,

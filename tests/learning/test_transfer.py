@@ -25,10 +25,9 @@ from wirelessfl.learning.cohort import (
     engine,
     train_cohort,
 )
-from wirelessfl.learning.cohort.block import BlockData
+from wirelessfl.learning.cohort.block import BlockData, download, pack, unpack, upload
 from wirelessfl.learning.cohort.engine import train_privately
 from wirelessfl.learning.cohort.run import Trained, VoidSteps
-from wirelessfl.learning.cohort.transfer import download, pack, unpack, upload
 from wirelessfl.learning.optimizers import SGD
 from wirelessfl.learning.private import PrivateGradients
 from wirelessfl.privacy.clipping import Constant, FlatClipping

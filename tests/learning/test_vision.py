@@ -14,12 +14,11 @@ from urllib.error import URLError
 import pytest
 
 from wirelessfl.errors import DataError
-from wirelessfl.learning import vision
-from wirelessfl.learning.data import load_mnist
+from wirelessfl.learning.data import catalogue, load_mnist
 
 
 def test_nothing_imports_torchvision_before_it_is_asked_for() -> None:
-    code = "import sys, wirelessfl.learning.vision, wirelessfl.learning.data; sys.exit('torchvision' in sys.modules)"
+    code = "import sys, wirelessfl.learning.data.catalogue; sys.exit('torchvision' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -30,7 +29,7 @@ def test_published_files_that_are_there_are_not_fetched(shared_data: Path, tmp_p
     raw.mkdir(parents=True)
     for packed in (shared_data / "MNIST" / "raw").glob("*.gz"):
         shutil.copyfile(packed, raw / packed.name)
-    vision.download("mnist", tmp_path)
+    catalogue.download("mnist", tmp_path)
     assert len(list(raw.glob("*-ubyte"))) == 4
     assert len(load_mnist(tmp_path).train) == 60_000
 
@@ -47,18 +46,18 @@ def test_failures_of_network_and_disk_become_data_errors(
         asked.append((root, options))
         raise failure
 
-    monkeypatch.setattr(vision, "import_datasets", lambda: SimpleNamespace(EMNIST=emnist))
+    monkeypatch.setattr(catalogue, "import_datasets", lambda: SimpleNamespace(EMNIST=emnist))
     with pytest.raises(DataError, match=r"emnist_letters: the download into .* failed"):
-        vision.download("emnist_letters", tmp_path)
+        catalogue.download("emnist_letters", tmp_path)
     assert asked == [(str(tmp_path), {"download": True, "split": "letters"})]
 
 
 def test_without_torchvision_the_error_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torchvision", None)
     with pytest.raises(DataError, match=r"wirelessfl\[vision\]"):
-        vision.download("mnist", tmp_path)
+        catalogue.download("mnist", tmp_path)
 
 
 def test_what_nobody_publishes_that_way_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"allowed are mnist, .* found 'adult'"):
-        vision.download("adult", tmp_path)
+        catalogue.download("adult", tmp_path)

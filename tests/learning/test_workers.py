@@ -13,7 +13,7 @@ import pytest
 
 from tests.learning.plain_loop import RandomPopulation
 from wirelessfl.learning import SGD, ExecutionPlan, FlatModel, LocalTraining, mlp, train_cohort
-from wirelessfl.learning.cohort.workers import map_in_order
+from wirelessfl.learning.cohort.execution import map_in_order
 from wirelessfl.streams import Streams
 
 

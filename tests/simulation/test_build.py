@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from wirelessfl.assembly.network import CorrelationContext
 from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.errors import CheckFailed
-from wirelessfl.learning.selection.availability import AvailabilityModel, BernoulliAvailability, GilbertElliott
-from wirelessfl.learning.selection.conformance import check_availability
+from wirelessfl.learning.conformance import check_availability
+from wirelessfl.learning.faults import AvailabilityModel, BernoulliAvailability, GilbertElliott
 from wirelessfl.radio import RandomWaypoint, Rayleigh, UniformDisc
 from wirelessfl.radio.conformance import check_correlation, check_fading_model, check_path_loss, check_placement
 from wirelessfl.radio.propagation import BlockFading, Draws, Standing

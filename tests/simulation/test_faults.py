@@ -85,8 +85,7 @@ def initial_parameters(scenario: Any) -> np.ndarray:
 
 def test_restarts_are_as_frequent_as_stated() -> None:
     from tests.statistics import assert_probability
-    from wirelessfl.learning.faults import Faults
-    from wirelessfl.learning.selection.availability import BernoulliAvailability
+    from wirelessfl.learning.faults import BernoulliAvailability, Faults
     from wirelessfl.streams import Streams
 
     faults = Faults(BernoulliAvailability(1.0), 0.0, None, restart_probability=0.2)

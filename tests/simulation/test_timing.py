@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.statistics import assert_follows
-from wirelessfl.learning.faults import Faults
-from wirelessfl.learning.selection.availability import BernoulliAvailability
+from wirelessfl.learning.faults import BernoulliAvailability, Faults
 from wirelessfl.learning.timing import Timing
 from wirelessfl.streams import Streams
 

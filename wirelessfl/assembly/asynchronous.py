@@ -1,7 +1,7 @@
 """Asynchronous aggregation of a scenario."""
 
 from wirelessfl.assembly.objects import make_object
-from wirelessfl.learning.staleness import Mixing, StalenessDiscount
+from wirelessfl.learning.aggregation import Mixing, StalenessDiscount
 from wirelessfl.scenario.aggregation import Asynchronous as AsynchronousSection
 from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, IdealUplink, Uplink

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from wirelessfl.learning import AlgorithmFacts
-from wirelessfl.learning.edges import EdgeModels
+from wirelessfl.learning.aggregation import EdgeModels
 from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.radio.network import Network
 from wirelessfl.scenario.topology import MultiCell, SingleCell, Topology

@@ -1,8 +1,7 @@
 """What goes wrong in a scenario."""
 
 from wirelessfl.assembly.objects import RunFacts, make_object
-from wirelessfl.learning.faults import Faults
-from wirelessfl.learning.selection.availability import AvailabilityModel
+from wirelessfl.learning.faults import AvailabilityModel, Faults
 from wirelessfl.scenario import Scenario
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, TraceError
-from wirelessfl.learning.selection.availability import RecordedAvailability
+from wirelessfl.learning.faults import RecordedAvailability
 from wirelessfl.radio import GivenPositions, Recorded
 from wirelessfl.trace import JAMMER_NODE, Status
 from wirelessfl.trace.codes import FORMAT, GAIN_AXES

@@ -1,10 +1,11 @@
-"""Checks for an algorithm, server optimizer, selection of clients or codec of your own: what the simulator relies on.
+"""Checks of an algorithm, server optimizer, codec, selection or availability of clients: what the simulator relies on.
 
 Call them from a test: they return nothing where all is well and raise `wirelessfl.errors.CheckFailed` with the first
 broken promise.
 """
 
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import partial
 
 import numpy as np
@@ -15,9 +16,11 @@ from torch import Tensor
 from wirelessfl.errors import CheckFailed, ScenarioError, require
 from wirelessfl.learning.algorithms import Algorithm, ClientRows, LocalOutcome, RoundFacts, ServerState
 from wirelessfl.learning.compression import Codec
+from wirelessfl.learning.faults import AvailabilityModel
 from wirelessfl.learning.selection import Selection, SelectionContext
-from wirelessfl.learning.selection.base import Known
+from wirelessfl.learning.selection.rules import Known
 from wirelessfl.learning.server_optimizers import ServerOptimizer
+from wirelessfl.memory import resumed_copy
 from wirelessfl.streams import Streams
 
 _ROUNDING = 1e-5
@@ -206,3 +209,32 @@ def check_codec(codec: Codec, dimension: int = 37, clients: int = 5, seed: int =
         alone = carried(rows[row : row + 1], row)
         same = np.allclose(alone[0], whole[row], rtol=_ROUNDING, atol=_ROUNDING)
         require(same, "what is decoded for a client depends on which others are encoded with it")
+
+
+def check_availability(model: AvailabilityModel, clients: int = 200, rounds: int = 5, seed: int = 0) -> None:
+    """Checks shape and type, reproducibility, independence of who else is selected, and the state of a checkpoint.
+
+    Args:
+        model: the model to check, as before the first round; it is left as it is.
+        clients: registered clients of the trial.
+        rounds: rounds of the trial, from 1.
+        seed: seed of the streams.
+
+    Raises:
+        CheckFailed: with what was promised and what was found.
+    """
+    require(isinstance(model, AvailabilityModel), "has no method available(clients, round_index, streams)")
+    everyone = np.arange(clients, dtype=np.int64)
+    some, streams = everyone[1::3], Streams(seed)
+    whole, again, part, resumed = (deepcopy(model) for _ in range(4))
+    for round_index in range(1, rounds + 1):
+        there = whole.available(everyone, round_index, streams)
+        require(there.shape == (clients,), f"available returns shape {there.shape} for {clients} clients")
+        require(there.dtype == np.bool_, f"available returns {there.dtype}, not booleans")
+        same = np.array_equal(there, again.available(everyone, round_index, Streams(seed)))
+        require(same, "the same streams give another answer: where does the randomness come from?")
+        alone = np.array_equal(there[some], part.available(some, round_index, streams))
+        require(alone, "a client's presence depends on which other clients are selected")
+        continued = np.array_equal(there, resumed.available(everyone, round_index, streams))
+        require(continued, "a model that goes on from its state gives another answer")
+        resumed = resumed_copy(resumed, model)

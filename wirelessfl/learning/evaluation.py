@@ -6,11 +6,9 @@ import torch
 from torch import Tensor
 
 from wirelessfl.errors import precondition
-from wirelessfl.learning.cohort.precision import full_precision
-from wirelessfl.learning.cohort.workers import map_in_order
+from wirelessfl.learning.cohort.execution import full_precision, map_in_order
 from wirelessfl.learning.data.examples import Examples
-from wirelessfl.learning.flat import FlatModel
-from wirelessfl.learning.objective import sample_losses
+from wirelessfl.learning.flat import FlatModel, sample_losses
 
 _CHUNK = 1024  # samples at a time; fixed, so that the sum has one order
 

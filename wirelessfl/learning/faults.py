@@ -1,12 +1,89 @@
 """Faults: availability, crashes, batteries, and restarts of the server."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.learning.selection.availability import AvailabilityModel
+from wirelessfl.memory import NodeMemory, RemembersNodes
 from wirelessfl.streams import Streams
+
+
+@runtime_checkable
+class AvailabilityModel(Protocol):
+    """Extension point: which of the selected clients can be reached in a round.
+
+    A model takes its randomness from the streams alone, so that a client's presence does not depend on who else is
+    selected, and must not look at private data. One that remembers also has ``state()`` and ``restore(state)``.
+    """
+
+    def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
+        """(n,) True where the client can be reached."""
+
+
+@dataclass(frozen=True)
+class BernoulliAvailability:
+    """Each client is there with probability ``p``, independently of rounds and of the others."""
+
+    p: float
+
+    def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
+        """(n,) True with probability p."""
+        if self.p == 1.0:
+            return np.ones(len(clients), dtype=np.bool_)
+        return streams.nodes("availability", round_index, clients).uniform()[:, 0] < self.p
+
+
+@dataclass
+class GilbertElliott(RemembersNodes):
+    """A chain of two states for each client: there or gone, with some persistence (Gilbert 1960, Elliott 1963).
+
+    A client that was not selected for k rounds is carried over them in one step: its distance from the stationary
+    probability shrinks by (1 − p_leave − p_return)^k.
+
+    Attributes:
+        p_leave: probability to be gone in the next round, of a client that is there.
+        p_return: probability to be there in the next round, of a client that is gone.
+        nodes: state of each client in the round it was last selected in.
+    """
+
+    p_leave: float
+    p_return: float
+    nodes: NodeMemory = field(default_factory=lambda: NodeMemory(there=False, round=0))
+
+    @property
+    def stationary(self) -> float:
+        """Share of the time that a client is there; all of it where nobody ever leaves or returns."""
+        moves = self.p_leave + self.p_return
+        return self.p_return / moves if moves > 0 else 1.0
+
+    def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
+        """(n,) the clients' states, at first drawn from the stationary law."""
+        known, last = self.nodes.recall(clients)
+        rounds_since = round_index - last["round"]
+        memory = np.where(known, (1.0 - self.p_leave - self.p_return) ** rounds_since, 0.0)
+        probability = self.stationary + memory * (last["there"] - self.stationary)
+        there = streams.nodes("availability", round_index, clients).uniform()[:, 0] < probability
+        self.nodes.write(clients, there=there, round=np.full(len(clients), round_index))
+        return there
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedAvailability:
+    """Recorded availability.
+
+    Attributes:
+        presence: (M + 1, K); row m is round m.
+    """
+
+    presence: NDArray[np.bool_]
+
+    def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
+        """(n,) as recorded."""
+        present: NDArray[np.bool_] = self.presence[round_index, clients]
+        return present
+
 
 _ONE = np.zeros(1, dtype=np.int64)
 

@@ -1,4 +1,4 @@
-"""A model as a function of one flat parameter vector."""
+"""A model as a function of one flat parameter vector, the conditions on its module, and the local objective."""
 
 from __future__ import annotations
 
@@ -9,8 +9,106 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.modules.instancenorm import _InstanceNorm
 
-from wirelessfl.learning.models.checks import check_module
+from wirelessfl.errors import precondition
+
+_PROBE_SAMPLES = 3
+_PROBE_TOLERANCE = 1e-6  # relative, in float64: far above rounding, far below what mixing samples does
+
+
+def check_module(module: nn.Module, feature_shape: Sequence[int], num_classes: int) -> None:
+    """Refusal of a module whose output for one sample depends on the others, or on chance.
+
+    Besides the layer types known to do so, the module is run on three random samples together and one by
+    one, in double precision; both must give the same (samples, num_classes) logits.
+
+    Raises:
+        ValueError: naming the layer or the property that does not fit.
+    """
+    for name, layer in module.named_modules():
+        precondition(
+            not isinstance(layer, _BatchNorm) or isinstance(layer, _InstanceNorm),
+            f"layer {name!r} ({type(layer).__name__}) mixes the samples of a batch; use GroupNorm",
+        )
+        precondition(
+            not getattr(layer, "track_running_stats", False),
+            f"layer {name!r} ({type(layer).__name__}) keeps running statistics; switch them off",
+        )
+        precondition(
+            not isinstance(layer, _DropoutNd) or layer.p <= 0,
+            f"layer {name!r} ({type(layer).__name__}) is random; results would depend on batching",
+        )
+    parameters = list(module.named_parameters())
+    precondition(parameters, "the model has no parameters to train")
+    for name, parameter in parameters:
+        precondition(
+            parameter.dtype == torch.float32,
+            f"parameter {name!r} is {parameter.dtype}; all parameters must be torch.float32",
+        )
+        precondition(parameter.requires_grad, f"parameter {name!r} is frozen; register constants as buffers")
+    _check_logits(module, feature_shape, num_classes)
+
+
+def _check_logits(module: nn.Module, feature_shape: Sequence[int], num_classes: int) -> None:
+    probe = copy.deepcopy(module).double()
+    generator = torch.Generator().manual_seed(0)
+    samples = torch.rand(_PROBE_SAMPLES, *feature_shape, generator=generator, dtype=torch.float64)
+    with torch.no_grad():
+        together = probe(samples)
+        alone = torch.cat([probe(sample[None]) for sample in samples])
+    precondition(
+        together.shape == (_PROBE_SAMPLES, num_classes),
+        f"for {_PROBE_SAMPLES} samples the model gives shape {tuple(together.shape)}, "
+        f"not {(_PROBE_SAMPLES, num_classes)}",
+    )
+    precondition(
+        torch.allclose(together, alone, rtol=_PROBE_TOLERANCE, atol=_PROBE_TOLERANCE, equal_nan=True),
+        "the model's output for a sample depends on the other samples of its batch, or on chance",
+    )
+
+
+def sample_losses(logits: Tensor, targets: Tensor) -> Tensor:
+    """Cross entropy −log softmax(logits)[target] of each sample.
+
+    Args:
+        logits: (..., num_classes).
+        targets: (...) int64 class numbers.
+
+    Returns:
+        (...) losses.
+    """
+    shifted = _single_precision(logits)
+    shifted = shifted - shifted.amax(-1, keepdim=True).detach()
+    return shifted.exp().sum(-1).log() - shifted.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+
+
+def losses_and_derivative(logits: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """The losses, and the derivative of their weighted sum by the logits: weight · (softmax − one-hot).
+
+    Args:
+        logits: (..., num_classes).
+        targets: (...) int64 class numbers.
+        weights: (...) weight of each sample.
+
+    Returns:
+        (...) losses ℓ and (..., num_classes) ∂(Σ weights · ℓ)/∂logits.
+    """
+    shifted = _single_precision(logits) - logits.amax(-1, keepdim=True)
+    own, weights = targets.unsqueeze(-1), weights.unsqueeze(-1)
+    at_target = shifted.gather(-1, own)
+    exponential = shifted.exp_()
+    total = exponential.sum(-1, keepdim=True)
+    losses = total.log().sub_(at_target).squeeze(-1)
+    derivative = exponential.mul_(weights / total)
+    return losses, derivative.scatter_add_(-1, own, -weights)
+
+
+def _single_precision(logits: Tensor) -> Tensor:
+    # At least that, also where products were taken in bfloat16
+    return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
 class FlatModel:

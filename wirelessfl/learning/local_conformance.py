@@ -12,7 +12,7 @@ from torch import nn
 
 from wirelessfl.errors import CheckFailed, DataError, require
 from wirelessfl.learning.data.examples import Dataset, Examples
-from wirelessfl.learning.models.checks import check_module
+from wirelessfl.learning.flat import check_module
 from wirelessfl.learning.optimizers import Optimizer
 from wirelessfl.learning.partition import Partition, check_shares
 

@@ -5,20 +5,20 @@ from typing import Annotated, Literal
 from wirelessfl.scenario.base import CoreVariant, Count, Family, NonNegative, Section, Share, key
 
 
-class ConstantStaleness(CoreVariant, core="wirelessfl.learning.staleness:ConstantDiscount"):
+class ConstantStaleness(CoreVariant, core="wirelessfl.learning.aggregation:ConstantDiscount"):
     """No discount."""
 
     name: Literal["constant"] = key("constant", "s = 1: late updates count as much as fresh ones.")
 
 
-class PolynomialStaleness(CoreVariant, core="wirelessfl.learning.staleness:PolynomialDiscount"):
+class PolynomialStaleness(CoreVariant, core="wirelessfl.learning.aggregation:PolynomialDiscount"):
     """A power of the staleness (Xie et al. 2019)."""
 
     name: Literal["polynomial"] = key("polynomial", "s = (1 + staleness)^(-exponent).")
     exponent: NonNegative = key(0.5, "The exponent a.")
 
 
-class HingeStaleness(CoreVariant, core="wirelessfl.learning.staleness:HingeDiscount"):
+class HingeStaleness(CoreVariant, core="wirelessfl.learning.aggregation:HingeDiscount"):
     """No discount for a while, then a hyperbola (Xie et al. 2019)."""
 
     name: Literal["hinge"] = key("hinge", "s = 1 up to grace, then 1/(slope (staleness - grace) + 1).")

@@ -17,14 +17,14 @@ from wirelessfl.scenario.base import (
 )
 
 
-class BernoulliAvailability(CoreVariant, core="wirelessfl.learning.selection.availability:BernoulliAvailability"):
+class BernoulliAvailability(CoreVariant, core="wirelessfl.learning.faults:BernoulliAvailability"):
     """Independent in every round."""
 
     model: Literal["bernoulli"] = key("bernoulli", "Each client is there with the same probability, independently.")
     p: Probability = key(1.0, "Probability that a selected client is available in a round.")
 
 
-class GilbertElliottAvailability(CoreVariant, core="wirelessfl.learning.selection.availability:GilbertElliott"):
+class GilbertElliottAvailability(CoreVariant, core="wirelessfl.learning.faults:GilbertElliott"):
     """Absences that last."""
 
     model: Literal["gilbert_elliott"] = key(
@@ -45,8 +45,8 @@ class ExternalAvailability(External):
     """A model of the user's own."""
 
     family: ClassVar[str] = "availability"
-    protocol: ClassVar[str] = "wirelessfl.learning.selection.availability:AvailabilityModel"
-    check: ClassVar[str] = "wirelessfl.learning.selection.conformance:check_availability"
+    protocol: ClassVar[str] = "wirelessfl.learning.faults:AvailabilityModel"
+    check: ClassVar[str] = "wirelessfl.learning.conformance:check_availability"
     context: ClassVar[str | None] = RUN
 
     model: Reference = key(

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.selection import SelectAll, Selection, SelectionContext
-from wirelessfl.learning.selection.base import Known
+from wirelessfl.learning.selection.rules import Known
 from wirelessfl.memory import NodeMemory
 from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.round import Round

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from wirelessfl.learning.private.finite import FiniteGradients, not_finite
+from wirelessfl.learning.private.transform import FiniteGradients, not_finite
 
 SIZES = [3, 1, 2]
 

@@ -9,8 +9,8 @@ import torch
 from publications.convergence import SoftmaxRegression
 from tests.statistics import shifted
 from wirelessfl.learning import FlatModel
+from wirelessfl.learning.flat import sample_losses
 from wirelessfl.learning.models import logistic
-from wirelessfl.learning.objective import sample_losses
 
 
 def problem(classes: int = 3, apart: float = 0.0) -> SoftmaxRegression:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.learning.selection.availability import BernoulliAvailability
+from wirelessfl.learning.faults import BernoulliAvailability
 from wirelessfl.simulation.clock import all_ticks
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.server import Deployment

@@ -26,8 +26,7 @@ from wirelessfl.learning import (
 )
 from wirelessfl.learning.batches import Batches, local_steps, plan_batches
 from wirelessfl.learning.cohort.block import Batch, BlockData
-from wirelessfl.learning.cohort.local import LocalModels
-from wirelessfl.learning.cohort.run import LocalRun
+from wirelessfl.learning.cohort.run import LocalModels, LocalRun
 from wirelessfl.privacy.mechanisms import padded_length
 from wirelessfl.streams import Streams
 

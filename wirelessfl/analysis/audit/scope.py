@@ -9,8 +9,8 @@ from wirelessfl.analysis.audit.noise import NoiseRecord
 from wirelessfl.analysis.audit.noise_records import LONGEST
 from wirelessfl.analysis.audit.reach import tried_updates
 from wirelessfl.analysis.audit.rehearsal import Rehearsal
+from wirelessfl.learning.faults import BernoulliAvailability
 from wirelessfl.learning.selection import SelectAll
-from wirelessfl.learning.selection.availability import BernoulliAvailability
 from wirelessfl.simulation.uplinks import ChannelNoise, NoNoise
 
 

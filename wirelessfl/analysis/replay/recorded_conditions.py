@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.learning.selection.availability import AvailabilityModel
+from wirelessfl.learning.faults import AvailabilityModel
 from wirelessfl.learning.timing import Timing
 from wirelessfl.radio.network import Channels, ChannelSource, JammerLink, Network
 from wirelessfl.radio.propagation import Moment

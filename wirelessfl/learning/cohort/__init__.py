@@ -1,17 +1,18 @@
 """Local training of many clients at once."""
 
 from wirelessfl.learning.cohort.engine import train_cohort
+from wirelessfl.learning.cohort.execution import ExecutionPlan, Precision, one_torch_thread
+from wirelessfl.learning.cohort.gradients import SampleGradients
 from wirelessfl.learning.cohort.peak import BlockMemory
 from wirelessfl.learning.cohort.planning import client_bytes, cpu_chunks, cuda_chunk, fastest_chunk
-from wirelessfl.learning.cohort.training import CohortBlock, ExecutionPlan, LocalTraining, Precision
-from wirelessfl.learning.cohort.transform import (
+from wirelessfl.learning.cohort.training import (
+    CohortBlock,
     GradientTransform,
+    LocalTraining,
     PrivateStep,
-    SampleGradients,
     StepContext,
     TransformState,
 )
-from wirelessfl.learning.cohort.workers import one_torch_thread
 
 __all__ = [
     "BlockMemory",

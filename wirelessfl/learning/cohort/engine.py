@@ -11,16 +11,18 @@ from torch import Tensor
 
 from wirelessfl.learning.algorithms.base import LocalObjective
 from wirelessfl.learning.batches import local_steps, plan_batches
-from wirelessfl.learning.cohort.block import BlockData
+from wirelessfl.learning.cohort.block import BlockData, upload
+from wirelessfl.learning.cohort.execution import ExecutionPlan, map_in_order, precision_scope
 from wirelessfl.learning.cohort.general import GeneralGradients, GeneralModels
-from wirelessfl.learning.cohort.local import LocalModels, SampledModels
-from wirelessfl.learning.cohort.precision import precision_scope
-from wirelessfl.learning.cohort.run import LocalRun, Trained, VoidSteps
+from wirelessfl.learning.cohort.run import LocalModels, LocalRun, SampledModels, Trained, VoidSteps
 from wirelessfl.learning.cohort.stacked import SampleSpace, StackedModels, compile_program
-from wirelessfl.learning.cohort.training import CohortBlock, ExecutionPlan, LocalTraining
-from wirelessfl.learning.cohort.transfer import upload
-from wirelessfl.learning.cohort.transform import GradientTransform, StepContext, TransformState
-from wirelessfl.learning.cohort.workers import map_in_order
+from wirelessfl.learning.cohort.training import (
+    CohortBlock,
+    GradientTransform,
+    LocalTraining,
+    StepContext,
+    TransformState,
+)
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.population import Population
 from wirelessfl.streams import Streams

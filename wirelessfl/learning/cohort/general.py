@@ -8,12 +8,9 @@ from torch.func import grad, vmap
 from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
-from wirelessfl.learning.cohort.forming import formed_in_parts
-from wirelessfl.learning.cohort.in_place import add_to
-from wirelessfl.learning.cohort.local import MatrixModels
-from wirelessfl.learning.cohort.transform import SampleGradients
-from wirelessfl.learning.flat import FlatModel
-from wirelessfl.learning.objective import sample_losses
+from wirelessfl.learning.cohort.gradients import SampleGradients, add_to, formed_in_parts
+from wirelessfl.learning.cohort.run import MatrixModels
+from wirelessfl.learning.flat import FlatModel, sample_losses
 
 _FORMED_BYTES = 64 * 2**20  # per-sample gradients held at a time on a CPU
 

@@ -20,12 +20,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from wirelessfl.learning.batches import Batches, local_steps
-from wirelessfl.learning.cohort.block import Batch, BlockData
+from wirelessfl.learning.cohort.block import Batch, BlockData, places_of, unpack
 from wirelessfl.learning.cohort.engine import train_plainly, train_privately
 from wirelessfl.learning.cohort.stacked import compile_program
-from wirelessfl.learning.cohort.training import LocalTraining
-from wirelessfl.learning.cohort.transfer import places_of, unpack
-from wirelessfl.learning.cohort.transform import GradientTransform, StepContext
+from wirelessfl.learning.cohort.training import GradientTransform, LocalTraining, StepContext
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.population import PartitionedData, Population
 from wirelessfl.streams import Streams

@@ -1,9 +1,16 @@
-"""What local training is, how it is executed, and what comes out."""
+"""Local training of clients, and where differential privacy enters it: between gradients and optimizer.
+
+In every step the engine hands a ``GradientTransform`` the per-sample gradients of all active clients, without
+having formed them, and the accumulated gradient of the optimizer, one vector a client. The transform adds the sum
+of the clipped gradients plus noise, over the batch size (a public number); the engine goes on with the proximal term
+and the optimizer. Apart from these vectors, which are large and therefore changed in place, a transform is a pure
+function over stacked tensors; its memory is a dictionary of rows, one a client.
+"""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +18,9 @@ from torch import Tensor
 
 from wirelessfl.errors import precondition
 from wirelessfl.learning.batches import Sampling
+from wirelessfl.learning.cohort.gradients import SampleGradients
 from wirelessfl.learning.optimizers import Optimizer
-
-Precision = Literal["fp32", "tf32", "bf16"]
+from wirelessfl.streams import Streams
 
 
 @dataclass(frozen=True)
@@ -68,39 +75,6 @@ class LocalTraining:
 
 
 @dataclass(frozen=True)
-class ExecutionPlan:
-    """How the cohort is computed; it changes results by float rounding only, and a run repeats under one plan.
-
-    Attributes:
-        device: A torch device name.
-        threads: Worker threads on a CPU, each working on its own clients.
-        chunk: Clients trained together in one block.
-        precision: Of matrix products: ``fp32``, or ``tf32`` (CUDA only) or ``bf16``.
-
-    Raises:
-        ValueError: if a number is below 1 or the precision is unknown.
-    """
-
-    device: str = "cpu"
-    threads: int = 1
-    chunk: int = 16
-    precision: Precision = "fp32"
-
-    def __post_init__(self) -> None:
-        precondition(
-            self.threads >= 1 and self.chunk >= 1,
-            f"threads and chunk must be at least 1, not {self.threads} and {self.chunk}",
-        )
-        precondition(
-            self.precision in ("fp32", "tf32", "bf16"), f"precision must be fp32, tf32 or bf16, not {self.precision!r}"
-        )
-        precondition(
-            self.precision != "tf32" or self.device.startswith("cuda"),
-            f"precision tf32 is there on CUDA only, not on {self.device}",
-        )
-
-
-@dataclass(frozen=True)
 class CohortBlock:
     """The finished local training of k clients.
 
@@ -125,3 +99,66 @@ class CohortBlock:
     train_loss: NDArray[np.float64]
     transform_state: Mapping[str, Tensor] = field(default_factory=dict)
     statistics: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+
+
+TransformState: TypeAlias = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """Which step this is, for schedules and random streams.
+
+    Attributes:
+        streams: The run's random streams. Draw per client, step and round, never per chunk.
+        round_index: Communication round, from 1.
+        step: Local step, from 0.
+        clients: (k,) int64, the clients whose step this is.
+        divisor: (k,) the batch size that the sum will be divided by, public.
+        learning_rate: η.
+        reads_values: Whether the step may branch on what it computed, for which the host waits until a GPU has done
+            all that was launched. Where it may not, it assumes what is nearly always true, see ``PrivateStep``.
+    """
+
+    streams: Streams
+    round_index: int
+    step: int
+    clients: NDArray[np.int64]
+    divisor: Tensor
+    learning_rate: float
+    reads_values: bool = True
+
+
+@dataclass(frozen=True)
+class PrivateStep:
+    """What a transform gives back for one step.
+
+    Attributes:
+        state: The rows (k, ...) for the next step; may be those that came in, changed in place.
+        statistics: Name to (k,): what the ledger or the trace wants to know of this step.
+        void: (k,) bool, of which clients the step was computed on an assumption that is wrong; None where on none.
+            All steps of a block in which there is one are then repeated with ``StepContext.reads_values``.
+    """
+
+    state: TransformState
+    statistics: Mapping[str, Tensor] = field(default_factory=dict)
+    void: Tensor | None = None
+
+
+class GradientTransform(Protocol):
+    """Per-sample clipping and noise of one local step."""
+
+    def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
+        """The state (k, ...) of clients that have never trained before, on the device and in the dtype of ``like``."""
+
+    def __call__(
+        self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
+    ) -> PrivateStep:
+        """Clip, sum and add noise for the active clients of one step.
+
+        Args:
+            gradients: Of the samples.
+            state: Rows (k, ...) of the state.
+            context: Which step this is.
+            into: (k, d) set in place to decay · into + (sum of the clipped gradients + noise) / divisor.
+            decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
+        """

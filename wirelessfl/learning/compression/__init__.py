@@ -1,6 +1,5 @@
 """Codecs of digital uploads."""
 
-from wirelessfl.learning.compression.base import Codec, Payload
-from wirelessfl.learning.compression.codecs import NoCodec, RandomRounding
+from wirelessfl.learning.compression.codecs import Codec, NoCodec, Payload, RandomRounding
 
 __all__ = ["Codec", "NoCodec", "Payload", "RandomRounding"]

@@ -4,9 +4,8 @@ A user's own model is a function of the same form; ``check_module`` says whether
 client by client and sample by sample.
 """
 
-from wirelessfl.learning.models.checks import check_module
-from wirelessfl.learning.models.cnn import cnn_cifar10, cnn_mnist
+from wirelessfl.learning.flat import check_module
+from wirelessfl.learning.models.convolutional import cnn_cifar10, cnn_mnist, resnet18_gn
 from wirelessfl.learning.models.dense import TemperedSigmoid, logistic, mlp
-from wirelessfl.learning.models.resnet import resnet18_gn
 
 __all__ = ["TemperedSigmoid", "check_module", "cnn_cifar10", "cnn_mnist", "logistic", "mlp", "resnet18_gn"]

@@ -1,8 +1,13 @@
 """Differentially private local training: clipping rules and noise mechanisms inside the cohort engine."""
 
 from wirelessfl.learning.private.central import CentralNoise
-from wirelessfl.learning.private.proxy import proxy_median_norm
-from wirelessfl.learning.private.transform import PrivateGradients, layer_of_parameters, resumed_state, without_noise
+from wirelessfl.learning.private.transform import (
+    PrivateGradients,
+    layer_of_parameters,
+    proxy_median_norm,
+    resumed_state,
+    without_noise,
+)
 
 __all__ = [
     "CentralNoise",

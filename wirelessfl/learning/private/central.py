@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.learning.cohort import CohortBlock
-from wirelessfl.learning.cohort.transfer import download
+from wirelessfl.learning.cohort.block import download
 from wirelessfl.privacy.clipping import Schedule
 from wirelessfl.privacy.clipping.base import shrink
 from wirelessfl.privacy.mechanisms import (

@@ -9,14 +9,28 @@ from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
-from wirelessfl.learning.cohort import GradientTransform, PrivateStep, SampleGradients, StepContext, TransformState
-from wirelessfl.learning.cohort.in_place import add_to
+from wirelessfl.errors import precondition
+from wirelessfl.learning.cohort import (
+    ExecutionPlan,
+    GradientTransform,
+    LocalTraining,
+    PrivateStep,
+    SampleGradients,
+    StepContext,
+    TransformState,
+    train_cohort,
+)
+from wirelessfl.learning.cohort.gradients import add_to
+from wirelessfl.learning.data import Dataset, Examples
 from wirelessfl.learning.flat import FlatModel
-from wirelessfl.learning.private.finite import FiniteGradients, not_finite
+from wirelessfl.learning.optimizers import SGD
+from wirelessfl.learning.partition import Partition
+from wirelessfl.learning.population import PartitionedData
 from wirelessfl.privacy.clipping import Clipped, ClippingRule, Samples, Step
 from wirelessfl.privacy.clipping.base import Memoryless
 from wirelessfl.privacy.mechanisms import LocalSteps, NoiseMechanism, PerSampleGradients, divisible, is_divisible
 from wirelessfl.privacy.releases import Release
+from wirelessfl.streams import Streams
 
 
 @dataclass(frozen=True)
@@ -144,3 +158,92 @@ class _UndrawnOnMeans(_Undrawn):
     @divisible
     def add(self, total: Tensor, sensitivity: Tensor, step: Step) -> Tensor:
         return torch.zeros_like(sensitivity)
+
+
+def not_finite(squared_norms: Tensor, present: Tensor) -> Tensor:
+    """(k, B) which samples have a gradient of no finite norm, from (k, B, L) squared norms."""
+    return ~squared_norms.sum(-1).isfinite() & present
+
+
+class FiniteGradients:
+    """The gradients of a step without the broken ones, for sums that must hold a clip.
+
+    A weight of zero is not enough: zero times infinity is not a number, so that one such sample would reach the whole
+    sum, and no noise hides that. The gradients are formed, which takes long, and happens where training breaks down.
+
+    Args:
+        gradients: Of all samples.
+        broken: (k, B) which of them count as nothing.
+    """
+
+    def __init__(self, gradients: SampleGradients, broken: Tensor) -> None:
+        self._gradients = gradients
+        self._broken = broken
+
+    def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
+        """See ``SampleGradients.weighted_sum``."""
+        gradients = self._gradients
+        counted = (gradients.present & ~self._broken)[..., None]
+        weights = (weights[..., None] if weights.ndim == 2 else weights).where(counted, 0.0)
+        sizes = torch.tensor(gradients.sizes, device=weights.device)
+        total: Tensor | None = None
+        for part, formed in gradients.formed():
+            own = weights[:, part]
+            each = own if own.shape[-1] == 1 else own.repeat_interleave(sizes, dim=-1)
+            summed = (formed.where(counted[:, part], 0.0) * each).sum(1)
+            total = summed if total is None else total + summed
+        assert total is not None, "a step has samples"
+        if into is None:
+            return total
+        add_to(into, total, decay)
+        return into
+
+
+def proxy_median_norm(
+    model: FlatModel, parameters: Tensor, proxy: Examples, noise: NoiseMechanism, plan: ExecutionPlan
+) -> float:
+    """The median norm of the per-sample gradients of public data at the global model.
+
+    Calibrates C in the first rounds of a run, in the norm that the mechanism clips in; the median heuristic is that
+    of Abadi et al., CCS 2016, §4, on data that nobody has to protect. It costs no privacy if the proxy data are
+    public and disjoint from the data of all clients, and the global model is public as well.
+
+    Args:
+        model: The model.
+        parameters: (d,) global model of the round.
+        proxy: Public samples, at least one.
+        noise: The mechanism that C is for.
+        plan: How to compute it.
+
+    Returns:
+        The median norm, finite and not negative.
+
+    Raises:
+        ValueError: If there is no sample, or the median is not finite.
+    """
+    precondition(len(proxy) != 0, "the proxy set is empty")
+    training = LocalTraining(SGD(), learning_rate=1.0, batch_size=len(proxy), steps=1)
+    client = np.zeros(1, dtype=np.int64)
+    names = tuple(map(str, range(model.num_classes)))
+    everything = Partition(np.array([0, len(proxy)]), np.arange(len(proxy)))
+    population = PartitionedData(Dataset("proxy", proxy, proxy, names), everything)
+    blocks = train_cohort(model, parameters, population, client, training, Streams(0), 1, plan, _MedianNorm(noise))
+    median = float(next(iter(blocks)).statistics["median_norm"][0, 0])
+    precondition(np.isfinite(median), "the gradient norms of the proxy set are not finite")
+    return median
+
+
+@dataclass(frozen=True)
+class _MedianNorm:
+    # Measures, and gives back no gradient (a ``GradientTransform``).
+    noise: NoiseMechanism
+
+    def start(self, clients: NDArray[np.int64], like: Tensor) -> TransformState:
+        return {}
+
+    def __call__(
+        self, gradients: SampleGradients, state: TransformState, context: StepContext, into: Tensor, decay: float
+    ) -> PrivateStep:
+        norms = self.noise.squared_norms(gradients).sum(-1).sqrt()
+        into.zero_()
+        return PrivateStep(state, {"median_norm": norms.quantile(0.5, dim=1)})

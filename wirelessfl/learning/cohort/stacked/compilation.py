@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 import torch
 from torch import nn
 
-from wirelessfl.learning.cohort.stacked import dense, spatial
-from wirelessfl.learning.cohort.stacked.layer import Layer, TrainedLayer
-from wirelessfl.learning.cohort.stacked.norm import GroupNorm
+from wirelessfl.learning.cohort.stacked import layers, spatial
+from wirelessfl.learning.cohort.stacked.layers import Layer, TrainedLayer
 from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step
+from wirelessfl.learning.cohort.stacked.spatial import GroupNorm
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.models import TemperedSigmoid
 
@@ -83,7 +83,7 @@ def _layer(module: nn.Module, channels: int, as_images: bool) -> Layer | Trained
 def _flatten(module: Any, channels: int | None) -> Layer | None:
     if module.start_dim != 1 or module.end_dim != -1:
         return None
-    return dense.Flatten() if channels is None else spatial.FlattenImages(channels)
+    return layers.Flatten() if channels is None else spatial.FlattenImages(channels)
 
 
 def _pair(value: Any) -> tuple[int, int]:
@@ -136,11 +136,11 @@ def _adaptive_pool(module: nn.AdaptiveAvgPool2d) -> Layer | None:
 _Makers: TypeAlias = dict[type[nn.Module], Callable[[Any], Layer | None]]
 
 _ELEMENTWISE: _Makers = {
-    nn.ReLU: lambda module: dense.RELU,
-    nn.Tanh: lambda module: dense.TANH,
-    TemperedSigmoid: lambda module: dense.TemperedSigmoid(module.scale, module.temperature, module.offset),
+    nn.ReLU: lambda module: layers.RELU,
+    nn.Tanh: lambda module: layers.TANH,
+    TemperedSigmoid: lambda module: layers.TemperedSigmoid(module.scale, module.temperature, module.offset),
 }
-_DENSE: _Makers = {nn.Linear: lambda module: dense.Linear(module.bias is not None)}
+_DENSE: _Makers = {nn.Linear: lambda module: layers.Linear(module.bias is not None)}
 _SPATIAL: _Makers = {
     nn.Conv2d: _conv2d,
     nn.MaxPool2d: _max_pool,

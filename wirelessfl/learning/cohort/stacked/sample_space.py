@@ -15,10 +15,10 @@ from torch import Tensor
 from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
-from wirelessfl.learning.cohort.in_place import add_product, add_to
-from wirelessfl.learning.cohort.local import LocalModels
-from wirelessfl.learning.cohort.stacked import dense
-from wirelessfl.learning.cohort.stacked.layer import Layer, Weights
+from wirelessfl.learning.cohort.gradients import add_product, add_to
+from wirelessfl.learning.cohort.run import LocalModels
+from wirelessfl.learning.cohort.stacked import layers
+from wirelessfl.learning.cohort.stacked.layers import Layer, Weights
 from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step, Views
 
 _FLOPS_PER_ELEMENT = 25  # a pass over one number in memory takes as long as so many of a matrix product
@@ -88,7 +88,7 @@ class SampleSpace:
     def fits(program: Program) -> bool:
         """Whether the first layer with parameters is linear and sees the data itself."""
         *before, first = [step.layer for step in program.steps[: program.first_trained + 1]]
-        return isinstance(first, dense.Linear) and all(isinstance(layer, dense.Flatten) for layer in before)
+        return isinstance(first, layers.Linear) and all(isinstance(layer, layers.Flatten) for layer in before)
 
     def _moved(self, slot: Slot) -> Slot:
         # A slot behind the first weights, once these are gone

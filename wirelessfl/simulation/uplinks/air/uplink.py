@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.learning.edges import EdgeModels
+from wirelessfl.learning.aggregation import EdgeModels
 from wirelessfl.privacy.releases.air import AirTheorem
 from wirelessfl.radio import (
     AdaptivePowerControl,

@@ -12,7 +12,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from wirelessfl.learning.staleness import Mixing
+from wirelessfl.learning.aggregation import Mixing
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import Superposition
 from wirelessfl.radio.digital_links import Link

@@ -1,4 +1,4 @@
-"""Worker threads for blocks of clients, and the memory that blocks leave behind."""
+"""Execution of a cohort's training: its plan, worker threads with the memory they leave behind, and precision."""
 
 import ctypes
 import os
@@ -6,12 +6,15 @@ import sys
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 import torch
+
+from wirelessfl.errors import precondition
 
 # Names and numbers of glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -20,6 +23,42 @@ _KEPT = 2**30
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+Precision = Literal["fp32", "tf32", "bf16"]
+
+
+@dataclass(frozen=True)
+class ExecutionPlan:
+    """How the cohort is computed; it changes results by float rounding only, and a run repeats under one plan.
+
+    Attributes:
+        device: A torch device name.
+        threads: Worker threads on a CPU, each working on its own clients.
+        chunk: Clients trained together in one block.
+        precision: Of matrix products: ``fp32``, or ``tf32`` (CUDA only) or ``bf16``.
+
+    Raises:
+        ValueError: if a number is below 1 or the precision is unknown.
+    """
+
+    device: str = "cpu"
+    threads: int = 1
+    chunk: int = 16
+    precision: Precision = "fp32"
+
+    def __post_init__(self) -> None:
+        precondition(
+            self.threads >= 1 and self.chunk >= 1,
+            f"threads and chunk must be at least 1, not {self.threads} and {self.chunk}",
+        )
+        precondition(
+            self.precision in ("fp32", "tf32", "bf16"), f"precision must be fp32, tf32 or bf16, not {self.precision!r}"
+        )
+        precondition(
+            self.precision != "tf32" or self.device.startswith("cuda"),
+            f"precision tf32 is there on CUDA only, not on {self.device}",
+        )
 
 
 @contextmanager
@@ -88,3 +127,43 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive it
+
+
+@contextmanager
+def precision_scope(plan: ExecutionPlan) -> Iterator[None]:
+    """Within the scope, this thread's matrix products and convolutions run in ``plan.precision``.
+
+    On CUDA, TF32 is on for ``tf32`` only; torch allows it in convolutions by default.
+    """
+    device = torch.device(plan.device).type
+    with ExitStack() as scope:
+        if plan.precision == "bf16":
+            scope.enter_context(torch.autocast(device, dtype=torch.bfloat16))
+        if device == "cuda":
+            scope.enter_context(_cuda_tf32(plan.precision == "tf32"))
+        yield
+
+
+@contextmanager
+def full_precision(device: torch.device) -> Iterator[None]:
+    """A scope in which products are rounded to neither bfloat16 nor TF32: a clip that is off by 1 % protects less.
+
+    The gradients that are measured are then those that are summed, and their norms are exact to single precision.
+    """
+    with ExitStack() as scope:
+        if torch.amp.is_autocast_available(device.type):
+            scope.enter_context(torch.autocast(device.type, enabled=False))
+        if device.type == "cuda":
+            scope.enter_context(_cuda_tf32(False))
+        yield
+
+
+@contextmanager
+def _cuda_tf32(allowed: bool) -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if allowed else "highest")
+    try:
+        with torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=allowed):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -1,4 +1,4 @@
-"""What a rule for the selection of clients is, and what it may know."""
+"""Rules for the selection of clients, and what they may know: all, a fixed number, each with one probability."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from typing import Literal, Protocol, get_args, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wirelessfl.errors import ScenarioError
 from wirelessfl.streams import Streams
@@ -86,3 +87,38 @@ class Selection(Protocol):
 
     def select(self, context: SelectionContext, count: int) -> NDArray[np.int64]:
         """Ascending numbers of at most ``count`` clients, each once; slots and sums have this order."""
+
+
+@dataclass(frozen=True)
+class SelectAll(Selection):
+    """Every registered client, every round."""
+
+    @override
+    def select(self, context: SelectionContext, count: int) -> NDArray[np.int64]:
+        return np.arange(context.registered, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class SelectUniform(Selection):
+    """``count`` clients, uniformly without replacement; the cost follows ``count``, not the registered."""
+
+    @override
+    def select(self, context: SelectionContext, count: int) -> NDArray[np.int64]:
+        generator = context.streams.generator("selection", context.round_index)
+        chosen = generator.choice(context.registered, size=count, replace=False, shuffle=False)
+        return np.sort(chosen).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class SelectPoisson(Selection):
+    """Each registered client with probability ``rate``, independently."""
+
+    rate: float
+
+    @override
+    def select(self, context: SelectionContext, count: int) -> NDArray[np.int64]:
+        # A binomial number of clients, then that many without replacement: the same law, at the cost of the few.
+        generator = context.streams.generator("selection", context.round_index)
+        drawn = int(generator.binomial(context.registered, self.rate))
+        chosen = generator.choice(context.registered, size=drawn, replace=False, shuffle=False)
+        return np.sort(chosen).astype(np.int64)

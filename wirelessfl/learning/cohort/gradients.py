@@ -1,0 +1,115 @@
+"""Per-sample gradients: their protocol, their forming in parts as memory allows, and accumulation in place."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+_ELSEWHERE = 2**30  # bytes, not measured: of a GPU's memory little, and its launches are few
+
+
+class SampleGradients(Protocol):
+    """The gradients ∇ℓ_b of every sample b in the batches of k clients, for one step.
+
+    The gradients are of the plain loss, neither weighted nor divided. Samples that only pad a batch (``present``
+    is False) have arbitrary norms; ``weighted_sum`` ignores them whatever their weight.
+
+    Attributes:
+        present: (k, B) bool, which samples are there.
+        losses: (k, B) the loss of each sample.
+    """
+
+    present: Tensor
+    losses: Tensor
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Elements of each of the L parameters, in flat order."""
+
+    def squared_norms(self) -> Tensor:
+        """(k, B, L) squared norms of the part of ∇ℓ_b in each of the L parameters, in flat order.
+
+        Their sum over the last axis is ‖∇ℓ_b‖². No per-sample gradient is formed where the layer's norm has a
+        closed form.
+        """
+
+    def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
+        """(k, d) sums Σ_b weights_b ∇ℓ_b.
+
+        Args:
+            weights: (k, B), or (k, B, L) with one weight for each parameter.
+            into: (k, d) set in place to decay · into + sums, and given back; None for new memory.
+            decay: What ``into`` is multiplied by; where it is 0, nothing that ``into`` held matters.
+        """
+
+    def products(self) -> Sequence[tuple[Tensor, Tensor]] | None:
+        """The gradients as outer products, where every parameter's part is one: in models of linear layers.
+
+        Returns:
+            A pair (k, B, m), (k, B, n) for each parameter in flat order, element i · n + j of whose part is the
+            product of element i of the first and j of the second; None where some part is no outer product.
+        """
+
+    def formed(self) -> Iterator[tuple[slice, Tensor]]:
+        """The gradients themselves, (k, b, d) for a slice of samples at a time, in chunks that fit in memory.
+
+        For norms that have no closed form (a wavelet norm). Each chunk may be overwritten by the caller.
+        """
+
+
+def formed_in_parts(
+    form: Callable[[slice], Tensor], samples: int, bytes_each: int, device: torch.device, on_cpu: int
+) -> Iterator[tuple[slice, Tensor]]:
+    """Gradients (k, b, d) of some samples at a time, at least of one.
+
+    Without values, on the ``meta`` device, all parts are alike but for the length of the last. So the second stands for
+    those between, whose memory is as much, and planning does not take as long as they are many.
+
+    Args:
+        form: From a slice of the samples to their gradients.
+        samples: Samples in the batch of a client.
+        bytes_each: Of the gradients of one sample of every client.
+        device: Where they are formed.
+        on_cpu: Bytes to be held on a CPU, whose caches they fit.
+    """
+    at_once = max(1, (on_cpu if device.type == "cpu" else _ELSEWHERE) // bytes_each)
+    alike: Tensor | None = None
+    for first in range(0, samples, at_once):
+        part = slice(first, min(first + at_once, samples))
+        formed = form(part) if alike is None or part.stop == samples else alike
+        if first and device.type == "meta":
+            alike = formed
+        yield part, formed
+        del formed
+
+
+_LOOPED_ELEMENTS = 4096
+
+
+def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None:
+    """Sets into ← decay · into + left @ right, batched; ``into`` (k, m, n) is a slice of a wider matrix.
+
+    Into memory that is not contiguous, the batched product runs one matrix at a time: right for large matrices,
+    where it saves a pass, wrong for small ones, where it is all overhead. Products in reduced precision cannot
+    be accumulated in place.
+    """
+    in_place = into.is_contiguous() or into[0].numel() >= _LOOPED_ELEMENTS
+    if in_place and not _reduces_precision(into.device.type):
+        torch.baddbmm(into, left, right, beta=decay, out=into)
+    else:
+        add_to(into, torch.bmm(left, right), decay)
+
+
+def _reduces_precision(device: str) -> bool:
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+
+
+def add_to(into: Tensor, value: Tensor, decay: float) -> None:
+    """Sets into ← decay · into + value; what ``into`` held does not matter, not even NaN, where ``decay`` is 0."""
+    if decay == 1:
+        into.add_(value)
+    elif decay:
+        into.mul_(decay).add_(value)
+    else:
+        into.copy_(value)
