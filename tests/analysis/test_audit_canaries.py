@@ -25,8 +25,8 @@ from wirelessfl.learning.private import PrivateGradients
 from wirelessfl.privacy import HaarNoise, haar, haar_weights
 from wirelessfl.privacy.clipping import Constant, FlatClipping
 from wirelessfl.privacy.clipping.conformance import FormedGradients
+from wirelessfl.privacy.laws import ClipDomain
 from wirelessfl.privacy.mechanisms import GaussianMechanism, haar_squared_norms, padded_length
-from wirelessfl.privacy.noise_laws import ClipDomain
 from wirelessfl.streams import Streams
 
 PARTS = [6, 4, 1]

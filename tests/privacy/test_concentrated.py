@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import optimize, special, stats
 
 from wirelessfl.privacy import gaussian_epsilon, tail_bound_cost, tail_bound_epsilon, zcdp_epsilon, zcdp_rho
-from wirelessfl.privacy.concentrated import tail_constant
+from wirelessfl.privacy.gaussian import tail_constant
 
 
 @pytest.mark.parametrize(("delta", "published", "exact"), [(1e-5, 6.52, 5.45), (1e-2, 4.39, 2.99)])

@@ -8,7 +8,7 @@ import numpy as np
 
 from wirelessfl.privacy.account import EventCounts
 from wirelessfl.privacy.accountants import _composed_pld
-from wirelessfl.privacy.spending import SampledGaussian
+from wirelessfl.privacy.costs import SampledGaussian
 
 
 def test_an_event_of_any_number_stays_with_its_client() -> None:

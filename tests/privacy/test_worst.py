@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.privacy.rounds import facts_of
 from wirelessfl.privacy import DpSgdRelease, Ledger, SampledGaussian, Statement, composed_epsilon, recompute
 from wirelessfl.privacy.account import EventCounts, Profile
-from wirelessfl.privacy.cheap_bounds import cheap_upper_bounds
+from wirelessfl.privacy.accountants import cheap_upper_bounds
 from wirelessfl.privacy.column import undominated
 
 DELTA = 1e-5

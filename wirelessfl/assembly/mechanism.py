@@ -14,7 +14,7 @@ from wirelessfl.learning import FlatModel, LocalTraining, Population
 from wirelessfl.learning.private import CentralNoise, PrivateGradients, layer_of_parameters
 from wirelessfl.privacy import PrivacyFacts, Release, Statement
 from wirelessfl.privacy.clipping import Constant, Geometric, Schedule
-from wirelessfl.privacy.noise_laws import ClipDomain
+from wirelessfl.privacy.laws import ClipDomain
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.clients import ExternalSelection, SelectAll, SelectPoisson, SelectUniform

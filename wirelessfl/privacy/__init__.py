@@ -9,19 +9,30 @@ from wirelessfl.privacy.calibration import (
     noise_std_theorem,
     zcdp_calculator,
 )
-from wirelessfl.privacy.clipping_laws import (
+from wirelessfl.privacy.costs import Caveat, PrivacyFacts, SampledGaussian, SampledSteps, Spending, Statement
+from wirelessfl.privacy.gaussian import (
+    EPSILON_CAP,
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    tail_bound_cost,
+    tail_bound_epsilon,
+    zcdp_epsilon,
+    zcdp_rho,
+)
+from wirelessfl.privacy.laws import (
     ClippingLaw,
     DynamicClip,
     FixedClip,
+    HaarNoise,
     MooClip,
+    NoiseLaw,
     PerLayerClip,
     QuantileClip,
     UnknownClip,
+    WhiteNoise,
 )
-from wirelessfl.privacy.concentrated import tail_bound_cost, tail_bound_epsilon, zcdp_epsilon, zcdp_rho
-from wirelessfl.privacy.gaussian import EPSILON_CAP, gaussian_delta, gaussian_epsilon, gaussian_mu
 from wirelessfl.privacy.ledger import ENDED_BY_ITS_OUTPUTS, SCOPE, Ledger, recompute
-from wirelessfl.privacy.noise_laws import HaarNoise, NoiseLaw, WhiteNoise
 from wirelessfl.privacy.releases import (
     AirRelease,
     BareRelease,
@@ -36,8 +47,6 @@ from wirelessfl.privacy.releases import (
     round_values,
     settings,
 )
-from wirelessfl.privacy.spending import Caveat, SampledGaussian, SampledSteps, Spending
-from wirelessfl.privacy.statement import PrivacyFacts, Statement
 from wirelessfl.privacy.wavelet import (
     element_noise_variance,
     haar,

@@ -12,12 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.accountants import Uses, composed_epsilon
-from wirelessfl.privacy.cheap_bounds import cheap_upper_bounds
-from wirelessfl.privacy.concentrated import tail_bound_epsilon, zcdp_epsilon
-from wirelessfl.privacy.gaussian import gaussian_epsilon
-from wirelessfl.privacy.spending import Conversion, SampledGaussian, SampledSteps, Spending
-from wirelessfl.privacy.statement import Statement
+from wirelessfl.privacy.accountants import Uses, cheap_upper_bounds, composed_epsilon
+from wirelessfl.privacy.costs import Conversion, SampledGaussian, SampledSteps, Spending, Statement
+from wirelessfl.privacy.gaussian import gaussian_epsilon, tail_bound_epsilon, zcdp_epsilon
 
 _EVENT_BITS = 31  # in one int64 key: 2**31 distinct sampled mechanisms a run, which no memory holds, and 2**31 clients
 

@@ -8,11 +8,9 @@ from scipy import optimize
 
 from wirelessfl.errors import InfeasibleError, precondition
 from wirelessfl.privacy.accountants import Uses, composed_epsilon
-from wirelessfl.privacy.concentrated import zcdp_epsilon, zcdp_rho
-from wirelessfl.privacy.gaussian import gaussian_epsilon, gaussian_mu
-from wirelessfl.privacy.releases.zcdp import SecureSum, ZcdpRelease
-from wirelessfl.privacy.spending import SampledGaussian, sampled_spending
-from wirelessfl.privacy.statement import Accountant, PrivacyFacts, Statement
+from wirelessfl.privacy.costs import Accountant, PrivacyFacts, SampledGaussian, Statement, sampled_spending
+from wirelessfl.privacy.gaussian import gaussian_epsilon, gaussian_mu, zcdp_epsilon, zcdp_rho
+from wirelessfl.privacy.releases.local import SecureSum, ZcdpRelease
 from wirelessfl.radio.jamming import jammer_gain_for_noise, required_noise_std_exact
 
 _NOISE_TOLERANCE = 1e-4  # relative; the answer errs on the side of more noise

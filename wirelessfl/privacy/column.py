@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.privacy.account import Account, Profile
-from wirelessfl.privacy.spending import Spending
-from wirelessfl.privacy.statement import Statement
+from wirelessfl.privacy.costs import Spending, Statement
 
 _BLOCK = 256  # profiles compared with all others at a time, which bounds memory
 

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
 from wirelessfl.privacy.column import Column
+from wirelessfl.privacy.costs import PrivacyFacts, Statement
 from wirelessfl.privacy.gaussian import EPSILON_CAP
 from wirelessfl.privacy.releases.base import Release
-from wirelessfl.privacy.statement import PrivacyFacts, Statement
 
 SCOPE = (
     "ε covers what the named adversary sees of one run; choosing the best of several runs costs extra. It does not "

@@ -14,8 +14,8 @@ from wirelessfl.learning.cohort import CohortBlock
 from wirelessfl.learning.private import CentralNoise
 from wirelessfl.privacy import PrivacyFacts, Statement, element_noise_variance
 from wirelessfl.privacy.clipping import Constant, Geometric
+from wirelessfl.privacy.laws import ClipDomain, HaarNoise, WhiteNoise
 from wirelessfl.privacy.mechanisms import server_weights
-from wirelessfl.privacy.noise_laws import ClipDomain, HaarNoise, WhiteNoise
 from wirelessfl.streams import Streams
 
 

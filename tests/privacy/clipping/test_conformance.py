@@ -11,7 +11,7 @@ from torch import Tensor
 from wirelessfl.errors import CheckFailed
 from wirelessfl.privacy.clipping import Clipped, ClippingState, FlatClipping, Samples, Step, check_clipping_rule
 from wirelessfl.privacy.clipping.base import Memoryless, shrink
-from wirelessfl.privacy.clipping_laws import ClippingLaw, FixedClip
+from wirelessfl.privacy.laws import ClippingLaw, FixedClip
 
 
 @dataclass(frozen=True)

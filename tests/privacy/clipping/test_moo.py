@@ -10,8 +10,8 @@ from torch import Tensor
 
 from tests.privacy.clipping.examples import everyone, step_of, vectors
 from wirelessfl.privacy.clipping import PrivateMooClipping, PublishedMooClipping, moo_clip
+from wirelessfl.privacy.clipping.adaptive import SMALLEST_CLIP
 from wirelessfl.privacy.clipping.conformance import ExampleStep, samples_of
-from wirelessfl.privacy.clipping.moo import SMALLEST_CLIP
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from wirelessfl.privacy.clipping import (
     per_layer_clipping,
 )
 from wirelessfl.privacy.clipping.conformance import samples_of
-from wirelessfl.privacy.clipping_laws import DynamicClip, FixedClip, MooClip, PerLayerClip, QuantileClip
+from wirelessfl.privacy.laws import DynamicClip, FixedClip, MooClip, PerLayerClip, QuantileClip
 from wirelessfl.privacy.mechanisms.haar import clip_by_haar_norm
 
 finite = st.floats(-1e150, 1e150, allow_nan=False)

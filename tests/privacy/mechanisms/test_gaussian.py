@@ -14,7 +14,7 @@ from scipy import stats
 from tests.privacy.mechanisms.draws import draws, example_step
 from tests.statistics import assert_follows, assert_mean, assert_uncorrelated, assert_variance_gaussian
 from wirelessfl.privacy.clipping import Constant, FlatClipping, Geometric, QuantileClipping
-from wirelessfl.privacy.clipping_laws import FixedClip, QuantileClip
+from wirelessfl.privacy.laws import FixedClip, HaarNoise, QuantileClip, WhiteNoise
 from wirelessfl.privacy.mechanisms import (
     GaussianMechanism,
     HaarMechanism,
@@ -23,9 +23,8 @@ from wirelessfl.privacy.mechanisms import (
     NoiseMechanism,
     check_noise_mechanism,
 )
-from wirelessfl.privacy.noise_laws import HaarNoise, WhiteNoise
 from wirelessfl.privacy.releases import DpSgdRelease, SecureSum, ZcdpRelease
-from wirelessfl.privacy.releases.dp_sgd import Sampling
+from wirelessfl.privacy.releases.local import Sampling
 
 MECHANISMS: dict[str, NoiseMechanism] = {
     "gaussian": GaussianMechanism(Constant(1.3)),

@@ -18,6 +18,7 @@ from tests.statistics import assert_follows, assert_mean, assert_variance_gaussi
 from wirelessfl.privacy import element_noise_variance, haar_weights, lemma_1_variance
 from wirelessfl.privacy.clipping import Constant
 from wirelessfl.privacy.clipping.conformance import FormedGradients
+from wirelessfl.privacy.laws import ClipDomain, HaarNoise
 from wirelessfl.privacy.mechanisms import (
     GaussianMechanism,
     HaarMechanism,
@@ -26,7 +27,6 @@ from wirelessfl.privacy.mechanisms import (
     padded_length,
     standard_normals,
 )
-from wirelessfl.privacy.noise_laws import ClipDomain, HaarNoise
 
 DOMAINS: list[ClipDomain] = ["coefficients", "weighted", "gradient"]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from wirelessfl.privacy.mechanisms.haar_norms import haar_squared_norms, haar_squared_norms_of_products
+from wirelessfl.privacy.mechanisms.haar import haar_squared_norms, haar_squared_norms_of_products
 
 SHAPES = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 48)), min_size=1, max_size=5)
 
@@ -41,7 +41,7 @@ def test_a_network_in_slices_that_fit_the_cache(monkeypatch: pytest.MonkeyPatch)
     """Two layers with biases, whose offsets and rows share some powers of two and not others."""
     products = random_products([(20, 784), (20, 1), (10, 20), (10, 1)])
     expected = haar_squared_norms(formed(products), "weighted")
-    monkeypatch.setattr("wirelessfl.privacy.mechanisms.haar_norms._FORMED_BYTES", 1)
+    monkeypatch.setattr("wirelessfl.privacy.mechanisms.haar._FORMED_BYTES", 1)
     torch.testing.assert_close(haar_squared_norms_of_products(products, "weighted"), expected, rtol=1e-12, atol=0)
 
 

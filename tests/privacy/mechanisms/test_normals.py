@@ -10,8 +10,7 @@ from scipy import stats
 from torch import Tensor
 
 from tests.statistics import assert_follows, assert_probability, assert_uncorrelated, assert_variance_gaussian, shifted
-from wirelessfl.privacy.mechanisms.normals import add_normal, compiled, portable
-from wirelessfl.privacy.mechanisms.normals.compiled import add_compiled, kernel
+from wirelessfl.privacy.mechanisms.normals import add_compiled, add_normal, kernel, portable
 from wirelessfl.streams import Streams
 
 
@@ -133,13 +132,13 @@ def test_rows_differ_by_seed_purpose_round_client_and_step() -> None:
 
 
 def test_a_kernel_that_gives_other_numbers_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    if compiled.kernel() is None:
+    if kernel() is None:
         pytest.skip("the kernel was not compiled")
     logarithm = portable.logarithm
     monkeypatch.setattr(portable, "logarithm", lambda u: np.nextafter(logarithm(u), np.float32(-99)))
-    compiled.kernel.cache_clear()
-    assert compiled.kernel() is None
-    compiled.kernel.cache_clear()
+    kernel.cache_clear()
+    assert kernel() is None
+    kernel.cache_clear()
 
 
 def test_fewer_columns_are_the_beginning_of_more() -> None:

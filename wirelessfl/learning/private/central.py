@@ -11,6 +11,7 @@ from wirelessfl.learning.cohort import CohortBlock
 from wirelessfl.learning.cohort.block import download
 from wirelessfl.privacy.clipping import Schedule
 from wirelessfl.privacy.clipping.base import shrink
+from wirelessfl.privacy.laws import ClipDomain, HaarNoise, WhiteNoise
 from wirelessfl.privacy.mechanisms import (
     clip_by_haar_norm,
     haar_server_noise,
@@ -18,7 +19,6 @@ from wirelessfl.privacy.mechanisms import (
     server_noise_std,
     white_server_noise,
 )
-from wirelessfl.privacy.noise_laws import ClipDomain, HaarNoise, WhiteNoise
 from wirelessfl.privacy.releases import NoAmplification, ServerNoiseRelease
 
 

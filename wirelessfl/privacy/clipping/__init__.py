@@ -1,6 +1,22 @@
 """Clipping rules: how far the gradient of one sample may reach. Importing this needs torch."""
 
-from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step
+from wirelessfl.privacy.clipping.adaptive import (
+    PrivateMooClipping,
+    PublishedMooClipping,
+    QuantileClipping,
+    moo_clip,
+    moo_clipping,
+)
+from wirelessfl.privacy.clipping.base import (
+    Clipped,
+    ClippingRule,
+    ClippingState,
+    Constant,
+    Geometric,
+    Samples,
+    Schedule,
+    Step,
+)
 from wirelessfl.privacy.clipping.conformance import check_clipping_rule
 from wirelessfl.privacy.clipping.flat import (
     DynamicClipping,
@@ -9,9 +25,6 @@ from wirelessfl.privacy.clipping.flat import (
     dynamic_clipping,
     per_layer_clipping,
 )
-from wirelessfl.privacy.clipping.moo import PrivateMooClipping, PublishedMooClipping, moo_clip, moo_clipping
-from wirelessfl.privacy.clipping.quantile import QuantileClipping
-from wirelessfl.privacy.clipping.schedule import Constant, Geometric, Schedule
 
 __all__ = [
     "Clipped",

@@ -1,4 +1,4 @@
-"""The protocol of clipping rules, and what passes between a rule and the engine.
+"""The protocol of clipping rules, what passes between a rule and the engine, and public schedules of their norms.
 
 A rule looks at the norms of per-sample gradients and says with which weight each gradient enters the sum; whoever
 computes gradients never has to form them. All arrays are stacked over the k clients that train side by side, and a
@@ -7,15 +7,16 @@ rule's memory is a dictionary of rows, one a client: a client's numbers never de
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.clipping_laws import ClippingLaw, UnknownClip
+from wirelessfl.privacy.laws import ClippingLaw, UnknownClip
 from wirelessfl.streams import Streams
 
 ClippingState: TypeAlias = dict[str, Tensor]
@@ -142,6 +143,15 @@ class Memoryless(ClippingRule):
         return state
 
 
+def sent(array: NDArray[Any], device: torch.device) -> Tensor:
+    """``array`` on ``device``, in its dtype; the same memory on a CPU.
+
+    To a GPU it goes from pinned memory, which torch keeps until the copy is done: the host does not wait for it.
+    """
+    here = torch.from_numpy(array)
+    return (here.pin_memory() if device.type == "cuda" else here).to(device, non_blocking=True)
+
+
 def shrink(norms: Tensor, clip: Tensor) -> Tensor:
     """Weights min(1, clip/max(norm, 1e-12)), 0 where the norm is infinite or not a number.
 
@@ -156,3 +166,60 @@ def require_positive(**values: float) -> None:
     """Precondition on ``values``: positive finite numbers, else ValueError."""
     for name, value in values.items():
         precondition(0 < value < float("inf"), f"{name} must be positive and finite, found {value}")
+
+
+class Schedule(Protocol):
+    """A number for each round."""
+
+    def at(self, round_index: int) -> float:
+        """The value in a round, counted from 1."""
+
+
+@dataclass(frozen=True)
+class Constant(Schedule):
+    """Constant schedule: the same number in every round.
+
+    Raises:
+        ValueError: If it is negative, infinite or not a number.
+    """
+
+    value: float
+
+    def __post_init__(self) -> None:
+        precondition(
+            0 <= self.value < float("inf"), f"a constant schedule must be finite and not negative, found {self.value}"
+        )
+
+    @override
+    def at(self, round_index: int) -> float:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Geometric(Schedule):
+    """Geometric schedule from ``first`` by equal factors: first · ratio^((m − 1)/rounds) in round m.
+
+    Source: Du, Li, Feng, Chen, "Dynamic differential-privacy preserving SGD", arXiv:2111.00173, which lets the
+    clipping norm decay as C_t = C_0 ρ_c^(−t/T) and the privacy parameter of a step follow μ_t = μ_0 ρ_μ^(t/T), its
+    noise multiplier being 1/μ_t. Here t counts communication rounds, T = ``rounds``, so that every client is on the
+    same public schedule however often it takes part. After the last round the value at its end is kept.
+
+    Attributes:
+        first: The value in round 1.
+        ratio: Value after all rounds over the first one: below 1 decays, above 1 grows.
+        rounds: Rounds M of the run.
+
+    Raises:
+        ValueError: If a value is not positive and finite.
+    """
+
+    first: float
+    ratio: float
+    rounds: int
+
+    def __post_init__(self) -> None:
+        require_positive(first=self.first, ratio=self.ratio, rounds=self.rounds)
+
+    @override
+    def at(self, round_index: int) -> float:
+        return float(self.first * self.ratio ** (min(round_index - 1, self.rounds) / self.rounds))

@@ -8,9 +8,18 @@ from torch import Tensor
 from typing_extensions import override
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.clipping.base import Clipped, ClippingState, Memoryless, Samples, Step, require_positive, shrink
-from wirelessfl.privacy.clipping.schedule import Geometric, Schedule
-from wirelessfl.privacy.clipping_laws import ClippingLaw, DynamicClip, FixedClip, PerLayerClip
+from wirelessfl.privacy.clipping.base import (
+    Clipped,
+    ClippingState,
+    Geometric,
+    Memoryless,
+    Samples,
+    Schedule,
+    Step,
+    require_positive,
+    shrink,
+)
+from wirelessfl.privacy.laws import ClippingLaw, DynamicClip, FixedClip, PerLayerClip
 
 
 def clip_to(samples: Samples, clip: Tensor, state: ClippingState) -> Clipped:

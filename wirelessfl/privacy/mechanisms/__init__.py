@@ -11,8 +11,7 @@ from wirelessfl.privacy.mechanisms.base import (
 )
 from wirelessfl.privacy.mechanisms.conformance import check_noise_mechanism
 from wirelessfl.privacy.mechanisms.gaussian import GaussianMechanism, MeanGaussianMechanism
-from wirelessfl.privacy.mechanisms.haar import HaarMechanism, clip_by_haar_norm, padded_length
-from wirelessfl.privacy.mechanisms.haar_norms import haar_squared_norms
+from wirelessfl.privacy.mechanisms.haar import HaarMechanism, clip_by_haar_norm, haar_squared_norms, padded_length
 from wirelessfl.privacy.mechanisms.server import (
     haar_server_noise,
     server_noise_std,

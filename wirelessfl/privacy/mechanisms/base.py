@@ -11,7 +11,7 @@ from torch import Tensor
 from wirelessfl.privacy.clipping import ClippingRule, Step
 from wirelessfl.privacy.mechanisms.normals import add_normal
 from wirelessfl.privacy.releases import Release, SecureSum, UnvouchedRelease
-from wirelessfl.privacy.releases.dp_sgd import Sampling
+from wirelessfl.privacy.releases.local import Sampling
 
 
 class PerSampleGradients(Protocol):

@@ -8,9 +8,9 @@ from typing_extensions import override
 
 from wirelessfl.errors import precondition
 from wirelessfl.privacy.clipping import ClippingRule, FlatClipping, Schedule, Step
+from wirelessfl.privacy.laws import NoiseLaw, WhiteNoise
 from wirelessfl.privacy.mechanisms.base import LocalSteps, MechanismFacts, NoiseMechanism, divisible
 from wirelessfl.privacy.mechanisms.normals import add_normal
-from wirelessfl.privacy.noise_laws import NoiseLaw, WhiteNoise
 from wirelessfl.privacy.releases import DpSgdRelease, ZcdpRelease
 
 PURPOSE = "gradient_noise"

@@ -5,7 +5,7 @@ To add a mechanism, write one record here that satisfies ``Release`` and list it
 
 from wirelessfl.privacy.releases.air import AirRelease
 from wirelessfl.privacy.releases.base import BareRelease, LossReport, Release, UnvouchedRelease
-from wirelessfl.privacy.releases.dp_sgd import DpSgdRelease
+from wirelessfl.privacy.releases.local import DpSgdRelease, SecureSum, ZcdpRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
 from wirelessfl.privacy.releases.values import (
     PARTS,
@@ -15,7 +15,6 @@ from wirelessfl.privacy.releases.values import (
     round_values,
     settings,
 )
-from wirelessfl.privacy.releases.zcdp import SecureSum, ZcdpRelease
 
 __all__ = [
     "PARTS",

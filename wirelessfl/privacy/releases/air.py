@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
+from wirelessfl.privacy.costs import Caveat, PrivacyFacts, Spending, Statement, no_guarantee
 from wirelessfl.privacy.releases.base import non_negative, per_client
-from wirelessfl.privacy.spending import Caveat, Spending, no_guarantee
-from wirelessfl.privacy.statement import PrivacyFacts, Statement
 
 AirRule = Literal["whole_update", "gradient_step"]
 AirTheorem = Literal["cross_layer", "privacy_for_free", "none"]

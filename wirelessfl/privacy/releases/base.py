@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.spending import Caveat, Spending, no_guarantee
-from wirelessfl.privacy.statement import PrivacyFacts, Statement
+from wirelessfl.privacy.costs import Caveat, PrivacyFacts, Spending, Statement, no_guarantee
 
 
 @runtime_checkable

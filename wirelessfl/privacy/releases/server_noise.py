@@ -9,16 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.noise_laws import NoiseLaw, WhiteNoise
-from wirelessfl.privacy.releases.base import non_negative
-from wirelessfl.privacy.spending import (
+from wirelessfl.privacy.costs import (
     Caveat,
+    PrivacyFacts,
     Spending,
+    Statement,
     no_guarantee,
     no_guarantee_for_anyone,
     sampled_spending,
 )
-from wirelessfl.privacy.statement import PrivacyFacts, Statement
+from wirelessfl.privacy.laws import NoiseLaw, WhiteNoise
+from wirelessfl.privacy.releases.base import non_negative
 
 
 class NoAmplification(StrEnum):

@@ -12,14 +12,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.privacy.clipping_laws import DynamicClip, FixedClip, MooClip, PerLayerClip, QuantileClip, UnknownClip
-from wirelessfl.privacy.noise_laws import HaarNoise, WhiteNoise
+from wirelessfl.privacy.costs import Caveat
+from wirelessfl.privacy.laws import (
+    DynamicClip,
+    FixedClip,
+    HaarNoise,
+    MooClip,
+    PerLayerClip,
+    QuantileClip,
+    UnknownClip,
+    WhiteNoise,
+)
 from wirelessfl.privacy.releases.air import AirRelease
 from wirelessfl.privacy.releases.base import BareRelease, LossReport, Release, UnvouchedRelease
-from wirelessfl.privacy.releases.dp_sgd import DpSgdRelease
+from wirelessfl.privacy.releases.local import DpSgdRelease, SecureSum, ZcdpRelease
 from wirelessfl.privacy.releases.server_noise import NoAmplification, ServerNoiseRelease
-from wirelessfl.privacy.releases.zcdp import SecureSum, ZcdpRelease
-from wirelessfl.privacy.spending import Caveat
 
 RELEASES: tuple[type[Release], ...] = (
     *(AirRelease, BareRelease, LossReport, DpSgdRelease, ServerNoiseRelease, UnvouchedRelease, ZcdpRelease),

@@ -19,9 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.privacy.clipping.base import sent
 from wirelessfl.privacy.mechanisms.normals.operations import add_by_operations
 from wirelessfl.privacy.mechanisms.normals.portable import add_portably
-from wirelessfl.privacy.transfer import sent
 
 _CONSTANTS = b"expand 32-byte k"  # RFC 8439, Section 2.3
 _TRIED = 5000  # numbers that are compared before the kernel is used
