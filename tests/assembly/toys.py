@@ -115,7 +115,7 @@ TOYS = {
     "correlation": Toy("wirelessfl.radio.propagation.fading:BlockFading", "gains", keys=_DOPPLER),
     "path_loss": Toy("wirelessfl.radio.propagation.path_loss:LogDistance", "loss_db", _LAW, keys=_REFERENCE),
     "placement": Toy("wirelessfl.radio.placement:UniformDisc", "place", {"radius": 300.0}, LOCATED),
-    "power_control": Toy("wirelessfl.radio.full_power:FullPower", "plan", variant="Policy"),
+    "power_control": Toy("wirelessfl.radio.inversion:FullPower", "plan", variant="Policy"),
     "receiver": Toy("wirelessfl.radio.reception.sum:SumReceiver", "combine"),
     "modulation": Toy("wirelessfl.radio.modulation.analog:Analog", "decode"),
     "codec": Toy("wirelessfl.learning.compression.codecs:NoCodec", "encode", needs={"uplink": {"kind": "digital"}}),

@@ -33,7 +33,7 @@ from wirelessfl.learning.private import PrivateGradients
 from wirelessfl.privacy.clipping import Constant, FlatClipping
 from wirelessfl.privacy.mechanisms import GaussianMechanism
 from wirelessfl.radio import Superposition
-from wirelessfl.radio.late_arrival import LateArrival
+from wirelessfl.radio.impairments import LateArrival
 
 CPU = torch.device("cpu")
 

@@ -23,7 +23,7 @@ from wirelessfl.radio import (
     WeakestInversion,
     received_bound,
 )
-from wirelessfl.radio.minimum_mse import optimal_server_gain
+from wirelessfl.radio.inversion import optimal_server_gain
 from wirelessfl.streams import Streams
 
 AIR = AirInterface(clip=CLIP, channel_noise_std=0.8, dimension=30)

@@ -8,7 +8,7 @@ from scipy import integrate, special, stats
 
 from tests.statistics import assert_follows, assert_mean, assert_uncorrelated, shifted
 from wirelessfl.radio import clarke_fading, clarke_gains, gauss_markov, jakes_correlation
-from wirelessfl.radio.correlation import NUM_SINUSOIDS
+from wirelessfl.radio.propagation.correlation import NUM_SINUSOIDS
 from wirelessfl.streams import Streams
 
 LINKS = 20_000

@@ -10,11 +10,18 @@ from scipy import integrate, stats
 
 from tests.statistics import assert_mean, assert_probability, shifted
 from wirelessfl.radio import Rayleigh
-from wirelessfl.radio.access import MultipleAccess, Ofdma, Tdma
-from wirelessfl.radio.numerology import OfdmNumerology
-from wirelessfl.radio.rates import finite_blocklength_rate, link_snr, rayleigh_outage_probability, shannon_rate
-from wirelessfl.radio.units import dbm_to_watts, thermal_noise_density
-from wirelessfl.radio.upload import AdaptiveRate, FixedRate, Upload
+from wirelessfl.radio.rates import (
+    AdaptiveRate,
+    FixedRate,
+    MultipleAccess,
+    Ofdma,
+    Tdma,
+    finite_blocklength_rate,
+    link_snr,
+    shannon_rate,
+    upload_over_pieces,
+)
+from wirelessfl.radio.units import OfdmNumerology, dbm_to_watts, thermal_noise_density
 from wirelessfl.streams import Streams
 
 COUNT = 100_000
@@ -24,6 +31,11 @@ BANDWIDTH = 1e6
 def rayleigh(columns: int = 1) -> np.ndarray:
     nodes = np.arange(COUNT * columns)
     return Rayleigh().draw(Streams(shifted(91)).nodes("fading", 0, nodes)).reshape(COUNT, columns)
+
+
+def outage_probability(rate: float, bandwidth: float, mean_snr: float) -> float:
+    """How often a Rayleigh channel carries less than a fixed rate."""
+    return float(1 - np.exp(-(2 ** (rate / bandwidth) - 1) / mean_snr))
 
 
 def test_the_digital_snr_in_watts() -> None:
@@ -62,8 +74,7 @@ def test_long_packets_approach_shannon() -> None:
 @pytest.mark.parametrize("rate", [2e5, 1e6, 3e6])
 def test_outage_on_rayleigh_channels(rate: float) -> None:
     snr = link_snr(8.0, rayleigh()[:, 0])
-    probability = float(rayleigh_outage_probability(rate, BANDWIDTH, np.array([4.0]))[0])
-    assert probability == pytest.approx(1 - np.exp(-(2 ** (rate / BANDWIDTH) - 1) / 4.0))
+    probability = outage_probability(rate, BANDWIDTH, 4.0)
     assert_probability(int(np.sum(shannon_rate(BANDWIDTH, snr) < rate)), COUNT, probability)
 
 
@@ -74,68 +85,64 @@ def test_ergodic_rate_of_rayleigh_channels() -> None:
     assert_mean(rates, moments[0], std=float(np.sqrt(moments[1] - moments[0] ** 2)))
 
 
-def test_fixed_rate_attempts_are_geometric() -> None:
-    """Independent blocks fail with probability q: 1 − q^3 delivered, (1 − q³)/(1 − q) attempts of at most three."""
-    carried = shannon_rate(BANDWIDTH, link_snr(8.0, rayleigh(3)))
-    failure = float(rayleigh_outage_probability(2e6, BANDWIDTH, np.array([4.0]))[0])
-    upload = FixedRate(2e6).upload(8e6, carried, np.zeros(carried.shape, dtype=bool))
+def test_pieces_at_a_fixed_rate_are_repeated_a_geometric_number_of_times() -> None:
+    """Independent pieces fail with probability q: 1 − q³ delivered, (1 − q³)/(1 − q) of at most three are used."""
+    carried, rate = shannon_rate(BANDWIDTH, link_snr(8.0, rayleigh(3))), FixedRate(2e6)
+    failure = outage_probability(2e6, BANDWIDTH, 4.0)
+    upload = upload_over_pieces(8e6, np.full(COUNT, 4.0), rate.sent_at(carried), carried, repeats=True)
     assert_probability(int(upload.delivered.sum()), COUNT, 1 - failure**3)
     chance = np.array([1 - failure, failure * (1 - failure), failure**2])
     mean = chance @ [1, 2, 3]
     assert mean == pytest.approx((1 - failure**3) / (1 - failure))
-    assert_mean(upload.attempts, float(mean), std=float(np.sqrt(chance @ np.array([1, 4, 9]) - mean**2)))
-    np.testing.assert_allclose(upload.airtime, upload.attempts * 4.0)
+    attempts = upload.airtime / 4.0
+    assert_mean(attempts, float(mean), std=float(np.sqrt(chance @ np.array([1, 4, 9]) - mean**2)))
 
 
-def one_by_one(policy: AdaptiveRate | FixedRate, bits: float, carried: np.ndarray, lost: np.ndarray) -> Upload:
-    """The protocol as a loop."""
+def one_by_one(policy: AdaptiveRate | FixedRate, bits: float, carried: np.ndarray) -> list[tuple[float, bool]]:
+    """Airtime and delivery piece by piece, each a second long and repeated where it is lost."""
     rows = []
-    for row, broken in zip(carried, lost, strict=True):
-        airtime, attempts, delivered = 0.0, 0, False
-        for rate, error in zip(row, broken, strict=True):
-            if isinstance(policy, AdaptiveRate) and rate < policy.min_rate_bps:
-                continue
-            used = rate if isinstance(policy, AdaptiveRate) else policy.rate_bps
-            airtime, attempts = airtime + bits / used, attempts + 1
-            if rate >= used and not error:
-                delivered = True
-                break
-        rows.append((airtime, attempts, delivered))
-    columns = [np.array(column) for column in zip(*rows, strict=True)]
-    return Upload(*columns)
+    for row in carried:
+        airtime, left = 0.0, bits
+        for rate in row:
+            used = policy.rate_bps if isinstance(policy, FixedRate) else rate if rate >= policy.min_rate_bps else 0.0
+            if left > 1e-9 and used > 0:
+                part = min(left / used, 1.0) if used <= rate else 1.0
+                airtime, left = airtime + part, left - part * used * (used <= rate)
+        rows.append((airtime, left <= 1e-9))
+    return rows
 
 
 @pytest.mark.parametrize("policy", [AdaptiveRate(0.5), FixedRate(1.0)])
-def test_uploads_are_the_protocol_attempt_by_attempt(policy: AdaptiveRate | FixedRate) -> None:
-    generator = np.random.default_rng(3)
-    carried, lost = generator.exponential(size=(500, 4)), generator.random((500, 4)) < 0.3
+def test_uploads_are_the_protocol_piece_by_piece(policy: AdaptiveRate | FixedRate) -> None:
+    carried = np.random.default_rng(3).exponential(size=(500, 4))
     carried[0] = 0.0
-    found, expected = policy.upload(3.0, carried, lost), one_by_one(policy, 3.0, carried, lost)
-    np.testing.assert_allclose(found.airtime, expected.airtime)
-    np.testing.assert_array_equal(found.attempts, expected.attempts)
-    np.testing.assert_array_equal(found.delivered, expected.delivered)
-    np.testing.assert_allclose(found.energy(0.2), 0.2 * expected.airtime)
+    found = upload_over_pieces(1.0, np.ones(500), policy.sent_at(carried), carried, repeats=True)
+    airtime, delivered = zip(*one_by_one(policy, 1.0, carried), strict=True)
+    np.testing.assert_allclose(found.airtime, airtime)
+    np.testing.assert_array_equal(found.delivered, delivered)
 
 
-def test_one_loss_of_a_packet_costs_its_airtime() -> None:
-    carried, lost = np.array([[2.0, 4.0]]), np.array([[True, False]])
-    upload = AdaptiveRate(1.0).upload(8.0, carried, lost)
-    assert (upload.airtime[0], upload.attempts[0], upload.delivered[0]) == (6.0, 2, True)
+def test_one_loss_of_a_piece_costs_its_airtime() -> None:
+    upload = upload_over_pieces(8.0, np.array([4.0]), np.array([[2.0]]), np.array([[1.0, 4.0]]), repeats=True)
+    assert (upload.airtime[0], upload.ended[0], upload.delivered[0]) == (8.0, True, True)
 
 
-def test_time_division_adds_and_frequency_division_takes_the_longest() -> None:
-    airtime = np.array([1.0, 3.0, 2.0])
-    np.testing.assert_array_equal(Tdma().finish_times(airtime), [1.0, 4.0, 6.0])
-    np.testing.assert_array_equal(Ofdma().finish_times(airtime), airtime)
+@pytest.mark.parametrize("policy", [AdaptiveRate(0.5), FixedRate(1.0)])
+def test_rates_are_those_believed_or_fixed(policy: AdaptiveRate | FixedRate) -> None:
+    expected = {0.5: [0.0, 0.5, 3.0], 1.0: [1.0, 1.0, 1.0]}[policy.least_bps]
+    np.testing.assert_array_equal(policy.sent_at(np.array([0.4, 0.5, 3.0])), expected)
+
+
+def test_time_division_has_the_band_for_one_and_frequency_division_a_part_for_each() -> None:
+    assert (Tdma().at_a_time(4), Ofdma().at_a_time(4), Ofdma().at_a_time(0)) == (1, 4, 1)
     assert (Tdma().bandwidth_share(4), Ofdma().bandwidth_share(4)) == (1.0, 0.25)
     assert isinstance(Tdma(), MultipleAccess) and isinstance(Ofdma(), MultipleAccess)
 
 
 def test_the_timing_case_of_the_radio_page() -> None:
     """Four clients, 8 Mbit at 1, 2, 4, 8 Mbit/s in own bands after 1, 2, 3, 9 s of work: 9, 6, 5, 10 s."""
-    carried = np.array([1e6, 2e6, 4e6, 8e6])[:, None]
-    upload = AdaptiveRate(1.0).upload(250_000 * 32, carried, np.zeros((4, 1), dtype=bool))
-    arrivals = np.array([1.0, 2.0, 3.0, 9.0]) + Ofdma().finish_times(upload.airtime)
+    airtime = 250_000 * 32 / AdaptiveRate(1.0).sent_at(np.array([1e6, 2e6, 4e6, 8e6]))
+    arrivals = np.array([1.0, 2.0, 3.0, 9.0]) + airtime
     np.testing.assert_allclose(arrivals, [9.0, 6.0, 5.0, 10.0])
 
 

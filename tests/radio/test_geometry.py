@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from tests.statistics import assert_counts, assert_follows, assert_uncorrelated, shifted
-from wirelessfl.radio.geometry import hexagonal_sites, nearest_site, site_distances, uniform_disc, uniform_hexagon
+from wirelessfl.radio.placement import UniformDisc, hexagonal_sites, site_distances, uniform_hexagon
 from wirelessfl.streams import NodeStream, Streams
 
 COUNT = 100_000
@@ -20,7 +20,7 @@ def stream() -> NodeStream:
 @pytest.mark.parametrize("min_radius", [0.0, 35.0])
 def test_the_disc_is_filled_evenly(min_radius: float) -> None:
     """Area fractions are uniform: r² between its limits, and the angle."""
-    position = uniform_disc(250.0, stream(), min_radius)
+    position = UniformDisc(250.0, min_radius).place(stream())
     squared = np.sum(position**2, axis=1)
     assert_follows(squared, stats.uniform(min_radius**2, 250.0**2 - min_radius**2).cdf)
     assert_follows(np.arctan2(position[:, 1], position[:, 0]), stats.uniform(-np.pi, 2 * np.pi).cdf)
@@ -45,7 +45,7 @@ def test_cells_are_where_their_site_is_closest() -> None:
     sites = hexagonal_sites(1, 200.0)
     home = np.arange(COUNT) % 7
     position = uniform_hexagon(sites[home], 200.0, stream())
-    np.testing.assert_array_equal(nearest_site(position, sites), home)
+    np.testing.assert_array_equal(site_distances(position, sites).argmin(axis=1), home)
 
 
 def test_a_cell_is_filled_evenly() -> None:
@@ -75,7 +75,7 @@ def test_distances_by_pythagoras() -> None:
 @pytest.mark.parametrize(("radius", "min_radius"), [(0.0, 0.0), (1.0, 1.0), (1.0, -0.1), (np.nan, 0.0), (np.inf, 0.0)])
 def test_bad_discs_are_refused(radius: float, min_radius: float) -> None:
     with pytest.raises(ValueError, match="radius"):
-        uniform_disc(radius, stream(), min_radius)
+        UniformDisc(radius, min_radius).place(stream())
 
 
 @pytest.mark.parametrize(("rings", "spacing"), [(-1, 100.0), (1, 0.0), (1, np.nan)])

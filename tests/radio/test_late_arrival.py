@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.radio import LateArrival, Superposition
-from wirelessfl.radio.pieces import coordinate_ranges
+from wirelessfl.radio.slot_schedule import coordinate_ranges
 
 CLIENTS = 5
 GENERATOR = np.random.default_rng(61)

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate
 
 from tests.statistics import assert_follows, assert_mean, shifted
-from wirelessfl.radio.mobility import Journey, RandomWaypoint
+from wirelessfl.radio.placement import Journey, RandomWaypoint
 from wirelessfl.streams import NodeStream, Streams
 
 COUNT = 20_000

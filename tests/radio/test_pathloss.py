@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from tests.statistics import assert_follows, assert_probability, assert_variance_gaussian, shifted
-from wirelessfl.radio.pathloss import (
+from wirelessfl.radio.propagation.path_loss import (
     free_space_path_loss_db,
     line_of_sight,
     log_distance_path_loss_db,

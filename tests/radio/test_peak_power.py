@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from wirelessfl.radio import limit_amplitude
-from wirelessfl.radio.peak_power import row_norms
+from wirelessfl.radio.superposition import row_norms
 
 values = st.floats(-100, 100, allow_subnormal=False)
 

@@ -14,9 +14,7 @@ from wirelessfl.radio import (
     UniformHexagons,
     free_space_path_loss_db,
     hexagonal_sites,
-    nearest_site,
     tr38901_path_loss_db,
-    uniform_disc,
 )
 from wirelessfl.radio.placement import PlacementLaw
 from wirelessfl.streams import NodeStream, Streams
@@ -81,7 +79,10 @@ def test_a_node_stands_where_it_stands_whoever_else_is_asked(law: PlacementLaw) 
 
 def test_discs_and_points() -> None:
     nodes = np.arange(4)
-    np.testing.assert_array_equal(UniformDisc(9.0, 2.0).place(stream(nodes)), uniform_disc(9.0, stream(nodes), 2.0))
+    uniform = stream(nodes).uniform(2)
+    radius, angle = np.sqrt(4.0 + uniform[:, 0] * (81.0 - 4.0)), 2 * np.pi * uniform[:, 1]
+    expected = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    np.testing.assert_allclose(UniformDisc(9.0, 2.0).place(stream(nodes)), expected)
     np.testing.assert_array_equal(GivenPositions(((1.0, 2.0), (3.0, 4.0))).place(stream(nodes[1:2])), [[3.0, 4.0]])
     with pytest.raises(ValueError, match="2 positions, and node 3"):
         GivenPositions(((1.0, 2.0), (3.0, 4.0))).place(stream(nodes))
@@ -90,4 +91,5 @@ def test_discs_and_points() -> None:
 def test_hexagonal_cells_hold_equally_many() -> None:
     nodes = np.arange(70)
     position = UniformHexagons(100.0, 1).place(stream(nodes))
-    np.testing.assert_array_equal(nearest_site(position, hexagonal_sites(1, 100.0)), nodes % 7)
+    distance = np.linalg.norm(position[:, None] - hexagonal_sites(1, 100.0), axis=2)
+    np.testing.assert_array_equal(distance.argmin(axis=1), nodes % 7)

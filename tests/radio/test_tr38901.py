@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wirelessfl.radio import tr38901_los_probability, tr38901_path_loss_db
-from wirelessfl.radio.tr38901 import LARGE_SCALE, Scenario, tr38901_breakpoint, tr38901_in_range
+from wirelessfl.radio.tr38901 import LARGE_SCALE, Scenario, tr38901_in_range
 
 CARRIER = 3.5e9
 HEIGHTS: dict[str, float] = {"uma": 25.0, "umi": 10.0, "inh": 3.0}
@@ -20,6 +20,11 @@ scenarios = st.sampled_from(["uma", "umi", "inh"])
 def loss(scenario: Scenario, distance: float, los: bool, h_ut: float = 1.5) -> float:
     found = tr38901_path_loss_db(scenario, np.array([distance]), np.array([los]), CARRIER, HEIGHTS[scenario], h_ut)
     return float(found[0])
+
+
+def breakpoint_of(scenario: Scenario) -> float:
+    """4 (h_BS − 1 m)(h_UT − 1 m) f/c for terminals of 1.5 m."""
+    return 4 * (HEIGHTS[scenario] - 1.0) * 0.5 * CARRIER / 299_792_458.0
 
 
 @pytest.mark.parametrize(
@@ -33,7 +38,7 @@ def test_the_figures_of_the_radio_page(
     assert loss(scenario, 100.0, True) == pytest.approx(with_los, abs=5e-4)
     assert loss(scenario, 100.0, False) == pytest.approx(without, abs=5e-4)
     assert tr38901_los_probability(scenario, np.array([100.0]), 1.5)[0] == pytest.approx(probability, abs=5e-5)
-    assert tr38901_breakpoint(scenario, CARRIER, HEIGHTS[scenario], 1.5) == pytest.approx(breakpoint_m, abs=0.05)
+    assert breakpoint_of(scenario) == pytest.approx(breakpoint_m, abs=0.05)
 
 
 def test_the_link_budget_at_500_metres() -> None:
@@ -88,7 +93,7 @@ def test_close_by_the_two_agree() -> None:
 
 @pytest.mark.parametrize("scenario", ["uma", "umi"])
 def test_the_breakpoint_is_no_step(scenario: Scenario) -> None:
-    at = tr38901_breakpoint(scenario, CARRIER, HEIGHTS[scenario], 1.5)
+    at = breakpoint_of(scenario)
     assert loss(scenario, at * (1 + 1e-9), True) == pytest.approx(loss(scenario, at, True), abs=1e-6)
 
 

@@ -12,7 +12,7 @@ from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import AlgorithmFacts, FedAvg
 from wirelessfl.privacy import gaussian_epsilon, zcdp_epsilon
-from wirelessfl.radio.cellular import CellularNetwork
+from wirelessfl.radio.network import CellularNetwork
 from wirelessfl.scenario import Scenario, load_scenario
 from wirelessfl.simulation import FinishedRound, Simulation
 from wirelessfl.simulation.learner import Learner

@@ -14,7 +14,7 @@ from tests.simulation.scenarios import PLAN, small
 from tests.simulation.test_multi_cell import CELLS, cellular, hierarchical
 from wirelessfl.assembly import build_simulation, topology_graph
 from wirelessfl.errors import OutputError
-from wirelessfl.radio.cellular import CellularNetwork
+from wirelessfl.radio.network import CellularNetwork
 from wirelessfl.radio.propagation import Moment
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Simulation

@@ -12,8 +12,8 @@ from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.compression import Codec, RandomRounding
 from wirelessfl.radio import AdaptiveRate, FixedRate, Ofdma, ShortPackets, StochasticQuantiser, Tdma
 from wirelessfl.radio.digital_links import DigitalLinks
-from wirelessfl.radio.message_division import MessageDivision
 from wirelessfl.radio.network import Network
+from wirelessfl.radio.rates import MessageDivision
 from wirelessfl.radio.units import db_to_linear, dbm_to_watts, thermal_noise_density
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.uplink import AdaptiveRate as AdaptiveRateSection

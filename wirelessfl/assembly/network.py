@@ -22,8 +22,8 @@ from wirelessfl.radio import (
     hexagonal_sites,
     path_gain,
 )
-from wirelessfl.radio.cellular import CellularNetwork
-from wirelessfl.radio.network import ChannelSource, LinkImpairments, Network, Registry
+from wirelessfl.radio.impairments import LinkImpairments
+from wirelessfl.radio.network import CellularNetwork, ChannelSource, Network, Registry
 from wirelessfl.radio.propagation import (
     DirectRay,
     DistanceGain,

@@ -4,8 +4,7 @@ import networkx as nx
 import numpy as np
 
 from wirelessfl.memory import forgotten
-from wirelessfl.radio.cellular import CellularNetwork
-from wirelessfl.radio.network import Network
+from wirelessfl.radio.network import CellularNetwork, Network
 from wirelessfl.radio.propagation import DistanceGain, Moment
 from wirelessfl.simulation.server import Deployment
 from wirelessfl.simulation.uplinks import OverTheAir

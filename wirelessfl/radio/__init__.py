@@ -3,22 +3,30 @@
 Arrays (n,) run over the clients active in a round. Nothing here knows a clock, a file or a model.
 """
 
-from wirelessfl.radio.access import MultipleAccess, Ofdma, Tdma
-from wirelessfl.radio.agreement import Calibration, ExactCalibration, ExactStepCalibration, Jamming, TheoremCalibration
-from wirelessfl.radio.cell_links import CellLinks
 from wirelessfl.radio.conformance import check_fading_model, check_power_control
-from wirelessfl.radio.correlation import clarke_fading, clarke_gains, gauss_markov, jakes_correlation
-from wirelessfl.radio.cotaf import Cotaf
-from wirelessfl.radio.cross_layer import CrossLayer
-from wirelessfl.radio.csi import estimate_channel, mean_estimate_power
-from wirelessfl.radio.expected_norms import ExpectedNorms, MeasuredNorms
+from wirelessfl.radio.csi import (
+    channel_given_estimate,
+    estimate_channel,
+    mean_estimate_power,
+    mean_inverse_power,
+    outage_power,
+)
 from wirelessfl.radio.fading import FadingModel, Nakagami, Rayleigh, Recorded, Rician, SpecularFading, Static
-from wirelessfl.radio.full_power import FullPower
-from wirelessfl.radio.gbma import Gbma
-from wirelessfl.radio.geometry import hexagonal_sites, nearest_site, uniform_disc
-from wirelessfl.radio.impairments import carrier_offsets
-from wirelessfl.radio.inverse_power import mean_inverse_power
+from wirelessfl.radio.impairments import LateArrival, carrier_offsets
+from wirelessfl.radio.inversion import (
+    CrossLayer,
+    FullPower,
+    LowerGain,
+    MinimumMse,
+    TruncatedInversion,
+    WeakestInversion,
+)
 from wirelessfl.radio.jamming import (
+    Calibration,
+    ExactCalibration,
+    ExactStepCalibration,
+    Jamming,
+    TheoremCalibration,
     accounted_noise_std,
     effective_noise_std,
     jammer_energy,
@@ -29,26 +37,15 @@ from wirelessfl.radio.jamming import (
     server_gain_for_noise,
     shortfall_probability,
 )
-from wirelessfl.radio.late_arrival import LateArrival
-from wirelessfl.radio.links import Links
-from wirelessfl.radio.lower_gain import LowerGain
-from wirelessfl.radio.minimum_mse import MinimumMse
-from wirelessfl.radio.mobility import RandomWaypoint
-from wirelessfl.radio.numerology import OfdmNumerology
-from wirelessfl.radio.pathloss import (
-    free_space_path_loss_db,
-    path_gain,
+from wirelessfl.radio.links import CellLinks, Links, SlotLinks
+from wirelessfl.radio.placement import (
+    GivenPositions,
+    PlacementLaw,
+    RandomWaypoint,
+    UniformDisc,
+    UniformHexagons,
+    hexagonal_sites,
 )
-from wirelessfl.radio.peak_power import limit_amplitude
-from wirelessfl.radio.pieces import (
-    coherence_time,
-    coordinate_ranges,
-    energy_shares,
-    longest_piece,
-    pieces_needed,
-    self_distortion,
-)
-from wirelessfl.radio.placement import GivenPositions, PlacementLaw, UniformDisc, UniformHexagons
 from wirelessfl.radio.power_control import (
     AdaptivePowerControl,
     AirInterface,
@@ -65,23 +62,44 @@ from wirelessfl.radio.power_control import (
     received_bound,
     server_gain_for_received_limit,
 )
+from wirelessfl.radio.precoding import Cotaf, ExpectedNorms, Gbma, MeasuredNorms
 from wirelessfl.radio.privacy_for_free import (
     PrivacyBudget,
     PrivacyForFree,
     StaticPrivacyForFree,
 )
-from wirelessfl.radio.propagation.path_loss import LogDistance, PathLossModel, Tr38901
+from wirelessfl.radio.propagation.correlation import clarke_fading, clarke_gains, gauss_markov, jakes_correlation
+from wirelessfl.radio.propagation.large_scale import PairedFields, ornstein_uhlenbeck
+from wirelessfl.radio.propagation.path_loss import (
+    LogDistance,
+    PathLossModel,
+    Tr38901,
+    free_space_path_loss_db,
+    path_gain,
+)
 from wirelessfl.radio.quantiser import StochasticQuantiser
-from wirelessfl.radio.rate_margin import channel_given_estimate, outage_power
 from wirelessfl.radio.rates import (
+    AdaptiveRate,
+    FixedRate,
+    MultipleAccess,
+    Ofdma,
     ShortPackets,
+    Tdma,
     link_snr,
-    rayleigh_outage_probability,
     shannon_rate,
     snr_of_power,
 )
-from wirelessfl.radio.slot_links import (
-    SlotLinks,
+from wirelessfl.radio.slot_schedule import (
+    coherence_time,
+    coordinate_ranges,
+    energy_shares,
+    longest_piece,
+    pieces_needed,
+    self_distortion,
+)
+from wirelessfl.radio.superposition import Superposition, limit_amplitude, superpose
+from wirelessfl.radio.tr38901 import tr38901_los_probability, tr38901_path_loss_db
+from wirelessfl.radio.transmission import (
     SlotTransmission,
     credited_over_pieces,
     largest_csi_ratio,
@@ -89,12 +107,7 @@ from wirelessfl.radio.slot_links import (
     transmit_over_pieces,
     worst_over_pieces,
 )
-from wirelessfl.radio.spatial import PairedFields, ornstein_uhlenbeck
-from wirelessfl.radio.superposition import Superposition, superpose
-from wirelessfl.radio.tr38901 import tr38901_los_probability, tr38901_path_loss_db
-from wirelessfl.radio.truncated_inversion import TruncatedInversion
-from wirelessfl.radio.upload import AdaptiveRate, FixedRate, Upload
-from wirelessfl.radio.weakest_inversion import WeakestInversion
+from wirelessfl.radio.units import OfdmNumerology
 
 __all__ = [
     "AdaptivePowerControl",
@@ -151,7 +164,6 @@ __all__ = [
     "TruncatedInversion",
     "UniformDisc",
     "UniformHexagons",
-    "Upload",
     "WeakestInversion",
     "accounted_noise_std",
     "at_the_clip",
@@ -184,12 +196,10 @@ __all__ = [
     "longest_piece",
     "mean_estimate_power",
     "mean_inverse_power",
-    "nearest_site",
     "ornstein_uhlenbeck",
     "outage_power",
     "path_gain",
     "pieces_needed",
-    "rayleigh_outage_probability",
     "received_amplitude",
     "received_bound",
     "received_jamming_std",
@@ -204,6 +214,5 @@ __all__ = [
     "tr38901_los_probability",
     "tr38901_path_loss_db",
     "transmit_over_pieces",
-    "uniform_disc",
     "worst_over_pieces",
 ]

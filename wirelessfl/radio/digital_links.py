@@ -1,19 +1,25 @@
 """Digital links: one orthogonal band a client, and the rate of its channel."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio.message_division import MessageDivision, PieceRates
+from wirelessfl.radio.csi import outage_power
+from wirelessfl.radio.links import SlotLinks
 from wirelessfl.radio.network import Channels, Network
-from wirelessfl.radio.pieces import longest_piece
 from wirelessfl.radio.propagation import Moment
-from wirelessfl.radio.rate_margin import outage_power
-from wirelessfl.radio.rates import ShortPackets, link_snr, shannon_rate, snr_of_power
-from wirelessfl.radio.slot_links import SlotLinks
-from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
-from wirelessfl.radio.upload import AdaptiveRate, FixedRate, Upload
+from wirelessfl.radio.rates import (
+    AdaptiveRate,
+    FixedRate,
+    MessageDivision,
+    ShortPackets,
+    link_snr,
+    shannon_rate,
+    snr_of_power,
+)
+from wirelessfl.radio.slot_schedule import AT_ONCE, Instants, longest_piece
 
 
 @dataclass(frozen=True)
@@ -98,20 +104,15 @@ class DigitalLinks:
         slot = self.network.as_links(clients, found)
         links = slot.rows()
         (believed, carried) = (rate[:, 0] for rate in self._rates(clients, moment, found, AT_ONCE, share))
-        one_bit = self._one_bit(believed, carried)
-        silent = links.in_deep_fade(self.fade_threshold)
-        sends, delivers = (one_bit.attempts > 0) & ~silent, one_bit.delivered & ~silent
-        airtime = np.where(one_bit.attempts > 0, one_bit.airtime, self._longest_bit)
-        sent = Sent(airtime, sends, delivers, np.ones(len(clients)))
+        at = self.rate.sent_at(believed)
+        sends = (at > 0) & ~links.in_deep_fade(self.fade_threshold)
+        sent = Sent(
+            1.0 / np.where(at > 0, at, self.rate.least_bps), sends, sends & (at <= carried), np.ones(len(clients))
+        )
         if bits is not None and self.ages:
             self._over_pieces(sent, clients, moment, share, bits)
         columns = (column.tolist() for column in vars(sent).values())
         return [Link(*link) for link in zip(*columns, strict=True)], slot
-
-    @property
-    def _longest_bit(self) -> float:
-        # Airtime of a bit at the least rate
-        return 1.0 / (self.rate.min_rate_bps if isinstance(self.rate, AdaptiveRate) else self.rate.rate_bps)
 
     def _rates(
         self, clients: NDArray[np.int64], moment: Moment, found: Channels, instants: Instants, share: float
@@ -131,18 +132,6 @@ class DigitalLinks:
         mean, variance = self.network.clients.channel_given_estimate(clients, moment, found, instants)
         return outage_power(mean, variance, self.rate.outage)
 
-    def _one_bit(self, believed: NDArray[np.float64], carried: NDArray[np.float64]) -> Upload:
-        """The upload of a single bit: the block of fading outlasts a transmission.
-
-        An adaptive rate follows the power that is counted on; where it exceeds what the channel carries the upload is
-        lost.
-        """
-        match self.rate:
-            case AdaptiveRate():
-                return self.rate.upload(1.0, believed[:, None], (believed > carried)[:, None])
-            case FixedRate():
-                return self.rate.upload(1.0, carried[:, None], np.zeros((len(carried), 1), dtype=np.bool_))
-
     def _over_pieces(self, sent: Sent, clients: NDArray[np.int64], moment: Moment, share: float, bits: float) -> None:
         # What becomes of messages during which the channel changes; written to ``sent``
         shift = self.network.clients.fading.shift_hz(clients, moment)
@@ -152,26 +141,21 @@ class DigitalLinks:
         if not len(rows):
             return
         own = replace(moment, time_s=np.broadcast_to(moment.time_s, (len(clients),))[rows])
-        rates = self._each_piece(clients[rows], own, share)
+        rates = partial(self._each_piece, clients[rows], own, share)
         uploads = self.division.uploads(bits, sent.seconds_per_bit[rows], piece_s[rows], rates, repeats)
         sent.seconds_per_bit[rows] = uploads.duration / bits
         sent.delivers[rows] = uploads.delivered
         sent.active[rows] = uploads.airtime / uploads.duration
 
-    def _each_piece(self, clients: NDArray[np.int64], moment: Moment, share: float) -> PieceRates:
-        # Rates in pieces: at which clients send, and which their channels carry
-        def rates(begins: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-            instants = Instants(begins if self.division.refresh == "piece" else begins[:, :1], begins)
-            found = self.network.clients.channels(clients, moment, instants)
-            believed, carried = self._rates(clients, moment, found, instants, share)
-            if isinstance(self.rate, FixedRate):
-                at_rate = np.full(believed.shape, self.rate.rate_bps)
-            else:
-                at_rate = np.where(believed >= self.rate.min_rate_bps, believed, 0.0)
-            faded = np.abs(found.narrowband[1]) ** 2 < self.fade_threshold * found.mean_estimate_power[:, None]
-            return np.where(faded, 0.0, at_rate), carried
-
-        return rates
+    def _each_piece(
+        self, clients: NDArray[np.int64], moment: Moment, share: float, begins: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        # Bit/s in pieces that begin (n, T) seconds after the message: sent at, and what the channels carry
+        instants = Instants(begins if self.division.refresh == "piece" else begins[:, :1], begins)
+        found = self.network.clients.channels(clients, moment, instants)
+        believed, carried = self._rates(clients, moment, found, instants, share)
+        faded = np.abs(found.narrowband[1]) ** 2 < self.fade_threshold * found.mean_estimate_power[:, None]
+        return np.where(faded, 0.0, self.rate.sent_at(believed)), carried
 
     def _throughput(self, bandwidth_hz: float, snr: NDArray[np.float64]) -> NDArray[np.float64]:
         # Bit/s that channels carry
@@ -179,10 +163,8 @@ class DigitalLinks:
 
     def mean_rate(self, path_gain: float, share: float) -> float:
         """Bit/s on a link with |h|² = β, at least the minimum."""
-        if isinstance(self.rate, FixedRate):
-            return self.rate.rate_bps
         snr = snr_of_power(self.snr, np.array([path_gain]), share)
-        return max(float(self._throughput(share * self.bandwidth_hz, snr)[0]), self.rate.min_rate_bps)
+        return float(self.rate.sent_at(self._throughput(share * self.bandwidth_hz, snr))[0]) or self.rate.least_bps
 
     def joules(self, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
         """What (n,) seconds on the air cost; NaN where watts are unknown."""

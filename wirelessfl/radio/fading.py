@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from wirelessfl.errors import precondition
 from wirelessfl.streams import NodeStream
 
 
@@ -64,8 +65,7 @@ class Rician:
     rician_k: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.rician_k < np.inf:
-            raise ValueError(f"rician_k must be finite and at least 0, not {self.rician_k}")
+        precondition(0 <= self.rician_k < np.inf, f"rician_k must be finite and at least 0, not {self.rician_k}")
 
     def draw(self, stream: NodeStream) -> NDArray[np.complex128]:
         """Independent gains (n,)."""
@@ -96,8 +96,9 @@ class Nakagami:
     nakagami_m: float
 
     def __post_init__(self) -> None:
-        if not 0.5 <= self.nakagami_m < np.inf:
-            raise ValueError(f"nakagami_m must be finite and at least 0.5, not {self.nakagami_m}")
+        precondition(
+            0.5 <= self.nakagami_m < np.inf, f"nakagami_m must be finite and at least 0.5, not {self.nakagami_m}"
+        )
 
     def draw(self, stream: NodeStream) -> NDArray[np.complex128]:
         """Independent gains (n,), by inversion of the power's distribution."""
@@ -123,10 +124,10 @@ class Recorded:
             ValueError: if the recording holds no gain for one of them.
         """
         rounds, nodes = self.gains.shape
-        if stream.round_index >= rounds or np.any(stream.nodes >= nodes):
-            raise ValueError(
-                f"the recording holds {rounds} rounds of {nodes} nodes; round {stream.round_index} is asked"
-            )
+        precondition(
+            stream.round_index < rounds and not np.any(stream.nodes >= nodes),
+            f"the recording holds {rounds} rounds of {nodes} nodes; round {stream.round_index} is asked",
+        )
         found: NDArray[np.complex128] = self.gains[stream.round_index, stream.nodes]
         if np.any(np.isnan(found)):
             missing = int(stream.nodes[np.isnan(found)][0])

@@ -1,8 +1,15 @@
-"""What clocks and oscillators do to a link beyond fading: residual phase and late arrival."""
+"""Impairments of links beyond fading: estimation error, residual phase, timing and carrier offset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
+from wirelessfl.radio.csi import Estimator, mean_estimate_power, pilot_error_std
+from wirelessfl.radio.slot_schedule import Pilots
 from wirelessfl.streams import NodeStream
 
 
@@ -11,15 +18,13 @@ def phase_errors(std_rad: float, stream: NodeStream) -> NDArray[np.complex128]:
 
     The real part then loses E cos φ = e^{−std²/2} of every update.
     """
-    if not 0 <= std_rad < np.inf:
-        raise ValueError(f"std_rad must be finite and at least 0, not {std_rad}")
+    precondition(0 <= std_rad < np.inf, f"std_rad must be finite and at least 0, not {std_rad}")
     return np.asarray(np.exp(1j * std_rad * stream.normal()[:, 0]))
 
 
 def timing_offsets(max_offset: float, stream: NodeStream) -> NDArray[np.float64]:
     """How many symbols (n,) each client arrives late, uniform from 0 to ``max_offset`` (below 1 symbol)."""
-    if not 0 <= max_offset < 1:
-        raise ValueError(f"max_offset must lie in [0, 1) symbols, not {max_offset}")
+    precondition(0 <= max_offset < 1, f"max_offset must lie in [0, 1) symbols, not {max_offset}")
     return np.asarray(max_offset * stream.uniform()[:, 0])
 
 
@@ -31,3 +36,64 @@ def carrier_offsets(std_hz: float, stream: NodeStream) -> NDArray[np.float64]:
 def carrier_rotation(offsets_hz: NDArray[np.float64], times_s: NDArray[np.float64]) -> NDArray[np.complex128]:
     """e^{j2π f_i t} (n, T): by how much a channel has turned t seconds after it was estimated first."""
     return np.asarray(np.exp(2j * np.pi * offsets_hz[:, None] * times_s))
+
+
+@dataclass(frozen=True, eq=False)
+class LateArrival:
+    """How late n clients arrive in one slot.
+
+    On a single carrier with rectangular pulses a part of each symbol falls into the next. With OFDM no symbol meets
+    another while the offset lies within the cyclic prefix; it turns subcarrier k by e^{−j2πkΔfτ}, k from 0 at the
+    subcarrier to which the phase of the estimate refers.
+
+    Attributes:
+        offset: (n,) τ in symbols, from 0 to below 1; with OFDM τΔf, in symbols without their prefix.
+        subcarriers: of OFDM; None for a single carrier.
+    """
+
+    offset: NDArray[np.float64]
+    subcarriers: int | None = None
+
+    def __getitem__(self, rows: NDArray[np.int64] | slice) -> LateArrival:
+        """Delays of some of the clients."""
+        return replace(self, offset=self.offset[rows])
+
+    def rotations(self, symbols: int) -> NDArray[np.complex128]:
+        """The phases (n, F) e^{−j2πkΔfτ} of the subcarriers that ``symbols`` symbols fill; (n, 1) ones without OFDM."""
+        used = 1 if self.subcarriers is None else min(self.subcarriers, symbols)
+        return np.asarray(np.exp(-2j * np.pi * self.offset[:, None] * np.arange(used)))
+
+
+@dataclass(frozen=True)
+class LinkImpairments:
+    """Impairments of links beyond fading: estimation error, residual phase, timing and carrier offset.
+
+    Attributes:
+        csi_error_std: standard deviation of the estimation error relative to √β, without pilots.
+        csi_estimator: "ls" or "mmse".
+        pilots: what estimates are made from; None takes ``csi_error_std``.
+        phase_std: radians by which a channel has turned since its estimate, standard deviation.
+        max_offset: largest late arrival, as a part of a symbol; with OFDM of one without its prefix.
+        subcarriers: of an OFDM waveform; None for a single carrier.
+        cfo_hz: standard deviation of a node's carrier frequency offset.
+    """
+
+    csi_error_std: float = 0.0
+    csi_estimator: Estimator = "ls"
+    pilots: Pilots | None = None
+    phase_std: float = 0.0
+    max_offset: float = 0.0
+    subcarriers: int | None = None
+    cfo_hz: float = 0.0
+
+    def error_std(self, path_gain: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n,) the standard deviation of the estimation error relative to √β."""
+        if self.pilots is None:
+            return np.full(len(path_gain), self.csi_error_std)
+        return pilot_error_std(self.pilots.symbols, self.pilots.symbol_snr, path_gain)
+
+    def mean_estimate_power(
+        self, path_gain: NDArray[np.float64], specular_power: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """(n,) E|ĥ|² of links with a path gain β and a known part of power |μ|²."""
+        return mean_estimate_power(path_gain, self.error_std(path_gain), self.csi_estimator, specular_power)

@@ -4,17 +4,24 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from wirelessfl.memory import Memory, memories_among
-from wirelessfl.radio.cell_links import CellLinks
-from wirelessfl.radio.csi import Estimator, estimate_channel, mean_estimate_power, pilot_error_std
-from wirelessfl.radio.impairments import carrier_offsets, carrier_rotation, phase_errors, timing_offsets
-from wirelessfl.radio.late_arrival import LateArrival
-from wirelessfl.radio.links import Links
+from wirelessfl.radio.csi import (
+    channel_given_estimate,
+    estimate_channel,
+)
+from wirelessfl.radio.impairments import (
+    LateArrival,
+    LinkImpairments,
+    carrier_offsets,
+    carrier_rotation,
+    phase_errors,
+    timing_offsets,
+)
+from wirelessfl.radio.links import CellLinks, Links, SlotLinks
 from wirelessfl.radio.propagation import DistanceGain, Draws, Fading, LargeScale, Moment
-from wirelessfl.radio.rate_margin import channel_given_estimate
-from wirelessfl.radio.slot_links import SlotLinks
-from wirelessfl.radio.slot_schedule import AT_ONCE, Instants, Pilots
+from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
 from wirelessfl.streams import NodeStream, Streams
 
 # The jammer has streams of its own, in which it is node 0: with or without it, clients see the same channels
@@ -71,41 +78,6 @@ class JammerLink:
     def weakest_estimate(self) -> complex:
         """The estimate of least magnitude: noise that is enough with it is enough in all pieces."""
         return complex(self.estimate.flat[np.abs(self.estimate).argmin()])
-
-
-@dataclass(frozen=True)
-class LinkImpairments:
-    """Impairments of links beyond fading: estimation error, residual phase, timing and carrier offset.
-
-    Attributes:
-        csi_error_std: standard deviation of the estimation error relative to √β, without pilots.
-        csi_estimator: "ls" or "mmse".
-        pilots: what estimates are made from; None takes ``csi_error_std``.
-        phase_std: radians by which a channel has turned since its estimate, standard deviation.
-        max_offset: largest late arrival, as a part of a symbol; with OFDM of one without its prefix.
-        subcarriers: of an OFDM waveform; None for a single carrier.
-        cfo_hz: standard deviation of a node's carrier frequency offset.
-    """
-
-    csi_error_std: float = 0.0
-    csi_estimator: Estimator = "ls"
-    pilots: Pilots | None = None
-    phase_std: float = 0.0
-    max_offset: float = 0.0
-    subcarriers: int | None = None
-    cfo_hz: float = 0.0
-
-    def error_std(self, path_gain: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n,) the standard deviation of the estimation error relative to √β."""
-        if self.pilots is None:
-            return np.full(len(path_gain), self.csi_error_std)
-        return pilot_error_std(self.pilots.symbols, self.pilots.symbol_snr, path_gain)
-
-    def mean_estimate_power(
-        self, path_gain: NDArray[np.float64], specular_power: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """(n,) E|ĥ|² of links with a path gain β and a known part of power |μ|²."""
-        return mean_estimate_power(path_gain, self.error_std(path_gain), self.csi_estimator, specular_power)
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,3 +259,32 @@ class Network:
     def memories(self) -> dict[str, Memory]:
         """The parts that remember, by name."""
         return {**self.clients.memories(), **self.jammer.memories()}
+
+
+@dataclass(frozen=True)
+class CellularNetwork(Network):
+    """A network with base stations beside the one in the origin.
+
+    Shadowing and fading of a client's links to different base stations are independent.
+
+    Attributes:
+        others: channels to the further base stations; positions are shared with those to the first.
+        sites: (C, 2) positions of all base stations in metres.
+    """
+
+    others: tuple[ChannelSource, ...]
+    sites: NDArray[np.float64]
+
+    @property
+    @override
+    def sources(self) -> tuple[ChannelSource, ...]:
+        return (self.clients, *self.others)
+
+    @override
+    def memories(self) -> dict[str, Memory]:
+        """The parts that remember, by name; the places are remembered once."""
+        further = [source.memories().items() for source in self.others]
+        return {
+            **super().memories(),
+            **{name: memory for items in further for name, memory in items if not name.endswith("placement")},
+        }

@@ -13,6 +13,7 @@ from typing import Literal, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.radio.links import Links
 
 PowerLimit = Literal["peak", "average"]
@@ -38,14 +39,13 @@ class AirInterface:
     symbol_energy: float = np.inf
 
     def __post_init__(self) -> None:
-        if not 0 < self.clip < np.inf:
-            raise ValueError(f"clip must be positive and finite, not {self.clip}")
-        if not 0 <= self.channel_noise_std < np.inf:
-            raise ValueError(f"channel_noise_std must be finite and at least 0, not {self.channel_noise_std}")
-        if self.dimension < 1:
-            raise ValueError(f"dimension must be at least 1, not {self.dimension}")
-        if not self.symbol_energy > 0:
-            raise ValueError(f"symbol_energy must be positive, not {self.symbol_energy}")
+        precondition(0 < self.clip < np.inf, f"clip must be positive and finite, not {self.clip}")
+        precondition(
+            0 <= self.channel_noise_std < np.inf,
+            f"channel_noise_std must be finite and at least 0, not {self.channel_noise_std}",
+        )
+        precondition(self.dimension >= 1, f"dimension must be at least 1, not {self.dimension}")
+        precondition(self.symbol_energy > 0, f"symbol_energy must be positive, not {self.symbol_energy}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,8 +160,7 @@ def full_power_amplitude(links: Links) -> NDArray[np.float64]:
     Raises:
         ValueError: if a power budget is infinite, which leaves nothing to control.
     """
-    if not np.all(np.isfinite(links.power_budget)):
-        raise ValueError("this power control needs finite power budgets")
+    precondition(np.all(np.isfinite(links.power_budget)), "this power control needs finite power budgets")
     return np.asarray(np.abs(links.estimate) * np.sqrt(links.power_budget))
 
 
@@ -175,8 +174,9 @@ def clamped_inversion(plan: TransmitPlan, links: Links, norms: NDArray[np.float6
         ValueError: if an estimate is zero; such a client has to stay silent.
     """
     magnitude = np.abs(links.estimate)
-    if not np.all(magnitude > 0):
-        raise ValueError("a channel estimate is zero: this client cannot invert its channel and has to be silent")
+    precondition(
+        np.all(magnitude > 0), "a channel estimate is zero: this client cannot invert its channel and has to be silent"
+    )
     fill = 1.0 if norms is None else norms / plan.clip
     wanted = plan.server_gain * links.weight / magnitude
     backoff = np.maximum(1.0, wanted * fill / np.sqrt(links.power_budget))
@@ -190,8 +190,10 @@ def inversion(plan: TransmitPlan, links: Links) -> Transmission:
     Raises:
         ValueError: if an estimate is zero; such a client has to stay silent.
     """
-    if not np.all(links.estimate != 0):
-        raise ValueError("a channel estimate is zero: this client cannot invert its channel and has to be silent")
+    precondition(
+        np.all(links.estimate != 0),
+        "a channel estimate is zero: this client cannot invert its channel and has to be silent",
+    )
     return Transmission(plan.server_gain * links.weight / (plan.clip * links.estimate), np.ones(len(links)))
 
 

@@ -6,17 +6,17 @@ exchanged moves the received sum by at most 2 α_u/|D|.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
+from wirelessfl.radio.inversion import ChannelInversion
 from wirelessfl.radio.links import Links
 from wirelessfl.radio.power_control import (
     AirInterface,
-    Transmission,
     TransmitPlan,
-    clamped_inversion,
     full_power_amplitude,
 )
 
@@ -36,10 +36,11 @@ class PrivacyBudget:
     total_samples: int
 
     def __post_init__(self) -> None:
-        if not 0 < self.cost < np.inf:
-            raise ValueError(f"cost must be positive and finite, not {self.cost}")
-        if self.rounds < 1 or self.total_samples < 1:
-            raise ValueError(f"rounds and total_samples must be at least 1, not {self.rounds}, {self.total_samples}")
+        precondition(0 < self.cost < np.inf, f"cost must be positive and finite, not {self.cost}")
+        precondition(
+            self.rounds >= 1 and self.total_samples >= 1,
+            f"rounds and total_samples must be at least 1, not {self.rounds}, {self.total_samples}",
+        )
 
     def squared_gains(self, channel_noise_std: float) -> float:
         """What Σ_m α_u² may amount to: Σ 2 α_u²/(|D|² σ_c²) <= R."""
@@ -47,7 +48,7 @@ class PrivacyBudget:
 
 
 @dataclass(frozen=True)
-class StaticPrivacyForFree:
+class StaticPrivacyForFree(ChannelInversion):
     """The same share of the budget in every round, as far as the weakest client can follow.
 
     Attributes:
@@ -55,7 +56,6 @@ class StaticPrivacyForFree:
     """
 
     budget: PrivacyBudget
-    needs_norms: ClassVar[bool] = False
 
     def plan(self, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
         """α_u² = min(α_max², budget/M)."""
@@ -64,13 +64,9 @@ class StaticPrivacyForFree:
         squared = min(_squared_limit(links.take(~silent)), share)
         return _plan(squared, air, silent)
 
-    def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None = None) -> Transmission:
-        """Channel inversion; inside the budget by the choice of α_u."""
-        return clamped_inversion(plan, links)
-
 
 @dataclass(frozen=True)
-class PrivacyForFree:
+class PrivacyForFree(ChannelInversion):
     """The adaptive policy, online: the convex program solved anew each round for the rounds that are left.
 
     This round's limit α_max = min_i |ĥ_i| sqrt(P_i)/p_i is known; future ones are replaced by their mean square
@@ -85,15 +81,13 @@ class PrivacyForFree:
     budget: PrivacyBudget
     contraction: float
     spent: float = 0.0
-    needs_norms: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.contraction <= 1:
-            raise ValueError(f"contraction must lie in (0, 1], not {self.contraction}")
-        if not self.contraction ** (self.budget.rounds / 2) > 0:
-            raise ValueError(
-                f"contraction {self.contraction} leaves nothing of the first of {self.budget.rounds} rounds"
-            )
+        precondition(0 < self.contraction <= 1, f"contraction must lie in (0, 1], not {self.contraction}")
+        precondition(
+            self.contraction ** (self.budget.rounds / 2) > 0,
+            f"contraction {self.contraction} leaves nothing of the first of {self.budget.rounds} rounds",
+        )
 
     def plan(self, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
         """α_u of this round; everyone is silent once the budget is spent or the rounds are over.
@@ -112,10 +106,6 @@ class PrivacyForFree:
         limits = np.full(rounds_left, _mean_squared_limit(heard))
         limits[0] = _squared_limit(heard)
         return _plan(float(optimal_squared_gains(limits, left, self.contraction)[0]), air, silent)
-
-    def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None = None) -> Transmission:
-        """Channel inversion; inside the budget by the choice of α_u."""
-        return clamped_inversion(plan, links)
 
     def after(self, plan: TransmitPlan) -> Self:
         """The policy with this round's α_u² spent, unless nobody sent."""

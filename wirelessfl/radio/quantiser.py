@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from wirelessfl.errors import precondition
+
 Array = Any
 """A NumPy array or a torch tensor."""
 
@@ -28,8 +30,7 @@ class StochasticQuantiser:
     bits: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.bits <= MAX_BITS:
-            raise ValueError(f"bits must lie between 1 and {MAX_BITS}, not {self.bits}")
+        precondition(1 <= self.bits <= MAX_BITS, f"bits must lie between 1 and {MAX_BITS}, not {self.bits}")
 
     def payload_bits(self, dimension: int) -> int:
         """Bits of one quantised update of d coordinates."""

@@ -1,11 +1,53 @@
-"""How many bits a digital link carries: Shannon's rate, short packets, and outage on Rayleigh fading."""
+"""Digital uploads: orthogonal multiple access, rates of links, and the division of long messages into pieces."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
+
+from wirelessfl.errors import precondition
+from wirelessfl.radio.slot_schedule import Refresh
+
+
+@runtime_checkable
+class MultipleAccess(Protocol):
+    """Division of one band among n uploads without interference."""
+
+    def bandwidth_share(self, num_clients: int) -> float:
+        """B_i/B of each client."""
+
+    def at_a_time(self, num_clients: int) -> int:
+        """Number of clients that may send at the same time."""
+
+
+@dataclass(frozen=True)
+class Tdma:
+    """Time division: the full band, one after the other; airtimes add."""
+
+    def bandwidth_share(self, num_clients: int) -> float:
+        """1."""
+        return 1.0
+
+    def at_a_time(self, num_clients: int) -> int:
+        """1."""
+        return 1
+
+
+@dataclass(frozen=True)
+class Ofdma:
+    """Frequency division: an equal part of the band each, all at once; the longest counts."""
+
+    def bandwidth_share(self, num_clients: int) -> float:
+        """1/n."""
+        return 1.0 / num_clients
+
+    def at_a_time(self, num_clients: int) -> int:
+        """All of them."""
+        return max(1, num_clients)
 
 
 def link_snr(
@@ -25,8 +67,7 @@ def snr_of_power(
     snr: NDArray[np.float64] | float, power: NDArray[np.float64], bandwidth_share: float = 1.0
 ) -> NDArray[np.float64]:
     """γ of `link_snr` from the power |h|² (n,) of the channel."""
-    if not 0 < bandwidth_share <= 1:
-        raise ValueError(f"bandwidth_share must lie in (0, 1], not {bandwidth_share}")
+    precondition(0 < bandwidth_share <= 1, f"bandwidth_share must lie in (0, 1], not {bandwidth_share}")
     return np.asarray(snr * power / (2.0 * bandwidth_share))
 
 
@@ -52,8 +93,10 @@ def finite_blocklength_rate(
     Raises:
         ValueError: if the block length or the error probability is out of range.
     """
-    if not blocklength >= 1 or not 0 < error_probability <= 0.5:
-        raise ValueError(f"no rate for blocklength={blocklength} and error_probability={error_probability}")
+    precondition(
+        blocklength >= 1 and 0 < error_probability <= 0.5,
+        f"no rate for blocklength={blocklength} and error_probability={error_probability}",
+    )
     dispersion = 1.0 - (1.0 + snr) ** -2.0
     backoff = np.sqrt(dispersion / blocklength) * -special.ndtri(error_probability) / math.log(2.0)
     return np.asarray(np.maximum(shannon_rate(bandwidth_hz, snr) - bandwidth_hz * backoff, 0.0))
@@ -77,8 +120,157 @@ class ShortPackets:
         return np.asarray((1.0 - self.error_probability) * rate)
 
 
-def rayleigh_outage_probability(
-    rate_bps: float, bandwidth_hz: float, mean_snr: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """1 − exp(−(2^{R/B} − 1)/γ̄): how often a Rayleigh channel carries less than the fixed rate R."""
-    return np.asarray(-np.expm1(-np.expm1(rate_bps / bandwidth_hz * math.log(2.0)) / mean_snr))
+@dataclass(frozen=True)
+class AdaptiveRate:
+    """Transmission at the rate that the block of fading is believed to carry, none below a minimum.
+
+    On Rayleigh fading the mean of 1/rate is infinite, so that the minimum is not an option.
+
+    Attributes:
+        min_rate_bps: below it a block is left unused.
+        outage: how often a channel that is known imperfectly may carry less than the rate; None takes the estimate for
+            the channel, without a margin.
+    """
+
+    min_rate_bps: float
+    outage: float | None = 0.01
+
+    def __post_init__(self) -> None:
+        precondition(
+            0 < self.min_rate_bps < np.inf, f"min_rate_bps must be positive and finite, not {self.min_rate_bps}"
+        )
+        precondition(self.outage is None or 0 < self.outage < 1, f"outage must lie between 0 and 1, not {self.outage}")
+
+    @property
+    def least_bps(self) -> float:
+        """The minimum."""
+        return self.min_rate_bps
+
+    def sent_at(self, believed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The rates that channels are believed to carry, 0 below the minimum."""
+        return np.where(believed >= self.min_rate_bps, believed, 0.0)
+
+
+@dataclass(frozen=True)
+class FixedRate:
+    """Transmission at one rate, without knowledge of the channel: a weaker block is an outage, after full airtime.
+
+    Attributes:
+        rate_bps: R.
+    """
+
+    rate_bps: float
+
+    def __post_init__(self) -> None:
+        precondition(0 < self.rate_bps < np.inf, f"rate_bps must be positive and finite, not {self.rate_bps}")
+
+    @property
+    def least_bps(self) -> float:
+        """R."""
+        return self.rate_bps
+
+    def sent_at(self, believed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """R, whatever channels are believed to carry."""
+        return np.full(believed.shape, self.rate_bps)
+
+
+# The part of a message up to which sums of bits over pieces may be off
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewiseUpload:
+    """Outcome of n uploads.
+
+    Attributes:
+        duration: (n,) seconds from the first symbol to the last.
+        airtime: (n,) seconds of them in which something was sent.
+        ended: (n,) whether the whole message was sent, however much of it was lost; else the pieces were too few.
+        delivered: (n,) whether all of the message got through.
+    """
+
+    duration: NDArray[np.float64]
+    airtime: NDArray[np.float64]
+    ended: NDArray[np.bool_]
+    delivered: NDArray[np.bool_]
+
+
+def upload_over_pieces(
+    bits: float,
+    piece_s: NDArray[np.float64],
+    rate: NDArray[np.float64],
+    carried: NDArray[np.float64],
+    repeats: bool,
+) -> PiecewiseUpload:
+    """Uploads of a message that is coded piece by piece.
+
+    A piece whose rate exceeds what its channel carries is lost. Without repetition the message is lost with it, and
+    nobody knows before its end; with repetition, what was lost is sent again in the pieces that follow.
+
+    Args:
+        bits: of each message.
+        piece_s: (n,) seconds of a piece; the last one that is needed may end earlier.
+        rate: (n, T) or (n, 1) bit/s at which a client sends, 0 where it is silent.
+        carried: (n, T) bit/s that channels carry.
+        repeats: whether lost pieces are repeated.
+    """
+    lost = rate > carried
+    through = np.broadcast_to(rate, carried.shape) * piece_s[:, None]
+    if repeats:
+        through = np.where(lost, 0.0, through)
+    before = np.cumsum(through, axis=1) - through
+    part = np.where(through > 0, np.minimum((bits - before) / np.where(through > 0, through, 1.0), 1.0), 1.0)
+    used = np.where(before < bits * (1.0 - _ROUNDING), part, 0.0)
+    spent = used * piece_s[:, None]
+    ended = before[:, -1] + through[:, -1] >= bits * (1.0 - _ROUNDING)
+    failed = np.zeros(len(piece_s), dtype=np.bool_) if repeats else (lost & (used > 0)).any(axis=1)
+    airtime = np.where(rate > 0, spent, 0.0).sum(axis=1)
+    return PiecewiseUpload(spent.sum(axis=1), airtime, np.asarray(ended), np.asarray(ended & ~failed))
+
+
+PieceRates = Callable[[NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.float64]]]
+"""Bit/s in pieces that begin (n, T) seconds after their messages: sent at, (n, T) or (n, 1), and carried (n, T)."""
+
+
+@dataclass(frozen=True)
+class MessageDivision:
+    """Division of messages into pieces.
+
+    Attributes:
+        doppler_hz: the largest Doppler shift of any client; 0 where channels do not change within a message.
+        max_pieces: pieces after which a message that is not through is given up.
+        refresh: whether the rate follows the channel of the message's beginning, or of each piece, before which the
+            server then also asks for what was lost.
+    """
+
+    doppler_hz: float = 0.0
+    max_pieces: int = 256
+    refresh: Refresh = "slot"
+
+    def uploads(
+        self,
+        bits: float,
+        seconds_per_bit: NDArray[np.float64],
+        longest_s: NDArray[np.float64],
+        rates: PieceRates,
+        repeats: bool,
+    ) -> PiecewiseUpload:
+        """The uploads of n messages.
+
+        Args:
+            bits: of each message.
+            seconds_per_bit: (n,) at the rate of its beginning.
+            longest_s: (n,) seconds that a piece may last.
+            rates: of the pieces.
+            repeats: whether what is lost in a piece is sent again.
+        """
+        needed = np.ceil(bits * seconds_per_bit / longest_s * (1.0 - 1e-12))
+        # At one rate and without repetition it is known beforehand how many pieces there are: they are of equal length.
+        even = np.logical_and(not repeats, needed <= self.max_pieces)
+        piece_s = np.where(even, bits * seconds_per_bit / needed, longest_s)
+        pieces = int(min(needed.max(), self.max_pieces))
+        while True:
+            uploads = upload_over_pieces(bits, piece_s, *rates(piece_s[:, None] * np.arange(float(pieces))), repeats)
+            if not repeats or uploads.ended.all() or pieces == self.max_pieces:
+                return uploads
+            pieces = min(2 * pieces, self.max_pieces)

@@ -1,11 +1,114 @@
-"""Schedule of a slot over the air: pilots for channel estimates, and pieces of constant channels."""
+"""Division of a slot over the air into pilots for channel estimates and pieces of constant channels.
 
+The receiver knows a channel as it was at the beginning of a piece. Until its end h has moved on, and the difference
+acts as noise that is proportional to the signal: the self-distortion.
+"""
+
+import functools
+import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize, special
+
+from wirelessfl.errors import precondition
+
+MAX_DISTORTION = 10.0**-2.5
+"""Self-distortion up to which a piece is short enough: −25 dB."""
+MOST = 2.0**53
+"""Pieces beyond which nothing is counted."""
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(32)
+
+
+def self_distortion(duration_s: float, doppler_hz: float, cfo_hz: float = 0.0) -> float:
+    """D = (1/T) ∫₀ᵀ E|h(t) − h(0)|² dt of a channel of mean power 1, over a stretch of T seconds.
+
+    With Clarke's correlation and a carrier that is off by f_o, E|h(t) − h(0)|² = 2(1 − J0(2π f_D t) cos(2π f_o t));
+    for short stretches D ≈ (2π T)² (f_D²/6 + f_o²/3). Valid while the two turn by a few radians at most.
+
+    Args:
+        duration_s: T.
+        doppler_hz: f_D, the largest Doppler shift.
+        cfo_hz: f_o, the carrier frequency offset.
+    """
+    phase = np.pi * duration_s * (_NODES + 1.0)
+    return float(_WEIGHTS @ (1.0 - special.j0(doppler_hz * phase) * np.cos(cfo_hz * phase)))
+
+
+def pieces_needed(duration_s: float, doppler_hz: float, cfo_hz: float = 0.0) -> int:
+    """The smallest number of equal pieces of a slot whose self-distortion stays within −25 dB.
+
+    Without a frequency offset a piece may last 0.0219/f_D. A number above 2⁵³ is given as that.
+    """
+    fastest = max(doppler_hz, cfo_hz)
+    if duration_s == 0.0 or fastest == 0.0:
+        return 1
+    doppler, offset = doppler_hz / fastest, cfo_hz / fastest
+
+    def excess(cycles: float) -> float:
+        return self_distortion(cycles, doppler, offset) - MAX_DISTORTION
+
+    # The parabola lies above the distortion: a piece as long as it allows is short enough, one twice as long is not.
+    by_parabola = math.sqrt(MAX_DISTORTION / (doppler**2 / 6.0 + offset**2 / 3.0)) / (2.0 * math.pi)
+    longest = optimize.brentq(excess, by_parabola * (1.0 - 1e-9), 2.0 * by_parabola, xtol=1e-15)
+    pieces = min(duration_s * fastest / float(longest), MOST)
+    return max(1, math.ceil(pieces))
+
+
+PIECE_CYCLES: float = optimize.brentq(lambda cycles: self_distortion(cycles, 1.0) - MAX_DISTORTION, 0.01, 0.1)
+"""f_D T of the longest piece whose self-distortion stays within −25 dB: 0.0219."""
+
+
+def longest_piece(doppler_hz: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Seconds (n,) of the longest piece of each link; infinite where nothing changes."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(PIECE_CYCLES / np.asarray(doppler_hz))
+
+
+def coherence_time(doppler_hz: float) -> float:
+    """Seconds in which a channel keeps half of its correlation: 0.423/f_D (Rappaport 2002, eq. 5.40.c)."""
+    return math.sqrt(9.0 / (16.0 * math.pi)) / doppler_hz if doppler_hz > 0 else math.inf
+
+
+@functools.cache
+def coordinate_ranges(dimension: int, pieces: int, iq_packing: bool = False) -> tuple[tuple[int, int], ...]:
+    """Which coordinates go into each of T·F pieces: the ranges of `np.array_split`, first and one past the last.
+
+    With I/Q packing whole symbols are divided, so that every range but the last is of even length.
+
+    Raises:
+        ValueError: if a piece would be left empty.
+    """
+    symbols = (dimension + 1) // 2 if iq_packing else dimension
+    precondition(1 <= pieces <= symbols, f"{symbols} symbols cannot be divided into {pieces} pieces")
+    size, longer = divmod(symbols, pieces)
+    ends = size * np.arange(pieces + 1) + np.minimum(np.arange(pieces + 1), longer)
+    edges: list[int] = np.minimum(ends * (2 if iq_packing else 1), dimension).tolist()
+    return tuple(itertools.pairwise(edges))
+
+
+def energy_shares(updates: Any, ranges: tuple[tuple[int, int], ...]) -> NDArray[np.float64]:
+    """(k, T) the part of ‖Δ_i‖² in each range of coordinates; an update of zeros counts as spread evenly.
+
+    Args:
+        updates: Δ (k, d), NumPy or torch.
+        ranges: as `coordinate_ranges` gives them.
+    """
+    parts = [(updates[:, lo:hi] ** 2).sum(1) for lo, hi in ranges]
+    if hasattr(updates, "new_empty"):  # from a GPU in one copy
+        together = updates.new_empty((len(parts), len(updates)))
+        for row, part in enumerate(parts):
+            together[row] = part
+        parts = together.tolist()
+    energy = np.stack([np.asarray(part, dtype=np.float64) for part in parts], axis=1)
+    lengths = np.array([hi - lo for lo, hi in ranges], dtype=np.float64)
+    energy = np.where(energy.sum(axis=1, keepdims=True) > 0, energy, lengths)
+    return np.asarray(energy / energy.sum(axis=1, keepdims=True))
+
 
 Refresh = Literal["slot", "piece"]
 

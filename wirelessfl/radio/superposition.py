@@ -1,4 +1,4 @@
-"""What the server hears: the sum of all signals on the air, formed block by block.
+"""Signals on the air: clipping in the transmitter, and the received sum, formed block by block.
 
 A block of k updates (k, d) is read once and never copied; memory beyond it is one vector (two with I/Q packing).
 """
@@ -8,12 +8,46 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio.late_arrival import LateArrival
-from wirelessfl.radio.pieces import coordinate_ranges
+from wirelessfl.errors import precondition
+from wirelessfl.radio.impairments import LateArrival
+from wirelessfl.radio.slot_schedule import coordinate_ranges
 from wirelessfl.radio.units import num_symbols
 
 Array = Any
 """A NumPy array or a torch tensor; both know ``@``, slices and in-place addition."""
+
+
+def limit_amplitude(updates: Array, amplitude: NDArray[np.float64], iq_packing: bool = False) -> Array:
+    """The updates whose symbols exceed no amplitude: each complex symbol is shortened, its phase kept.
+
+    This is the projection on a product of balls, one for each symbol: it never grows an update and never moves two
+    updates apart (it is non-expansive), so that no sensitivity grows. It is not linear, and the server cannot undo it.
+
+    Args:
+        updates: Δ (k, d), real; NumPy or torch.
+        amplitude: (k,) the largest |symbol| over |α_i|, in units of the updates.
+        iq_packing: whether coordinates 2m and 2m+1 are the two parts of symbol m (the last of an odd d stands alone).
+
+    Returns:
+        (k, d) of the same kind and dtype, in memory of its own.
+    """
+    limit = _like(updates, amplitude[:, None])
+    if not iq_packing:
+        return updates.clip(-limit, limit)
+    pairs = updates.shape[1] // 2 * 2
+    energy = updates[:, 0:pairs:2] ** 2 + updates[:, 1:pairs:2] ** 2
+    excess = (energy / limit**2).clip(1.0, None) ** 0.5
+    limited = updates.clip(-limit, limit)
+    limited[:, 0:pairs:2] = updates[:, 0:pairs:2] / excess
+    limited[:, 1:pairs:2] = updates[:, 1:pairs:2] / excess
+    return limited
+
+
+def row_norms(updates: Array) -> NDArray[np.float64]:
+    """‖Δ_i‖ (k,) of a block (k, d), in the memory of the host."""
+    squared = (updates**2).sum(1)
+    return np.sqrt(np.asarray(squared.cpu() if hasattr(squared, "cpu") else squared, dtype=np.float64))
+
 
 # Coordinates of a range from which on a matrix product for each range is the fastest
 _WIDE = 32
@@ -63,11 +97,11 @@ class Superposition:
             ValueError: if the shapes do not fit.
         """
         expected = (len(coefficients), self._dimension)
-        if tuple(updates.shape) != expected or coefficients.size != len(coefficients) * len(self._ranges):
-            raise ValueError(
-                f"updates have shape {tuple(updates.shape)}, expected {expected}; coefficients {coefficients.shape}, "
-                f"expected {(len(coefficients), len(self._ranges))}"
-            )
+        precondition(
+            tuple(updates.shape) == expected and coefficients.size == len(coefficients) * len(self._ranges),
+            f"updates have shape {tuple(updates.shape)}, expected {expected}; coefficients {coefficients.shape}, "
+            f"expected {(len(coefficients), len(self._ranges))}",
+        )
         by_range = coefficients.reshape(len(coefficients), len(self._ranges))
         if late is not None and late.subcarriers is not None:
             for piece, (first, end) in enumerate(self._ranges):

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.errors import precondition
 from wirelessfl.radio.units import SPEED_OF_LIGHT
 
 Scenario = Literal["uma", "umi", "inh"]
@@ -77,28 +78,18 @@ def tr38901_path_loss_db(
     """
     constants = _constants(scenario)
     distance_2d = np.asarray(distance_2d, dtype=np.float64)
-    if not np.all(distance_2d >= 0) or not carrier_hz > 0:
-        raise ValueError("distances must be at least 0 and carrier_hz positive")
-    if constants.far_height is not None and not min(h_bs, h_ut) > ENVIRONMENT_HEIGHT:
-        raise ValueError(f"antennas must stand above {ENVIRONMENT_HEIGHT} m, not at h_bs={h_bs} and h_ut={h_ut}")
+    precondition(np.all(distance_2d >= 0) and carrier_hz > 0, "distances must be at least 0 and carrier_hz positive")
+    precondition(
+        constants.far_height is None or min(h_bs, h_ut) > ENVIRONMENT_HEIGHT,
+        f"antennas must stand above {ENVIRONMENT_HEIGHT} m, not at h_bs={h_bs} and h_ut={h_ut}",
+    )
     distance_3d = np.hypot(distance_2d, h_bs - h_ut)
-    if not np.all(distance_3d > 0):
-        raise ValueError("a terminal stands where the base station is")
+    precondition(np.all(distance_3d > 0), "a terminal stands where the base station is")
     with_los = _line_of_sight_loss(constants, distance_2d, distance_3d, carrier_hz, h_bs, h_ut)
     intercept, slope, frequency_slope, height_slope = constants.beyond
     without = intercept + slope * np.log10(distance_3d) + frequency_slope * np.log10(carrier_hz / 1e9)
     without = without - height_slope * (h_ut - 1.5)
     return np.where(los, with_los, np.maximum(with_los, without))
-
-
-def tr38901_breakpoint(scenario: Scenario, carrier_hz: float, h_bs: float, h_ut: float) -> float:
-    """The distance 4 (h_BS − h_E)(h_UT − h_E) f/c in metres beyond which the loss grows with 40 dB a decade.
-
-    Infinite indoors.
-    """
-    if _constants(scenario).far_height is None:
-        return float("inf")
-    return _breakpoint(carrier_hz, h_bs, h_ut)
 
 
 def tr38901_los_probability(scenario: Scenario, distance_2d: NDArray[np.float64], h_ut: float) -> NDArray[np.float64]:
@@ -114,8 +105,7 @@ def tr38901_los_probability(scenario: Scenario, distance_2d: NDArray[np.float64]
     """
     _constants(scenario)
     distance_2d = np.asarray(distance_2d, dtype=np.float64)
-    if not np.all(distance_2d >= 0):
-        raise ValueError("distances must be at least 0")
+    precondition(np.all(distance_2d >= 0), "distances must be at least 0")
     if scenario == "inh":
         middle = np.exp(-(distance_2d - 1.2) / 4.7)
         far = 0.32 * np.exp(-(distance_2d - 6.5) / 32.6)
@@ -138,10 +128,6 @@ def tr38901_in_range(
     return np.asarray((distance >= low) & (distance <= high))
 
 
-def _breakpoint(carrier_hz: float, h_bs: float, h_ut: float) -> float:
-    return 4.0 * (h_bs - ENVIRONMENT_HEIGHT) * (h_ut - ENVIRONMENT_HEIGHT) * carrier_hz / SPEED_OF_LIGHT
-
-
 def _line_of_sight_loss(
     constants: LargeScale,
     distance_2d: NDArray[np.float64],
@@ -155,15 +141,15 @@ def _line_of_sight_loss(
     near = at_carrier + slope * np.log10(distance_3d)
     if constants.far_height is None:
         return np.asarray(near)
-    breakpoint_2d = _breakpoint(carrier_hz, h_bs, h_ut)
+    heights = (h_bs - ENVIRONMENT_HEIGHT) * (h_ut - ENVIRONMENT_HEIGHT)
+    breakpoint_2d = 4.0 * heights * carrier_hz / SPEED_OF_LIGHT
     far = at_carrier + 40.0 * np.log10(distance_3d)
     far = far - constants.far_height * np.log10(breakpoint_2d**2 + (h_bs - h_ut) ** 2)
     return np.asarray(np.where(distance_2d <= breakpoint_2d, near, far))
 
 
 def _high_terminal_factor(distance_2d: NDArray[np.float64], h_ut: float) -> NDArray[np.float64] | float:
-    if h_ut > 23:
-        raise ValueError(f"urban macro knows terminals up to 23 m, not {h_ut} m")
+    precondition(h_ut <= 23, f"urban macro knows terminals up to 23 m, not {h_ut} m")
     if h_ut <= 13:
         return 1.0
     height = ((h_ut - 13.0) / 10.0) ** 1.5
@@ -171,6 +157,5 @@ def _high_terminal_factor(distance_2d: NDArray[np.float64], h_ut: float) -> NDAr
 
 
 def _constants(scenario: Scenario) -> LargeScale:
-    if scenario not in get_args(Scenario):
-        raise ValueError(f"scenario must be one of {get_args(Scenario)}, not {scenario!r}")
+    precondition(scenario in get_args(Scenario), f"scenario must be one of {get_args(Scenario)}, not {scenario!r}")
     return LARGE_SCALE[scenario]

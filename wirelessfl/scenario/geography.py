@@ -183,7 +183,7 @@ MOST_RADII_PER_S = 1000
 
 
 class RandomWaypointPlacement(
-    CoreVariant, core="wirelessfl.radio.mobility:RandomWaypoint", core_names={"radius_m": "radius"}
+    CoreVariant, core="wirelessfl.radio.placement:RandomWaypoint", core_names={"radius_m": "radius"}
 ):
     """Clients on the move."""
 

@@ -74,7 +74,7 @@ def test_each_node_fades_as_fast_as_it_drives_and_who_rests_not_at_all() -> None
 
 
 def test_the_recursion_takes_each_node_s_own_shift() -> None:
-    fading = GaussMarkovFading(DirectRay(Rician(0.0), None, MOVING, DRAWS), 0.02, MOVING, DRAWS)
+    fading = GaussMarkovFading(DirectRay(Rician(0.0), None, MOVING, DRAWS), MOVING, DRAWS, 0.02)
     first, second = (fading.gains(NODES, BLIND, Moment(m, 0.02 * m)) for m in (1, 2))
     np.testing.assert_allclose(first[::3], second[::3], atol=1e-12)
     for speed in (1, 2):

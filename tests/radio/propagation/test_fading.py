@@ -36,7 +36,7 @@ K = 4.0
 def recursion(ray: DirectRay = SCATTERED, rho: float = 0.6) -> GaussMarkovFading:
     """With J0(2π f_D T) = ρ at 5 Hz."""
     interval = optimize.brentq(lambda t: special.j0(2 * np.pi * 5.0 * t) - rho, 0.0, 0.1)
-    return GaussMarkovFading(ray, interval, FIVE_HERTZ, DRAWS)
+    return GaussMarkovFading(ray, FIVE_HERTZ, DRAWS, interval)
 
 
 def fadings(ray: DirectRay = SCATTERED) -> list[Fading]:
@@ -82,7 +82,7 @@ def test_gauss_markov_correlates_as_stated_also_over_rounds_left_out() -> None:
 
 def test_gauss_markov_correlates_as_the_time_between_two_uses() -> None:
     """J0 of each gap, of whatever length, within a round or from one to another; the product over two of them."""
-    fading = GaussMarkovFading(SCATTERED, None, FIVE_HERTZ, DRAWS)
+    fading = GaussMarkovFading(SCATTERED, FIVE_HERTZ, DRAWS, None)
     moments = (Moment(1, 0.01), Moment(1, 0.04, 1), Moment(1, 0.09, 2), Moment(2, 0.1), Moment(5, 0.21))
     gains = [fading.gains(NODES, BLIND, moment) for moment in moments]
     rho = [float(special.j0(2 * np.pi * 5.0 * (later.time_s - before.time_s))) for before, later in pairwise(moments)]
@@ -96,8 +96,8 @@ def test_gauss_markov_correlates_as_the_time_between_two_uses() -> None:
 def test_each_node_has_a_time_of_its_own() -> None:
     times = np.linspace(0.3, 0.305, 50)
     markov = (
-        GaussMarkovFading(SCATTERED, None, FIVE_HERTZ, DRAWS),
-        GaussMarkovFading(SCATTERED, None, FIVE_HERTZ, DRAWS),
+        GaussMarkovFading(SCATTERED, FIVE_HERTZ, DRAWS, None),
+        GaussMarkovFading(SCATTERED, FIVE_HERTZ, DRAWS, None),
     )
     clarke = (fadings()[2], fadings()[2])
     for together, alone in (markov, clarke):

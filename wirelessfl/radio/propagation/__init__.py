@@ -5,9 +5,10 @@ Each part is asked for some nodes at a moment and answers for these alone. Where
 ever asked; asking twice in a round gives the same answer.
 """
 
+from wirelessfl.radio.propagation.correlation import ClarkeFading, GaussMarkovFading
 from wirelessfl.radio.propagation.doppler import Doppler, GivenDoppler, MotionDoppler
 from wirelessfl.radio.propagation.draws import Draws, Moment
-from wirelessfl.radio.propagation.fading import BlockFading, ClarkeFading, DirectRay, Fading, GaussMarkovFading
+from wirelessfl.radio.propagation.fading import BlockFading, DirectRay, Fading
 from wirelessfl.radio.propagation.large_scale import DistanceGain, LargeScale, LargeScaleGains, UnitGain
 from wirelessfl.radio.propagation.placement import Motion, Placement, Standing, Walking
 

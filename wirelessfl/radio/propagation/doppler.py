@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio.geometry import site_distances
+from wirelessfl.radio.placement import site_distances
 from wirelessfl.radio.propagation.draws import Draws, Moment
 from wirelessfl.radio.propagation.path_loss import PathLossModel
 from wirelessfl.radio.propagation.placement import Placement

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.memory import NodeMemory, RemembersNodes
-from wirelessfl.radio.mobility import Journey, RandomWaypoint
-from wirelessfl.radio.placement import PlacementLaw
+from wirelessfl.radio.placement import Journey, PlacementLaw, RandomWaypoint
 from wirelessfl.radio.propagation.draws import Draws, Moment
 
 _NOWHERE = np.full(2, np.nan)

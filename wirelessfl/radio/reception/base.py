@@ -5,8 +5,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.radio.links import SlotLinks
 from wirelessfl.radio.power_control import AirInterface
-from wirelessfl.radio.slot_links import SlotLinks
 
 
 @runtime_checkable

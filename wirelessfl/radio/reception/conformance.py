@@ -3,9 +3,9 @@
 import numpy as np
 
 from wirelessfl.errors import require
+from wirelessfl.radio.links import SlotLinks
 from wirelessfl.radio.power_control import AirInterface
 from wirelessfl.radio.reception.base import Receiver
-from wirelessfl.radio.slot_links import SlotLinks
 
 ROUNDING = 1e-9
 """Relative error that floating point may leave."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wirelessfl.learning import CohortBlock
 from wirelessfl.radio import AirInterface, PowerControl, SlotTransmission, energy_shares, limit_amplitude
 from wirelessfl.radio.modulation import Modulation
-from wirelessfl.radio.peak_power import row_norms
+from wirelessfl.radio.superposition import row_norms
 from wirelessfl.simulation.records import TransmissionRecord
 from wirelessfl.simulation.uplinks.air.plan import AirPlan
 from wirelessfl.simulation.uplinks.air.policy import credited, transmission_over_pieces

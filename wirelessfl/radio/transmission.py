@@ -1,91 +1,15 @@
-"""The uplinks of one slot over its pieces, and how clients transmit in each of them."""
+"""Transmissions of clients over the pieces of a slot, and the worst of them for privacy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio.links import Links
+from wirelessfl.radio.links import Links, SlotLinks
 from wirelessfl.radio.power_control import Transmission, TransmitPlan, credited_backoff
-
-
-@dataclass(frozen=True, eq=False)
-class SlotLinks:
-    """Links of n clients over a slot of T blocks and F groups of subcarriers, received with A antennas.
-
-    They are known from R estimates each: 1, that of the slot's start, or T.
-
-    Attributes:
-        channel: h (n, T, F, A), path gain included.
-        estimate: ĥ (n, R, F, A).
-        weight: p_i (n,).
-        power_budget: P_i (n,) of the whole slot.
-        path_gain: β_i (n,).
-        mean_estimate_power: E|ĥ_i|² (n,).
-    """
-
-    channel: NDArray[np.complex128]
-    estimate: NDArray[np.complex128]
-    weight: NDArray[np.float64]
-    power_budget: NDArray[np.float64]
-    path_gain: NDArray[np.float64]
-    mean_estimate_power: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        once = (len(self), 1, *self.channel.shape[2:])
-        if self.channel.ndim != 4 or self.estimate.shape not in (self.channel.shape, once):
-            raise ValueError(f"estimates {self.estimate.shape} do not go with channels {self.channel.shape}")
-
-    def __len__(self) -> int:
-        return len(self.channel)
-
-    @property
-    def pieces(self) -> int:
-        """T."""
-        return int(self.channel.shape[1])
-
-    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> SlotLinks:
-        """The links of some clients, by position or mask."""
-        return SlotLinks(**{name: values[index] for name, values in vars(self).items()})
-
-    def combined(self, weights: NDArray[np.complex128]) -> SlotLinks:
-        """The links behind a combiner: fᴴh and fᴴĥ, as those of one antenna.
-
-        Args:
-            weights: f (n, R, F, A) of the receiver of each client.
-        """
-        gain = (np.abs(weights) ** 2).sum(axis=3).mean(axis=(1, 2))
-        return replace(
-            self,
-            channel=(weights.conj() * self.channel).sum(axis=3, keepdims=True),
-            estimate=(weights.conj() * self.estimate).sum(axis=3, keepdims=True),
-            mean_estimate_power=gain * self.mean_estimate_power,
-        )
-
-    def rows(self) -> Links:
-        """A link (n R F,) for each client, estimate and group of subcarriers, those of a client side by side.
-
-        Where an estimate serves several blocks, h is that of the block in which the client arrives loudest: what bounds
-        the received signal holds for all of them.
-
-        Raises:
-            ValueError: if the antennas are not combined.
-        """
-        estimate = self.estimate.squeeze(axis=3)
-        count, estimates, subcarriers = estimate.shape
-        channel = self.channel
-        if self.pieces > estimates:
-            served = channel.reshape(count, estimates, self.pieces // estimates, subcarriers)
-            channel = np.take_along_axis(served, np.abs(served).argmax(axis=2)[:, :, None], axis=2)
-        each = ("weight", "power_budget", "path_gain", "mean_estimate_power")
-        return Links(
-            channel=channel.ravel(),
-            estimate=estimate.ravel(),
-            **{name: np.repeat(getattr(self, name), estimates * subcarriers) for name in each},
-        )
 
 
 @dataclass(frozen=True, eq=False)
