@@ -12,13 +12,13 @@ from tests.analysis import audit_examples as examples
 from tests.analysis import audit_wrong_uplinks as wrong_uplinks
 from tests.analysis.audit_examples import audited, trusted
 from tests.statistics import assert_probability
-from wirelessfl.analysis.audit.attendance import Attendance
 from wirelessfl.analysis.audit.choice import choose_game
 from wirelessfl.analysis.audit.rehearsal import rehearse_for_audit
+from wirelessfl.analysis.audit.slots import SecretSlots
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.simulation import Round, Simulation
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.uplinks import TrustedServer
+from wirelessfl.simulation.uplinks import ServerNoise, TrustedServer
 from wirelessfl.trace import Status
 
 POISSON = {"scheme": "poisson", "rate": 0.5}
@@ -49,12 +49,13 @@ def secretive(**overrides: Any) -> Simulation:
 def test_those_are_heard_whom_the_server_of_a_run_hears(overrides: dict[str, Any]) -> None:
     simulation = secretive(rounds=20, **overrides)
     parts = simulation.deployment
-    assert isinstance(parts.learner, Learner)
-    attendance, rounds = Attendance.of(parts, parts.learner), list[Round]()
+    server = parts.uplink.audit_view()
+    assert isinstance(parts.learner, Learner) and isinstance(server, ServerNoise)
+    slots, rounds = SecretSlots(server, parts, parts.learner, 0, []), list[Round]()
     simulation.run(lambda this, _: rounds.append(this.round))
     missing = 0
     for this in rounds:
-        heard = attendance.heard(this.clients, this.index, parts.network.streams)
+        heard = slots.heard(this.clients, this.index, parts.network.streams)
         assert heard.tolist() == this.with_status(Status.PARTICIPATED).tolist()
         missing += len(this.clients) - len(heard)
     assert (missing > 0) == bool(overrides)

@@ -11,10 +11,9 @@ from wirelessfl.analysis.audit.choice import STEPS, UPLOADS, Choice, choose_game
 from wirelessfl.analysis.audit.evidence import Evidence, skipped_rounds, weigh
 from wirelessfl.analysis.audit.games import Observations, SlotGame
 from wirelessfl.analysis.audit.noise import NoiseRecord, noise_faults
-from wirelessfl.analysis.audit.reach import reach_faults
 from wirelessfl.analysis.audit.rehearsal import Rehearsal, rehearse_for_audit
 from wirelessfl.analysis.audit.scope import not_tested
-from wirelessfl.analysis.audit.worlds import world_faults
+from wirelessfl.analysis.audit.worlds import reach_faults, world_faults
 from wirelessfl.assembly import build_simulation, plan_to_look
 from wirelessfl.errors import InfeasibleError, MissingDataError
 from wirelessfl.privacy import Statement, ZcdpRelease

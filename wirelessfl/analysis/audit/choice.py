@@ -12,28 +12,15 @@ import numpy as np
 import torch
 from typing_extensions import override
 
-from wirelessfl.analysis.audit.attendance import Attendance
 from wirelessfl.analysis.audit.canaries import REACH, canary_direction, clearest_sample, whole_update
-from wirelessfl.analysis.audit.costs import slot_cost, step_cost
-from wirelessfl.analysis.audit.counts import CountGame, releases_counts
-from wirelessfl.analysis.audit.games import (
-    LEAST_NOISE,
-    Advance,
-    FixedUpload,
-    Game,
-    KnownSlots,
-    Observations,
-    SecretSlots,
-    Slot,
-    SlotGame,
-    Uploads,
-)
-from wirelessfl.analysis.audit.known import require_known_gradients, require_known_releases, require_known_selection
+from wirelessfl.analysis.audit.clients import CanaryClient, TrainedUploads
+from wirelessfl.analysis.audit.games import LEAST_NOISE, Advance, FixedUpload, Game, Observations, SlotGame
 from wirelessfl.analysis.audit.noise import NoiseRecord
 from wirelessfl.analysis.audit.noise_records import local_noise, slot_noise
-from wirelessfl.analysis.audit.rehearsal import Rehearsal
-from wirelessfl.analysis.audit.steps import CanaryClient, StepGame, TrainedUploads
-from wirelessfl.errors import InfeasibleError
+from wirelessfl.analysis.audit.rehearsal import Rehearsal, require_known, require_known_releases
+from wirelessfl.analysis.audit.slots import KnownSlots, SecretSlots, Slot
+from wirelessfl.analysis.audit.steps import CountGame, StepGame, count_game
+from wirelessfl.errors import InfeasibleError, precondition
 from wirelessfl.learning.selection import SelectAll
 from wirelessfl.privacy import ZcdpRelease
 from wirelessfl.simulation.learner import Learner
@@ -46,6 +33,16 @@ MODELS = "the released models"
 STEPS = "every noised sum of clipped gradients of the client"
 CROWD = "every noised sum of clipped gradients, added up over the clients that a secure sum hides among each other"
 UPLOADS = "the client's upload, which carries no noise of its own"
+# What the two worlds differ in: a gradient or the whole update of the unit, exchanged for its opposite or left out.
+_SWING = "one sample swings the client's whole update from one side of the clipping ball to the other"
+_CANARIES = {
+    ("gradient", True): "one sample's gradient is exchanged for its opposite, both as long as the clip allows",
+    ("gradient", False): "one sample's gradient, as long as the clip allows, is there or not",
+    ("sample", True): _SWING,
+    ("sample", False): _SWING,
+    ("client", True): "the client's whole update is exchanged for its opposite, both as long as the clip allows",
+    ("client", False): "the client's whole update, as long as the clip allows, is there or not",
+}
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ def choose_game(rehearsal: Rehearsal) -> Choice:
         InfeasibleError: there is no game for this scenario.
     """
     require_known_releases(rehearsal.releases)
-    adversary, view = rehearsal.ledger.statement.adversary, rehearsal.uplink.audit_view()
+    adversary, view = rehearsal.ledger.statement.adversary, rehearsal.parts.uplink.audit_view()
     streams = Streams(rehearsal.learner.streams.torch_seed("audit"))
     match view:
         case NotAuditable():
@@ -104,35 +101,51 @@ def choose_game(rehearsal: Rehearsal) -> Choice:
 
 def _on_the_air(rehearsal: Rehearsal, air: ChannelNoise, streams: Streams) -> Choice:
     statement, learner = rehearsal.ledger.statement, rehearsal.learner
-    replaced = statement.adjacency == "replace"
-    client, exchange, words = None, replaced, _gradient_words(replaced)
-    uploads: Uploads
-    if learner.private is not None and learner.private.adds_noise:
-        client = _canary_client(rehearsal, streams)
-        uploads = TrainedUploads(client, random=True)
-    elif statement.unit == "sample" and air.gradient_step is not None:
-        uploads = TrainedUploads(_canary_client(rehearsal, streams), random=False)
-    else:
-        uploads, exchange = _whole_updates(learner, False), statement.exchange
-        words = _update_words(statement.unit, replaced)
-    game = _air_game(rehearsal, air, uploads, exchange, streams)
-    cost = slot_cost(game, learner.upload_dimension, False) + (0.0 if client is None else step_cost(client, 1))
-    return Choice(game, words, AIR, cost, lambda: _air_noises(rehearsal, game, client))
+    replaced, noisy = statement.adjacency == "replace", learner.private is not None and learner.private.adds_noise
+    by_gradients = noisy or (statement.unit == "sample" and air.gradient_step is not None)
+    client = _canary_client(rehearsal, streams) if by_gradients else None
+    whole, slots = _whole_updates(learner, haar_noise=False), _known_slots(rehearsal).slots
+    if statement.colluding > 0:
+        slots = {index: slot._replace(plan=_without_jamming(slot.plan)) for index, slot in slots.items()}
+    if client is not None and not noisy:
+        slots = {index: slot for index, slot in slots.items() if client.uses_canary(index)}
+    game = SlotGame(
+        listen=air.listen,
+        slots=KnownSlots(slots),
+        uploads=whole if client is None else TrainedUploads(client, random=noisy),
+        probe=whole,
+        exchange=statement.exchange if client is None else replaced,
+        sample_rate=1.0,
+        gaussian=not noisy,
+        streams=streams,
+    )
+    trained = client if noisy else None
+    return Choice(
+        game,
+        _CANARIES[statement.unit if client is None else "gradient", replaced],
+        AIR,
+        game.cost(learner.upload_dimension, False) + (0.0 if trained is None else trained.cost(1)),
+        lambda: _air_noises(rehearsal, game, trained),
+    )
 
 
 def _air_noises(rehearsal: Rehearsal, game: SlotGame, client: CanaryClient | None) -> Iterator[NoiseRecord]:
     yield slot_noise(game, haar_noise=False, exact=False)
     if client is not None:
-        yield from _local_noises(rehearsal, client, CountGame(client, False) if releases_counts(client) else None)
+        yield from _local_noises(rehearsal, client, count_game(client, False))
 
 
 def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> Choice:
     # On the released models; who was selected is as secret as the ledger takes it to be.
-    require_known_selection(rehearsal.selection.rule)
+    rule, learner = rehearsal.parts.selection.rule, rehearsal.learner
+    require_known("selection", rule)
     statement, haar_noise = rehearsal.ledger.statement, server.central.wavelet is not None
-    uploads = _whole_updates(rehearsal.learner, haar_noise)
-    known = isinstance(rehearsal.selection.rule, SelectAll)
-    slots = _known_slots(rehearsal) if known else _secret_slots(rehearsal, server)
+    uploads, all_rounds = _whole_updates(learner, haar_noise), list(range(1, rehearsal.num_rounds + 1))
+    slots = (
+        _known_slots(rehearsal)
+        if isinstance(rule, SelectAll)
+        else SecretSlots(server, rehearsal.parts, learner, rehearsal.client, all_rounds)
+    )
     noisy = all(server.central.noise_std(round_index) > LEAST_NOISE for round_index in slots.rounds)
     game = SlotGame(
         *(server.listen, slots, uploads, uploads, statement.exchange, server.central.sample_rate, True, streams),
@@ -140,34 +153,18 @@ def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> C
     )
     return Choice(
         game,
-        _update_words(statement.unit, statement.adjacency == "replace"),
+        _CANARIES[statement.unit, statement.adjacency == "replace"],
         MODELS,
-        slot_cost(game, rehearsal.learner.upload_dimension, haar_noise),
+        game.cost(learner.upload_dimension, haar_noise),
         lambda: iter([slot_noise(game, haar_noise, exact=True)] if noisy else []),
     )
 
 
 def _known_slots(rehearsal: Rehearsal) -> KnownSlots:
-    slots: dict[int, Slot] = {}
-    for this, plan in rehearsal.slots:
-        place = np.flatnonzero(this.clients[plan.senders] == rehearsal.client)
-        if len(place):
-            slots[this.index] = Slot(this, plan, int(place[0]))
-    if not slots:
-        raise InfeasibleError("nobody is heard in any round: there is nothing to audit")
-    return KnownSlots(slots)
-
-
-def _secret_slots(rehearsal: Rehearsal, server: ServerNoise) -> SecretSlots:
-    return SecretSlots(
-        plan=server.plan,
-        selection=rehearsal.selection,
-        registered=rehearsal.ledger.facts.num_clients,
-        client=rehearsal.client,
-        rounds=list(range(1, rehearsal.num_rounds + 1)),
-        heard=Attendance.of(rehearsal.parts, rehearsal.learner).heard,
-        always=server.always,
-    )
+    planned = {this.index: Slot.of(this, plan, rehearsal.client) for this, plan in rehearsal.slots}
+    heard = {index: slot for index, slot in planned.items() if slot.position is not None}
+    precondition(heard, "nobody is heard in any round: there is nothing to audit", InfeasibleError)
+    return KnownSlots(heard)
 
 
 def _on_uploads(rehearsal: Rehearsal, streams: Streams) -> Choice:
@@ -175,15 +172,14 @@ def _on_uploads(rehearsal: Rehearsal, streams: Streams) -> Choice:
     statement, learner = rehearsal.ledger.statement, rehearsal.learner
     replaced = statement.adjacency == "replace"
     if learner.private is None or not learner.private.adds_noise:
-        return Choice(BareGame(), _update_words(statement.unit, replaced), UPLOADS, 0.0, lambda: iter(()))
+        return Choice(BareGame(), _CANARIES[statement.unit, replaced], UPLOADS, 0.0, lambda: iter(()))
     client, crowd = _canary_client(rehearsal, streams), _crowd(rehearsal)
-    unproven = learner.private.gradients.clipping.law().unproven is not None
-    counts = CountGame(client, replaced) if releases_counts(client) else None
+    counts = count_game(client, replaced)
     return Choice(
-        StepGame(client, replaced, crowd, unproven),
-        _gradient_words(replaced),
+        StepGame(client, replaced, crowd, learner.private.gradients.clipping.law().unproven is not None),
+        _CANARIES["gradient", replaced],
         STEPS if crowd == 1 else CROWD,
-        step_cost(client, crowd) * (1 if counts is None else 2),
+        client.cost(crowd) * (1 if counts is None else 2),
         lambda: _local_noises(rehearsal, client, counts),
         counts,
     )
@@ -195,27 +191,11 @@ def _local_noises(rehearsal: Rehearsal, client: CanaryClient, counts: CountGame 
         yield counts.noise()
 
 
-def _air_game(rehearsal: Rehearsal, air: ChannelNoise, uploads: Uploads, exchange: bool, streams: Streams) -> SlotGame:
-    slots = _known_slots(rehearsal).slots
-    if rehearsal.ledger.statement.colluding > 0:
-        slots = {index: slot._replace(plan=_without_jamming(slot.plan)) for index, slot in slots.items()}
-    if isinstance(uploads, TrainedUploads) and not uploads.random:
-        slots = {index: slot for index, slot in slots.items() if uploads.client.uses_canary(index)}
-    return SlotGame(
-        listen=air.listen,
-        slots=KnownSlots(slots),
-        uploads=uploads,
-        probe=_whole_updates(rehearsal.learner, haar_noise=False),
-        exchange=exchange,
-        sample_rate=1.0,
-        gaussian=not (isinstance(uploads, TrainedUploads) and uploads.random),
-        streams=streams,
-    )
-
-
 def _without_jamming(plan: SlotPlan) -> SlotPlan:
     # A slot as it looks to one who was told the jammer's noise, and takes it off.
-    return replace(plan, jammer=None, jammer_gain=0.0) if isinstance(plan, AirPlan) else plan
+    if not isinstance(plan, AirPlan):
+        raise InfeasibleError(f"this scenario cannot be audited: no game knows the jammer of a {type(plan).__name__}")
+    return replace(plan, jammer=None, jammer_gain=0.0)
 
 
 def _whole_updates(learner: Learner, haar_noise: bool) -> FixedUpload:
@@ -225,10 +205,10 @@ def _whole_updates(learner: Learner, haar_noise: bool) -> FixedUpload:
 
 
 def _canary_client(rehearsal: Rehearsal, streams: Streams) -> CanaryClient:
-    learner, rounds = rehearsal.learner, rehearsal.rounds
-    private = learner.private
+    learner, rounds, private = rehearsal.learner, rehearsal.rounds, rehearsal.learner.private
     assert private is not None, "gradient canaries are for private training"
-    require_known_gradients(private.gradients)
+    require_known("clipping rule", private.gradients.clipping)
+    require_known("noise mechanism", private.gradients.noise)
     parameters = torch.from_numpy(rehearsal.state.parameters)
     samples = int(learner.population.sizes[rehearsal.client])
     secret = private.adds_noise and learner.training.sampling == "poisson" and learner.training.batch_size < samples
@@ -262,17 +242,3 @@ def _crowd(rehearsal: Rehearsal) -> int:
         if isinstance(release, ZcdpRelease)
     ]
     return int(max(hiding, default=1))
-
-
-def _gradient_words(replaced: bool) -> str:
-    if replaced:
-        return "one sample's gradient is exchanged for its opposite, both as long as the clip allows"
-    return "one sample's gradient, as long as the clip allows, is there or not"
-
-
-def _update_words(unit: str, replaced: bool) -> str:
-    if unit == "sample":
-        return "one sample swings the client's whole update from one side of the clipping ball to the other"
-    if replaced:
-        return "the client's whole update is exchanged for its opposite, both as long as the clip allows"
-    return "the client's whole update, as long as the clip allows, is there or not"

@@ -9,22 +9,22 @@ moves it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from wirelessfl.analysis.audit.slots import Slot, Slots
 from wirelessfl.learning import CohortBlock
-from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.selection import ClientSelection
-from wirelessfl.simulation.uplinks import SlotPlan
 from wirelessfl.simulation.uplinks.audit_view import Listen
 from wirelessfl.streams import Streams
 
 Values = NDArray[np.float64]
 LEAST_NOISE = 1e-100
 """A standard deviation below which noise counts as none, as the squares of what is seen in its unit overflow."""
+# Seconds on one core of a common server, as measured: of a slot, of each element of it, and of each under Haar noise.
+_SLOT_SECONDS, _ELEMENT_SECONDS, _HAAR_ELEMENT_SECONDS = 6e-4, 2.5e-8, 1e-7
 Advance = Callable[[float], None]
 """Told which part of the game has been played since it was last told."""
 
@@ -89,111 +89,6 @@ class FixedUpload(Uploads):
         return self.blocks[sign]
 
 
-class Slot(NamedTuple):
-    """One reception: the round, the plan of the slot, and the canary's client among its senders; None if it is not."""
-
-    this: Round
-    plan: SlotPlan
-    position: int | None
-
-
-class Slots(Protocol):
-    """The slots of a run."""
-
-    @property
-    def rounds(self) -> list[int]:
-        """Rounds in which the canary's client may be heard."""
-
-    def with_canary(self, round_index: int) -> Slot:
-        """A slot of the round in which it is."""
-
-    def drawn(self, round_index: int, streams: Streams) -> Slot:
-        """The slot of a trial."""
-
-    def attended(self, round_index: int, streams: Streams) -> list[Slot]:
-        """Slots of a round that different clients attend, as far as there may be any."""
-
-    def is_released(self, slot: Slot, absent: bool) -> bool:
-        """Whether anything is released of a slot, the canary's client being ``absent`` or not."""
-
-
-@dataclass(frozen=True)
-class KnownSlots(Slots):
-    """Slots as the rehearsal of the scenario planned them; the adversary knows who is in them."""
-
-    slots: dict[int, Slot]
-
-    @property
-    @override
-    def rounds(self) -> list[int]:
-        return list(self.slots)
-
-    @override
-    def with_canary(self, round_index: int) -> Slot:
-        return self.slots[round_index]
-
-    @override
-    def drawn(self, round_index: int, streams: Streams) -> Slot:
-        return self.slots[round_index]
-
-    @override
-    def attended(self, round_index: int, streams: Streams) -> list[Slot]:
-        return [self.slots[round_index]]
-
-    @override
-    def is_released(self, slot: Slot, absent: bool) -> bool:
-        return True  # that it takes place is known
-
-
-@dataclass(frozen=True)
-class SecretSlots:
-    """Slots whose senders are drawn anew in every trial, for an adversary who does not see them.
-
-    Attributes:
-        plan: plans the slot of a round for the clients at some positions.
-        selection: draws the clients.
-        registered: K.
-        client: whose upload is the canary.
-        rounds: all rounds of the run.
-        heard: positions of those of the selected clients who are heard in a round.
-        always: whether a round in which nobody is heard is released too.
-    """
-
-    plan: Callable[[Round, NDArray[np.int64]], SlotPlan]
-    selection: ClientSelection
-    registered: int
-    client: int
-    rounds: list[int]
-    heard: Callable[[NDArray[np.int64], int, Streams], NDArray[np.int64]]
-    always: bool
-
-    def with_canary(self, round_index: int) -> Slot:
-        """Slots with all clients selected and heard."""
-        everybody = np.arange(self.registered, dtype=np.int64)
-        return self._slot(round_index, everybody, everybody)
-
-    def drawn(self, round_index: int, streams: Streams) -> Slot:
-        """Whom the server selects and hears."""
-        clients = self.selection.select(round_index, streams)
-        return self._slot(round_index, clients, self.heard(clients, round_index, streams))
-
-    def attended(self, round_index: int, streams: Streams) -> list[Slot]:
-        """By everybody, by those whom the server hears, and, where that is released too, by nobody."""
-        nobody = np.zeros(0, dtype=np.int64)
-        empty = [self._slot(round_index, nobody, nobody)] if self.always else []
-        heard = self.drawn(round_index, streams)
-        return [self.with_canary(round_index), *([heard] if len(heard.plan.senders) else []), *empty]
-
-    def is_released(self, slot: Slot, absent: bool) -> bool:
-        """Whether a round without the canary alone is released too."""
-        return self.always or len(slot.plan.senders) > (absent and slot.position is not None)
-
-    def _slot(self, round_index: int, clients: NDArray[np.int64], heard: NDArray[np.int64]) -> Slot:
-        this = Round(round_index, clients)
-        place = np.flatnonzero(clients[heard] == self.client)
-        return Slot(this, self.plan(this, heard), int(place[0]) if len(place) else None)
-
-
 class Game(Protocol):
     """A distinguishing game."""
 
@@ -233,19 +128,19 @@ class SlotGame(Game):
         rounds = self.slots.rounds
         seen = np.zeros((2, trials, len(rounds)))
         there, silent = np.zeros((trials, len(rounds)), dtype=np.bool_), np.zeros(seen.shape, dtype=np.bool_)
-        shift, recorded = np.zeros(len(rounds)), np.zeros(len(rounds))
+        shift, recorded = np.zeros((2, len(rounds)))
         for event, round_index in enumerate(rounds):
             direction, shift[event] = self._signal(round_index)
             recorded[event] = np.linalg.norm(direction)
-            for world, sign in enumerate(self._signs()):
+            for world, sign in enumerate(self._signs):
                 block = self.uploads.of(round_index, sign, trials)
-                for trial in range(trials):
-                    slot = self.slots.drawn(round_index, secrets[trial])
+                for trial, secret in enumerate(secrets):
+                    slot = self.slots.drawn(round_index, secret)
                     there[trial, event] = slot.position is not None
-                    silent[world, trial, event] = not self.slots.is_released(slot, absent=sign == 0)
-                    if silent[world, trial, event]:
-                        continue
-                    seen[world, trial, event] = direction @ self._heard(secrets[trial], slot, block, trial)
+                    if self.slots.is_released(slot, absent=sign == 0):
+                        seen[world, trial, event] = direction @ self.hear(secret, slot, block, trial).ravel()
+                    else:
+                        silent[world, trial, event] = True
             advance(1 / len(rounds))
         return Observations(
             *(seen[0], seen[1], shift, self.exchange, self.sample_rate, there, self.gaussian),
@@ -254,9 +149,20 @@ class SlotGame(Game):
             recorded_std=recorded if self.gaussian and self.white else None,
         )
 
-    def _heard(self, streams: Streams, slot: Slot, block: CohortBlock, row: int) -> Values:
-        return hear(self.listen, streams, slot, block, row).ravel()
+    def hear(self, streams: Streams, slot: Slot, block: CohortBlock | None, row: int = 0) -> Values:
+        """(S, d) what receivers read of one row of a block, or of its only one; everybody else sends zeros.
 
+        In units of the noise that the privacy record counts, where it counts any.
+        """
+        heard = [] if slot.position is None or block is None else [_alone(block, row, slot.position)]
+        reading = self.listen(streams, slot.this, slot.plan, heard)
+        return np.asarray(reading.values / np.where(reading.noise_std > LEAST_NOISE, reading.noise_std, 1.0)[:, None])
+
+    def cost(self, dimension: int, haar_noise: bool) -> float:
+        """Seconds of both worlds of a trial."""
+        return 2 * len(self.slots.rounds) * hearing_cost(dimension, haar_noise)
+
+    @property
     def _signs(self) -> tuple[int, int]:
         return 1, -1 if self.exchange else 0
 
@@ -264,35 +170,22 @@ class SlotGame(Game):
         # What to project a reception on, so that the noise has size 1, and by how much the canary moves it then.
         #
         # Two receptions under the same noise differ in the signal alone. They are no part of the trials.
-        slot = self.slots.with_canary(round_index)
-        pilot = Streams(self.streams.torch_seed("pilot"))
-        plus, minus = (self._heard(pilot, slot, self.probe.of(round_index, sign, 1), 0) for sign in self._signs())
+        slot, pilot = self.slots.with_canary(round_index), Streams(self.streams.torch_seed("pilot"))
+        plus, minus = (self.hear(pilot, slot, self.probe.of(round_index, sign, 1)).ravel() for sign in self._signs)
         signal = plus - minus
         size = float(np.linalg.norm(signal))
         noise = float(np.sqrt(np.mean((minus + self.exchange * signal / 2) ** 2)))
         if size == 0:
             return signal, 0.0
-        if noise == 0:
-            return signal / size**2, 1.0
-        return signal / (size * noise), size / noise
+        return (signal / size**2, 1.0) if noise == 0 else (signal / (size * noise), size / noise)
 
 
-def hear(listen: Listen, streams: Streams, slot: Slot, block: CohortBlock | None, row: int) -> Values:
-    """(S, d) what receivers read of one row of a block, or of its only one; everybody else sends zeros.
-
-    In units of the noise that the privacy record counts, where it counts any.
-    """
-    heard = [] if slot.position is None or block is None else [_alone(block, row, slot.position)]
-    reading = listen(streams, slot.this, slot.plan, heard)
-    return np.asarray(reading.values / np.where(reading.noise_std > LEAST_NOISE, reading.noise_std, 1.0)[:, None])
+def hearing_cost(dimension: int, haar_noise: bool) -> float:
+    """Seconds in which one slot is heard, by counting operations."""
+    return _SLOT_SECONDS + dimension * (_HAAR_ELEMENT_SECONDS if haar_noise else _ELEMENT_SECONDS)
 
 
 def _alone(block: CohortBlock, row: int, position: int) -> CohortBlock:
     part = slice(0, 1) if len(block.positions) == 1 else slice(row, row + 1)
-    return CohortBlock(
-        positions=np.array([position]),
-        updates=block.updates[part],
-        norm_raw=block.norm_raw[part],
-        norm=block.norm[part],
-        train_loss=block.train_loss[part],
-    )
+    rows = block.updates[part], block.norm_raw[part], block.norm[part], block.train_loss[part]
+    return CohortBlock(np.array([position]), *rows)

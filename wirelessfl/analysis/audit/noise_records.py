@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.analysis.audit.canaries import Heard, Listener
-from wirelessfl.analysis.audit.games import SlotGame, hear
+from wirelessfl.analysis.audit.clients import SMALLEST_SINGLE, CanaryClient
+from wirelessfl.analysis.audit.games import SlotGame
 from wirelessfl.analysis.audit.noise import NoiseRecord, Values
-from wirelessfl.analysis.audit.steps import SMALLEST_SINGLE, CanaryClient
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import TransformState
 from wirelessfl.privacy import DpSgdRelease, Release, ZcdpRelease, haar, haar_weights
@@ -41,33 +41,28 @@ def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseR
     most = event_count(len(kept))
     in_a_round, at_once = client.num_steps // len(client.rounds), _SEEDS * _CLIENTS
     steps = max(1, min(in_a_round, most // (at_once * min(len(client.rounds), _ROUNDS))))
-    rounds = spread(client.rounds, max(2, most // (at_once * steps)))
-    rows = np.arange(_CLIENTS, dtype=np.int64)
-    found: list[Values] = []
-    labels: dict[str, list[int]] = {"seed": [], "round": [], "step": [], "client": []}
-    beyond = 0
+    rounds, rows = spread(client.rounds, max(2, most // (at_once * steps))), np.arange(_CLIENTS, dtype=np.int64)
+    found, events, beyond = list[Values](), list[tuple[int, ...]](), 0
     for seed in range(_SEEDS):
         seeded = replace(client, streams=Streams(client.streams.torch_seed("noise", 0, seed)))
         memory: TransformState = {}
         for round_index in rounds:
             listener = Listener(client.transforms[round_index], lambda total: total)
             seeded.train(round_index, rows, seeded.batches(round_index, rows).beginning(steps), 0, memory, listener)
-            for step, heard in enumerate(listener.steps):
+            for step, heard in enumerate(listener.steps, 1):
                 std, values = _recorded_std(releases[round_index], heard), heard.reading
                 held = (std > SMALLEST_SINGLE * heard.divisor) & np.isfinite(values).all(axis=1)
                 white = haar_whitened(values[held]) if client.haar_noise else values[held]
                 found.append(white[:, kept[kept < white.shape[1]]] / std[held, None])
+                events += [(seed, round_index, step, row) for row in rows[held].tolist()]
                 beyond += int(np.count_nonzero(~held))
-                labels["client"] += rows[held].tolist()
-                for name, label in (("seed", seed), ("round", round_index), ("step", step + 1)):
-                    labels[name] += [label] * len(white)
-    return NoiseRecord(
-        "of the clients' local steps",
-        np.concatenate(found),
-        {name: np.array(values, dtype=np.int64) for name, values in labels.items()},
-        gaussian=True,
-        left_out=_left_out(len(rounds), len(client.rounds), steps, in_a_round, beyond),
-    )
+    left_out = _left_out(len(rounds), len(client.rounds), steps, in_a_round, beyond)
+    labels = _labels(("seed", "round", "step", "client"), events)
+    return NoiseRecord("of the clients' local steps", np.concatenate(found), labels, gaussian=True, left_out=left_out)
+
+
+def _labels(names: tuple[str, ...], events: list[tuple[int, ...]]) -> dict[str, NDArray[np.int64]]:
+    return dict(zip(names, np.array(events, dtype=np.int64).reshape(-1, len(names)).T, strict=True))
 
 
 def _recorded_std(release: Release, heard: Heard) -> Values:
@@ -96,22 +91,16 @@ def slot_noise(game: SlotGame, haar_noise: bool, exact: bool) -> NoiseRecord:
     kept = kept_coordinates(alike.shape[1])
     most = max(2, event_count(len(kept)) // len(alike))
     seeds = int(np.clip(most // len(rounds), *_SLOT_SEEDS))
-    found: list[Values] = []
-    labels: dict[str, list[int]] = {"seed": [], "round": [], "senders": [], "receiver": []}
+    chosen = spread(rounds, max(2, most // seeds))
+    found, events = list[Values](), list[tuple[int, ...]]()
     for seed in range(seeds):
-        for round_index in spread(rounds, max(2, most // seeds)):
+        for round_index in chosen:
             senders, readings = _silent_slot(game, round_index, seed, haar_noise)
-            for receiver, values in enumerate(readings):
-                found.append(values[kept])
-                for name, label in zip(labels, (seed, round_index, senders, receiver), strict=True):
-                    labels[name].append(label)
-    return NoiseRecord(
-        "of the server" if exact else "of the channel",
-        np.stack(found),
-        {name: np.array(values, dtype=np.int64) for name, values in labels.items()},
-        gaussian=exact,
-        left_out=_left_out(len(set(labels["round"])), len(rounds)),
-    )
+            found.append(readings[:, kept])
+            events += [(seed, round_index, senders, receiver) for receiver in range(len(readings))]
+    source, names = "of the server" if exact else "of the channel", ("seed", "round", "senders", "receiver")
+    left_out = _left_out(len(chosen), len(rounds))
+    return NoiseRecord(source, np.concatenate(found), _labels(names, events), gaussian=exact, left_out=left_out)
 
 
 def _left_out(recorded: int, rounds: int, steps: int = 1, in_a_round: int = 1, beyond: int = 0) -> str:
@@ -130,7 +119,7 @@ def _silent_slot(game: SlotGame, round_index: int, seed: int, haar_noise: bool) 
     streams = Streams(game.streams.torch_seed("noise", 0, seed))
     attended = game.slots.attended(round_index, streams)
     slot = attended[seed % len(attended)]
-    readings = hear(game.listen, streams, slot, None, 0)
+    readings = game.hear(streams, slot, None)
     return len(slot.plan.senders), haar_whitened(readings) if haar_noise else readings
 
 

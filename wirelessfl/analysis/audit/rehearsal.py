@@ -1,4 +1,4 @@
-"""The scenario played through without training: what will be heard when, what the ledger says of it, and of whom."""
+"""Rehearsal of a scenario without training (receptions, ledger, worst client), and the parts of it that games know."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,14 +6,65 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wirelessfl.errors import InfeasibleError
-from wirelessfl.learning.selection import SelectAll
-from wirelessfl.privacy import AirRelease, BareRelease, Ledger, Release, ServerNoiseRelease, Spending
+from wirelessfl.learning.selection import SelectAll, SelectPoisson, SelectUniform
+from wirelessfl.privacy import (
+    AirRelease,
+    BareRelease,
+    DpSgdRelease,
+    Ledger,
+    Release,
+    ServerNoiseRelease,
+    Spending,
+    UnvouchedRelease,
+    ZcdpRelease,
+)
+from wirelessfl.privacy.clipping import (
+    DynamicClipping,
+    FlatClipping,
+    PerLayerClipping,
+    PrivateMooClipping,
+    PublishedMooClipping,
+    QuantileClipping,
+)
+from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism
 from wirelessfl.simulation import Round, Simulation, SimulationState
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.rehearsal import Rehearser
-from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.server import Deployment
-from wirelessfl.simulation.uplinks import SlotPlan, Uplink
+from wirelessfl.simulation.uplinks import SlotPlan
+
+_KNOWN: dict[str, tuple[type, ...]] = {
+    "selection": (SelectAll, SelectPoisson, SelectUniform),
+    "clipping rule": (
+        *(FlatClipping, DynamicClipping, PerLayerClipping),
+        *(PrivateMooClipping, PublishedMooClipping, QuantileClipping),
+    ),
+    "noise mechanism": (GaussianMechanism, HaarMechanism, MeanGaussianMechanism),
+}
+_KNOWN_RELEASES = (AirRelease, BareRelease, DpSgdRelease, ServerNoiseRelease, ZcdpRelease)
+
+
+def require_known(what: str, part: object) -> None:
+    """Refusal of a selection, a clipping rule or a noise mechanism that no game knows.
+
+    Raises:
+        InfeasibleError: it is of such a kind.
+    """
+    if not isinstance(part, _KNOWN[what]):
+        raise InfeasibleError(f"this scenario cannot be audited: no game knows the {what} {type(part).__name__}")
+
+
+def require_known_releases(releases: list[Release]) -> None:
+    """Refusal of records that no game knows: they stand for mechanisms that would be played as others.
+
+    Raises:
+        InfeasibleError: one is of such a kind.
+    """
+    for release in releases:
+        unknown = f"no game knows what a record of kind {type(release).__name__} protects"
+        if isinstance(release, UnvouchedRelease) or type(release) not in _KNOWN_RELEASES:
+            why = f"{release.reason}, of which no game is known" if isinstance(release, UnvouchedRelease) else unknown
+            raise InfeasibleError(f"this scenario cannot be audited: {why}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +74,6 @@ class Rehearsal:
     Attributes:
         parts: the simulation as it was built.
         learner: as it was built.
-        uplink: as it was built.
-        selection: as it was built.
         ledger: after all rounds.
         state: after all rounds.
         slots: what was heard when, of uplinks that have slots.
@@ -35,8 +84,6 @@ class Rehearsal:
 
     parts: Deployment
     learner: Learner
-    uplink: Uplink
-    selection: ClientSelection
     ledger: Ledger
     state: SimulationState
     slots: list[tuple[Round, SlotPlan]]
@@ -57,8 +104,7 @@ class Rehearsal:
     def published_mu(self) -> float:
         """√(2ρ) of a published zCDP theorem for the client; NaN where none is published."""
         claims = [release.published(self.ledger.facts) for release in self.releases]
-        proven = all(claim.conversion == "zcdp" for claim in claims)
-        return math.sqrt(self._total(claims)) if proven else math.nan
+        return math.sqrt(self._total(claims)) if all(claim.conversion == "zcdp" for claim in claims) else math.nan
 
     def accounted_mu(self) -> float:
         """The μ from which the client's accounted ε follows, where all its noise is plain Gaussian; else NaN."""
@@ -87,14 +133,13 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
         InfeasibleError: nobody is heard in any round.
     """
     parts, ledger = simulation.deployment, simulation.ledger
-    learner, uplink = parts.learner, parts.uplink
+    learner, rounds = parts.learner, list[Round]()
     if not isinstance(learner, Learner):
         raise TypeError("an audit needs the simulation as it was built")
-    rounds: list[Round] = []
     simulation.deployment = replace(parts, learner=Rehearser(learner))
     simulation.run(lambda this, _: rounds.append(this.round))
     slots = [(this, this.heard) for this in rounds if this.heard is not None]
-    client = _worst_client(ledger, parts.selection, slots)
+    client = _worst_client(ledger, slots if isinstance(parts.selection.rule, SelectAll) else [])
     releases = [
         release
         for this in rounds
@@ -106,8 +151,6 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
     return Rehearsal(
         parts=parts,
         learner=learner,
-        uplink=uplink,
-        selection=parts.selection,
         ledger=ledger,
         state=simulation.state,
         slots=slots,
@@ -117,13 +160,13 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
     )
 
 
-def _worst_client(ledger: Ledger, selection: ClientSelection, slots: list[tuple[Round, SlotPlan]]) -> int:
-    # The client charged most; of several, the one that a slot tells most of, where it is known who is in which.
+def _worst_client(ledger: Ledger, slots: list[tuple[Round, SlotPlan]]) -> int:
+    # The client charged most; of several, the one that slots of which it is known who is in which tell most of.
     #
     # A trusted server charges everybody for every round, also those whom a quorum never lets in.
     published, accounted = ledger.client_epsilons()
     told = ledger.facts.weights.copy()
-    if isinstance(selection.rule, SelectAll) and slots:
+    if slots:
         heard = np.zeros(len(told))
         for this, plan in slots:
             heard[this.clients[plan.senders]] += 1

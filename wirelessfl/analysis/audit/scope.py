@@ -7,8 +7,8 @@ from wirelessfl.analysis.audit.choice import AIR, CROWD, MODELS, STEPS, UPLOADS,
 from wirelessfl.analysis.audit.games import SlotGame
 from wirelessfl.analysis.audit.noise import NoiseRecord
 from wirelessfl.analysis.audit.noise_records import LONGEST
-from wirelessfl.analysis.audit.reach import tried_updates
 from wirelessfl.analysis.audit.rehearsal import Rehearsal
+from wirelessfl.analysis.audit.worlds import tried_updates
 from wirelessfl.learning.faults import BernoulliAvailability
 from wirelessfl.learning.selection import SelectAll
 from wirelessfl.simulation.uplinks import ChannelNoise, NoNoise
@@ -48,7 +48,7 @@ def _other_clients(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
 
 
 def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
-    if choice.view == MODELS and not isinstance(rehearsal.selection.rule, SelectAll):
+    if choice.view == MODELS and not isinstance(rehearsal.parts.selection.rule, SelectAll):
         yield (
             "the secrecy of the selection: how often a client is selected is measured, but not whether clients are "
             "selected independently, nor what else tells who was"
@@ -66,7 +66,7 @@ def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
 
 
 def _uplink(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
-    view = rehearsal.uplink.audit_view()
+    view = rehearsal.parts.uplink.audit_view()
     if isinstance(view, ChannelNoise) and choice.view == AIR:
         yield "the second quadrature of the reception: the game is played on the first, the ledger counts both"
         yield "other uses of the radio, such as pilots and control messages"

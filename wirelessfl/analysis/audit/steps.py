@@ -1,8 +1,12 @@
-"""The game on local steps: the canary is one sample's gradient, in the audited client's own local training."""
+"""Games on local steps: the noised sums of clipped gradients, and the counts that adaptive quantile clipping releases.
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+Every step of quantile clipping counts the samples whose gradient is within C, and C moves by that count and its noise.
+Whoever sees how C moves reads off the noised count, of which a canary beyond every clip takes half a sample away.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,211 +15,58 @@ from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
-from wirelessfl.analysis.audit.canaries import (
-    LONGEST_CANARY,
-    REACH,
-    CanaryBatches,
-    CanaryGradients,
-    Listener,
-    canary_direction,
-    draw_batches,
-    train_on_canary,
-)
-from wirelessfl.analysis.audit.games import Advance, Game, Observations, Uploads, Values
-from wirelessfl.learning import CohortBlock, GradientTransform, LocalTraining, StepContext, TransformState
-from wirelessfl.learning.private import PrivateGradients, resumed_state, without_noise
-from wirelessfl.privacy.clipping.base import Memoryless
-from wirelessfl.privacy.mechanisms import HaarMechanism
-from wirelessfl.streams import Streams
+from wirelessfl.analysis.audit.canaries import Listener
+from wirelessfl.analysis.audit.clients import SMALLEST_SINGLE, CanaryClient, chunks
+from wirelessfl.analysis.audit.games import Advance, Game, Observations, Values
+from wirelessfl.analysis.audit.noise import NoiseRecord
+from wirelessfl.errors import InfeasibleError, precondition
+from wirelessfl.learning import TransformState
+from wirelessfl.privacy.clipping import QuantileClipping
 
-# Of stacked models that train side by side: they stay in the cache.
-_ELEMENTS = 2**18
-# A row that no trial has.
-_PILOT = 2**40
-SMALLEST_SINGLE = float(np.finfo(np.float32).tiny)
-"""Below it numbers of 32 bits lose their digits: smaller noise is not there."""
+# In so many steps the clipping norm cannot grow beyond the canary.
+_STEPS = 64
+# Of the noise on a count, beside the rounding of the norm that it is read off.
+_MOST_ROUNDING = 0.05
+# Clients whose counts are recorded for the tests of the noise.
+_ROWS = 64
 # Sizes of noise between which logarithms are taken.
 _SIZES = (1e-30, 1e30)
 
 
-@dataclass(frozen=True)
-class CanaryClient:
-    """The local training of the audited client, whose canary is one of its samples.
+class Seen(NamedTuple):
+    """Trials of one world, or of both.
 
     Attributes:
-        training: what it does in a round, at the learning rate before any schedule.
-        transforms: clipping and noise in each round in which it takes part.
-        learning_rates: η in these rounds.
-        parts: sizes of the model's parameters, in flat order.
-        client: its number.
-        samples: n_i.
-        canary: which of its samples it is.
-        secret_batches: whether batches are drawn anew in every trial, as the adversary does not know them.
-        public: the scenario's streams, from which known batches come.
-        streams: randomness of the audit.
+        seen: (..., k, E) what is seen of each event.
+        included: (k, E) in which events the canary is.
+        clearness: (E,) one over the noise; of no length where a game has another measure.
     """
 
-    training: LocalTraining
-    transforms: dict[int, PrivateGradients]
-    learning_rates: dict[int, float]
-    parts: list[int]
-    client: int
-    samples: int
-    canary: int
-    secret_batches: bool
-    public: Streams
-    streams: Streams
-
-    @property
-    def dimension(self) -> int:
-        """D."""
-        return sum(self.parts)
-
-    @property
-    def haar_noise(self) -> bool:
-        """Whether the noise is on Haar coefficients."""
-        return isinstance(next(iter(self.transforms.values())).noise, HaarMechanism)
-
-    @property
-    def num_steps(self) -> int:
-        """Local steps in all these rounds."""
-        return len(self.rounds) * len(self.batches(self.rounds[0], np.array([_PILOT])).included)
-
-    @property
-    def rounds(self) -> list[int]:
-        """The rounds in which it takes part."""
-        return list(self.transforms)
-
-    @property
-    def remembers(self) -> bool:
-        """Whether its clipping carries anything from one step to the next."""
-        return not all(isinstance(transform.clipping, Memoryless) for transform in self.transforms.values())
-
-    @property
-    def sample_rate(self) -> float:
-        """With which probability the canary is in a batch, for an adversary who does not know the batches."""
-        return self.training.batch_size / self.samples if self.secret_batches else 1.0
-
-    def uses_canary(self, round_index: int) -> bool:
-        """Whether the canary is in a batch of a round whose batches are known."""
-        return bool(self.batches(round_index, np.array([_PILOT])).included.any())
-
-    def batches(self, round_index: int, rows: NDArray[np.int64]) -> CanaryBatches:
-        """The batches of a round, for rows (k,) that each play this client."""
-        if self.secret_batches:
-            return draw_batches(self.training, self.streams, round_index, rows, self.samples, self.canary)
-        nodes = np.array([self.client])
-        known = draw_batches(self.training, self.public, round_index, nodes, self.samples, self.canary)
-        return known.repeated(len(rows))
-
-    @cached_property
-    def reach(self) -> float:
-        """Norm of the canary's gradient: far outside the clip of the first and of the last round."""
-        short = canary_direction(self.dimension, self.haar_noise)
-        ends = {self.rounds[0], self.rounds[-1]}
-        clip = max(float(self._noiseless(round_index, short, True)[1]) for round_index in ends)
-        return min(REACH * max(1.0, clip), LONGEST_CANARY)
-
-    def gradient(self, sign: int) -> Tensor:
-        """(d,) the canary's, far outside every clip; it points down, so that the update points up."""
-        return -self.reach * (sign or 1) * canary_direction(self.dimension, self.haar_noise)
-
-    def train(
-        self,
-        round_index: int,
-        rows: NDArray[np.int64],
-        batches: CanaryBatches,
-        sign: int,
-        memory: TransformState,
-        transform: GradientTransform,
-        size: float = 1.0,
-    ) -> CohortBlock:
-        """One round of k rows; what their clipping remembers is read from ``memory`` and written back.
-
-        ``transform`` is that of the round, or listens to it. The canary's gradient is ``size`` times as long.
-        """
-        gradient = size * self.gradient(sign)
-        if sign == 0:
-            batches = replace(batches, included=np.zeros_like(batches.included))
-        training = replace(self.training, learning_rate=self.learning_rates[round_index])
-        block = train_on_canary(
-            training,
-            transform,
-            self._state(round_index, rows, memory),
-            StepContext(self.streams, round_index, 0, rows, gradient, training.learning_rate),
-            gradient,
-            self.parts,
-            batches,
-        )
-        memory.update({name: block.transform_state[name] for name in self.transforms[round_index].lasting})
-        return block
-
-    def signal(self) -> tuple[Tensor, float]:
-        """The direction (d,) of the canary in a sum, and its size there in units of the sensitivity.
-
-        Noise that is much larger than the canary would round it away, so that none is drawn.
-        """
-        round_index, canary = self.rounds[0], self.gradient(1)
-        total, sensitivity = self._noiseless(round_index, canary, True)
-        signal = (total - self._noiseless(round_index, canary, False)[0]).double()
-        size = float(torch.linalg.vector_norm(signal))
-        if size == 0 or sensitivity == 0:
-            return torch.zeros_like(canary), 0.0
-        return (signal / size).to(canary), size / sensitivity
-
-    def _noiseless(self, round_index: int, gradient: Tensor, there: bool) -> tuple[Tensor, float]:
-        # The sum (d,) of clipped gradients in a batch with the ``gradient`` or without, and its sensitivity.
-        rows, mean = np.array([_PILOT]), torch.zeros(1, len(gradient))
-        step = without_noise(self.transforms[round_index])(
-            CanaryGradients(gradient, self.parts, torch.tensor([there])),
-            self._state(round_index, rows, {}),
-            StepContext(self.streams, round_index, 0, rows, torch.ones(1), 1.0),
-            mean,
-            0.0,
-        )
-        return mean[0], float(step.statistics["clip_norm"][0])
-
-    def _state(self, round_index: int, rows: NDArray[np.int64], memory: TransformState) -> TransformState:
-        state = resumed_state(self.transforms[round_index], rows, memory, torch.zeros(self.dimension))
-        return {name: values.clone(memory_format=torch.contiguous_format) for name, values in state.items()}
-
-
-@dataclass
-class TrainedUploads(Uploads):
-    """Uploads (``Uploads``) that end the local training of a client with the canary among its samples.
-
-    Attributes:
-        client: the client.
-        random: whether its training is random, so that every trial needs one of its own.
-        memory: what clipping remembers from round to round, for each sign and first row.
-    """
-
-    client: CanaryClient
-    random: bool
-    memory: dict[tuple[int, int], TransformState] = field(default_factory=dict)
-
-    @override
-    def of(self, round_index: int, sign: int, trials: int) -> CohortBlock:
-        blocks = []
-        for rows in chunks(trials if self.random else 1, self.client.dimension):
-            memory = self.memory.setdefault((sign, int(rows[0])), {})
-            batches = self.client.batches(round_index, rows)
-            transform = self.client.transforms[round_index]
-            blocks.append(self.client.train(round_index, rows, batches, sign, memory, transform))
-        return CohortBlock(
-            positions=np.arange(sum(len(block.positions) for block in blocks), dtype=np.int64),
-            updates=torch.cat([block.updates for block in blocks]),
-            norm_raw=np.concatenate([block.norm_raw for block in blocks]),
-            norm=np.concatenate([block.norm for block in blocks]),
-            train_loss=np.concatenate([block.train_loss for block in blocks]),
-        )
-
-
-class _Heard(NamedTuple):
-    # Some trials of one world: what is seen (k, E), in which events the canary is (k, E), one over the noise (E,).
     seen: Values
     included: NDArray[np.bool_]
     clearness: Values
+
+
+def both_worlds(
+    trials: int, dimension: int, signs: Iterable[int], see: Callable[[NDArray[np.int64], int], Seen], advance: Advance
+) -> Seen:
+    """(2, n, E) both worlds of a game on local steps, in pieces of trials that train side by side.
+
+    Args:
+        trials: n.
+        dimension: numbers of a trial that are in memory at a time.
+        signs: of the canary, in each world.
+        see: a world of that sign for some trials.
+        advance: hears how much of it is done.
+    """
+    worlds: list[list[Seen]] = []
+    for sign in signs:
+        worlds.append([])
+        for rows in chunks(trials, dimension):
+            worlds[-1].append(see(rows, sign))
+            advance(len(rows) / (2 * trials))
+    seen = np.stack([np.concatenate([part.seen for part in parts]) for parts in worlds])
+    return Seen(seen, np.concatenate([part.included for part in worlds[0]]), worlds[0][0].clearness)
 
 
 @dataclass(frozen=True)
@@ -237,21 +88,14 @@ class StepGame(Game):
     @override
     def play(self, trials: int, advance: Advance) -> Observations:
         direction, size = self.client.signal()
-        worlds: list[list[_Heard]] = []
-        for sign in (1, -1 if self.exchange else 0):
-            worlds.append([])
-            for rows in chunks(trials, self.client.dimension * self.crowd):
-                worlds[-1].append(self._hear(rows, sign, direction))
-                advance(len(rows) / (2 * trials))
-        seen = np.stack([np.concatenate([heard.seen for heard in world]) for world in worlds])
-        silent = np.logical_not(np.isfinite(seen))  # noise beyond the range of numbers hides all
-        seen[silent] = 0.0
-        included = np.concatenate([heard.included for heard in worlds[0]])
-        shift = size * worlds[0][0].clearness
+        signs, see = (1, -1 if self.exchange else 0), partial(self._see, direction)
+        seen, included, clearness = both_worlds(trials, self.client.dimension * self.crowd, signs, see, advance)
+        shift, silent = size * clearness, np.logical_not(np.isfinite(seen))
+        seen[silent] = 0.0  # noise beyond the range of numbers hides all
         if self.unproven:
-            seen, included = np.abs(seen - seen[:, :, :1]).max(axis=2, keepdims=True), included[:, :1]
+            plus, minus = np.abs(seen - seen[:, :, :1]).max(axis=2, keepdims=True)
             words = "largest change in the size of the noise, as a logarithm"
-            return Observations(seen[0], seen[1], np.ones(1), self.exchange, 1.0, included, False, words)
+            return Observations(plus, minus, np.ones(1), self.exchange, 1.0, included[:, :1], False, words)
         if not self.client.secret_batches:
             taken = included[0]
             seen, silent, shift, included = seen[:, :, taken], silent[:, :, taken], shift[taken], included[:, taken]
@@ -264,15 +108,15 @@ class StepGame(Game):
             independent=self.client.secret_batches,
         )
 
-    def _hear(self, trials: NDArray[np.int64], sign: int, direction: Tensor) -> _Heard:
+    def _see(self, direction: Tensor, trials: NDArray[np.int64], sign: int) -> Seen:
         # All steps of all rounds; the first row of each crowd holds the canary.
         rows = (trials[:, None] * self.crowd + np.arange(self.crowd)).ravel()
         holds = np.arange(len(rows)) % self.crowd == 0
         memory: TransformState = {}
         seen, included, clearness = [], [], []
         for round_index in self.client.rounds:
-            batches = self.client.batches(round_index, rows)
-            batches = replace(batches, included=batches.included & holds)
+            drawn = self.client.batches(round_index, rows)
+            batches = replace(drawn, included=drawn.included & holds)
             listener = Listener(self.client.transforms[round_index], partial(_read, direction))
             self.client.train(round_index, rows, batches, sign, memory, listener)
             included.append(batches.included[:, holds])
@@ -284,7 +128,7 @@ class StepGame(Game):
                 sizes = np.nan_to_num(step.reading[holds, 1], nan=_SIZES[1]).clip(*_SIZES)
                 seen.append(np.log(sizes) if self.unproven else projection)
                 clearness.append(1 / noise[0])
-        return _Heard(np.stack(seen, axis=1), np.concatenate(included).T, np.array(clearness))
+        return Seen(np.stack(seen, axis=1), np.concatenate(included).T, np.array(clearness))
 
 
 def _read(direction: Tensor, total: Tensor) -> Tensor:
@@ -292,8 +136,71 @@ def _read(direction: Tensor, total: Tensor) -> Tensor:
     return torch.stack([total @ direction, total.square().mean(1).sqrt()], dim=1)
 
 
-def chunks(count: int, dimension: int) -> Iterator[NDArray[np.int64]]:
-    """The numbers from 0 to count in pieces that train side by side."""
-    at_once = max(1, _ELEMENTS // dimension)
-    for first in range(0, count, at_once):
-        yield np.arange(first, min(first + at_once, count), dtype=np.int64)
+@dataclass(frozen=True)
+class CountGame(Game):
+    """The adversary sees how the clipping norm moves from step to step.
+
+    Attributes:
+        client: whose counts.
+        rule: the clipping rule that releases them.
+        exchange: whether the other world holds a sample within the clip, rather than none.
+    """
+
+    client: CanaryClient
+    rule: QuantileClipping
+    exchange: bool
+
+    @override
+    def play(self, trials: int, advance: Advance) -> Observations:
+        worlds = both_worlds(trials, self.client.dimension, (1, 0), self._counts, advance)
+        known = np.ones(worlds.seen.shape[2], dtype=np.bool_) if self.client.secret_batches else worlds.included[0]
+        return Observations(
+            plus=worlds.seen[0][:, known],
+            minus=worlds.seen[1][:, known],
+            shift=np.full(int(known.sum()), (1.0 if self.exchange else 0.5) / self.rule.count_noise_std),
+            exchange=self.exchange,
+            sample_rate=self.client.sample_rate,
+            included=worlds.included[:, known],
+            gaussian=True,
+        )
+
+    def noise(self) -> NoiseRecord:
+        """The noise of the counts of many clients, whose place is that of the coordinates of other noise."""
+        counts = replace(self, exchange=False)._counts(np.arange(_ROWS, dtype=np.int64), 0).seen
+        labels = {"step": np.arange(counts.shape[1], dtype=np.int64)}
+        return NoiseRecord("of the released counts (of clients as coordinates)", counts.T, labels, True)
+
+    def _counts(self, rows: NDArray[np.int64], there: int) -> Seen:
+        # Noised counts over their noise, those beyond C counted up.
+        memory: TransformState = {}
+        norms, divisors, included = list[Values](), list[Values](), []
+        # The other world holds a sample without gradient, or none.
+        sign, size = (1, float(there)) if there or self.exchange else (0, 1.0)
+        for round_index in self.client.rounds:
+            batches = self.client.batches(round_index, rows).beginning(_STEPS - len(norms))
+            listener = Listener(self.client.transforms[round_index], lambda total: total[:, :0])
+            block = self.client.train(round_index, rows, batches, sign, memory, listener, size)
+            norms += [step.clip_norm for step in listener.steps]
+            divisors.append(batches.divisor)
+            included.append(batches.included)
+            last = block.transform_state["clip_norm"].double().numpy()
+            if len(norms) >= _STEPS:
+                break
+        rule = self.rule
+        norm, divisor = np.stack([*norms, last], axis=1), np.concatenate(divisors).T
+        rounding = np.finfo(np.float32).eps / rule.lr * float(divisor.max()) / rule.count_noise_std
+        precondition(
+            rounding <= _MOST_ROUNDING and np.all((norm > SMALLEST_SINGLE) & (norm < self.client.reach)),
+            "this scenario cannot be audited: its clipping norm does not tell the released counts, as they are "
+            "lost in the rounding of numbers of 32 bits, or it leaves their range or grows beyond every canary; "
+            "other values of training.privacy.clip and of lr and count_noise_std in its clipping can be played",
+            InfeasibleError,
+        )
+        counts = (0.5 - (rule.quantile - np.diff(np.log(norm), axis=1) / rule.lr)) * divisor / rule.count_noise_std
+        return Seen(counts, np.concatenate(included).T, np.zeros(0))
+
+
+def count_game(client: CanaryClient, exchange: bool) -> CountGame | None:
+    """Game on the counts that the clipping norm of a client follows; None where it follows none."""
+    rule = next(iter(client.transforms.values())).clipping
+    return CountGame(client, rule, exchange) if isinstance(rule, QuantileClipping) else None

@@ -1,4 +1,4 @@
-"""What must be alike in the worlds of a game: the noise, how far the canary reaches, how often it is sampled.
+"""Checks beside the game: noise, reach and sampling of the canary in both worlds, and the reach of other clients.
 
 A mechanism may treat some inputs, clients or steps otherwise than its record says, while a matched filter, which takes
 the mean over all trials, sees little of it: noise that is smaller where there is a gradient, a clip that some clients
@@ -9,16 +9,25 @@ escape, batches that are not drawn independently. The rates of false alarms are 
 - of n normal outputs that one canary moves equally far, none is further from their median than twice the normal
   quantile of α/8n (once for it, once for the median), in units of an upper confidence limit for the deviation;
 - the number of events that hold the canary, and of trials in which an event does, are binomial (Massart 1990).
+
+A game is played on one client. Others may be treated otherwise, not clipped or sent with more power than recorded: how
+far their updates move what is heard is no matter of chance, and compared with the record.
 """
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from wirelessfl.analysis.audit.games import Observations, Values
+from wirelessfl.analysis.audit.games import Observations, SlotGame, Values, hearing_cost
+from wirelessfl.analysis.audit.rehearsal import Rehearsal
+from wirelessfl.analysis.audit.slots import Slot
+from wirelessfl.privacy import AirRelease, ServerNoiseRelease
+from wirelessfl.simulation.uplinks import ChannelNoise
+from wirelessfl.streams import Streams
 
 # Size and reach in two worlds each, the former with the canary and in all events, and two of the sampling.
 _TESTS = 8
@@ -26,6 +35,10 @@ _TESTS = 8
 _CLEAREST = 1e4
 # Outputs of one event that hold the canary, below which those of all events are taken together.
 _FEWEST = 10
+# By how much an update may reach further than recorded, relative, as updates are numbers of 32 bits.
+_SLACK = 1e-3
+# What trying updates may take on a common processor in seconds, and how many are tried in any case.
+_SECONDS, _TRIED = 1.0, 16
 
 
 def world_faults(observations: Observations, false_alarm: float) -> list[str]:
@@ -35,14 +48,11 @@ def world_faults(observations: Observations, false_alarm: float) -> list[str]:
         observations: of a game.
         false_alarm: the probability that a sound mechanism is said to do so.
     """
-    alpha = false_alarm / _TESTS
+    alpha, std = false_alarm / _TESTS, observations.recorded_std
     found: list[str] = []
-    if observations.recorded_std is not None and np.all(observations.recorded_std > 0):
-        found += [*_noise_of_worlds(observations, observations.recorded_std, alpha)]
-        found += [*_unequal_reach(observations, observations.recorded_std, alpha)]
-    if observations.independent:
-        found += [*_dependent_sampling(observations, alpha)]
-    return found
+    if std is not None and np.all(std > 0):
+        found += [*_noise_of_worlds(observations, std, alpha), *_unequal_reach(observations, std, alpha)]
+    return [*found, *_dependent_sampling(observations, alpha)] if observations.independent else found
 
 
 def _measurable(observations: Observations, recorded_std: Values) -> NDArray[np.bool_]:
@@ -75,13 +85,12 @@ def _noise_of_worlds(observations: Observations, recorded_std: Values, alpha: fl
 def _unequal_reach(observations: Observations, recorded_std: Values, alpha: float) -> Iterator[str]:
     released = _measurable(observations, recorded_std)
     included = observations.included & released
-    middle = 0.5 * (observations.plus + observations.minus) * math.sqrt(2) if observations.exchange else None
-    noise = observations.minus if middle is None else middle
+    middle = 0.5 * (observations.plus + observations.minus) * math.sqrt(2)
+    noise = middle if observations.exchange else observations.minus
     together = bool(np.any(included.sum(axis=0) < _FEWEST))
     events = [slice(None)] if together else [slice(event, event + 1) for event in range(included.shape[1])]
-    for words, world in (("", observations.plus), (" of opposite sign", observations.minus)):
-        if words and not observations.exchange:
-            return
+    worlds = (("", observations.plus), (" of opposite sign", observations.minus))
+    for words, world in worlds if observations.exchange else worlds[:1]:
         far, most = 0, 0.0
         for event in events:
             part, scale = included[:, event], np.broadcast_to(recorded_std[event], included[:, event].shape)
@@ -131,3 +140,77 @@ def _dependent_sampling(observations: Observations, alpha: float) -> Iterator[st
             "The canary is not sampled independently in every event: the number of events that hold it has a "
             f"distribution {distance:.3g} away from the binomial one."
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """A slot and its record.
+
+    Attributes:
+        slot: the slot; whose canary it holds does not matter.
+        bound: (k,) the largest norm that each sender's update may have in what is heard, in units of recorded noise.
+    """
+
+    slot: Slot
+    bound: Values
+
+    @property
+    def senders(self) -> NDArray[np.int64]:
+        """(k,) numbers of the clients."""
+        return np.asarray(self.slot.this.clients[self.slot.plan.senders])
+
+
+def recorded_reaches(rehearsal: Rehearsal, game: SlotGame) -> Iterator[Reach]:
+    """Slots whose record bounds every sender's update.
+
+    Real-valued jamming and jammers that collude are left out: then noise that a reception is measured by is not that
+    of the record. So is Haar noise, whose record weighs coefficients.
+    """
+    view = rehearsal.parts.uplink.audit_view()
+    jamming = view.jamming if isinstance(view, ChannelNoise) else None
+    if jamming is not None and (rehearsal.ledger.statement.colluding or jamming.noise == "real"):
+        return
+    for this, plan in rehearsal.slots:
+        slot = Slot(this, plan, None)
+        for release in this.releases:
+            if isinstance(release, AirRelease) and release.caveat is None:
+                yield Reach(slot, release.received_bound / np.asarray(release.accounted_noise_std))
+            elif isinstance(release, ServerNoiseRelease) and release.clip is not None and game.white:
+                largest = release.clip * rehearsal.ledger.facts.largest_weight / release.sample_rate
+                yield Reach(slot, np.full(len(plan.senders), largest / release.noise_std))
+
+
+def tried_updates(rehearsal: Rehearsal, game: SlotGame) -> list[tuple[Reach, int]]:
+    """Slots, and places of senders in them, that are tried: every client once if possible, then in other rounds."""
+    places, times = [], dict[int, int]()
+    for reach in recorded_reaches(rehearsal, game):
+        for place, client in enumerate(reach.senders.tolist()):
+            times[client] = times.get(client, 0) + 1
+            places.append((times[client], reach, place))
+    most = max(_TRIED, int(_SECONDS / hearing_cost(rehearsal.learner.upload_dimension, False)))
+    first = sorted(range(len(places)), key=lambda number: places[number][0])[:most]
+    return [places[number][1:] for number in sorted(first)]
+
+
+def reach_faults(rehearsal: Rehearsal, game: SlotGame) -> list[str]:
+    """What is said of clients whose update reaches further than recorded; no matter of chance.
+
+    Under the same noise two receptions differ in the update alone.
+    """
+    pilot, tried = Streams(game.streams.torch_seed("reach")), tried_updates(rehearsal, game)
+    found, last, nothing = list[tuple[float, str]](), None, np.zeros(0)
+    for reach, place in tried:
+        index = reach.slot.this.index
+        if reach is not last:
+            nothing, last = game.hear(pilot, reach.slot, None), reach
+        heard = game.hear(pilot, reach.slot._replace(position=place), game.probe.of(index, 1, 1))
+        size, bound = float(np.linalg.norm(heard - nothing)), float(reach.bound[place])
+        if size > (1 + _SLACK) * bound + 4 * np.finfo(np.float64).eps * float(np.linalg.norm(nothing)):
+            found.append((size / bound, f"that of client {reach.senders[place]} in round {index}"))
+    if not found:
+        return []
+    factor, name = max(found)
+    return [
+        f"In {len(found)} of {len(tried)} cases tried an update moves what is heard further than recorded: {name} by "
+        f"{factor:.3g} times as much."
+    ]
