@@ -84,15 +84,13 @@ def test_every_room_has_a_floor() -> None:
 
 SHELL = PACKAGE / "simulation"
 WITHOUT_A_CLOCK = {
-    "records round slot_plan messages jobs state uplinks/audit_view uplinks/air/plan uplinks/secure_aggregation/costs "
-    "uplinks/secure_aggregation/uploads": "values that processes hand on",
+    "records state": "values that processes hand on",
     "recorder": "turns the records of a round into columns of the trace",
     "learner local_privacy": "training as the server asks for it, with the rows that the state keeps of it",
     "selection": "selects around the jobs in flight",
     "rehearsal": "runs the shell without training",
-    "uplinks/ideal uplinks/trusted": "wait as every uplink with a slot does, in uplinks/slot",
-    "uplinks/air/noise uplinks/air/policy uplinks/air/records "
-    "uplinks/air/transmitters": "steps of a slot that uplinks/air/uplink awaits",
+    "uplinks/exact": "waits as every uplink with a slot does, in uplinks/slot",
+    "uplinks/air/plan uplinks/air/records uplinks/air/transmitters": "steps of a slot that uplinks/air/uplink awaits",
     "uplinks/digital/round_links": "draws links at the instant at which a client begins to send",
 }
 """Files of the shell that do not import SimPy, and why they are there."""

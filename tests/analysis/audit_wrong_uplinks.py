@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.private import CentralNoise
-from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.uplinks import OverTheAir, Reception, SlotPlan, TrustedServer
 from wirelessfl.simulation.uplinks.air.plan import AirPlan
 from wirelessfl.simulation.uplinks.air.records import Received

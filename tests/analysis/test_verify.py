@@ -428,7 +428,7 @@ def test_a_killed_run_is_verified_and_what_is_not_committed_is_no_part_of_it(tmp
 
 def test_a_run_that_was_stopped_in_a_round_says_what_its_last_round_left(tmp_path: Path) -> None:
     """Clients that move have other places in a round in flight than at the end of the one before."""
-    from wirelessfl.simulation.server import ParameterServer
+    from wirelessfl.simulation.run import ParameterServer
 
     class Stopped(Exception):
         """The end of a run in the middle of a round."""

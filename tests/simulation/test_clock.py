@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wirelessfl.errors import InputError
-from wirelessfl.simulation.clock import TICKS_PER_SECOND, after_all_else, all_seconds, all_ticks, seconds, ticks
+from wirelessfl.simulation.medium import TICKS_PER_SECOND, after_all_else, all_seconds, all_ticks, seconds, ticks
 
 
 def test_ten_tenths_make_one_second() -> None:

@@ -13,7 +13,7 @@ from tests.simulation.uplinks.cells import Play, play
 from wirelessfl.api import make_plan
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.radio.digital_links import Link
-from wirelessfl.simulation.clock import ticks
+from wirelessfl.simulation.medium import ticks
 from wirelessfl.trace import EventKind, Status
 
 COMPUTE = (1.0, 2.0, 3.0, 9.0)

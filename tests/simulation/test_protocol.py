@@ -13,7 +13,7 @@ from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import DataError, InfeasibleError, ScenarioError
 from wirelessfl.radio import superpose
 from wirelessfl.simulation import FinishedRound
-from wirelessfl.simulation.clock import TICKS_PER_SECOND, ticks
+from wirelessfl.simulation.medium import TICKS_PER_SECOND, ticks
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventBatch, EventKind, Status
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import simpy
 
-from wirelessfl.simulation.clock import ticks
-from wirelessfl.simulation.messages import Report, Reports
+from wirelessfl.simulation.medium import Report, Reports, ticks
 from wirelessfl.simulation.window import WaitFor, Window
 from wirelessfl.trace import Status
 

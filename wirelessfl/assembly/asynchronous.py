@@ -3,7 +3,7 @@
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.learning.aggregation import Mixing, StalenessDiscount
 from wirelessfl.scenario.aggregation import Asynchronous as AsynchronousSection
-from wirelessfl.simulation.jobs import JobsInFlight
+from wirelessfl.simulation.selection import JobsInFlight
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, IdealUplink, Uplink
 
 

@@ -43,7 +43,7 @@ from wirelessfl.scenario.topology import SingleCell
 from wirelessfl.scenario.uplink import Digital, Ideal, Jammer, SecureAggregation
 from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
-from wirelessfl.simulation.uplinks.air.policy import OwnRelease
+from wirelessfl.simulation.uplinks.air.plan import OwnRelease
 
 
 def power_budget(scenario: Scenario, dimension: int) -> float:

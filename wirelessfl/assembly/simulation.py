@@ -36,12 +36,10 @@ from wirelessfl.scenario.aggregation import Asynchronous
 from wirelessfl.scenario.timing import Quorum
 from wirelessfl.scenario.timing import Timing as TimingSection
 from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
-from wirelessfl.simulation.jobs import JobsInFlight
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.local_privacy import LocalPrivacy
-from wirelessfl.simulation.run import Simulation, StopRules
-from wirelessfl.simulation.selection import ClientSelection, KeepAtWork
-from wirelessfl.simulation.server import Deployment
+from wirelessfl.simulation.run import Deployment, Simulation, StopRules
+from wirelessfl.simulation.selection import ClientSelection, JobsInFlight, KeepAtWork
 from wirelessfl.simulation.state import SimulationState, check_continues, restoring
 from wirelessfl.simulation.uplinks import OverTheAir, TrustedServer, Uplink
 from wirelessfl.simulation.window import WaitFor

@@ -6,7 +6,7 @@ import numpy as np
 from wirelessfl.memory import forgotten
 from wirelessfl.radio.network import CellularNetwork, Network
 from wirelessfl.radio.propagation import DistanceGain, Moment
-from wirelessfl.simulation.server import Deployment
+from wirelessfl.simulation.run import Deployment
 from wirelessfl.simulation.uplinks import OverTheAir
 
 MOST_CLIENTS = 1000

@@ -1,4 +1,4 @@
-"""Division of a slot over the air into pilots for channel estimates and pieces of constant channels.
+"""Plan of a slot over the air, and its division into pilots for channel estimates and pieces of constant channels.
 
 The receiver knows a channel as it was at the beginning of a piece. Until its end h has moved on, and the difference
 acts as noise that is proportional to the signal: the self-distortion.
@@ -141,6 +141,27 @@ class PilotCharge:
     seconds: float
     joules: float
     jammer_joules: float
+
+
+@dataclass(frozen=True)
+class SlotPlan:
+    """Plan of the uplink slot, made before any training is computed.
+
+    Attributes:
+        senders: (k,) positions of the clients that will be heard, ascending.
+        silent: (s,) positions of those who reported and stay silent in a deep fade.
+        airtime: seconds of the slot.
+        jammer_gain: α_CJ, 0 without jamming.
+        jammer_failed: whether jamming was agreed on and does not come.
+        pilots: what pilots take; None where they cost nothing.
+    """
+
+    senders: NDArray[np.int64]
+    silent: NDArray[np.int64]
+    airtime: float
+    jammer_gain: float = 0.0
+    jammer_failed: bool = False
+    pilots: PilotCharge | None = None
 
 
 @dataclass(frozen=True, eq=False)

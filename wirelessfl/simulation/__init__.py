@@ -1,9 +1,9 @@
 """The event shell: SimPy processes that exchange messages and call the core."""
 
-from wirelessfl.simulation.clock import seconds
+from wirelessfl.simulation.medium import seconds
 from wirelessfl.simulation.recorder import FinishedRound, round_record
+from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.rehearsal import Forecast, rehearse
-from wirelessfl.simulation.round import Round
 from wirelessfl.simulation.run import Simulation, StopRules
 from wirelessfl.simulation.state import SimulationState
 

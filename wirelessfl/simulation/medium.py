@@ -1,19 +1,147 @@
-"""The medium between nodes: delivery of messages, and the log of events.
+"""The medium between nodes: simulated time, messages, the log of events, and time on the air.
+
+Simulated time is integer ticks inside and seconds outside, converted here and nowhere else. Ten steps of 0.1 s do not
+make 1.0 in floating point, so that a deadline and an arrival that a user means to coincide would not. SimPy accepts
+integers; a tick is a picosecond, far below any symbol time.
+
+Same-instant order. SimPy runs what happens at one instant by priority, then by the order of scheduling. A window
+(deadline, wait-for rule) closes *after* everything else at its instant, whatever was scheduled first: a message
+that arrives exactly at the deadline is in time, and of several that arrive at the same instant as the last one
+needed all count. Clients that begin or end something of their own at one instant do so in ascending order of their
+number; those who have waited for the same slot send in the order in which they became ready. Clients whose work goes
+on across rounds (asynchronous aggregation) act in the order in which they started.
 
 Control messages take no time (they are tiny beside a model); the broadcast of the model and the uplink slot take
 the time that the radio gives them.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from wirelessfl.simulation.clock import all_seconds, seconds, ticks
-from wirelessfl.simulation.messages import Message
-from wirelessfl.trace import EventBatch, EventKind
+from wirelessfl import secagg
+from wirelessfl.errors import InputError
+from wirelessfl.secagg import Stage
+from wirelessfl.trace import EventBatch, EventKind, Status
+
+TICKS_PER_SECOND = 10**12
+LATEST_TICK = 2**63 - 1
+"""The last instant that an array of ticks can hold; times of the simulation itself have no end."""
+
+# Event priority after SimPy's URGENT (0) and NORMAL (1)
+_LAST = 2
+
+
+def ticks(seconds: float) -> int:
+    """Whole ticks nearest to a finite duration in seconds."""
+    if not math.isfinite(seconds) or seconds < 0:
+        raise ValueError(f"a duration must be finite and not negative, found {seconds} s")
+    return round(seconds * TICKS_PER_SECOND)
+
+
+def all_ticks(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
+    """(n,) ticks of (n,) durations, each as ``ticks`` has it.
+
+    Raises:
+        InputError: a duration is longer than 63 bits can tell, 106 days.
+        ValueError: a duration is negative or not a number.
+    """
+    if not np.all(seconds >= 0):
+        raise ValueError(f"durations must not be negative, found {seconds}")
+    longest = LATEST_TICK / TICKS_PER_SECOND
+    if seconds.max(initial=0.0) >= longest:
+        found = f"what a client does in a round takes {seconds.max():.3g} s"
+        raise InputError(f"timing: {found}; at most {longest:.3g} s can be simulated")
+    return np.rint(seconds * TICKS_PER_SECOND).astype(np.int64)
+
+
+def seconds(time: int) -> float:
+    """Seconds of a time in ticks."""
+    return time / TICKS_PER_SECOND
+
+
+def all_seconds(times: Sequence[int]) -> NDArray[np.float64]:
+    """(n,) seconds of n times, each as ``seconds`` has it: whole numbers divide exactly, beyond 2**53, too."""
+    return np.array([time / TICKS_PER_SECOND for time in times], dtype=np.float64)
+
+
+def after_all_else(env: simpy.Environment, delay: int = 0) -> simpy.Event:
+    """An event that fires after everything else that happens at the instant ``now + delay``.
+
+    Args:
+        env: the simulation.
+        delay: ticks from now.
+    """
+    event = simpy.Event(env)
+    event._ok = True
+    event._value = None
+    env.schedule(event, priority=_LAST, delay=delay)  # type: ignore[arg-type]
+    return event
+
+
+END_EVENT = {
+    Status.PARTICIPATED: EventKind.ARRIVE,
+    Status.CRASHED: EventKind.CRASH,
+    Status.DEEP_FADE: EventKind.DEEP_FADE,
+    Status.OUTAGE: EventKind.OUTAGE,
+}
+"""The event with which a client's part in a round ends, by its outcome."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A client's report of how its part in a round ends; a control message without payload.
+
+    Attributes:
+        position: of the client among those selected in this round; its number where clients work across rounds.
+        outcome: PARTICIPATED where it has trained and asks for the uplink, or its upload has arrived; CRASHED,
+            DEEP_FADE or OUTAGE where nothing will come.
+    """
+
+    position: int
+    outcome: Status = Status.PARTICIPATED
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reports:
+    """The reports of many clients at one instant."""
+
+    ready: NDArray[np.int64]
+    """Places of those who have trained and ask for the uplink."""
+    crashed: NDArray[np.int64]
+    """Places of those with whom contact was lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotGrant:
+    """The server's grant of the uplink slot to all who reported in time."""
+
+    silent: NDArray[np.bool_]
+    """(n,) over the clients selected: in a deep fade, which a client sees from its own channel."""
+    jammer_gain: float
+    """α_CJ that the server asks of the cooperative jammer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolMessage:
+    """A client's message in a stage of secure aggregation."""
+
+    position: int
+    session: bytes
+    """The round, or the attempt at it, that the message belongs to."""
+    stage: Stage
+    bits: int
+    content: secagg.Message | None
+    """None for a masked input: its numbers are computed with those of all others that arrived in time."""
+
+
+Incoming = Report | ProtocolMessage | Reports
+
 
 _Columns = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.float64]]
 _NOTHING: _Columns = (np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8), np.zeros(0))
@@ -68,7 +196,7 @@ class Medium:
         self.env = env
         self.log = EventLog()
         self._log_events = log_events
-        self._deliver: Callable[[Message], None] | None = None
+        self._deliver: Callable[[Incoming], None] | None = None
 
     @property
     def now(self) -> int:
@@ -92,11 +220,11 @@ class Medium:
         if self._log_events:
             self.log.add_past(times, kinds, nodes, math.nan)
 
-    def listen(self, deliver: Callable[[Message], None]) -> None:
+    def listen(self, deliver: Callable[[Incoming], None]) -> None:
         """Name the server's inbox."""
         self._deliver = deliver
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Incoming) -> None:
         """Delivery of a control message to the server at this instant."""
         if self._deliver is None:
             raise RuntimeError("a message was sent before any server listens")
@@ -105,3 +233,58 @@ class Medium:
     def occupy(self, duration_s: float) -> simpy.Event:
         """The channel is in use for a while: a model broadcast or an uplink slot; the event fires at its end."""
         return self.env.timeout(ticks(duration_s))
+
+
+class AirTime:
+    """The transmissions of a round, each a stretch of time of one client, under a label."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, int, int, int, float]] = []
+
+    def send(
+        self, medium: Medium, position: int, duration_ticks: int, label: int = 0, active: float = 1.0
+    ) -> Generator[simpy.Event, Any, None]:
+        """Transmission for some ticks; a client that is interrupted was on the air until then.
+
+        A message that takes less than a tick is sent in no time, and is sent all the same. Nothing is sent by a client
+        that is interrupted at the instant at which it begins.
+
+        Args:
+            medium: where time passes.
+            position: the client.
+            duration_ticks: from the first symbol to the last.
+            label: of the transmission.
+            active: the part of it in which something is sent; the client pauses in the rest.
+        """
+        begin = medium.now
+        try:
+            yield medium.env.timeout(duration_ticks)
+        except simpy.Interrupt:
+            if medium.now > begin:
+                self.note(position, begin, medium.now, label, active)
+            raise
+        self.note(position, begin, medium.now, label, active)
+
+    def note(self, position: int, begin: int, end: int, label: int = 0, active: float = 1.0) -> None:
+        """A client was on the air from ``begin`` to ``end``, in ticks, but for pauses; the two may be equal."""
+        self._rows.append((label, position, begin, end, active))
+
+    def senders(self, label: int | None = None) -> NDArray[np.int64]:
+        """Positions of the clients that have sent anything, ascending, under one label or under all."""
+        return np.array(sorted({row[1] for row in self._rows if label in (None, row[0])}), dtype=np.int64)
+
+    def by_client(self, count: int, label: int | None = None) -> NDArray[np.float64]:
+        """(count,) seconds on the air of each client, under one label or under all."""
+        total = np.zeros(count)
+        for row, position, begin, end, active in self._rows:
+            if label is None or row == label:
+                total[position] += (end - begin) / TICKS_PER_SECOND * active
+        return total
+
+    def occupied(self) -> float:
+        """Seconds in which anybody was on the air, pauses included."""
+        total = busy_until = 0
+        for begin, end in sorted(row[2:4] for row in self._rows):
+            total += max(0, end - max(begin, busy_until))
+            busy_until = max(busy_until, end)
+        return seconds(total)

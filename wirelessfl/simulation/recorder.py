@@ -15,7 +15,7 @@ from wirelessfl.privacy.releases import (
     settings,
 )
 from wirelessfl.privacy.releases import client_values as release_columns
-from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.records import Round
 from wirelessfl.trace import PRIVACY, EventBatch, RoundRecord, SecAggOutcome
 from wirelessfl.trace.codes import REASON_LENGTH
 

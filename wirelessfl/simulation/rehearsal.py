@@ -18,8 +18,7 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.simulation.learner import Learner, Training
-from wirelessfl.simulation.records import SlotRecord
-from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.records import Round, SlotRecord
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.state import SimulationState
 

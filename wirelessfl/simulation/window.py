@@ -9,8 +9,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from wirelessfl.simulation.clock import after_all_else, ticks
-from wirelessfl.simulation.messages import Message, ProtocolMessage, Report, Reports
+from wirelessfl.simulation.medium import Incoming, ProtocolMessage, Report, Reports, after_all_else, ticks
 from wirelessfl.trace import Status
 
 
@@ -94,7 +93,7 @@ class Window:
             self._close_after(closes_after)
         self._close_if_done()
 
-    def take(self, message: Message) -> None:
+    def take(self, message: Incoming) -> None:
         """Receipt of a report or an arrival, or of the message that there will be none."""
         match message:
             case Reports():

@@ -11,7 +11,7 @@ import pytest
 from tests.simulation.scenarios import run, small
 from wirelessfl.radio.network import ChannelSource
 from wirelessfl.simulation import FinishedRound
-from wirelessfl.simulation.clock import TICKS_PER_SECOND
+from wirelessfl.simulation.medium import TICKS_PER_SECOND
 from wirelessfl.simulation.uplinks.digital.uplink import DigitalUplink
 from wirelessfl.trace import EventBatch, EventKind, Status
 

@@ -19,8 +19,7 @@ from wirelessfl.radio.digital_links import Link
 from wirelessfl.scenario import Scenario
 from wirelessfl.secagg import RoundAborted, RoundParameters, RoundResult, Stage, complete_neighbourhood, rehearse
 from wirelessfl.simulation import FinishedRound
-from wirelessfl.simulation.records import SecAggRecord
-from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.records import Round, SecAggRecord
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.simulation.uplinks.secure_aggregation import PairwisePrf, SecureUplink
 from wirelessfl.streams import Streams

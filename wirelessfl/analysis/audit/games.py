@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from wirelessfl.analysis.audit.slots import Slot, Slots
 from wirelessfl.learning import CohortBlock
-from wirelessfl.simulation.uplinks.audit_view import Listen
+from wirelessfl.simulation.uplinks.base import Listen
 from wirelessfl.streams import Streams
 
 Values = NDArray[np.float64]

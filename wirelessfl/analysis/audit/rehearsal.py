@@ -30,7 +30,7 @@ from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, Mean
 from wirelessfl.simulation import Round, Simulation, SimulationState
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.rehearsal import Rehearser
-from wirelessfl.simulation.server import Deployment
+from wirelessfl.simulation.run import Deployment
 from wirelessfl.simulation.uplinks import SlotPlan
 
 _KNOWN: dict[str, tuple[type, ...]] = {

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError, precondition
 from wirelessfl.learning.faults import BernoulliAvailability
-from wirelessfl.simulation.clock import all_ticks
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.server import Deployment
+from wirelessfl.simulation.medium import all_ticks
+from wirelessfl.simulation.records import Round
+from wirelessfl.simulation.run import Deployment
 from wirelessfl.simulation.uplinks import ServerNoise, SlotPlan
 from wirelessfl.streams import Streams
 

@@ -1,21 +1,21 @@
 """Uplinks: the ways in which updates reach the server, one folder or file each."""
 
-from wirelessfl.simulation.slot_plan import SlotPlan
+from wirelessfl.radio.slot_schedule import SlotPlan
 from wirelessfl.simulation.uplinks.air.uplink import OverTheAir
-from wirelessfl.simulation.uplinks.asynchronous.uplink import Asynchronous
-from wirelessfl.simulation.uplinks.audit_view import (
+from wirelessfl.simulation.uplinks.asynchronous import Asynchronous
+from wirelessfl.simulation.uplinks.base import (
     AuditView,
     ChannelNoise,
+    Collected,
     NoNoise,
     NotAuditable,
     Reading,
     ServerNoise,
+    Uplink,
 )
-from wirelessfl.simulation.uplinks.base import Collected, Uplink
 from wirelessfl.simulation.uplinks.digital.uplink import DigitalUplink
-from wirelessfl.simulation.uplinks.ideal import IdealUplink
+from wirelessfl.simulation.uplinks.exact import IdealUplink, TrustedServer
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
-from wirelessfl.simulation.uplinks.trusted import TrustedServer
 
 __all__ = [
     "Asynchronous",

@@ -1,18 +1,102 @@
-"""The protocol of an uplink; one folder or file beside this one for each kind."""
+"""The protocol of an uplink, one folder or file beside this one for each kind, and its view for an audit.
 
-from collections.abc import Generator
+The audit plays distinguishing games on the uplink's own reception. An uplink that does not say what an adversary sees
+of it cannot be audited, and is never taken for one of another kind.
+"""
+
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from wirelessfl.learning import CohortBlock
+from wirelessfl.learning.private import CentralNoise
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
+from wirelessfl.radio import Jamming
+from wirelessfl.radio.slot_schedule import SlotPlan
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.audit_view import AuditView
+from wirelessfl.simulation.records import Round
+from wirelessfl.streams import Streams
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """The reception of one slot at S receivers.
+
+    Attributes:
+        values: (S, d) float64, sums of updates under noise, in any unit.
+        noise_std: (S,) the standard deviation that the privacy record counts of the noise on an element, in that unit.
+    """
+
+    values: NDArray[np.float64]
+    noise_std: NDArray[np.float64]
+
+
+Listen: TypeAlias = Callable[[Streams, Round, SlotPlan, Iterable[CohortBlock]], Reading]
+"""Hears a slot that was planned, with the noise of the streams given and everything else as it was."""
+
+
+@dataclass(frozen=True)
+class ChannelNoise:
+    """The noise of receivers and jammer is on the sum of all updates.
+
+    Attributes:
+        listen: what the receivers read of a slot.
+        gradient_step: as ``OverTheAir.gradient_step``.
+        jamming: of the jammer, whose noise a colluding party may know; None where there is none.
+        not_tested: what a game on it leaves out, in phrases.
+    """
+
+    listen: Listen
+    gradient_step: int | None
+    jamming: Jamming | None
+    not_tested: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ServerNoise:
+    """A trusted server adds noise to the sum of all updates before the model is released.
+
+    Attributes:
+        listen: the step of the released model.
+        central: clipping and noise.
+        plan: plans the slot of a round for the clients at some positions.
+        always: whether a round in which nobody is heard is released too.
+    """
+
+    listen: Listen
+    central: CentralNoise
+    plan: Callable[[Round, NDArray[np.int64]], SlotPlan]
+    always: bool
+
+
+@dataclass(frozen=True)
+class NoNoise:
+    """Updates arrive as they were sent, or rounded: the uplink hides nothing from those who see them.
+
+    Attributes:
+        not_tested: what a look at the uploads leaves out, in phrases.
+    """
+
+    not_tested: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NotAuditable:
+    """No game can be played on this uplink.
+
+    Attributes:
+        reason: what is missing, in words that follow a colon.
+    """
+
+    reason: str
+
+
+AuditView: TypeAlias = ChannelNoise | ServerNoise | NoNoise | NotAuditable
 
 
 @dataclass(frozen=True)

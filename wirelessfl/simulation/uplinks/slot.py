@@ -1,4 +1,7 @@
-"""Uplinks with one slot for all: the server waits until enough clients are ready, then everybody sends at once."""
+"""Uplinks with one slot for all: the server waits until enough clients are ready, then everybody sends at once.
+
+One process plays the training of all clients, one their transmission, one the cooperative jammer.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator
@@ -11,18 +14,81 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
-from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.clock import seconds
-from wirelessfl.simulation.jammer import jammer
-from wirelessfl.simulation.messages import SlotGrant
-from wirelessfl.simulation.records import Energy, PilotRecord, SlotRecord, TrainingRecord, TransmissionRecord
-from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.slot_plan import SlotPlan
-from wirelessfl.simulation.uplinks.audit_view import AuditView, NotAuditable
-from wirelessfl.simulation.uplinks.base import Collected
-from wirelessfl.simulation.uplinks.slot_client import slot_training, slot_transmission
+from wirelessfl.radio.slot_schedule import SlotPlan
+from wirelessfl.simulation.cell import Cell, TrainingTimes
+from wirelessfl.simulation.medium import Medium, Reports, SlotGrant, seconds
+from wirelessfl.simulation.records import (
+    Energy,
+    PilotRecord,
+    Round,
+    SlotRecord,
+    TrainingRecord,
+    TransmissionRecord,
+)
+from wirelessfl.simulation.uplinks.base import AuditView, Collected, NotAuditable
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status
+
+
+def jammer(medium: Medium, node: int, slot_opens: simpy.Event) -> Generator[simpy.Event, Any, None]:
+    """One round of the jammer, a node of its own or a client whose turn it is.
+
+    Args:
+        medium: the air.
+        node: the client's number, or ``JAMMER_NODE``.
+        slot_opens: fires with the server's ``SlotGrant``, which carries the gain that was agreed.
+    """
+    grant: SlotGrant = yield slot_opens
+    if grant.jammer_gain > 0:
+        medium.note(EventKind.JAM, node)
+
+
+def slot_training(
+    medium: Medium, times: TrainingTimes, enough: int, model_arrives: simpy.Event
+) -> Generator[simpy.Event, Any, NDArray[np.int64]]:
+    """Reception of the model, training, and a report.
+
+    One process plays all clients of a slot, as nothing passes between them. It sleeps until enough have come to the
+    end, which nobody asks before, and then logs what each has done at the time at which it did it.
+
+    Args:
+        medium: carries what the clients say.
+        times: durations of the clients' training.
+        enough: ticks for which they train; who takes longer is late.
+        model_arrives: fires when the broadcast is over.
+
+    Returns:
+        Which of the n clients are ready, in the order in which they became so.
+    """
+    yield model_arrives
+    begin = medium.now
+    yield medium.env.timeout(enough)
+    over = times.over(enough)
+    crashes, ends = times.crashes[over], times.ends[over].tolist()
+    kinds = np.where(crashes, EventKind.CRASH, EventKind.COMPUTE_END).astype(np.uint8)
+    medium.note_past([begin + end for end in ends], kinds, times.nodes[over])
+    medium.note(EventKind.LATE, times.nodes[times.ends > enough])
+    times.worked[times.positions] = np.minimum(times.ends, enough)
+    ready = over[~crashes]
+    medium.send(Reports(ready=times.positions[ready], crashed=times.positions[over[crashes]]))
+    return ready
+
+
+def slot_transmission(
+    medium: Medium, times: TrainingTimes, training: simpy.Process, slot_opens: simpy.Event
+) -> Generator[simpy.Event, Any, None]:
+    """Transmission of the clients that are ready, in the slot that the server opens for all.
+
+    Args:
+        medium: carries what the clients say.
+        times: durations of the clients' training.
+        training: ends with who is ready.
+        slot_opens: fires with the server's ``SlotGrant``.
+    """
+    ready: NDArray[np.int64] = yield training
+    grant: SlotGrant = yield slot_opens
+    silent = grant.silent[times.positions[ready]]
+    medium.note_each(np.where(silent, EventKind.DEEP_FADE, EventKind.TRANSMIT).astype(np.uint8), times.nodes[ready])
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,146 @@
-"""The plan of a slot over the air."""
+"""The plan of a slot over the air, and power control: what the ledger counts on does not rest on a policy's word."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio import AirInterface, CellLinks, PowerControl, TransmitPlan
+from wirelessfl.errors import ScenarioError
+from wirelessfl.privacy import AirRelease, Caveat, Release
+from wirelessfl.radio import (
+    AdaptivePowerControl,
+    AirInterface,
+    CellLinks,
+    Links,
+    NormScaledPowerControl,
+    PowerControl,
+    SlotLinks,
+    SlotTransmission,
+    Transmission,
+    TransmitPlan,
+    at_the_clip,
+    credited_over_pieces,
+    follows_own_norms,
+    transmit_over_pieces,
+)
 from wirelessfl.radio.network import JammerLink
 from wirelessfl.radio.reception import Receiver
-from wirelessfl.simulation.slot_plan import SlotPlan
-from wirelessfl.simulation.uplinks.air.policy import announced
+from wirelessfl.radio.slot_schedule import SlotPlan
+
+# Relative error of norms in single precision
+_ROUNDING = 1e-5
+
+
+def announced(policy: PowerControl, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
+    """What the server announces; a policy is not asked to plan for nobody.
+
+    Raises:
+        ScenarioError: the policy plans for another clip than τ, which every bound in the ledger rests on; or it needs
+            norms, and what a client sends follows those of other clients or of earlier transmissions.
+    """
+    if not len(links):
+        return TransmitPlan.undoing_the_clip(1.0, air, silent=np.zeros(0, dtype=np.bool_))
+    plan = policy.plan(links, round_index, air)
+    if plan.clip != air.clip:
+        _refuse(policy, f"plans for updates clipped to {plan.clip}, and not to uplink.clip, {air.clip}")
+    if policy.needs_norms and not plan.silent.all():
+        _check_own_norms(policy, plan, links, round_index, air)
+    return plan
+
+
+def _check_own_norms(
+    policy: PowerControl, plan: TransmitPlan, links: Links, round_index: int, air: AirInterface
+) -> None:
+    # A policy may tell the norms it needs neither to other clients nor to later rounds
+    if not follows_own_norms(policy, plan, links.take(~plan.silent)):
+        _refuse(policy, "scales a client's update by more than its own norm; a common scale is for `settled`")
+    again = policy.plan(links, round_index, air)
+    if again.server_gain != plan.server_gain or np.any(again.silent != plan.silent):
+        _refuse(policy, "plans after norms that it was told before; what it remembers is for `after` and `state`")
+
+
+def transmission(
+    policy: PowerControl, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None
+) -> Transmission:
+    """How a block of clients transmits; a policy that needs no norms is not told any.
+
+    Raises:
+        ScenarioError: a client sends more than it would at the clip, which is all that the ledger counts.
+    """
+    if not policy.needs_norms or norms is None:
+        return policy.transmit(plan, links, None)
+    sent = policy.transmit(plan, links, norms)
+    bound = np.abs(at_the_clip(policy, plan, links).tx_gain) * plan.clip
+    if not np.all(np.abs(sent.tx_gain) * norms <= bound * (1 + _ROUNDING)):
+        _refuse(policy, "sends a smaller update with more energy than one of norm uplink.clip")
+    return sent
+
+
+def transmission_over_pieces(
+    policy: PowerControl,
+    plan: TransmitPlan,
+    links: SlotLinks,
+    sends: NDArray[np.bool_],
+    norms: NDArray[np.float64],
+) -> SlotTransmission:
+    """How a block of clients transmits in the pieces of a slot in which they send, (k, R).
+
+    Raises:
+        ScenarioError: as for ``transmission``.
+    """
+    return transmit_over_pieces(partial(transmission, policy), plan, links, sends, norms)
+
+
+def credited(
+    policy: PowerControl, sent: SlotTransmission, plan: TransmitPlan, links: SlotLinks, sends: NDArray[np.bool_]
+) -> SlotTransmission:
+    """A transmission whose back-off the ledger may use: where it earns credit, no more than the gains bear out."""
+    return sent if policy.needs_norms else credited_over_pieces(sent, plan, links, sends)
+
+
+def caveat(policy: PowerControl) -> Caveat | None:
+    """What voids the guarantee: a common scale after realised norms, of this slot or maybe of earlier ones."""
+    may_remember_norms = policy.needs_norms and isinstance(policy, AdaptivePowerControl)
+    return Caveat.REALISED_NORMS if may_remember_norms or isinstance(policy, NormScaledPowerControl) else None
+
+
+@runtime_checkable
+class OwnRelease(Protocol):
+    """A receiver or a modulation that says itself what a slot costs."""
+
+    def release(self, slot: Release) -> Release:
+        """The record for the ledger in place of that of linear amplitudes at one antenna."""
+
+
+def vouched(slot: AirRelease, parts: Sequence[object], unvouched: bool) -> Release:
+    """The record of a slot as receiver and modulation have it; without any guarantee where one of them says nothing.
+
+    Args:
+        slot: the record of linear amplitudes at one antenna.
+        parts: receiver and modulation.
+        unvouched: whether one of them comes from outside and leaves no record.
+
+    Raises:
+        ScenarioError: one of them leaves something else than a record.
+    """
+    if unvouched:
+        return replace(slot, theorem="none", caveat=Caveat.OUTSIDE_WAVEFORM)
+    release: Release = slot
+    for part in (part for part in parts if isinstance(part, OwnRelease)):
+        release = part.release(release)
+        if not isinstance(release, Release):
+            name = f"{type(part).__module__}:{type(part).__qualname__}"
+            raise ScenarioError(f"uplink: release of {name} gives a {type(release).__name__}; allowed: a Release")
+    return release
+
+
+def _refuse(policy: PowerControl, found: str) -> None:
+    name = f"{type(policy).__module__}:{type(policy).__qualname__}"
+    raise ScenarioError(f"uplink.power_control.policy: {name} {found}; `check_power_control` tests it")
 
 
 @dataclass(frozen=True, kw_only=True)

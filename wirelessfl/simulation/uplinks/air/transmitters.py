@@ -13,8 +13,7 @@ from wirelessfl.radio import AirInterface, PowerControl, SlotTransmission, energ
 from wirelessfl.radio.modulation import Modulation
 from wirelessfl.radio.superposition import row_norms
 from wirelessfl.simulation.records import TransmissionRecord
-from wirelessfl.simulation.uplinks.air.plan import AirPlan
-from wirelessfl.simulation.uplinks.air.policy import credited, transmission_over_pieces
+from wirelessfl.simulation.uplinks.air.plan import AirPlan, credited, transmission_over_pieces
 
 Ranges = tuple[tuple[int, int], ...]
 """First and one past the last coordinate of each block and group of subcarriers."""

@@ -28,18 +28,20 @@ from wirelessfl.radio import (
 from wirelessfl.radio.modulation import Analog, Modulation
 from wirelessfl.radio.network import JammerLink, Network
 from wirelessfl.radio.reception import Receiver, SumReceiver
-from wirelessfl.radio.slot_schedule import Instants, SlotSchedule
+from wirelessfl.radio.slot_schedule import Instants, SlotPlan, SlotSchedule
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.records import Energy, LinkRecord, TrainingRecord, TransmissionRecord
-from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.slot_plan import SlotPlan
-from wirelessfl.simulation.uplinks.air.noise import SlotNoise
-from wirelessfl.simulation.uplinks.air.plan import AirPlan, announcements, combiners
-from wirelessfl.simulation.uplinks.air.policy import vouched
-from wirelessfl.simulation.uplinks.air.records import Received, air_release, air_rule, over_clients, slot_record
+from wirelessfl.simulation.records import Energy, LinkRecord, Round, TrainingRecord, TransmissionRecord
+from wirelessfl.simulation.uplinks.air.plan import AirPlan, announcements, combiners, vouched
+from wirelessfl.simulation.uplinks.air.records import (
+    Received,
+    SlotNoise,
+    air_release,
+    air_rule,
+    over_clients,
+    slot_record,
+)
 from wirelessfl.simulation.uplinks.air.transmitters import Ranges, Transmitters, renormalised
-from wirelessfl.simulation.uplinks.audit_view import AuditView, ChannelNoise, Reading
-from wirelessfl.simulation.uplinks.base import Collected
+from wirelessfl.simulation.uplinks.base import AuditView, ChannelNoise, Collected, Reading
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 from wirelessfl.streams import Streams
 from wirelessfl.trace import SERVER_NODE, EventKind

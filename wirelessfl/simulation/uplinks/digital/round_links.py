@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 
 from wirelessfl.radio.digital_links import DigitalLinks, Link
 from wirelessfl.radio.propagation import Moment
-from wirelessfl.simulation.air_time import AirTime
-from wirelessfl.simulation.client import TrainingTimes
-from wirelessfl.simulation.clock import LATEST_TICK, all_seconds, seconds, ticks
-from wirelessfl.simulation.records import Energy, LinkRecord, UploadRecord
-from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.cell import TrainingTimes
+from wirelessfl.simulation.medium import LATEST_TICK, AirTime, all_seconds, seconds, ticks
+from wirelessfl.simulation.records import Energy, LinkRecord, Round, UploadRecord
 from wirelessfl.trace import Status
 
 

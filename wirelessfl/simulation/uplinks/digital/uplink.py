@@ -1,5 +1,6 @@
 """Digital: every client uploads its update by itself, in a band of its own, as soon as it has trained."""
 
+import math
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,18 +16,51 @@ from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import MultipleAccess, Ofdma, Superposition
 from wirelessfl.radio.digital_links import DigitalLinks, Link
 from wirelessfl.radio.propagation import Moment
-from wirelessfl.simulation.air_time import AirTime
-from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.client import TrainingTimes
-from wirelessfl.simulation.clock import seconds, ticks
-from wirelessfl.simulation.records import TrainingRecord
-from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
-from wirelessfl.simulation.uplinks.base import Collected
-from wirelessfl.simulation.uplinks.digital.client import digital_client
-from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks, Uploads, draw_links, record_uploads
+from wirelessfl.simulation.cell import Cell, ClientTraining, TrainingTimes, train
+from wirelessfl.simulation.medium import END_EVENT, AirTime, Medium, Report, seconds, ticks
+from wirelessfl.simulation.records import Round, TrainingRecord
+from wirelessfl.simulation.uplinks.base import AuditView, Collected, NoNoise
+from wirelessfl.simulation.uplinks.digital.round_links import (
+    RoundLinks,
+    Uploads,
+    draw_links,
+    outcome_of,
+    record_uploads,
+)
 from wirelessfl.simulation.window import Window
 from wirelessfl.trace import EventKind, Status
+
+
+def digital_client(
+    medium: Medium, training: ClientTraining, links: RoundLinks, bits: int, air_time: AirTime, channel: simpy.Resource
+) -> Generator[simpy.Event, Any, None]:
+    """Train, and upload as soon as the channel is free.
+
+    Args:
+        medium: carries what the client says.
+        training: the client's round.
+        links: what the clients' channels carry.
+        bits: size of the upload.
+        air_time: notes when the client sent.
+        channel: free for as many clients as may send at the same time, taken in the order in which they are ready.
+    """
+    try:
+        if not (yield from train(medium, training)):
+            return
+        link = links.foreseen(training.position)
+        if link is None or link.sends:
+            with channel.request() as turn:
+                yield turn
+                link = links.at(training.position, medium.now)
+                if link.sends:
+                    medium.note(EventKind.TRANSMIT, training.node, bits)
+                    yield from air_time.send(medium, training.position, ticks(link.duration(bits)), active=link.active)
+    except simpy.Interrupt:
+        medium.note(EventKind.LATE, training.node)
+        return
+    outcome = outcome_of(link)
+    medium.note(END_EVENT[outcome], training.node, bits if link.delivers else math.nan)
+    medium.send(Report(training.position, outcome))
 
 
 @dataclass(frozen=True)

@@ -27,14 +27,11 @@ from wirelessfl.secagg import (
     SeededBytes,
     Stage,
 )
-from wirelessfl.simulation.air_time import AirTime
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.clock import seconds, ticks
-from wirelessfl.simulation.messages import ProtocolMessage
-from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
-from wirelessfl.simulation.uplinks.secure_aggregation.run import Outcome, ProtocolRun
-from wirelessfl.simulation.uplinks.secure_aggregation.uplink import SecureUplink
+from wirelessfl.simulation.medium import AirTime, ProtocolMessage, seconds, ticks
+from wirelessfl.simulation.records import Round
+from wirelessfl.simulation.uplinks.secure_aggregation.transport import StageCosts
+from wirelessfl.simulation.uplinks.secure_aggregation.uplink import Outcome, ProtocolRun, SecureUplink
 from wirelessfl.trace import EventKind, SecAggStage
 
 NONCE = "pairwise_prf_nonce"

@@ -26,11 +26,10 @@ from wirelessfl.secagg import (
     UnmaskRequest,
 )
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.messages import ProtocolMessage
-from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
-from wirelessfl.simulation.uplinks.secure_aggregation.run import Outcome, ProtocolRun
-from wirelessfl.simulation.uplinks.secure_aggregation.uplink import SecureUplink
+from wirelessfl.simulation.medium import ProtocolMessage
+from wirelessfl.simulation.records import Round
+from wirelessfl.simulation.uplinks.secure_aggregation.transport import StageCosts
+from wirelessfl.simulation.uplinks.secure_aggregation.uplink import Outcome, ProtocolRun, SecureUplink
 
 
 @dataclass(frozen=True, kw_only=True)

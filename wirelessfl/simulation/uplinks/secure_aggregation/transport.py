@@ -1,5 +1,6 @@
-"""Transport of the messages of one round of secure aggregation, with their costs."""
+"""Messages of one round of secure aggregation: their transport, their costs by stage, and the clients that answer."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -9,14 +10,45 @@ import simpy
 from numpy.typing import NDArray
 
 from wirelessfl.secagg import Message, Stage
-from wirelessfl.simulation.air_time import AirTime
-from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.clock import ticks
-from wirelessfl.simulation.messages import ProtocolMessage, Report
-from wirelessfl.simulation.round import Round
+from wirelessfl.simulation.cell import Cell, ClientTraining, train
+from wirelessfl.simulation.medium import AirTime, Medium, ProtocolMessage, Report, ticks
+from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
-from wirelessfl.simulation.uplinks.secure_aggregation.costs import StageCosts
 from wirelessfl.trace import EventKind, SecAggStage, Status
+
+COLUMNS = ("messages_up", "bits_up", "messages_down", "bits_down", "seconds", "energy", "dropouts", "refused")
+
+
+class StageCosts:
+    """Sums per stage: messages and bits sent in either direction, seconds, joules, and who was not heard.
+
+    A message counts when it begins to be sent, also where it is cut short or refused.
+
+    Attributes:
+        table: (stages,) float64 of each column.
+    """
+
+    def __init__(self) -> None:
+        self.table: dict[str, NDArray[np.float64]] = {name: np.zeros(len(SecAggStage)) for name in COLUMNS}
+
+    def uplink(self, stage: SecAggStage, bits: float) -> None:
+        """A client begins to send."""
+        self.add(stage, messages_up=1.0, bits_up=bits)
+
+    def downlink(self, stage: SecAggStage, bits: float) -> None:
+        """The server begins to send."""
+        self.add(stage, messages_down=1.0, bits_down=bits)
+
+    @property
+    def energy(self) -> float:
+        """Joules of all stages; NaN where watts are unknown."""
+        return float(self.table["energy"].sum())
+
+    def add(self, stage: SecAggStage, **amounts: float) -> None:
+        """Addition to some columns."""
+        for name, amount in amounts.items():
+            self.table[name][stage] += amount
+
 
 _COLUMN = {
     Stage.ADVERTISE_KEYS: SecAggStage.ADVERTISE_KEYS,
@@ -141,3 +173,43 @@ class Transport:
                 yield self._medium.occupy(message.bits / self._cell.timing.downlink_bps)
                 self._medium.note(EventKind.REQUEST, message.receiver, message.bits)
                 self._inboxes[position_of[message.receiver]].put(message)
+
+
+class ClientSide(ABC):
+    """The client's side of a protocol: what each client sends."""
+
+    @abstractmethod
+    def opening(self, position: int) -> ProtocolMessage | None:
+        """What a client says once it has trained; None for a report that takes no time."""
+
+    @abstractmethod
+    def answer(self, position: int, request: Message) -> ProtocolMessage:
+        """A client's answer to a message of the server."""
+
+
+def protocol_client(
+    medium: Medium, training: ClientTraining, transport: Transport, protocol: ClientSide
+) -> Generator[simpy.Event, Any, None]:
+    """Train, then take part in secure aggregation: answer the server for as long as it asks.
+
+    Args:
+        medium: carries reports.
+        training: the client's round.
+        transport: carries the messages of the protocol.
+        protocol: says what the client says.
+    """
+    busy = True
+    try:
+        if not (yield from train(medium, training)) or not transport.reaches_server(training.position):
+            return
+        message = protocol.opening(training.position)
+        if message is None:
+            medium.send(Report(training.position))
+        while message is None or (yield from transport.send(message)):
+            busy = False
+            request = yield transport.inbox(training.position).get()
+            busy = True
+            message = protocol.answer(training.position, request)
+    except simpy.Interrupt:
+        if busy:
+            medium.note(EventKind.LATE, training.node)

@@ -16,22 +16,32 @@ from wirelessfl.learning.aggregation import Mixing
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import Superposition
 from wirelessfl.radio.digital_links import Link
-from wirelessfl.simulation.air_time import AirTime
-from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.client import ClientTraining
-from wirelessfl.simulation.clock import all_seconds, seconds, ticks
-from wirelessfl.simulation.jobs import Job, JobsInFlight
-from wirelessfl.simulation.medium import Medium
-from wirelessfl.simulation.records import TrainingRecord
-from wirelessfl.simulation.round import Round
-from wirelessfl.simulation.uplinks.asynchronous.client import asynchronous_client
-from wirelessfl.simulation.uplinks.audit_view import AuditView, NoNoise
-from wirelessfl.simulation.uplinks.base import Collected
+from wirelessfl.simulation.cell import Cell, ClientTraining
+from wirelessfl.simulation.medium import AirTime, Medium, all_seconds, seconds, ticks
+from wirelessfl.simulation.records import Round, TrainingRecord
+from wirelessfl.simulation.selection import Job, JobsInFlight
+from wirelessfl.simulation.uplinks.base import AuditView, Collected, NoNoise
 from wirelessfl.simulation.uplinks.digital.round_links import outcome_of
 from wirelessfl.simulation.uplinks.digital.uplink import DigitalUplink
-from wirelessfl.simulation.uplinks.ideal import IdealUplink
+from wirelessfl.simulation.uplinks.exact import IdealUplink
 from wirelessfl.simulation.window import WaitFor, Window
 from wirelessfl.trace import Status
+
+
+def asynchronous_client(medium: Medium, job: Job, since: int) -> Generator[simpy.Event, Any, None]:
+    """Training and upload across rounds; messages carry the client's number in place of a position in a round.
+
+    Args:
+        medium: carries what the client says.
+        job: its training and upload.
+        since: ticks up to which everything has happened already.
+    """
+    # All timers are set at once, so that the first to start comes first at one instant, also in a resumed run.
+    ahead = [(medium.env.timeout(time - medium.now), kind, bits) for time, kind, bits in job.events() if time > since]
+    for timer, kind, bits in ahead:
+        yield timer
+        medium.note(kind, job.client, bits)
+    medium.send(job.report)
 
 
 @dataclass

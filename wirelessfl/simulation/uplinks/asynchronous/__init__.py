@@ -1,1 +1,0 @@
-"""Asynchronous aggregation: clients train and upload at their own pace."""
