@@ -17,7 +17,7 @@ from wirelessfl.learning import Dataset
 from wirelessfl.radio import FadingModel, PowerControl
 from wirelessfl.scenario import Scenario, load_scenario, parse_scenario
 from wirelessfl.scenario.base import External, Reference
-from wirelessfl.scenario.outside import TRUSTED_MODULES, outside_code, refuse_outside_code
+from wirelessfl.scenario.scenario import TRUSTED_MODULES, outside_code, refuse_outside_code
 
 KEY = "channel.fading.model"
 NUMBERS = itertools.count()

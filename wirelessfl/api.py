@@ -15,7 +15,7 @@ from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs, write_te
 from wirelessfl.planning import Plan, make_plan, plot_topology
 from wirelessfl.result import Result, result_of
 from wirelessfl.scenario import Scenario, dump_scenario, load_scenario
-from wirelessfl.scenario.outside import texts
+from wirelessfl.scenario.scenario import texts
 from wirelessfl.streams import Streams
 from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from wirelessfl.outputs import replacing
 from wirelessfl.scenario import Scenario
-from wirelessfl.scenario.notes import power_notes
+from wirelessfl.scenario.scenario import power_notes
 from wirelessfl.scenario.uplink import OverTheAir
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Code from outside the package: where it is looked for, what it must be before it is called, and whose line failed.
 
 A scenario names it as ``package.module:Name``. Importing runs it, so whoever calls this has made sure that the user
-wants that (`wirelessfl.scenario.outside`). What was imported is then held against the protocol of its family before
+wants that (`wirelessfl.scenario.scenario`). What was imported is then held against the protocol of its family before
 anything of it is called: a class with the methods, or a function with the parameters, and nothing of Python's own
 library. Whatever goes wrong in the user's code is told with the file and line of that code.
 """

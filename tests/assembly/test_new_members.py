@@ -18,7 +18,7 @@ from tests.assembly.toys import TOYS, Toy
 from tests.simulation.scenarios import SMALL, run, small
 from wirelessfl import plugins
 from wirelessfl.scenario.base import External
-from wirelessfl.scenario.families import FamilyInfo, families
+from wirelessfl.scenario.scenario import FamilyInfo, families
 
 OPEN = {name: family for name, family in families().items() if family.external is not None}
 
@@ -80,8 +80,8 @@ def add_member(package: Path, name: str, toy: Toy, family: FamilyInfo) -> None:
     external: type[External] = family.external  # type: ignore[assignment]
     variants = package.parent / (external.__module__.replace(".", "/") + ".py")
     text = variants.read_text(encoding="utf-8")
-    own = f"class {external.__name__}(External):"
-    text = text.replace(own, toy.variant_text(name, family.tag) + own)
+    own = rf"(class {external.__name__}\(\s*External,)"
+    text = re.sub(own, lambda found: toy.variant_text(name, family.tag) + found[0], text)
     text = re.sub(rf"\b{external.__name__}\b(?=\s*(,|\|))", f"Toy{name} | {external.__name__}", text)
     variants.write_text(text, encoding="utf-8")
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from wirelessfl.cli import main
-from wirelessfl.scenario.families import families
+from wirelessfl.scenario.scenario import families
 
 
 def invoke(*arguments: str) -> Result:

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 import wirelessfl
 from wirelessfl import plugins
 from wirelessfl.cli import main
-from wirelessfl.scenario.outside import TRUSTED_MODULES
+from wirelessfl.scenario.scenario import TRUSTED_MODULES
 from wirelessfl.trace import scenario_digest
 
 ROOT = Path(wirelessfl.__file__).parents[1]

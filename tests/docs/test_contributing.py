@@ -8,7 +8,7 @@ from pkgutil import resolve_name
 import pytest
 
 from wirelessfl.scenario.base import CoreVariant
-from wirelessfl.scenario.families import families
+from wirelessfl.scenario.scenario import families
 
 ROOT = Path(__file__).parents[2]
 

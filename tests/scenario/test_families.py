@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wirelessfl.scenario.base import External
 from wirelessfl.scenario.channel import ExternalFading, NakagamiFading
-from wirelessfl.scenario.families import families
+from wirelessfl.scenario.scenario import families
 
 
 def test_a_family_is_told_by_its_union() -> None:

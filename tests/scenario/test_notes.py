@@ -10,7 +10,7 @@ from tests.simulation.scenarios import small
 from wirelessfl.api import make_plan
 from wirelessfl.assembly.radio import power_budget
 from wirelessfl.assembly.slot import data_airtime
-from wirelessfl.scenario.notes import power_notes
+from wirelessfl.scenario.scenario import power_notes
 
 
 @pytest.mark.parametrize(("power", "watts"), [({"snr_db": 3.0}, 2.0), ({"tx_power_dbm": 3.0}, 1.0)])

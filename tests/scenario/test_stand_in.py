@@ -10,8 +10,9 @@ import pytest
 from wirelessfl.errors import DataError, ScenarioError
 from wirelessfl.learning.data import adult, load_adult
 from wirelessfl.learning.data.files import ROOT_VARIABLE
-from wirelessfl.scenario import Scenario, dump_scenario, parse_scenario, resolve_scenario, stand_in
-from wirelessfl.scenario.data import Adult
+from wirelessfl.scenario import Scenario, dump_scenario, parse_scenario, resolve_scenario
+from wirelessfl.scenario.data import ADULT_FILES, ADULT_FOLDERS, Adult
+from wirelessfl.scenario.data import ROOT_VARIABLE as VARIABLE_IN_SCENARIOS
 
 AUTO = "name: census\ndata: {dataset: {name: adult, source: auto}, partition: {scheme: iid}}\n"
 ROW = "20, Private, 7, Masters, 14, Divorced, Sales, Wife, White, Female, 0, 0, 30, Cuba, <=50K\n"
@@ -23,8 +24,8 @@ def source_of(scenario: Scenario) -> str:
 
 
 def test_it_looks_where_the_files_are_read() -> None:
-    assert (stand_in.ADULT_FOLDERS, stand_in.ADULT_FILES) == (adult.FOLDERS, adult.FILES)
-    assert stand_in.ROOT_VARIABLE == ROOT_VARIABLE
+    assert (ADULT_FOLDERS, ADULT_FILES) == (adult.FOLDERS, adult.FILES)
+    assert VARIABLE_IN_SCENARIOS == ROOT_VARIABLE
 
 
 @pytest.mark.parametrize("packed", [False, True])

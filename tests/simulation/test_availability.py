@@ -15,7 +15,7 @@ from tests.statistics import assert_probability, shifted
 from wirelessfl.assembly.faults import build_availability
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.faults import AvailabilityModel, GilbertElliott, RecordedAvailability
-from wirelessfl.scenario.faults import Availability
+from wirelessfl.scenario.clients import Availability
 from wirelessfl.streams import Streams
 from wirelessfl.trace import EventKind, Status
 

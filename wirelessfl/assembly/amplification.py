@@ -2,8 +2,7 @@
 
 from wirelessfl.privacy.releases import NoAmplification
 from wirelessfl.scenario import Scenario
-from wirelessfl.scenario.clients import SelectAll
-from wirelessfl.scenario.faults import ExternalAvailability
+from wirelessfl.scenario.clients import ExternalAvailability, SelectAll
 from wirelessfl.simulation.window import WaitFor
 
 

@@ -2,7 +2,7 @@
 
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.learning.aggregation import Mixing, StalenessDiscount
-from wirelessfl.scenario.aggregation import Asynchronous as AsynchronousSection
+from wirelessfl.scenario.timing import Asynchronous as AsynchronousSection
 from wirelessfl.simulation.selection import JobsInFlight
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, IdealUplink, Uplink
 

@@ -6,7 +6,7 @@ from wirelessfl.learning import AlgorithmFacts
 from wirelessfl.learning.aggregation import EdgeModels
 from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.radio.network import Network
-from wirelessfl.scenario.topology import MultiCell, SingleCell, Topology
+from wirelessfl.scenario.geography import MultiCell, SingleCell, Topology
 
 
 @dataclass(frozen=True)

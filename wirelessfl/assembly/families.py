@@ -9,8 +9,9 @@ from typing import Any
 
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import all_keys
-from wirelessfl.scenario.base import External, Section, plain_value
-from wirelessfl.scenario.families import FamilyInfo, families
+from wirelessfl.scenario.base import External, Section
+from wirelessfl.scenario.scenario import FamilyInfo, families
+from wirelessfl.scenario.yamltree import plain_value
 
 
 def describe(name: str) -> dict[str, Any]:

@@ -39,9 +39,8 @@ from wirelessfl.radio.propagation import (
 )
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.channel import Channel, IndependentFading, Sync
-from wirelessfl.scenario.geography import NoPathLoss
+from wirelessfl.scenario.geography import NoPathLoss, SingleCell
 from wirelessfl.scenario.timing import Timing
-from wirelessfl.scenario.topology import SingleCell
 from wirelessfl.scenario.uplink import Jammer, OverTheAir, transmits_in_watts
 from wirelessfl.streams import Streams
 

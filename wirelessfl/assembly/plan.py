@@ -18,7 +18,7 @@ from wirelessfl.learning.cohort import (
     cpu_chunks,
     cuda_chunk,
 )
-from wirelessfl.scenario.bookkeeping import Compute
+from wirelessfl.scenario.sections import Compute
 from wirelessfl.trace import read_attributes
 
 

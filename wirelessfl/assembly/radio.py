@@ -39,7 +39,7 @@ from wirelessfl.radio.units import (
 )
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import External
-from wirelessfl.scenario.topology import SingleCell
+from wirelessfl.scenario.geography import SingleCell
 from wirelessfl.scenario.uplink import Digital, Ideal, Jammer, SecureAggregation
 from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink

@@ -32,8 +32,7 @@ from wirelessfl.memory import memories_among, restore_memories
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
 from wirelessfl.radio.network import Registry
 from wirelessfl.scenario import Scenario
-from wirelessfl.scenario.aggregation import Asynchronous
-from wirelessfl.scenario.timing import Quorum
+from wirelessfl.scenario.timing import Asynchronous, Quorum
 from wirelessfl.scenario.timing import Timing as TimingSection
 from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
 from wirelessfl.simulation.learner import Learner

@@ -21,7 +21,7 @@ def command(name: str | None, as_json: bool) -> None:
     from rich.table import Table
 
     from wirelessfl.assembly.families import describe
-    from wirelessfl.scenario.families import families
+    from wirelessfl.scenario.scenario import families
 
     if as_json:
         shown = describe(name) if name else [describe(one) for one in families()]

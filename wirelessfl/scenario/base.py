@@ -4,7 +4,6 @@ A *section* is a mapping in the scenario file. A *family* is a section that come
 key (``kind``, ``model``, ...), each variant with its own keys only: the union of the variants is the registry.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
@@ -67,6 +66,10 @@ def key(default: Any, description: str, *, alias: str | None = None) -> Any:
     return Field(default, description=description, alias=alias)
 
 
+Rule = tuple[bool, str, str, str]
+"""Whether values do not go together, their key path, what was found, what is allowed."""
+
+
 class Section(BaseModel):
     """A mapping of the scenario file: frozen, no unknown keys, no conversions between types, finite numbers only."""
 
@@ -94,13 +97,25 @@ class Section(BaseModel):
         neither = [pair[0] for pair in cls.exclusive if pair[0] in cls.otherwise and not {*pair} & value.keys()]
         return {**value, **{first: cls.otherwise[first] for first in neither}}
 
+    def rules(self) -> list[Rule]:
+        """What has to go together in the section."""
+        return []
+
     @model_validator(mode="after")
-    def _require_exactly_one(self) -> Self:
-        for first, second in self.exclusive:
-            values = getattr(self, first), getattr(self, second)
-            if first in self.otherwise and (values[0] is None) == (values[1] is None):
-                found = f"neither {first} nor {second}" if values[0] is None else f"both {first} and {second}"
-                raise contradiction(first, found, f"exactly one of {first} and {second}")
+    def _check_rules(self) -> Self:
+        given = {name: getattr(self, name) is not None for pair in self.exclusive for name in pair}
+        pairs = [
+            (
+                given[first] == given[second],
+                first,
+                f"both {first} and {second}" if given[first] else f"neither {first} nor {second}",
+                f"exactly one of {first} and {second}",
+            )
+            for first, second in self.exclusive
+            if first in self.otherwise
+        ]
+        if broken := [(path, found, allowed) for bad, path, found, allowed in (*pairs, *self.rules()) if bad]:
+            raise contradictions(broken)
         return self
 
 
@@ -174,13 +189,8 @@ RUN = "wirelessfl.assembly.objects:RunFacts"
 """What families are told of the run that need nothing else."""
 
 
-def contradiction(path: str, found: str, allowed: str) -> PydanticCustomError:
-    """The refusal of values that are fine one by one and not together."""
-    return contradictions([(path, found, allowed)])
-
-
 def contradictions(several: list[tuple[str, str, str]]) -> PydanticCustomError:
-    """The refusal of several combinations at once, each as (key path below the section, found, allowed)."""
+    """The refusal of values that do not go together, each as (key path below the section, found, allowed)."""
     text = "; ".join(f"{path}: found {found}; allowed: {allowed}" for path, found, allowed in several)
     return PydanticCustomError("contradiction", "{text}", {"text": text, "contradictions": several})
 
@@ -241,34 +251,6 @@ def _tag_of(member: type[Section], tag_key: str) -> str:
 
 
 @dataclass(frozen=True)
-class ByShape:
-    """Annotation of a union whose members a reader tells apart at sight: a word, a mapping, a list, a number."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        choices = {f"@{_shape_of(member)}": handler.generate_schema(member) for member in get_args(source)}
-        return core_schema.tagged_union_schema(choices, _shape_of_value, strict=True)
-
-
-def _shape_of(member: Any) -> str:
-    if get_origin(member) is Literal:
-        return "word"
-    bare = get_args(member)[0] if get_origin(member) is Annotated else member
-    if get_origin(bare) is tuple:
-        return "list"
-    return "word" if bare is str else "number" if bare in (int, float) else "mapping"
-
-
-def _shape_of_value(value: Any) -> str | None:
-    if isinstance(value, str):
-        return "@word"
-    if isinstance(value, Mapping | Steps | BaseModel):
-        return "@mapping"
-    if isinstance(value, list | tuple):
-        return "@list"
-    return "@number" if isinstance(value, int | float) else None
-
-
-@dataclass(frozen=True)
 class Steps:
     """A quantity that changes at given rounds: ``values[k]`` holds from round ``first_rounds[k]`` on.
 
@@ -308,27 +290,9 @@ class StepsOf:
 def _steps_from_mapping(mapping: dict[int, float]) -> Steps:
     first_rounds = sorted(mapping)
     if first_rounds[0] != 1:
-        raise contradiction("", f"a first step at round {first_rounds[0]}", "steps that begin with round 1")
+        raise contradictions([("", f"a first step at round {first_rounds[0]}", "steps that begin with round 1")])
     return Steps(tuple(first_rounds), tuple(mapping[first] for first in first_rounds))
 
 
 def _mapping_from_steps(value: Any) -> Any:
     return value.mapping() if isinstance(value, Steps) else value
-
-
-def plain_value(value: Any) -> Any:
-    """A Python value as the reader of a file would have given it: mappings, lists, numbers, words."""
-    if isinstance(value, BaseModel):
-        value = value.model_dump(by_alias=True)
-    if isinstance(value, Mapping):
-        return {key: plain_value(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_value(item) for item in value]
-    if isinstance(value, Steps):
-        return value.mapping()
-    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
-
-
-def is_finite(value: Any) -> bool:
-    """False for NaN and the infinities, true for everything else."""
-    return not isinstance(value, float) or math.isfinite(value)

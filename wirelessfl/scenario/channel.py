@@ -1,6 +1,6 @@
 """The radio channel between the clients and the server."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -57,13 +57,14 @@ class RecordedFading(CoreVariant, core="wirelessfl.assembly.recordings:recorded_
     )
 
 
-class ExternalFading(External):
+class ExternalFading(
+    External,
+    family="fading",
+    protocol="wirelessfl.radio:FadingModel",
+    check="wirelessfl.radio.conformance:check_fading_model",
+    context=RUN,
+):
     """A fading model of the user's own."""
-
-    family: ClassVar[str] = "fading"
-    protocol: ClassVar[str] = "wirelessfl.radio:FadingModel"
-    check: ClassVar[str] = "wirelessfl.radio.conformance:check_fading_model"
-    context: ClassVar[str | None] = RUN
 
     model: Reference = key(..., "Importable fading model, as package.module:Class.")
 
@@ -113,13 +114,14 @@ class ClarkeFading(CoreVariant, core="wirelessfl.radio.propagation:ClarkeFading"
     doppler_hz: Doppler | None = key(None, _DOPPLER)
 
 
-class ExternalCorrelation(External):
+class ExternalCorrelation(
+    External,
+    family="correlation",
+    protocol="wirelessfl.radio.propagation:Fading",
+    check="wirelessfl.radio.conformance:check_correlation",
+    context="wirelessfl.assembly.network:CorrelationContext",
+):
     """Fading in time of the user's own."""
-
-    family: ClassVar[str] = "correlation"
-    protocol: ClassVar[str] = "wirelessfl.radio.propagation:Fading"
-    check: ClassVar[str] = "wirelessfl.radio.conformance:check_correlation"
-    context: ClassVar[str | None] = "wirelessfl.assembly.network:CorrelationContext"
 
     model: Reference = key(..., "Importable fading in time, as package.module:Class.")
     doppler_hz: Doppler | None = key(None, _DOPPLER)

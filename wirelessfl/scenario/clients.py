@@ -1,8 +1,22 @@
-"""The clients: how many are registered and who takes part in a round."""
+"""The clients: how many are registered, who takes part in a round, who is there, and what goes wrong."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
-from wirelessfl.scenario.base import CoreVariant, Count, External, Family, Reference, Section, Share, key
+from pydantic import Field
+
+from wirelessfl.scenario.base import (
+    RUN,
+    CoreVariant,
+    Count,
+    External,
+    Family,
+    Positive,
+    Probability,
+    Reference,
+    Section,
+    Share,
+    key,
+)
 
 
 class SelectAll(CoreVariant, core="wirelessfl.learning.selection:SelectAll"):
@@ -29,12 +43,13 @@ class SelectPoisson(CoreVariant, core="wirelessfl.learning.selection:SelectPoiss
     rate: Share = key(0.2, "Probability that a client is selected in a round.")
 
 
-class ExternalSelection(External):
+class ExternalSelection(
+    External,
+    family="selection",
+    protocol="wirelessfl.learning.selection:Selection",
+    check="wirelessfl.learning.conformance:check_selection",
+):
     """A rule of the user's own."""
-
-    family: ClassVar[str] = "selection"
-    protocol: ClassVar[str] = "wirelessfl.learning.selection:Selection"
-    check: ClassVar[str] = "wirelessfl.learning.conformance:check_selection"
 
     scheme: Reference = key(
         ..., "Importable rule, as package.module:Class; one that reads the clients' losses makes every ε infinite."
@@ -62,3 +77,75 @@ class Clients(Section):
         if isinstance(self.selection, SelectPoisson):
             return max(1, round(self.selection.rate * self.count))
         return self.most
+
+
+class BernoulliAvailability(CoreVariant, core="wirelessfl.learning.faults:BernoulliAvailability"):
+    """Independent in every round."""
+
+    model: Literal["bernoulli"] = key("bernoulli", "Each client is there with the same probability, independently.")
+    p: Probability = key(1.0, "Probability that a selected client is available in a round.")
+
+
+class GilbertElliottAvailability(CoreVariant, core="wirelessfl.learning.faults:GilbertElliott"):
+    """Absences that last."""
+
+    model: Literal["gilbert_elliott"] = key(
+        "gilbert_elliott", "A chain of two states for each client, there or gone: absences last for some rounds."
+    )
+    p_leave: Probability = key(0.1, "Probability, from one round to the next, that a client leaves.")
+    p_return: Probability = key(0.4, "Probability, from one round to the next, that a client comes back.")
+
+
+class RecordedAvailability(CoreVariant, core="wirelessfl.assembly.recordings:recorded_availability"):
+    """Presence from a file."""
+
+    model: Literal["recorded"] = key("recorded", "Who is there in which round, from a file.")
+    file: str | None = key(None, "A trace, or CSV with round, client and available (0 or 1); others are there.")
+
+
+class ExternalAvailability(
+    External,
+    family="availability",
+    protocol="wirelessfl.learning.faults:AvailabilityModel",
+    check="wirelessfl.learning.conformance:check_availability",
+    context=RUN,
+):
+    """A model of the user's own."""
+
+    model: Reference = key(
+        ...,
+        "Importable availability model, as package.module:Class; noise of a trusted server is then not amplified by "
+        "the selection of clients.",
+    )
+
+
+Availability = Annotated[
+    BernoulliAvailability | GilbertElliottAvailability | RecordedAvailability | ExternalAvailability,
+    Family("model", default="bernoulli"),
+]
+
+
+class ServerRestart(Section):
+    """The server goes down with what it has just received."""
+
+    p: Probability = key(
+        0.0, "Probability, in a round, that the server loses the updates it has received; the model stays."
+    )
+    downtime_s: Annotated[float, Field(ge=0, le=1e9)] = key(30.0, "Time until it is back [s].")
+
+
+class Faults(Section):
+    """What goes wrong."""
+
+    availability: Availability = key(BernoulliAvailability(), "Who is there when a round begins.")
+    crash_rate_per_s: Annotated[float, Field(ge=0, le=1e12)] = key(
+        0.0, "Hazard of a crash while a client computes [1/s]."
+    )
+    fade_threshold: Annotated[float, Field(ge=0, le=1e30)] = key(
+        0.0, "A client stays silent while |ĥ|²/E|ĥ|² is below this."
+    )
+    battery_j: Positive | None = key(None, "Energy that a client can spend in the run [J]. null: no limit.")
+    jammer_failure: Probability = key(
+        0.0, "Probability, in a round, that the jammer does not jam; nobody notices, and the ledger has less noise."
+    )
+    server_restart: ServerRestart = key(ServerRestart(), "A server that loses what it has received.")

@@ -1,11 +1,13 @@
-"""The data: which set, how much of it, and how it is divided among the clients."""
+"""The data: which set, from files or as a stand-in, how much of it, and how it is divided among the clients."""
 
-from typing import Annotated, ClassVar, Literal, Self
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from wirelessfl.scenario.base import (
-    ByShape,
     CoreVariant,
     Count,
     External,
@@ -13,10 +15,11 @@ from wirelessfl.scenario.base import (
     NonNegative,
     Positive,
     Reference,
+    Rule,
     Section,
-    contradiction,
     key,
 )
+from wirelessfl.scenario.shape import ByShape
 
 Label = Annotated[int, Field(ge=0)] | Annotated[str, Field(min_length=1)]
 """A class, by its number or its name."""
@@ -33,15 +36,14 @@ class LabelledSet(CoreVariant, core_names={"classes": None}):
         None, "Use only these classes [list of numbers from 0 or names]; they are renumbered in this order. null: all."
     )
 
-    @model_validator(mode="after")
-    def _check_classes(self) -> Self:
+    def rules(self) -> list[Rule]:
+        """Classes are different ones of the set."""
         if self.classes is None:
-            return self
-        numbers = [label for label in self.classes if isinstance(label, int)]
-        if len(set(self.classes)) < max(2, len(self.classes)) or max(numbers, default=0) >= self.available:
-            allowed = f"at least two different classes, numbered from 0 to {self.available - 1}"
-            raise contradiction("classes", str(list(self.classes)), allowed)
-        return self
+            return []
+        largest = max((label for label in self.classes if isinstance(label, int)), default=0)
+        wrong = len(set(self.classes)) < max(2, len(self.classes)) or largest >= self.available
+        allowed = f"at least two different classes, numbered from 0 to {self.available - 1}"
+        return [(wrong, "classes", str(list(self.classes)), allowed)]
 
     @property
     def num_classes(self) -> int:
@@ -70,11 +72,10 @@ class Synthetic(CoreVariant, core="wirelessfl.assembly.learning:synthetic"):
         """Classes of the task."""
         return 10
 
-    @model_validator(mode="after")
-    def _check_sizes(self) -> Self:
-        if self.min_samples > self.max_samples:
-            raise contradiction("min_samples", str(self.min_samples), f"at most max_samples, {self.max_samples}")
-        return self
+    def rules(self) -> list[Rule]:
+        """The fewest samples are at most the most."""
+        allowed = f"at most max_samples, {self.max_samples}"
+        return [(self.min_samples > self.max_samples, "min_samples", str(self.min_samples), allowed)]
 
 
 class FileSet(LabelledSet):
@@ -128,13 +129,14 @@ class Adult(FileSet, core="wirelessfl.assembly.learning:adult", available=2):
     )
 
 
-class ExternalDataset(External):
+class ExternalDataset(
+    External,
+    family="dataset",
+    protocol="wirelessfl.learning:Dataset",
+    check="wirelessfl.learning.local_conformance:check_dataset",
+    returned=True,
+):
     """A data set of the user's own, made by a function that returns a ``wirelessfl.learning.Dataset``."""
-
-    family: ClassVar[str] = "dataset"
-    protocol: ClassVar[str] = "wirelessfl.learning:Dataset"
-    check: ClassVar[str] = "wirelessfl.learning.local_conformance:check_dataset"
-    returned: ClassVar[bool] = True
 
     name: Reference = key(..., "Importable function that makes the data set, as package.module:function.")
 
@@ -181,12 +183,13 @@ class NaturalPartition(CoreVariant, core="wirelessfl.learning.partition:natural_
     )
 
 
-class ExternalPartition(External):
+class ExternalPartition(
+    External,
+    family="partition",
+    protocol="wirelessfl.learning.partition:PartitionRule",
+    check="wirelessfl.learning.local_conformance:check_partition",
+):
     """A division of the user's own."""
-
-    family: ClassVar[str] = "partition"
-    protocol: ClassVar[str] = "wirelessfl.learning.partition:PartitionRule"
-    check: ClassVar[str] = "wirelessfl.learning.local_conformance:check_partition"
 
     scheme: Reference = key(..., "Importable rule that divides the samples, as package.module:Class.")
 
@@ -206,3 +209,41 @@ class Data(Section):
         0, "Seed of the split into training and test data where the set has none; apart from the run's seed."
     )
     partition: Partition = key(ClassesPartition(), "How the training samples are divided among the clients.")
+
+
+ADULT_FOLDERS = ("adult", "Adult", ".")
+ADULT_FILES = ("adult.data", "adult.test")
+ROOT_VARIABLE = "WIRELESSFL_DATA"
+
+
+def settle_source(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """A scenario's tree with ``data.dataset.source: auto`` replaced by what it comes to, and a note where that matters.
+
+    A root that the scenario names is a wish for the files: where they are missing there, reading them says so.
+    """
+    settled, data = dict(tree), tree.get("data")
+    if not isinstance(data, dict):
+        return settled, []
+    dataset = data.get("dataset")
+    if not isinstance(dataset, dict) or (dataset.get("name"), dataset.get("source")) != ("adult", "auto"):
+        return settled, []
+    named = dataset.get("root") is not None
+    source = "files" if named or _adult_is_below(os.environ.get(ROOT_VARIABLE)) else "synthetic"
+    settled["data"] = {**data, "dataset": {**dataset, "source": source}}
+    if source == "files":
+        return settled, []
+    return settled, [
+        "data.dataset.source: synthetic rows in the form of adult, for its files were not found; "
+        f"to read them, set data.dataset.root or {ROOT_VARIABLE} to the folder that holds them"
+    ]
+
+
+def _adult_is_below(root: str | None) -> bool:
+    # Whether some folder holds both files, plain or packed.
+    if not root:
+        return False
+    folders = [Path(root).expanduser() / name for name in ADULT_FOLDERS]
+    return any(
+        all((folder / name).is_file() or (folder / f"{name}.gz").is_file() for name in ADULT_FILES)
+        for folder in folders
+    )

@@ -1,20 +1,22 @@
-"""Where the clients are, and what the way between them and the base station costs."""
+"""Places and topology: where clients and base stations are, and what the way between them costs."""
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from wirelessfl.scenario.base import (
     RUN,
+    BitsPerSecond,
     CoreVariant,
+    Count,
     External,
     Family,
     Hertz,
     Metres,
     Reference,
+    Rule,
     Section,
     Speed,
-    contradiction,
     key,
 )
 
@@ -106,23 +108,23 @@ class Tr38901PathLoss(CoreVariant, core="wirelessfl.radio.propagation.path_loss:
             "shadowing": self.shadowing_db,
         }
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.scenario == "inh":
-            return self
-        if self.h_bs is not None and self.h_bs <= 1:
-            raise contradiction("h_bs", f"{self.h_bs} m with {self.scenario}", "above 1 m")
-        if not 1 < self.h_ut <= (23 if self.scenario == "uma" else 22.5):
-            raise contradiction("h_ut", f"{self.h_ut} m with {self.scenario}", "above 1 m and up to 22.5 m")
-        return self
+    def rules(self) -> list[Rule]:
+        """Outdoors, antennas are above ground."""
+        outdoors, highest = self.scenario != "inh", 23 if self.scenario == "uma" else 22.5
+        low, h_ut = self.h_bs is not None and self.h_bs <= 1, f"{self.h_ut} m with {self.scenario}"
+        return [
+            (outdoors and low, "h_bs", f"{self.h_bs} m with {self.scenario}", "above 1 m"),
+            (outdoors and not 1 < self.h_ut <= highest, "h_ut", h_ut, "above 1 m and up to 22.5 m"),
+        ]
 
 
-class ExternalPathLoss(External):
+class ExternalPathLoss(
+    External,
+    family="path_loss",
+    protocol="wirelessfl.radio:PathLossModel",
+    check="wirelessfl.radio.conformance:check_path_loss",
+):
     """A path loss of the user's own."""
-
-    family: ClassVar[str] = "path_loss"
-    protocol: ClassVar[str] = "wirelessfl.radio:PathLossModel"
-    check: ClassVar[str] = "wirelessfl.radio.conformance:check_path_loss"
 
     model: Reference = key(..., "Importable path-loss model, as package.module:Class.")
     reference_distance_m: Metres = key(100.0, _REFERENCE)
@@ -147,11 +149,10 @@ class UniformDiscPlacement(
         10.0, "Nobody comes closer than this to the base station [m]."
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.min_radius_m >= self.radius_m:
-            raise contradiction("min_radius_m", f"{self.min_radius_m:g}", f"less than radius_m, {self.radius_m:g}")
-        return self
+    def rules(self) -> list[Rule]:
+        """The disc leaves room around its hole."""
+        allowed = f"less than radius_m, {self.radius_m:g}"
+        return [(self.min_radius_m >= self.radius_m, "min_radius_m", f"{self.min_radius_m:g}", allowed)]
 
 
 class HexagonalPlacement(
@@ -195,23 +196,24 @@ class RandomWaypointPlacement(
     max_speed: Speed = key(15.0, "Largest speed [m/s].")
     pause_s: Annotated[float, Field(ge=0, le=1e9)] = key(0.0, "Rest at every waypoint [s].")
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.min_speed > self.max_speed:
-            raise contradiction("min_speed", f"{self.min_speed:g}", f"at most max_speed, {self.max_speed:g}")
-        if self.max_speed > MOST_RADII_PER_S * self.radius_m:
-            allowed = f"at most {MOST_RADII_PER_S} times radius_m a second, {MOST_RADII_PER_S * self.radius_m:g}"
-            raise contradiction("max_speed", f"{self.max_speed:g}", allowed)
-        return self
+    def rules(self) -> list[Rule]:
+        """Speeds are in order, and waypoints few enough to be played."""
+        slowest, fastest, most = self.min_speed, self.max_speed, MOST_RADII_PER_S * self.radius_m
+        allowed = f"at most {MOST_RADII_PER_S} times radius_m a second, {most:g}"
+        return [
+            (slowest > fastest, "min_speed", f"{slowest:g}", f"at most max_speed, {fastest:g}"),
+            (fastest > most, "max_speed", f"{fastest:g}", allowed),
+        ]
 
 
-class ExternalPlacement(External):
+class ExternalPlacement(
+    External,
+    family="placement",
+    protocol="wirelessfl.radio:PlacementLaw",
+    check="wirelessfl.radio.conformance:check_placement",
+    context=RUN,
+):
     """A placement of the user's own."""
-
-    family: ClassVar[str] = "placement"
-    protocol: ClassVar[str] = "wirelessfl.radio:PlacementLaw"
-    check: ClassVar[str] = "wirelessfl.radio.conformance:check_placement"
-    context: ClassVar[str | None] = RUN
 
     scheme: Reference = key(..., "Importable law of where clients stand, as package.module:Class; they rest there.")
 
@@ -220,3 +222,38 @@ Placement = Annotated[
     UniformDiscPlacement | HexagonalPlacement | GivenPlacement | RandomWaypointPlacement | ExternalPlacement,
     Family("scheme", default="uniform_disc"),
 ]
+
+
+Rings = Annotated[int, Field(ge=0, le=10)]
+
+
+class SingleCell(Section):
+    """One base station, which is the server."""
+
+    kind: Literal["single_cell"] = key("single_cell", "One base station in the origin, which is the server.")
+
+
+class MultiCell(Section):
+    """Several base stations over the air in one slot, one server behind them."""
+
+    kind: Literal["multi_cell"] = key(
+        "multi_cell", "A hexagonal grid of base stations that all listen in one slot, and one server behind them."
+    )
+    rings: Rings = key(1, "Rings of base stations around the middle one: 1 makes 7 cells, 2 make 19.")
+    inter_site_distance_m: Metres = key(500.0, "Distance of neighbouring base stations [m].")
+    backhaul_bps: BitsPerSecond = key(1.0e9, "Rate of the wire between a base station and the server [bit/s].")
+
+
+class Hierarchical(Section):
+    """Clients, edges and cloud (Liu et al.: "Client-Edge-Cloud Hierarchical Federated Learning", ICC 2020)."""
+
+    kind: Literal["hierarchical"] = key(
+        "hierarchical", "As multi_cell, with a model at each base station, which the cloud averages now and then."
+    )
+    rings: Rings = key(1, "Rings of base stations around the middle one: 1 makes 7 edges, 2 make 19.")
+    inter_site_distance_m: Metres = key(500.0, "Distance of neighbouring base stations [m].")
+    backhaul_bps: BitsPerSecond = key(1.0e9, "Rate of the wire between a base station and the cloud [bit/s].")
+    edge_rounds: Count = key(5, "Rounds from one averaging in the cloud to the next.")
+
+
+Topology = Annotated[SingleCell | MultiCell | Hierarchical, Family("kind", default="single_cell")]

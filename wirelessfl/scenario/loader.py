@@ -9,16 +9,22 @@ from pydantic import ValidationError
 
 from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError
-from wirelessfl.scenario.base import plain_value
 from wirelessfl.scenario.channel import Channel
+from wirelessfl.scenario.data import settle_source
 from wirelessfl.scenario.library import list_shipped, locate
-from wirelessfl.scenario.outside import is_left_by_a_run, outside_code, refuse_outside_code
 from wirelessfl.scenario.overrides import Override, Overrides, apply_overrides, read_overrides
 from wirelessfl.scenario.rejection import dotted, line, rejection
-from wirelessfl.scenario.scenario import Scenario
+from wirelessfl.scenario.scenario import Scenario, is_left_by_a_run, outside_code, refuse_outside_code
 from wirelessfl.scenario.shape import child_at, family_at, section_at
-from wirelessfl.scenario.stand_in import settle_source
-from wirelessfl.scenario.yamltree import Document, KeyPath, dump_yaml, inline_yaml, parse_yaml, read_document
+from wirelessfl.scenario.yamltree import (
+    Document,
+    KeyPath,
+    dump_yaml,
+    inline_yaml,
+    parse_yaml,
+    plain_value,
+    read_document,
+)
 
 
 @dataclass(frozen=True)

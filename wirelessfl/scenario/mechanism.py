@@ -1,8 +1,8 @@
-"""Noise in local training or at the server: the mechanisms of differential privacy and how they clip."""
+"""Differential privacy: the statement of ε, and the mechanisms of noise in local training or at the server."""
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from wirelessfl.scenario.base import (
     CoreVariant,
@@ -14,10 +14,25 @@ from wirelessfl.scenario.base import (
     PositiveSingle,
     Probability,
     Reference,
+    Rule,
     Section,
-    contradiction,
     key,
 )
+
+
+class PrivacyStatement(Section):
+    """For whom, against whom and at which δ the run's ε is stated."""
+
+    delta: Annotated[float, Field(gt=0, lt=1)] = key(1.0e-5, "δ of (ε, δ)-differential privacy.")
+    unit: Literal["sample", "client"] = key("sample", "What is protected: one sample or one client's whole data.")
+    adjacency: Literal["add_remove", "replace"] = key(
+        "add_remove", "Neighbours: one unit's contribution taken out (zero-out), or exchanged for another."
+    )
+    adversary: Literal["observer", "server", "individual"] = key(
+        "server", "Who looks: at released models only, at the received signal too, or at every single upload."
+    )
+    colluding: Annotated[int, Field(ge=0, le=10**9)] = key(0, "Clients that hand their own noise to the adversary.")
+
 
 Ratio = Annotated[float, Field(gt=0, le=1e6)]
 
@@ -85,13 +100,14 @@ class MooClip(CoreVariant, core="wirelessfl.privacy.clipping:moo_clipping"):
     lr: PositiveSingle = key(0.1, "Learning rate η_C of the norm.")
 
 
-class ExternalClipping(External):
+class ExternalClipping(
+    External,
+    family="clipping",
+    protocol="wirelessfl.privacy.clipping:ClippingRule",
+    check="wirelessfl.privacy.clipping:check_clipping_rule",
+    context="wirelessfl.assembly.mechanism:PrivacyContext",
+):
     """A clipping rule of the user's own."""
-
-    family: ClassVar[str] = "clipping"
-    protocol: ClassVar[str] = "wirelessfl.privacy.clipping:ClippingRule"
-    check: ClassVar[str] = "wirelessfl.privacy.clipping:check_clipping_rule"
-    context: ClassVar[str] = "wirelessfl.assembly.mechanism:PrivacyContext"
 
     name: Reference = key(
         ...,
@@ -135,15 +151,16 @@ class GradientNoise(CoreVariant, exclusive=(("noise_multiplier", "epsilon"),), o
         """None of these keys: the noise comes with the context."""
         return {}
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.clip is None and self.unit == "sample":
-            raise contradiction("clip", "null with unit: sample", "a norm, for noise without clipping protects nobody")
-        if self.clip is None and not isinstance(self.clipping, FlatClip):
-            raise contradiction("clipping.name", f"{self.clipping.name} with clip: null", "flat")
-        if self.unit == "client" and not isinstance(self.clipping, FlatClip | DynamicClip):
-            raise contradiction("clipping.name", f"{self.clipping.name} with unit: client", "flat | dynamic")
-        return self
+    def rules(self) -> list[Rule]:
+        """Gradients are clipped, and updates by rules that need no gradients."""
+        unclipped, key, rule, central = self.clip is None, "clipping.name", self.clipping, self.unit == "client"
+        wrong = central and not isinstance(rule, FlatClip | DynamicClip)
+        why = "a norm, for noise without clipping protects nobody"
+        return [
+            (unclipped and not central, "clip", "null with unit: sample", why),
+            (unclipped and not isinstance(rule, FlatClip), key, f"{rule.name} with clip: null", "flat"),
+            (wrong, key, f"{rule.name} with unit: client", "flat | dynamic"),
+        ]
 
 
 class GaussianNoise(GradientNoise, core="wirelessfl.privacy.mechanisms:GaussianMechanism"):
@@ -166,11 +183,10 @@ class WaveletNoise(GradientNoise, core="wirelessfl.privacy.mechanisms:HaarMechan
         """The norm that is clipped, and the claim."""
         return {"clip_domain": self.clip_domain, "reading": self.reading}
 
-    @model_validator(mode="after")
-    def _check_layers(self) -> Self:
-        if isinstance(self.clipping, PerLayerClip):
-            raise contradiction("clipping.name", "per_layer with wavelets, which mix the layers", "another rule")
-        return self
+    def rules(self) -> list[Rule]:
+        """Also, no rule looks at layers."""
+        layers, found = isinstance(self.clipping, PerLayerClip), "per_layer with wavelets, which mix the layers"
+        return [*super().rules(), (layers, "clipping.name", found, "another rule")]
 
 
 class Zcdp(
@@ -192,13 +208,14 @@ class Zcdp(
         return {}
 
 
-class ExternalMechanism(External):
+class ExternalMechanism(
+    External,
+    family="mechanism",
+    protocol="wirelessfl.privacy.mechanisms:NoiseMechanism",
+    check="wirelessfl.privacy.mechanisms:check_noise_mechanism",
+    context="wirelessfl.assembly.mechanism:PrivacyContext",
+):
     """A noise mechanism of the user's own, at the clients."""
-
-    family: ClassVar[str] = "mechanism"
-    protocol: ClassVar[str] = "wirelessfl.privacy.mechanisms:NoiseMechanism"
-    check: ClassVar[str] = "wirelessfl.privacy.mechanisms:check_noise_mechanism"
-    context: ClassVar[str] = "wirelessfl.assembly.mechanism:PrivacyContext"
 
     mechanism: Reference = key(
         ...,
@@ -211,12 +228,11 @@ class ExternalMechanism(External):
     clip: PositiveSingle = key(1.0, "Norm C to which a gradient is clipped.")
     clipping: Clipping = key(FlatClip(), "How the norm is set.")
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if isinstance(self.clipping, PerLayerClip | DynamicClip):
-            allowed = "flat | median | quantile | moo | package.module:Class"
-            raise contradiction("clipping.name", f"{self.clipping.name} with a mechanism from outside", allowed)
-        return self
+    def rules(self) -> list[Rule]:
+        """Clipping has one norm, and no noise of its own."""
+        rule, allowed = self.clipping, "flat | median | quantile | moo | package.module:Class"
+        wrong, found = isinstance(rule, PerLayerClip | DynamicClip), f"{rule.name} with a mechanism from outside"
+        return [(wrong, "clipping.name", found, allowed)]
 
 
 Mechanism = Annotated[

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from wirelessfl.errors import ScenarioError
-from wirelessfl.scenario.base import is_finite, plain_value
 from wirelessfl.scenario.rejection import dotted, line, unknown_key
 from wirelessfl.scenario.scenario import Scenario
 from wirelessfl.scenario.shape import (
@@ -21,7 +20,7 @@ from wirelessfl.scenario.shape import (
     type_of,
     words_of,
 )
-from wirelessfl.scenario.yamltree import Document, KeyPath, inline_yaml, parse_yaml
+from wirelessfl.scenario.yamltree import Document, KeyPath, inline_yaml, is_finite, parse_yaml, plain_value
 
 Overrides = Mapping[str, Any] | Sequence[str]
 """``{"uplink.snr_db": 5}``, or ``["uplink.snr_db=5"]`` with YAML values as on the command line."""

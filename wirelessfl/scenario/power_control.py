@@ -5,7 +5,6 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from wirelessfl.scenario.base import (
-    ByShape,
     CoreVariant,
     Epsilon,
     External,
@@ -15,6 +14,7 @@ from wirelessfl.scenario.base import (
     Says,
     key,
 )
+from wirelessfl.scenario.shape import ByShape
 
 Theorem = Literal["cross_layer", "privacy_for_free", "none"]
 
@@ -141,13 +141,15 @@ class MinimumMse(Policy, core="wirelessfl.radio:MinimumMse"):
     policy: Literal["mmse"] = key("mmse", "The scale of least mean squared error, weak clients at full power.")
 
 
-class ExternalPowerControl(External):
+class ExternalPowerControl(
+    External,
+    family="power_control",
+    protocol="wirelessfl.radio:PowerControl",
+    check="wirelessfl.radio.conformance:check_power_control",
+    context="wirelessfl.assembly.power_control:PowerControlContext",
+):
     """A policy of the user's own."""
 
-    family: ClassVar[str] = "power_control"
-    protocol: ClassVar[str] = "wirelessfl.radio:PowerControl"
-    check: ClassVar[str] = "wirelessfl.radio.conformance:check_power_control"
-    context: ClassVar[str | None] = "wirelessfl.assembly.power_control:PowerControlContext"
     theorem: ClassVar[Theorem] = "none"
     silences: ClassVar[bool] = False
 

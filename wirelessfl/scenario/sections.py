@@ -1,22 +1,79 @@
 """The sections of a scenario, each valid by itself."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from wirelessfl.scenario.aggregation import Aggregation, Synchronous
-from wirelessfl.scenario.base import Says, Section, key
-from wirelessfl.scenario.bookkeeping import Compute, Evaluate, Stop, Trace
+from wirelessfl.scenario.base import Count, Positive, Says, Section, Share, key
 from wirelessfl.scenario.channel import Channel
-from wirelessfl.scenario.clients import Clients
+from wirelessfl.scenario.clients import Clients, Faults
 from wirelessfl.scenario.data import Data
-from wirelessfl.scenario.faults import Faults
-from wirelessfl.scenario.model import Mlp, Model
-from wirelessfl.scenario.statement import PrivacyStatement
-from wirelessfl.scenario.timing import Timing
-from wirelessfl.scenario.topology import SingleCell, Topology
-from wirelessfl.scenario.training import Training
+from wirelessfl.scenario.geography import SingleCell, Topology
+from wirelessfl.scenario.mechanism import PrivacyStatement
+from wirelessfl.scenario.timing import Aggregation, Synchronous, Timing
+from wirelessfl.scenario.training import Mlp, Model, Training
 from wirelessfl.scenario.uplink import OverTheAir, Uplink
+
+StoredModels = Annotated[
+    str,
+    Field(pattern=r"^(none|final|every [1-9][0-9]{0,8})$"),
+    Says('none | final | every N, as in "every 10"'),
+]
+
+
+class Evaluate(Section):
+    """How often the test set is used."""
+
+    every: Count = key(1, "Rounds between two evaluations; the last round is always evaluated.")
+
+
+class Trace(Section):
+    """What the trace holds beside the numbers of each round."""
+
+    events: bool = key(True, "Store the event log.")
+    models: StoredModels = key("final", "Store no model, the final one, or one every N rounds.")
+
+    @property
+    def model_interval(self) -> int | None:
+        """Rounds between two stored models, None if they are not stored along the way."""
+        return int(self.models.removeprefix("every ")) if self.models.startswith("every ") else None
+
+
+class Stop(Section):
+    """Conditions that end the run before its last round; the first one reached counts."""
+
+    accuracy: Share | None = key(None, "Ends the run once the test accuracy reaches this. null: off.")
+    epsilon: Positive | None = key(None, "Ends the run once the accounted ε reaches this. null: off.")
+    sim_time_s: Positive | None = key(
+        None,
+        "Ends the run once the simulated clock reaches this [s]; noise of a trusted server is then not amplified by "
+        "the selection of clients. null: off.",
+    )
+    energy_j: Positive | None = key(
+        None,
+        "Ends the run once the energy spent reaches this [J]; over the air every update counts with what it may spend "
+        "at most (norm τ), for its own energy is private. null: off.",
+    )
+    diverged: bool = key(
+        True,
+        "Ends the run once the global model, or its loss on the test set, is not finite; its status is then diverged. "
+        "Updates are private: clipped ones that are not finite count as zeros and end nothing.",
+    )
+
+
+class Compute(Section):
+    """How the host computes; it changes results by float rounding only."""
+
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = key(None, "Threads of the host. null: chosen.")
+    chunk: Count | None = key(
+        None,
+        "Clients trained together in one block. null: as many as memory allows, or fewer where a stopwatch found that "
+        "faster on this machine's CPU.",
+    )
+    precision: Literal["fp32", "tf32", "bf16"] = key(
+        "fp32", "Number format of matrix products; clipping and noise are fp32."
+    )
+
 
 Name = Annotated[
     str,

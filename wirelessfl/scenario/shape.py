@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from pydantic import BaseModel, GetCoreSchemaHandler
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
+from pydantic_core import PydanticUndefined, core_schema
 
 from wirelessfl.scenario.base import Family, Says, Section, Steps, StepsOf
 
@@ -98,6 +99,34 @@ def _item_of(member: Any, segment: str | int) -> Any:
         items = get_args(bare)
         return items[0] if items[-1] is Ellipsis else items[segment] if segment < len(items) else None
     return None
+
+
+@dataclass(frozen=True)
+class ByShape:
+    """Annotation of a union whose members a reader tells apart at sight: a word, a mapping, a list, a number."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        choices = {f"@{_shape_of(member)}": handler.generate_schema(member) for member in get_args(source)}
+        return core_schema.tagged_union_schema(choices, _shape_of_value, strict=True)
+
+
+def _shape_of(member: Any) -> str:
+    if get_origin(member) is Literal:
+        return "word"
+    bare = peel(member)[0]
+    if get_origin(bare) is tuple:
+        return "list"
+    return "word" if bare is str else "number" if bare in (int, float) else "mapping"
+
+
+def _shape_of_value(value: Any) -> str | None:
+    if isinstance(value, str):
+        return "@word"
+    if isinstance(value, Mapping | Steps | BaseModel):
+        return "@mapping"
+    if isinstance(value, list | tuple):
+        return "@list"
+    return "@number" if isinstance(value, int | float) else None
 
 
 def type_along(root: type[Section], tree: Any, path: tuple[str | int, ...]) -> Any:

@@ -1,20 +1,23 @@
-"""Simulated time: link rates, compute speed, stragglers, and how long the server waits."""
+"""Simulated time, and when the server steps the model: link rates, computing speed, waiting, aggregation."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from wirelessfl.scenario.base import (
     BitsPerSecond,
-    ByShape,
+    CoreVariant,
     Count,
+    Family,
     Hertz,
+    NonNegative,
+    Rule,
     Section,
     Share,
     Wait,
-    contradiction,
     key,
 )
+from wirelessfl.scenario.shape import ByShape
 
 Clock = Annotated[float, Field(ge=1e-3, le=1e18)]
 
@@ -65,13 +68,60 @@ class Timing(Section):
         "of a trusted server is not amplified by the selection of clients.",
     )
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.cpu_hz[0] > self.cpu_hz[1]:
-            raise contradiction("cpu_hz", str(list(self.cpu_hz)), "the slower speed first")
-        if self.ofdm is not None:
-            used = (self.ofdm.subcarriers or 1) * self.ofdm.subcarrier_spacing_hz
-            if used > self.bandwidth_hz:
-                allowed = f"subcarriers that fit into bandwidth_hz, {self.bandwidth_hz:g} Hz"
-                raise contradiction("ofdm", f"{used:g} Hz of subcarriers", allowed)
-        return self
+    def rules(self) -> list[Rule]:
+        """Speeds are in order, and subcarriers fit into the band."""
+        used = 0.0 if self.ofdm is None else (self.ofdm.subcarriers or 1) * self.ofdm.subcarrier_spacing_hz
+        allowed = f"subcarriers that fit into bandwidth_hz, {self.bandwidth_hz:g} Hz"
+        return [
+            (self.cpu_hz[0] > self.cpu_hz[1], "cpu_hz", str(list(self.cpu_hz)), "the slower speed first"),
+            (used > self.bandwidth_hz, "ofdm", f"{used:g} Hz of subcarriers", allowed),
+        ]
+
+
+class ConstantStaleness(CoreVariant, core="wirelessfl.learning.aggregation:ConstantDiscount"):
+    """No discount."""
+
+    name: Literal["constant"] = key("constant", "s = 1: late updates count as much as fresh ones.")
+
+
+class PolynomialStaleness(CoreVariant, core="wirelessfl.learning.aggregation:PolynomialDiscount"):
+    """A power of the staleness (Xie et al. 2019)."""
+
+    name: Literal["polynomial"] = key("polynomial", "s = (1 + staleness)^(-exponent).")
+    exponent: NonNegative = key(0.5, "The exponent a.")
+
+
+class HingeStaleness(CoreVariant, core="wirelessfl.learning.aggregation:HingeDiscount"):
+    """No discount for a while, then a hyperbola (Xie et al. 2019)."""
+
+    name: Literal["hinge"] = key("hinge", "s = 1 up to grace, then 1/(slope (staleness - grace) + 1).")
+    slope: NonNegative = key(10.0, "The slope a.")
+    grace: NonNegative = key(4.0, "The staleness b up to which nothing is taken off.")
+
+
+Staleness = Annotated[ConstantStaleness | PolynomialStaleness | HingeStaleness, Family("name", default="polynomial")]
+
+
+class Synchronous(Section):
+    """Rounds."""
+
+    mode: Literal["synchronous"] = key(
+        "synchronous", "Rounds: all clients of a round start from one model, and the server steps it once."
+    )
+
+
+class Asynchronous(Section):
+    """No waiting for each other."""
+
+    mode: Literal["asynchronous"] = key(
+        "asynchronous", "Clients train at their own pace; the server steps the model whenever enough updates are in."
+    )
+    buffer: Count = key(1, "Updates that make a step, which ends a round: 1 is FedAsync, more is FedBuff.")
+    mixing: Share = key(0.6, "Weight α of a fresh update, or of a buffer of them, against the model that is there.")
+    mixes: Literal["models", "updates"] = key(
+        "models", "models: w + α s (w_i - w), as in FedAsync; updates: w + α s Δ_i, as in FedBuff."
+    )
+    staleness: Staleness = key(PolynomialStaleness(), "Discount s of updates from a model that was left behind.")
+
+
+Aggregation = Annotated[Synchronous | Asynchronous, Family("mode", default="synchronous")]

@@ -1,17 +1,17 @@
-"""Local training and how the server uses what it receives."""
+"""The model, its local training, and how the server uses what it receives."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from wirelessfl.scenario.base import (
-    ByShape,
     CoreVariant,
     Count,
     External,
     Family,
     NonNegative,
     NonNegativeSingle,
+    Positive,
     PositiveSingle,
     Reference,
     Section,
@@ -20,6 +20,91 @@ from wirelessfl.scenario.base import (
     key,
 )
 from wirelessfl.scenario.mechanism import Mechanism, NoMechanism
+from wirelessfl.scenario.shape import ByShape
+
+
+class Relu(CoreVariant, core="torch.nn:ReLU"):
+    """max(0, x)."""
+
+    name: Literal["relu"] = key("relu", "max(0, x).")
+
+
+class Tanh(CoreVariant, core="torch.nn:Tanh"):
+    """tanh(x)."""
+
+    name: Literal["tanh"] = key("tanh", "tanh(x).")
+
+
+class TemperedSigmoid(
+    CoreVariant,
+    core="wirelessfl.learning.models:TemperedSigmoid",
+    core_names={"s": "scale", "T": "temperature", "o": "offset"},
+):
+    """s · sigmoid(T x) − o (Papernot et al. 2021); the defaults are tanh."""
+
+    name: Literal["tempered_sigmoid"] = key("tempered_sigmoid", "s sigmoid(T x) - o (Papernot et al. 2021).")
+    s: Positive = key(2.0, "Scale of the output.")
+    T: Positive = key(2.0, "Inverse temperature: slope of the input.")
+    o: float = key(1.0, "Offset of the output.")
+
+
+Activation = Annotated[Relu | Tanh | TemperedSigmoid, Family("name", default="relu")]
+
+
+class Mlp(CoreVariant, core="wirelessfl.learning.models:mlp"):
+    """A multi-layer perceptron."""
+
+    name: Literal["mlp"] = key("mlp", "Multi-layer perceptron.")
+    hidden: Annotated[tuple[Count, ...], Field(strict=False, min_length=1)] = key(
+        (32,), "Widths of the hidden layers [list of neurons]."
+    )
+    activation: Activation = key(Relu(), "Non-linearity after each hidden layer.")
+
+
+class Logistic(CoreVariant, core="wirelessfl.learning.models:logistic"):
+    """Multinomial logistic regression."""
+
+    name: Literal["logistic"] = key("logistic", "Multinomial logistic regression: one linear layer.")
+
+
+class CnnMnist(CoreVariant, core="wirelessfl.learning.models:cnn_mnist"):
+    """The convolutional network of the papers for 28 by 28 grey images."""
+
+    name: Literal["cnn_mnist"] = key("cnn_mnist", "Convolutional network for 28 by 28 grey images.")
+    activation: Activation = key(Relu(), "Non-linearity after each convolution and hidden layer.")
+
+
+class CnnCifar10(CoreVariant, core="wirelessfl.learning.models:cnn_cifar10"):
+    """The convolutional network of the papers for 32 by 32 colour images."""
+
+    name: Literal["cnn_cifar10"] = key("cnn_cifar10", "Convolutional network for 32 by 32 colour images.")
+    activation: Activation = key(Relu(), "Non-linearity after each convolution.")
+
+
+class ResNet18(CoreVariant, core="wirelessfl.learning.models:resnet18_gn"):
+    """ResNet-18 with group instead of batch normalisation, so that samples stay independent."""
+
+    name: Literal["resnet18_gn"] = key("resnet18_gn", "ResNet-18 with group normalisation, for images.")
+
+
+class ExternalModel(
+    External,
+    family="model",
+    protocol="torch.nn:Module",
+    check="wirelessfl.learning.local_conformance:check_model",
+    returned=True,
+    called_with=("feature_shape", "num_classes"),
+):
+    """A function of the user's that builds a torch module."""
+
+    name: Reference = key(..., "Importable function that builds the module, as package.module:function.")
+
+
+Model = Annotated[
+    Mlp | Logistic | CnnMnist | CnnCifar10 | ResNet18 | ExternalModel,
+    Family("name", default="mlp"),
+]
+
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
 
@@ -53,12 +138,13 @@ class Upcycled(CoreVariant, core="wirelessfl.learning.algorithms.upcycled:Upcycl
         return {"mu": self.mu, "schedule": self.lam.mapping() if isinstance(self.lam, Steps) else {1: self.lam}}
 
 
-class ExternalAlgorithm(External):
+class ExternalAlgorithm(
+    External,
+    family="algorithm",
+    protocol="wirelessfl.learning:Algorithm",
+    check="wirelessfl.learning.conformance:check_algorithm",
+):
     """An algorithm of the user's own."""
-
-    family: ClassVar[str] = "algorithm"
-    protocol: ClassVar[str] = "wirelessfl.learning:Algorithm"
-    check: ClassVar[str] = "wirelessfl.learning.conformance:check_algorithm"
 
     name: Reference = key(..., "Importable algorithm, client side and server step together, as package.module:Class.")
 
@@ -74,12 +160,13 @@ class ServerSgd(CoreVariant, core="wirelessfl.learning.server_optimizers:ServerS
     momentum: Decay = key(0.0, "Momentum over rounds.")
 
 
-class ExternalServerOptimizer(External):
+class ExternalServerOptimizer(
+    External,
+    family="server_optimizer",
+    protocol="wirelessfl.learning:ServerOptimizer",
+    check="wirelessfl.learning.conformance:check_server_optimizer",
+):
     """A server optimizer of the user's own."""
-
-    family: ClassVar[str] = "server_optimizer"
-    protocol: ClassVar[str] = "wirelessfl.learning:ServerOptimizer"
-    check: ClassVar[str] = "wirelessfl.learning.conformance:check_server_optimizer"
 
     name: Reference = key(..., "Importable server optimizer, as package.module:Class.")
 
@@ -117,12 +204,13 @@ class AdaGrad(LocalOptimizer, core="wirelessfl.learning.optimizers:AdaGrad"):
     eps: PositiveSingle = key(1e-10, "Added to the denominator.")
 
 
-class ExternalOptimizer(External):
+class ExternalOptimizer(
+    External,
+    family="optimizer",
+    protocol="wirelessfl.learning.optimizers:Optimizer",
+    check="wirelessfl.learning.local_conformance:check_optimizer",
+):
     """An optimizer of the user's own."""
-
-    family: ClassVar[str] = "optimizer"
-    protocol: ClassVar[str] = "wirelessfl.learning.optimizers:Optimizer"
-    check: ClassVar[str] = "wirelessfl.learning.local_conformance:check_optimizer"
 
     name: Reference = key(
         ...,

@@ -1,8 +1,8 @@
 """The uplink: how updates reach the server, with what power, and under whose jamming."""
 
-from typing import Annotated, ClassVar, Literal, Self, assert_never
+from typing import Annotated, Literal, assert_never
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from wirelessfl.scenario.base import (
     RUN,
@@ -16,9 +16,9 @@ from wirelessfl.scenario.base import (
     PositiveSingle,
     Probability,
     Reference,
+    Rule,
     Section,
     Wait,
-    contradiction,
     key,
 )
 from wirelessfl.scenario.power_control import CrossLayer, PowerControl
@@ -68,13 +68,14 @@ class SumCombiner(CoreVariant, core="wirelessfl.radio.reception:SumReceiver"):
     antennas: Literal[1] = key(1, "Antennas A of each receiver.")
 
 
-class ExternalReceiver(External):
+class ExternalReceiver(
+    External,
+    family="receiver",
+    protocol="wirelessfl.radio.reception:Receiver",
+    check="wirelessfl.radio.reception.conformance:check_receiver",
+    context=RUN,
+):
     """A receiver of the user's own."""
-
-    family: ClassVar[str] = "receiver"
-    protocol: ClassVar[str] = "wirelessfl.radio.reception:Receiver"
-    check: ClassVar[str] = "wirelessfl.radio.reception.conformance:check_receiver"
-    context: ClassVar[str | None] = RUN
 
     combiner: Reference = key(
         ..., "Importable receiver, as package.module:Class; without a release of its own the accounted ε is infinite."
@@ -90,13 +91,14 @@ class AnalogModulation(CoreVariant, core="wirelessfl.radio.modulation:Analog"):
     scheme: Literal["analog"] = key("analog", "Linear amplitudes: every coordinate of an update is one.")
 
 
-class ExternalModulation(External):
+class ExternalModulation(
+    External,
+    family="modulation",
+    protocol="wirelessfl.radio.modulation:Modulation",
+    check="wirelessfl.radio.modulation.conformance:check_modulation",
+    context=RUN,
+):
     """A modulation of the user's own."""
-
-    family: ClassVar[str] = "modulation"
-    protocol: ClassVar[str] = "wirelessfl.radio.modulation:Modulation"
-    check: ClassVar[str] = "wirelessfl.radio.modulation.conformance:check_modulation"
-    context: ClassVar[str | None] = RUN
 
     scheme: Reference = key(
         ..., "Importable modulation, as package.module:Class; without a release of its own the accounted ε is infinite."
@@ -130,16 +132,18 @@ class OverTheAir(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"s
     modulation: Modulation = key(AnalogModulation(), "How updates become symbols.")
     jammer: Jammer | None = key(None, "Cooperative jammer. null: none.")
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.iq_packing and self.jammer is not None and self.jammer.noise == "real":
-            raise contradiction("jammer.noise", "real with iq_packing: true", "complex, for data in both quadratures")
-        for part in (self.receiver, self.modulation):
-            if self.jammer is not None and isinstance(part, External):
-                raise contradiction(
-                    "jammer", f"a jammer with {part.tag}: {part.reference}", "jammer: null beside code from outside"
-                )
-        return self
+    def rules(self) -> list[Rule]:
+        """A jammer covers both quadratures where they carry data, and only signals that are known."""
+        real = self.iq_packing and self.jammer is not None and self.jammer.noise == "real"
+        allowed, foreign = "complex, for data in both quadratures", "jammer: null beside code from outside"
+        outside = [part for part in (self.receiver, self.modulation) if isinstance(part, External)]
+        return [
+            (real, "jammer.noise", "real with iq_packing: true", allowed),
+            *(
+                (self.jammer is not None, "jammer", f"a jammer with {one.tag}: {one.reference}", foreign)
+                for one in outside
+            ),
+        ]
 
 
 class Packets(Section):
@@ -185,12 +189,13 @@ class NoCodec(CoreVariant, core="wirelessfl.learning.compression:NoCodec"):
     name: Literal["none"] = key("none", "No codec: 32-bit floating point.")
 
 
-class ExternalCodec(External):
+class ExternalCodec(
+    External,
+    family="codec",
+    protocol="wirelessfl.learning.compression:Codec",
+    check="wirelessfl.learning.conformance:check_codec",
+):
     """A codec of the user's own."""
-
-    family: ClassVar[str] = "codec"
-    protocol: ClassVar[str] = "wirelessfl.learning.compression:Codec"
-    check: ClassVar[str] = "wirelessfl.learning.conformance:check_codec"
 
     name: Reference = key(..., "Importable codec, as package.module:Class; its bits decide the airtime.")
 
@@ -269,6 +274,11 @@ class SecureAggregation(DigitalLink):
 
 
 Uplink = Annotated[Ideal | OverTheAir | Digital | SecureAggregation, Family("kind", default="over_the_air")]
+
+
+def jammer_of(uplink: Uplink) -> Jammer | None:
+    """The jammer of an uplink, None without one."""
+    return uplink.jammer if isinstance(uplink, OverTheAir) else None
 
 
 def transmits_in_watts(uplink: Uplink) -> bool:

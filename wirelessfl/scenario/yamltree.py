@@ -5,17 +5,19 @@ and ``010`` are text, a key given twice is an error, and no tag builds an object
 """
 
 import difflib
+import math
 import re
 import stat
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 from wirelessfl.errors import ScenarioError
-from wirelessfl.scenario.base import is_finite
+from wirelessfl.scenario.base import Steps
 
 KeyPath = tuple[str | int, ...]
 
@@ -57,6 +59,24 @@ for _tag, (_pattern, _first) in _SCALARS.items():
     for _resolver in (StrictLoader, StrictDumper):
         characters = [*_first, ""] if _tag == "null" else list(_first)
         _resolver.add_implicit_resolver(_TAG + _tag, re.compile(rf"^({_pattern})$"), characters)
+
+
+def plain_value(value: Any) -> Any:
+    """A Python value as the reader of a file would have given it: mappings, lists, numbers, words."""
+    if isinstance(value, BaseModel):
+        value = value.model_dump(by_alias=True)
+    if isinstance(value, Mapping):
+        return {key: plain_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_value(item) for item in value]
+    if isinstance(value, Steps):
+        return value.mapping()
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
+
+
+def is_finite(value: Any) -> bool:
+    """False for NaN and the infinities, true for everything else."""
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def dump_yaml(tree: Any) -> str:

@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError
 from wirelessfl.scenario import Resolved, Scenario, locate, resolve_document
-from wirelessfl.scenario.outside import is_left_by_a_run, outside_code, refuse_outside_code
 from wirelessfl.scenario.overrides import Override, Overrides, RefusedOverride, read_overrides
 from wirelessfl.scenario.rejection import MAX_LINES, line, rejection
+from wirelessfl.scenario.scenario import is_left_by_a_run, outside_code, refuse_outside_code
 from wirelessfl.scenario.yamltree import Document, KeyPath, read_document
 from wirelessfl.study.factors import Factor, point_text, values_at
 from wirelessfl.study.file import MAX_SEED, StudyFile

@@ -11,7 +11,7 @@ from wirelessfl.errors import InfeasibleError, RunInterrupted
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.outputs import output_folder
 from wirelessfl.scenario import dump_scenario
-from wirelessfl.scenario.outside import outside_code
+from wirelessfl.scenario.scenario import outside_code
 from wirelessfl.study.claim import Claim, claim_folder
 from wirelessfl.study.cluster import ClusterWorkers, connect
 from wirelessfl.study.design import Run, StudyDesign

@@ -31,8 +31,8 @@ from wirelessfl.radio.network import JammerLink, Network
 from wirelessfl.radio.units import linear_to_db
 from wirelessfl.scenario import Resolved, Scenario, differing_keys, resolve_document
 from wirelessfl.scenario.channel import GaussMarkovFading, IndependentFading
-from wirelessfl.scenario.outside import refuse_outside_code
 from wirelessfl.scenario.overrides import read_overrides
+from wirelessfl.scenario.scenario import refuse_outside_code
 from wirelessfl.scenario.uplink import OverTheAir, transmits_in_watts
 from wirelessfl.scenario.yamltree import parse_yaml
 from wirelessfl.simulation import Simulation

@@ -22,7 +22,7 @@ from wirelessfl.errors import CheckFailed, InputError, OutputError, RunInterrupt
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, parse_scenario
-from wirelessfl.scenario.outside import refuse_outside_code
+from wirelessfl.scenario.scenario import refuse_outside_code
 from wirelessfl.summary import summarise
 from wirelessfl.trace import FINISHED, TraceWriter, in_memory, open_trace, read_attributes, round_labels, trace_errors
 

@@ -1,0 +1,277 @@
+"""Contradictions of the uplink: power control, jammer, rate, codec and secure aggregation."""
+
+from wirelessfl.scenario.base import Rule
+from wirelessfl.scenario.channel import (
+    ExternalFading,
+    NakagamiFading,
+    RayleighFading,
+    RecordedFading,
+    RicianFading,
+    StaticFading,
+)
+from wirelessfl.scenario.clients import SelectPoisson
+from wirelessfl.scenario.geography import ExternalPathLoss, NoPathLoss, SingleCell, Tr38901PathLoss
+from wirelessfl.scenario.power_control import (
+    MEASURED,
+    Cotaf,
+    FullPower,
+    Gbma,
+    LowerGain,
+    PrivacyForFree,
+    TruncatedInversion,
+)
+from wirelessfl.scenario.sections import Sections
+from wirelessfl.scenario.uplink import (
+    AdaptiveRate,
+    Digital,
+    DigitalLink,
+    ExternalCodec,
+    OverTheAir,
+    SecureAggregation,
+    StageDropout,
+    jammer_of,
+)
+
+
+def uplink_rules(scenario: Sections) -> list[Rule]:
+    """What has to go together in the uplink and around it."""
+    parts = (_jammer, _codec, _secure_aggregation, _rate, _power_control)
+    return [rule for rules_of in parts for rule in rules_of(scenario)]
+
+
+def _jammer(scenario: Sections) -> list[Rule]:
+    jammer, adversary = jammer_of(scenario.uplink), scenario.privacy.adversary
+    return [
+        (
+            jammer is not None and jammer.calibration == "exact" and adversary == "individual",
+            "uplink.jammer.calibration",
+            "exact with privacy.adversary individual, before whom no jamming hides a single upload",
+            "theorem, or the adversary observer | server",
+        )
+    ]
+
+
+def _codec(scenario: Sections) -> list[Rule]:
+    uplink = scenario.uplink
+    if not isinstance(uplink, DigitalLink) or not isinstance(uplink.codec, ExternalCodec):
+        return []
+    codec = uplink.codec.name
+    return [
+        (
+            isinstance(uplink, SecureAggregation),
+            "uplink.codec.name",
+            f"{codec} with secure_aggregation, whose masks cancel in a sum of numbers",
+            "none, or uplink.kind: digital; encoded uploads are not known to add up",
+        ),
+        (
+            isinstance(uplink, Digital) and uplink.bits is not None,
+            "uplink.bits",
+            f"{uplink.bits} with the codec {codec}",
+            "null: a codec decides its bits",
+        ),
+    ]
+
+
+def _secure_aggregation(scenario: Sections) -> list[Rule]:
+    uplink, clients = scenario.uplink, scenario.clients.most
+    if not isinstance(uplink, SecureAggregation):
+        return []
+    # The coarsest encoding has one step a client; the sum of all must not pass the middle of the ring.
+    needed = clients.bit_length() + 1
+    return [
+        (
+            clients < 2,
+            "uplink.kind",
+            f"secure_aggregation with {clients} client in a round",
+            "at least 2, or another kind",
+        ),
+        (
+            uplink.bits < needed,
+            "uplink.bits",
+            f"{uplink.bits}, in which a sum of {clients} clients could overflow",
+            f"at least {needed}; every further bit halves the steps",
+        ),
+        (
+            uplink.max_samples is not None and not uplink.hide_weights,
+            "uplink.max_samples",
+            f"{uplink.max_samples} with hide_weights: false",
+            "null, or hide_weights: true",
+        ),
+        *(_pairwise_prf(uplink) if uplink.protocol == "pairwise_prf" else _share_holders(scenario, uplink, clients)),
+    ]
+
+
+def _pairwise_prf(uplink: SecureAggregation) -> list[Rule]:
+    # It has neither shares nor a graph, and one stage a round.
+    lacking = {"threshold": uplink.threshold, "neighbours": uplink.neighbours}
+    stages = uplink.dropout != StageDropout(masked_input=uplink.dropout.masked_input)
+    return [
+        *(
+            (value is not None, f"uplink.{name}", f"{value} with pairwise_prf, which needs everybody", "null")
+            for name, value in lacking.items()
+        ),
+        (stages, "uplink.dropout", "stages that pairwise_prf does not have", "masked_input alone"),
+    ]
+
+
+def _share_holders(scenario: Sections, uplink: SecureAggregation, clients: int) -> list[Rule]:
+    # Thresholds that are too low to be safe, or too high to be met.
+    threshold, neighbours, sparse = uplink.threshold, uplink.neighbours, uplink.protocol == "secagg_plus"
+    if sparse and neighbours is None:
+        found = f"{threshold} without neighbours"
+        return [(threshold is not None, "uplink.threshold", found, "null, or neighbours beside it")]
+    holders = neighbours + 1 if sparse and neighbours is not None else clients
+    known, least = not isinstance(scenario.clients.selection, SelectPoisson), holders // 2 + 1
+    return [
+        (
+            not sparse and neighbours is not None,
+            "uplink.neighbours",
+            f"{neighbours} with secagg, where all are",
+            "null, or protocol: secagg_plus",
+        ),
+        (
+            known and holders > clients,
+            "uplink.neighbours",
+            str(neighbours),
+            f"at most {clients - 1}, the others of a round",
+        ),
+        (
+            threshold is not None and not least <= threshold <= holders,
+            "uplink.threshold",
+            f"{threshold} of {holders} share holders",
+            f"{least} to {holders}: half of them could be asked for one secret of a client, half for the other",
+        ),
+    ]
+
+
+def _rate(scenario: Sections) -> list[Rule]:
+    # The margin of an adaptive rate follows from the law of h given ĥ.
+    uplink, fading, error_std = scenario.uplink, scenario.channel.fading, scenario.channel.csi.error_std
+    rate = uplink.rate if isinstance(uplink, DigitalLink) else None
+    if not isinstance(rate, AdaptiveRate) or rate.outage is None:
+        return []
+    return [
+        (
+            error_std > 0 and not isinstance(fading, RayleighFading | RicianFading | StaticFading),
+            "uplink.rate.outage",
+            f"{rate.outage:g} with {fading.model} fading and channel.csi.error_std: {error_std:g}",
+            "null, no CSI error, or rayleigh | rician | static fading, whose law given the estimate is known",
+        )
+    ]
+
+
+def _power_control(scenario: Sections) -> list[Rule]:
+    uplink, rounds = scenario.uplink, scenario.rounds
+    if not isinstance(uplink, OverTheAir):
+        return []
+    control, jammer = uplink.power_control, uplink.jammer
+    average = isinstance(control, TruncatedInversion) and control.power_limit == "average"
+    rules: list[Rule] = [
+        (
+            isinstance(control, TruncatedInversion) and scenario.faults.fade_threshold == 0,
+            "faults.fade_threshold",
+            "0 with the power control truncated_inversion, which inverts channels above it",
+            "above 0, such as 0.1",
+        ),
+        *(_expected_norms(scenario, uplink, control) if isinstance(control, Cotaf | Gbma) else []),
+        *(_known_law(scenario) if average else []),
+        (
+            jammer is not None
+            and jammer.on_shortfall == "lower_gain"
+            and (average or isinstance(control, Cotaf | Gbma | FullPower)),
+            "uplink.jammer.on_shortfall",
+            f"lower_gain with the power control {control.policy}, which does not invert channels within a peak power",
+            "record",
+        ),
+        (
+            isinstance(control, LowerGain)
+            and control.calibration == "exact"
+            and scenario.privacy.adversary == "individual",
+            "uplink.power_control.calibration",
+            "exact with privacy.adversary individual, before whom no noise of the channel hides a single upload",
+            "theorem, or the adversary observer | server",
+        ),
+    ]
+    if isinstance(control, PrivacyForFree):
+        found = f"{control.contraction} over {rounds} rounds, which leaves nothing to the first of them"
+        vanishes = control.contraction ** (rounds / 2) == 0
+        rules.append((vanishes, "uplink.power_control.contraction", found, "closer to 1"))
+    return rules
+
+
+def _expected_norms(scenario: Sections, uplink: OverTheAir, control: Cotaf | Gbma) -> list[Rule]:
+    norms, key, rules = control.expected_norms, "uplink.power_control.expected_norms", list[Rule]()
+    measured, threshold = norms == MEASURED, scenario.faults.fade_threshold
+    if isinstance(control, Cotaf):
+        h_min = "null" if control.h_min is None else f"{control.h_min:g}"
+        rules = [
+            (
+                (control.h_min is None) == (threshold == 0),
+                "uplink.power_control.h_min",
+                f"{h_min} with faults.fade_threshold {threshold:g}",
+                "exactly one of the two, above 0",
+            ),
+            (
+                norms is None,
+                key,
+                "null with the power control cotaf",
+                "a norm for each round, a file, or measured; the policy that version 0.1 called cotaf is "
+                "weakest_inversion",
+            ),
+        ]
+    given = len(norms) if isinstance(norms, tuple) else scenario.rounds
+    return [
+        *rules,
+        (
+            given < scenario.rounds,
+            key,
+            f"{given} norms for {scenario.rounds} rounds",
+            f"at least {scenario.rounds}, one a round",
+        ),
+        (
+            measured and not isinstance(scenario.topology, SingleCell),
+            key,
+            f"measured with topology.kind: {scenario.topology.kind}",
+            "norms that are given: base stations do not wait for the norms of each other",
+        ),
+        (
+            measured and uplink.peak_power_db is not None,
+            "uplink.peak_power_db",
+            f"{uplink.peak_power_db or 0:g} with expected_norms: measured",
+            "null, or norms that are given: what an amplifier clips follows from the scale, which is settled last",
+        ),
+        (
+            measured and uplink.jammer is not None,
+            key,
+            "measured beside a jammer",
+            "norms that are given: no noise restores a guarantee",
+        ),
+    ]
+
+
+def _known_law(scenario: Sections) -> list[Rule]:
+    # Where E[1/X; X >= g] of the estimate is known.
+    fading, csi, pathloss = scenario.channel.fading, scenario.channel.csi, scenario.channel.pathloss
+    key, pilots = "uplink.power_control.power_limit", csi.pilot_symbols is not None
+    of_csi, exact = f"channel.csi.error_std {csi.error_std:g}", "error_std: 0"
+    if pilots:
+        of_csi, exact = f"channel.csi.pilot_symbols {csi.pilot_symbols}", "no pilots"
+    located, foreign = not isinstance(pathloss, NoPathLoss), isinstance(fading, ExternalFading)
+    specular = not isinstance(fading, RayleighFading) or isinstance(pathloss, Tr38901PathLoss | ExternalPathLoss)
+    unknown = isinstance(fading, NakagamiFading | RecordedFading) and (csi.error_std > 0 or pilots)
+    return [
+        (foreign, key, f"average with the fading {fading.model}, whose power has no known law", "peak"),
+        (
+            unknown,
+            key,
+            f"average with {fading.model} fading and {of_csi}: the estimate has no known law",
+            f"peak, or {exact}",
+        ),
+        (
+            pilots and located and specular and not foreign and not unknown,
+            key,
+            f"average with {of_csi}, a path loss and lines of sight: the law of an estimate then differs from link to "
+            "link",
+            "peak, or channel.csi.error_std in place of pilots",
+        ),
+    ]
