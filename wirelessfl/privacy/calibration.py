@@ -8,7 +8,15 @@ from scipy import optimize
 
 from wirelessfl.errors import InfeasibleError, precondition
 from wirelessfl.privacy.accountants import Uses, composed_epsilon
-from wirelessfl.privacy.costs import Accountant, PrivacyFacts, SampledGaussian, Statement, sampled_spending
+from wirelessfl.privacy.costs import (
+    Accountant,
+    PrivacyFacts,
+    SampledGaussian,
+    Statement,
+    require_non_negative,
+    require_positive,
+    sampled_spending,
+)
 from wirelessfl.privacy.gaussian import gaussian_epsilon, gaussian_mu, zcdp_epsilon, zcdp_rho
 from wirelessfl.privacy.releases.local import SecureSum, ZcdpRelease
 from wirelessfl.radio.jamming import jammer_gain_for_noise, required_noise_std_exact
@@ -19,11 +27,6 @@ _SMALLEST_MULTIPLIER, _LARGEST_MULTIPLIER = 1e-3, 1e7  # between them a run look
 _LARGEST_COUNT = 2**53
 
 
-def _positive(**values: float) -> None:
-    for name, value in values.items():
-        precondition(0 < value < math.inf, f"{name} must be positive and finite, found {value}")
-
-
 def _at_least_one(**values: int) -> None:
     for name, value in values.items():
         precondition(
@@ -32,13 +35,9 @@ def _at_least_one(**values: int) -> None:
         )
 
 
-def _delta(delta: float) -> None:
-    precondition(0 < delta < 1, f"delta must lie strictly between 0 and 1, found {delta}")
-
-
 def _check_sampled_steps(steps: int, delta: float, sample_rate: float) -> None:
     _at_least_one(steps=steps)
-    _delta(delta)
+    precondition(0 < delta < 1, f"delta must lie strictly between 0 and 1, found {delta}")
     precondition(0 < sample_rate <= 1, f"sample_rate must lie in (0, 1], found {sample_rate}")
 
 
@@ -57,7 +56,7 @@ def dp_sgd_epsilon(
     Raises:
         ValueError: If an argument is out of range.
     """
-    _positive(noise_multiplier=noise_multiplier)
+    require_positive(noise_multiplier=noise_multiplier)
     _check_sampled_steps(steps, delta, sample_rate)
     spending = sampled_spending(noise_multiplier, sample_rate, steps, exchange=False)
     sampled = spending.sampled
@@ -78,7 +77,7 @@ def dp_sgd_noise_multiplier(
         ValueError: If an argument is out of range.
         InfeasibleError: If no multiplier up to ten million suffices.
     """
-    _positive(epsilon=epsilon)
+    require_positive(epsilon=epsilon)
     _check_sampled_steps(steps, delta, sample_rate)
     unsampled = math.sqrt(steps) / float(gaussian_mu(epsilon, delta))
     if sample_rate == 1 and accountant in ("pld", "gdp"):
@@ -109,7 +108,7 @@ def noise_std_theorem(epsilon: float, delta: float, rounds: int, total_samples: 
     Raises:
         ValueError: If an argument is out of range.
     """
-    _positive(epsilon=epsilon)
+    require_positive(epsilon=epsilon)
     _at_least_one(rounds=rounds, total_samples=total_samples)
     return math.sqrt(rounds / (2.0 * float(zcdp_rho(epsilon, delta)))) / total_samples
 
@@ -120,7 +119,7 @@ def noise_std_exact(epsilon: float, delta: float, rounds: int, sensitivity: floa
     Raises:
         ValueError: If an argument is out of range.
     """
-    _positive(epsilon=epsilon, sensitivity=sensitivity)
+    require_positive(epsilon=epsilon, sensitivity=sensitivity)
     _at_least_one(rounds=rounds)
     return required_noise_std_exact(sensitivity, rounds, float(gaussian_mu(epsilon, delta)))
 
@@ -146,12 +145,9 @@ def jammer_calculator(
     Raises:
         ValueError: If an argument is out of range.
     """
-    _positive(server_gain=server_gain, jammer_channel=jammer_channel, margin=margin)
+    require_positive(server_gain=server_gain, jammer_channel=jammer_channel, margin=margin)
     _at_least_one(samples=samples)
-    precondition(
-        0 <= channel_noise_std < math.inf,
-        f"channel_noise_std must be finite and not negative, found {channel_noise_std}",
-    )
+    require_non_negative(channel_noise_std=channel_noise_std)
     if calibration == "theorem":
         precondition(sensitivity is None, "sensitivity belongs to calibration exact; the theorem has 1/|D|")
         noise_std = noise_std_theorem(epsilon, delta, rounds, samples)
@@ -198,8 +194,8 @@ def zcdp_calculator(
     Raises:
         ValueError: If an argument is out of range.
     """
-    _positive(clip=clip, noise_std=noise_std)
-    _delta(delta)
+    require_positive(clip=clip, noise_std=noise_std)
+    exchange = Statement(delta, adjacency="replace")
     _at_least_one(
         batch_size=batch_size,
         samples=samples,
@@ -218,7 +214,6 @@ def zcdp_calculator(
         secure_sum=SecureSum(clients_per_round, clients_per_round, arithmetic="integer"),
     )
     facts = PrivacyFacts(everything, np.ones(1), samples)
-    exchange = Statement(delta, adjacency="replace")
     published, accounted = (
         participations * 0.5 * float(spending.mu_squared[0])
         for spending in (release.published(facts), release.accounted(facts, exchange))

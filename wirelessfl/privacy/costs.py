@@ -20,6 +20,25 @@ Adversary = Literal["observer", "server", "individual"]
 Accountant = Literal["pld", "rdp", "gdp", "zcdp"]
 
 
+def require_positive(**values: float) -> None:
+    """Precondition on ``values``: positive finite numbers, else ValueError."""
+    for name, value in values.items():
+        precondition(0 < value < np.inf, f"{name} must be positive and finite, found {value}")
+
+
+def require_non_negative(**values: float) -> None:
+    """Precondition on ``values``: finite and not negative, else ValueError."""
+    for name, value in values.items():
+        precondition(0 <= value < np.inf, f"{name} must be finite and not negative, found {value}")
+
+
+def require_choices(record: object, **choices: object) -> None:
+    """Precondition on fields of ``record``: each is a member of its ``Literal``, else ValueError."""
+    for name, choice in choices.items():
+        value, allowed = getattr(record, name), get_args(choice)
+        precondition(value in allowed, f"{name} must be one of {', '.join(allowed)}, found {value!r}")
+
+
 @dataclass(frozen=True)
 class Statement:
     """Statement that an epsilon belongs to.
@@ -48,14 +67,7 @@ class Statement:
 
     def __post_init__(self) -> None:
         precondition(0.0 < self.delta < 1.0, f"delta must lie strictly between 0 and 1, found {self.delta}")
-        for name, choice in (
-            ("unit", Unit),
-            ("adjacency", Adjacency),
-            ("adversary", Adversary),
-            ("accountant", Accountant),
-        ):
-            value, allowed = getattr(self, name), get_args(choice)
-            precondition(value in allowed, f"{name} must be one of {', '.join(allowed)}, found {value!r}")
+        require_choices(self, unit=Unit, adjacency=Adjacency, adversary=Adversary, accountant=Accountant)
         precondition(self.colluding >= 0, f"colluding must not be negative, found {self.colluding}")
 
     @property
@@ -186,14 +198,10 @@ class Spending:
     everyone: bool = False
 
 
-def no_guarantee(num_clients: int, reason: str) -> Spending:
-    """Spending of a release about which nothing is proven."""
-    return Spending(np.full(num_clients, np.inf), unproven=reason)
-
-
-def no_guarantee_for_anyone(reason: str) -> Spending:
-    """Spending without guarantee for every registered client, selected or not."""
-    return Spending(np.full(1, np.inf), unproven=reason, everyone=True)
+def no_guarantee(num_clients: int | None, reason: str) -> Spending:
+    """Spending of a release about which nothing is proven: of its clients, or with None of every registered client."""
+    size = 1 if num_clients is None else num_clients
+    return Spending(np.full(size, np.inf), unproven=reason, everyone=num_clients is None)
 
 
 def sampled_spending(
@@ -225,10 +233,8 @@ def sampled_spending(
         np.asarray(sample_rate, dtype=np.float64),
         np.asarray(count, dtype=np.int64),
     )
-    if not np.all((rate > 0) & (rate <= 1)):
-        raise ValueError(f"sample rate must lie in (0, 1], found {sample_rate!r}")
-    if not np.all(multiplier >= 0):
-        raise ValueError(f"noise multiplier must not be negative or NaN, found {noise_multiplier!r}")
+    precondition(np.all((rate > 0) & (rate <= 1)), f"sample rate must lie in (0, 1], found {sample_rate!r}")
+    precondition(np.all(multiplier >= 0), f"noise multiplier must not be negative or NaN, found {noise_multiplier!r}")
     plain = (rate == 1) | (multiplier < 1 / _LARGEST_MULTIPLIER) | (uses == 0)
     multiplier = np.minimum(multiplier, _LARGEST_MULTIPLIER)
     reach = 2.0 if exchange else 1.0

@@ -12,8 +12,11 @@ from typing import Literal
 from typing_extensions import override
 
 from wirelessfl.errors import precondition
+from wirelessfl.privacy.costs import require_choices
 
 ClipDomain = Literal["gradient", "coefficients", "weighted"]
+WaveletReading = Literal["algorithm_1", "lemma_2"]
+MooFeedback = Literal["published", "private"]
 
 
 @dataclass(frozen=True)
@@ -54,17 +57,14 @@ class HaarNoise(NoiseLaw):
 
     length: int
     clip_domain: ClipDomain = "coefficients"
-    reading: Literal["algorithm_1", "lemma_2"] = "algorithm_1"
+    reading: WaveletReading = "algorithm_1"
 
     def __post_init__(self) -> None:
         precondition(
             self.length >= 1 and not self.length & (self.length - 1),
             f"length must be a power of two, found {self.length}",
         )
-        precondition(
-            self.clip_domain in ("gradient", "coefficients", "weighted"),
-            f"clip_domain must be gradient, coefficients or weighted, found {self.clip_domain!r}",
-        )
+        require_choices(self, clip_domain=ClipDomain, reading=WaveletReading)
 
     @override
     def published_factor(self) -> float | None:
@@ -218,15 +218,13 @@ class MooClip(ClippingLaw):
         feedback: ``published`` reads raw gradients, ``private`` only gradients that are already noised.
     """
 
-    feedback: Literal["published", "private"] = "published"
+    feedback: MooFeedback = "published"
 
     def __post_init__(self) -> None:
-        precondition(
-            self.feedback in ("published", "private"), f"feedback must be published or private, found {self.feedback!r}"
-        )
+        require_choices(self, feedback=MooFeedback)
 
     @override
     @property
     def unproven(self) -> str | None:
-        private = self.feedback == "private"
-        return None if private else "the clipping norm follows raw private gradients, which no accountant sees"
+        raw = "the clipping norm follows raw private gradients, which no accountant sees"
+        return {"published": raw, "private": None}[self.feedback]

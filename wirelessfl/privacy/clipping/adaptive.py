@@ -15,8 +15,9 @@ from torch import Tensor
 from typing_extensions import override
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step, require_positive, sent
+from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step, sent
 from wirelessfl.privacy.clipping.flat import clip_to
+from wirelessfl.privacy.costs import require_non_negative, require_positive
 from wirelessfl.privacy.laws import ClippingLaw, MooClip, QuantileClip
 
 
@@ -110,7 +111,7 @@ class _Moo(ClippingRule):
 
     def __post_init__(self) -> None:
         require_positive(clip_norm=self.clip_norm, lr=self.lr)
-        precondition(0 <= self.kappa < float("inf"), f"kappa must be finite and not negative, found {self.kappa}")
+        require_non_negative(kappa=self.kappa)
 
     lasting: ClassVar[tuple[str, ...]] = ("clip_norm",)
 

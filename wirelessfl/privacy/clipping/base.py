@@ -16,6 +16,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from wirelessfl.errors import precondition
+from wirelessfl.privacy.costs import require_positive
 from wirelessfl.privacy.laws import ClippingLaw, UnknownClip
 from wirelessfl.streams import Streams
 
@@ -160,12 +161,6 @@ def shrink(norms: Tensor, clip: Tensor) -> Tensor:
         clip: Largest norms allowed, broadcast to ``norms``.
     """
     return (clip / norms.clamp(min=SMALLEST_NORM)).clamp(max=1.0).nan_to_num(nan=0.0)
-
-
-def require_positive(**values: float) -> None:
-    """Precondition on ``values``: positive finite numbers, else ValueError."""
-    for name, value in values.items():
-        precondition(0 < value < float("inf"), f"{name} must be positive and finite, found {value}")
 
 
 class Schedule(Protocol):

@@ -16,9 +16,9 @@ from wirelessfl.privacy.clipping.base import (
     Samples,
     Schedule,
     Step,
-    require_positive,
     shrink,
 )
+from wirelessfl.privacy.costs import require_positive
 from wirelessfl.privacy.laws import ClippingLaw, DynamicClip, FixedClip, PerLayerClip
 
 

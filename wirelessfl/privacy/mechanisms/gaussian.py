@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from wirelessfl.errors import precondition
 from wirelessfl.privacy.clipping import ClippingRule, FlatClipping, Schedule, Step
+from wirelessfl.privacy.costs import require_non_negative
 from wirelessfl.privacy.laws import NoiseLaw, WhiteNoise
 from wirelessfl.privacy.mechanisms.base import LocalSteps, MechanismFacts, NoiseMechanism, divisible
 from wirelessfl.privacy.mechanisms.normals import add_normal
@@ -83,9 +84,7 @@ class MeanGaussianMechanism(NoiseMechanism):
     noise_std: float
 
     def __post_init__(self) -> None:
-        precondition(
-            0 <= self.noise_std < float("inf"), f"noise_std must be finite and not negative, found {self.noise_std}"
-        )
+        require_non_negative(noise_std=self.noise_std)
 
     @override
     def facts(self) -> MechanismFacts:

@@ -9,17 +9,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 from typing_extensions import override
 
-from wirelessfl.errors import precondition
 from wirelessfl.privacy.clipping import Step
 from wirelessfl.privacy.clipping.base import shrink
-from wirelessfl.privacy.laws import ClipDomain, HaarNoise, NoiseLaw
+from wirelessfl.privacy.costs import require_choices
+from wirelessfl.privacy.laws import ClipDomain, HaarNoise, NoiseLaw, WaveletReading
 from wirelessfl.privacy.mechanisms.base import PerSampleGradients
 from wirelessfl.privacy.mechanisms.gaussian import PURPOSE, GaussianMechanism
 from wirelessfl.privacy.mechanisms.normals import add_normal
@@ -231,17 +231,10 @@ class HaarMechanism(GaussianMechanism):
     """
 
     clip_domain: ClipDomain = "coefficients"
-    reading: Literal["algorithm_1", "lemma_2"] = "algorithm_1"
+    reading: WaveletReading = "algorithm_1"
 
     def __post_init__(self) -> None:
-        precondition(
-            self.clip_domain in get_args(ClipDomain),
-            f"clip_domain must be one of {', '.join(get_args(ClipDomain))}, found {self.clip_domain!r}",
-        )
-        precondition(
-            self.reading in ("algorithm_1", "lemma_2"),
-            f"reading must be algorithm_1 or lemma_2, found {self.reading!r}",
-        )
+        require_choices(self, clip_domain=ClipDomain, reading=WaveletReading)
 
     @override
     def squared_norms(self, gradients: PerSampleGradients) -> Tensor:

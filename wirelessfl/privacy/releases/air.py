@@ -8,19 +8,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.costs import Caveat, PrivacyFacts, Spending, Statement, no_guarantee
-from wirelessfl.privacy.releases.base import non_negative, per_client
+from wirelessfl.privacy.costs import (
+    Caveat,
+    Conversion,
+    PrivacyFacts,
+    Spending,
+    Statement,
+    no_guarantee,
+    require_choices,
+    require_non_negative,
+)
+from wirelessfl.privacy.releases.base import Record, per_client, sentences
 
 AirRule = Literal["whole_update", "gradient_step"]
 AirTheorem = Literal["cross_layer", "privacy_for_free", "none"]
+_CONVERSION: dict[AirTheorem, Conversion] = {"cross_layer": "zcdp", "privacy_for_free": "tail_bound"}
 
 
 @dataclass(frozen=True, eq=False)
-class AirRelease:
+class AirRelease(Record):
     """One over-the-air slot, in units of y/α_u with updates normalised by the clip τ.
 
     Attributes:
-        round_index: Communication round.
         clients: (n,) who transmitted.
         weight: (n,) p_i as sent, before the server renormalises.
         backoff: (n,) recorded back-off s_i; data of the client, not public, with ``backoff: actual``.
@@ -43,8 +52,6 @@ class AirRelease:
 
     route: ClassVar[str] = "the noise of the channel and the jammer"
 
-    round_index: int
-    clients: NDArray[np.int64]
     weight: NDArray[np.float64]
     backoff: NDArray[np.float64]
     received_bound: NDArray[np.float64]
@@ -67,7 +74,8 @@ class AirRelease:
             self.batch_size is None or not np.any(per_client("batch_size", self.batch_size, count) < 1),
             "batch_size must be at least one sample",
         )
-        non_negative(effective_noise_std=self.effective_noise_std, unjammed_noise_std=self.unjammed_noise_std)
+        require_non_negative(effective_noise_std=self.effective_noise_std, unjammed_noise_std=self.unjammed_noise_std)
+        require_choices(self, rule=AirRule, theorem=AirTheorem)
 
     @property
     def relation(self) -> str:
@@ -83,7 +91,7 @@ class AirRelease:
             return no_guarantee(len(self.clients), "the paper of this power control states no privacy theorem")
         with np.errstate(divide="ignore"):
             mu = 1.0 / (facts.total_samples * self.backoff * np.float64(self.effective_noise_std))
-        return Spending(mu**2, conversion="zcdp" if self.theorem == "cross_layer" else "tail_bound")
+        return Spending(mu**2, conversion=_CONVERSION[self.theorem])
 
     def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
         """Gaussian mechanism of sensitivity X and the noise that the adversary cannot remove."""
@@ -108,56 +116,56 @@ class AirRelease:
     def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
         """Why the theorem and the exact composition differ."""
         if statement.adversary == "individual":
-            return
-        if self.theorem != "none":
-            yield from self._theorem_remarks(statement)
-        if self.rule == "gradient_step" and statement.unit == "sample" and not self.backoff_is_public:
-            yield (
-                "The back-off follows the actual norm of the update, which is private: the accounted figure gives no "
-                "credit for it."
-            )
-        if np.any(self.csi_ratio != 1):
-            yield (
-                "With imperfect channel knowledge the signal is in both quadratures, and the adversary sees both: "
-                "the accounted sensitivity is multiplied by |h/ĥ|."
-            )
-        if statement.colluding and np.any(self.unjammed_noise_std < np.asarray(self.accounted_noise_std)):
-            yield (
-                "A colluding party may be the jammer, also where that role rotates: no jamming is counted as noise, "
-                "in any round."
-            )
-        elif np.any(np.asarray(self.accounted_noise_std) < self.effective_noise_std):
-            yield (
-                "Part of the noise can be removed by an adversary who sees both quadratures or knows its source; "
-                "the accounted figure counts the rest only."
-            )
-
-    def _theorem_remarks(self, statement: Statement) -> Iterator[str]:
-        # Where a theorem claims something: what it assumes, compares and converts with.
-        if self.rule == "gradient_step" and statement.unit == "sample" and self.batch_size is not None:
-            yield (
+            return iter(())
+        claims, cross_layer = self.theorem != "none", self.theorem == "cross_layer"
+        of_sample, whole_update = statement.unit == "sample", self.rule == "whole_update"
+        of_step = of_sample and not whole_update
+        accounted_noise_std = np.asarray(self.accounted_noise_std)
+        jammed_for_others = statement.colluding and np.any(self.unjammed_noise_std < accounted_noise_std)
+        bound = "(for Theorems 1 and 3, ε = ρ + 2√(ρ ln 1/δ))" if cross_layer else "on the Gaussian tail"
+        return sentences(
+            (
+                claims and of_step and self.batch_size is not None,
                 "The theorem divides one sample's share by all samples of the client; a step on a mini-batch divides "
-                "it by the batch size only."
-            )
-        yield from self._unit_remarks(statement)
-        of_theorems = self.theorem == "cross_layer"
-        bound = "(for Theorems 1 and 3, ε = ρ + 2√(ρ ln 1/δ))" if of_theorems else "on the Gaussian tail"
-        yield f"The theorem converts with a bound {bound}, the accounted figure with the exact Gaussian curve."
-
-    def _unit_remarks(self, statement: Statement) -> Iterator[str]:
-        if statement.unit == "client":
-            yield (
+                "it by the batch size only.",
+            ),
+            (
+                claims and not of_sample,
                 "The theorem protects one sample; the accounted figure protects the whole update of a client, which "
-                "weighs p_i and not 1/|D|."
-            )
-        elif self.rule == "whole_update":
-            yield (
+                "weighs p_i and not 1/|D|.",
+            ),
+            (
+                claims and of_sample and whole_update,
                 "The theorem assumes that one sample moves a whole update by at most τ/n_i. Clipping the whole update "
-                "does not enforce that: one sample can swing it from one side of the ball to the other, 2τ."
-            )
-        exchanged = statement.adjacency == "replace" and self.theorem == "cross_layer"
-        if exchanged and not (self.rule == "whole_update" and statement.unit == "sample"):
-            yield (
+                "does not enforce that: one sample can swing it from one side of the ball to the other, 2τ.",
+            ),
+            (
+                cross_layer and statement.adjacency == "replace" and not (of_sample and whole_update),
                 "The theorem compares runs with one sample more or less; the accounted figure exchanges one unit for "
-                "another, which moves the sum twice as far as leaving it out."
-            )
+                "another, which moves the sum twice as far as leaving it out.",
+            ),
+            (
+                claims,
+                f"The theorem converts with a bound {bound}, the accounted figure with the exact Gaussian curve.",
+            ),
+            (
+                of_step and not self.backoff_is_public,
+                "The back-off follows the actual norm of the update, which is private: the accounted figure gives no "
+                "credit for it.",
+            ),
+            (
+                np.any(self.csi_ratio != 1),
+                "With imperfect channel knowledge the signal is in both quadratures, and the adversary sees both: "
+                "the accounted sensitivity is multiplied by |h/ĥ|.",
+            ),
+            (
+                jammed_for_others,
+                "A colluding party may be the jammer, also where that role rotates: no jamming is counted as noise, "
+                "in any round.",
+            ),
+            (
+                not jammed_for_others and np.any(accounted_noise_std < self.effective_noise_std),
+                "Part of the noise can be removed by an adversary who sees both quadratures or knows its source; "
+                "the accounted figure counts the rest only.",
+            ),
+        )

@@ -65,26 +65,30 @@ def per_client(name: str, values: ArrayLike, num_clients: int) -> NDArray[np.flo
     return np.broadcast_to(array, (num_clients,))
 
 
-def non_negative(**values: float) -> None:
-    """Precondition on ``values``: finite and not negative, else ValueError."""
-    for name, value in values.items():
-        precondition(0 <= value < np.inf, f"{name} must be finite and not negative, found {value}")
+def sentences(*remarks: tuple[object, str]) -> Iterator[str]:
+    """The sentences whose condition holds, of (condition, sentence) pairs."""
+    return (sentence for holds, sentence in remarks if holds)
 
 
 @dataclass(frozen=True, eq=False)
-class BareRelease:
-    """Updates handed over with no noise of the channel or the server: only local noise could protect them.
+class Record:
+    """Record of the clients of one round, the beginning of every release.
 
     Attributes:
         round_index: Communication round.
-        clients: (n,) who uploaded.
+        clients: (n,) the clients whose data the release depends on, each once.
     """
-
-    route: ClassVar[str] = "an upload without noise"
-    relation: ClassVar[str] = "any two runs"
 
     round_index: int
     clients: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class BareRelease(Record):
+    """Updates handed over with no noise of the channel or the server: only local noise could protect them."""
+
+    route: ClassVar[str] = "an upload without noise"
+    relation: ClassVar[str] = "any two runs"
 
     @property
     def reason(self) -> str:
@@ -101,7 +105,7 @@ class BareRelease:
 
     def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
         """None: both columns agree."""
-        return iter(())
+        return sentences()
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +125,6 @@ class UnvouchedRelease(BareRelease):
     """Upload by code from outside that sees private data and leaves no record of what it costs.
 
     Attributes:
-        round_index: Communication round.
-        clients: (n,) who uploaded.
         code: The code, in words that go on with "is code from outside".
     """
 

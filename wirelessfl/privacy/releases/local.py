@@ -6,29 +6,39 @@ aggregation hides further.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.costs import Caveat, PrivacyFacts, Spending, Statement, no_guarantee, sampled_spending
+from wirelessfl.privacy.costs import (
+    Caveat,
+    PrivacyFacts,
+    Spending,
+    Statement,
+    no_guarantee,
+    require_choices,
+    require_non_negative,
+    require_positive,
+    sampled_spending,
+)
 from wirelessfl.privacy.laws import ClippingLaw, DynamicClip, FixedClip, NoiseLaw, UnknownClip, WhiteNoise
-from wirelessfl.privacy.releases.base import non_negative, per_client
+from wirelessfl.privacy.releases.base import Record, per_client, sentences
 
 Sampling = Literal["poisson", "shuffle"]
+Arithmetic = Literal["real", "integer"]
 
 ONE_SAMPLE_ONLY = "noise on the gradients of samples protects a sample; nothing is proven for a whole client"
 
 
 @dataclass(frozen=True, eq=False)
-class DpSgdRelease:
+class DpSgdRelease(Record):
     """The local steps of one round (DP-SGD, DP-Adam, DP-AdaGrad, their wavelet forms): the optimizer costs nothing.
 
     A round in which the multiplier changes is several releases, one a multiplier.
 
     Attributes:
-        round_index: Communication round.
         clients: (n,) who trained and released the result.
         noise_multiplier: sigma, noise standard deviation on the sum of a batch over the clipping norm.
         batch_size: (n,) samples in a batch; expected samples under Poisson sampling. At most n_i.
@@ -45,8 +55,6 @@ class DpSgdRelease:
     route: ClassVar[str] = "the noise that every client adds to its gradients"
     relation: ClassVar[str] = "one sample more or fewer"
 
-    round_index: int
-    clients: NDArray[np.int64]
     noise_multiplier: float
     batch_size: NDArray[np.int64]
     steps: NDArray[np.int64]
@@ -56,14 +64,12 @@ class DpSgdRelease:
 
     def __post_init__(self) -> None:
         count = len(self.clients)
-        non_negative(noise_multiplier=self.noise_multiplier)
+        require_non_negative(noise_multiplier=self.noise_multiplier)
         precondition(
             not np.any(per_client("batch_size", self.batch_size, count) < 1), "batch_size must be at least one sample"
         )
         per_client("steps", self.steps, count)
-        precondition(
-            self.sampling in get_args(Sampling), f"sampling must be poisson or shuffle, found {self.sampling!r}"
-        )
+        require_choices(self, sampling=Sampling)
 
     def published(self, facts: PrivacyFacts) -> Spending:
         """The accountant at the multiplier the paper names, as if sampling were Poisson, for add/remove."""
@@ -107,16 +113,18 @@ class DpSgdRelease:
         """Why the accountant of the paper and what ran differ."""
         yield from self.noise.remarks()
         yield from self.clipping.remarks()
-        if self.sampling != "poisson" and np.any(self.batch_size < facts.samples[self.clients]):
-            yield (
+        yield from sentences(
+            (
+                self.sampling != "poisson" and np.any(self.batch_size < facts.samples[self.clients]),
                 "The published figure treats shuffled batches of a fixed size as if they were Poisson sampled; the "
-                "accounted one counts one use of every sample per pass over the data, without amplification."
-            )
-        if statement.adjacency == "replace":
-            yield (
+                "accounted one counts one use of every sample per pass over the data, without amplification.",
+            ),
+            (
+                statement.adjacency == "replace",
                 "The papers compare data sets with one sample more or less; the accounted figure exchanges one sample "
-                "for another."
-            )
+                "for another.",
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -134,36 +142,38 @@ class SecureSum:
     selected: int
     survivors: int
     threshold: int | None = None
-    arithmetic: Literal["real", "integer"] = "real"
+    arithmetic: Arithmetic = "real"
 
     def __post_init__(self) -> None:
         precondition(
             0 <= self.survivors <= self.selected,
             f"survivors must lie between 0 and selected, found {self.survivors} of {self.selected}",
         )
-        precondition(
-            self.arithmetic in ("real", "integer"), f"arithmetic must be real or integer, found {self.arithmetic!r}"
-        )
+        require_choices(self, arithmetic=Arithmetic)
 
     def opened_for(self, statement: Statement) -> Iterator[str]:
         """Why the adversary is taken to see, or may as well see, every single input; nothing if the sum hides it."""
-        if statement.adversary == "individual":
-            yield "the adversary sees every upload"
-        elif self.threshold is not None and statement.colluding >= self.threshold:
-            yield (
+        seen = statement.adversary == "individual"
+        opened = not seen and self.threshold is not None and statement.colluding >= self.threshold
+        return sentences(
+            (seen, "the adversary sees every upload"),
+            (
+                opened,
                 f"{statement.colluding} clients may collude, and {self.threshold} of a round are enough to open single "
-                "inputs"
-            )
-        if self.arithmetic == "integer":
-            yield "rounded Gaussian noise in integer arithmetic is proven for single inputs only, not for their sum"
+                "inputs",
+            ),
+            (
+                self.arithmetic == "integer",
+                "rounded Gaussian noise in integer arithmetic is proven for single inputs only, not for their sum",
+            ),
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class ZcdpRelease:
+class ZcdpRelease(Record):
     """The uploads of one round of the zCDP paper, alone or in a secure sum with equal weights.
 
     Attributes:
-        round_index: Communication round.
         clients: (n,) whose masked (or plain) input was sent, also if they vanished afterwards.
         clip: G, the norm that a sample's gradient is clipped to.
         noise_std: Standard deviation σ of the noise on a mini-batch mean.
@@ -180,8 +190,6 @@ class ZcdpRelease:
     route: ClassVar[str] = "the noise that clients add to their mini-batch means"
     relation: ClassVar[str] = "one sample exchanged for another"
 
-    round_index: int
-    clients: NDArray[np.int64]
     clip: float
     noise_std: float
     batch_size: NDArray[np.int64]
@@ -191,8 +199,8 @@ class ZcdpRelease:
 
     def __post_init__(self) -> None:
         count = len(self.clients)
-        non_negative(noise_std=self.noise_std)
-        precondition(0 < self.clip < np.inf, f"clip must be positive and finite, found {self.clip}")
+        require_non_negative(noise_std=self.noise_std)
+        require_positive(clip=self.clip)
         precondition(
             not np.any(per_client("batch_size", self.batch_size, count) < 1), "batch_size must be at least one sample"
         )
@@ -245,27 +253,33 @@ class ZcdpRelease:
         honest = max(1, self.secure_sum.survivors - statement.colluding)
         return np.where(self.steps == 1, float(honest), alone)
 
-    def _why_alone(self, secure_sum: SecureSum, statement: Statement) -> Iterator[str]:
-        # Everything that keeps the noise of others from hiding an upload.
-        yield from secure_sum.opened_for(statement)
-        if np.any(self.steps > 1):
-            yield "the proof holds for one local step only, for later steps diverge"
-        if not self.linear_upload:
-            yield "an upload that is clipped or rescaled is no multiple of the noised mean"
-
     def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
         """Why Theorem 1 and what holds differ."""
         if self.secure_sum is not None:
-            reasons = "; ".join(self._why_alone(self.secure_sum, statement))
-            if reasons:
-                yield f"Theorem 1 divides by the clients of a round; the accounted figure does not: {reasons}."
-            elif self.secure_sum.survivors - statement.colluding < self.secure_sum.selected:
-                yield "Theorem 1 divides by all clients of a round; only surviving honest ones hide an upload."
+            alone = sentences(
+                (np.any(self.steps > 1), "the proof holds for one local step only, for later steps diverge"),
+                (not self.linear_upload, "an upload that is clipped or rescaled is no multiple of the noised mean"),
+            )
+            reasons = "; ".join([*self.secure_sum.opened_for(statement), *alone])
+            fewer = self.secure_sum.survivors - statement.colluding < self.secure_sum.selected
+            yield from sentences(
+                (reasons, f"Theorem 1 divides by the clients of a round; the accounted figure does not: {reasons}."),
+                (
+                    fewer and not reasons,
+                    "Theorem 1 divides by all clients of a round; only surviving honest ones hide an upload.",
+                ),
+            )
         per_pass = -(-facts.samples[self.clients] // np.asarray(self.batch_size))
-        if np.any(self.steps % per_pass != 0):
-            yield "Theorem 1 needs whole passes over the data; a part of a pass costs as much as one of full batches."
-        if statement.adjacency == "add_remove":
-            yield "Theorem 1 exchanges one sample for another; the accounted figure zeroes one out, half as far."
+        yield from sentences(
+            (
+                np.any(self.steps % per_pass != 0),
+                "Theorem 1 needs whole passes over the data; a part of a pass costs as much as one of full batches.",
+            ),
+            (
+                statement.adjacency == "add_remove",
+                "Theorem 1 exchanges one sample for another; the accounted figure zeroes one out, half as far.",
+            ),
+        )
 
 
 def _in_a_common_unit(clip: float, noise_std: float) -> tuple[np.float64, np.float64]:

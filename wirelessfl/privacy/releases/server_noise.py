@@ -6,7 +6,6 @@ from enum import StrEnum
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
 from wirelessfl.privacy.costs import (
@@ -15,11 +14,14 @@ from wirelessfl.privacy.costs import (
     Spending,
     Statement,
     no_guarantee,
-    no_guarantee_for_anyone,
+    require_choices,
+    require_non_negative,
     sampled_spending,
 )
 from wirelessfl.privacy.laws import NoiseLaw, WhiteNoise
-from wirelessfl.privacy.releases.base import non_negative
+from wirelessfl.privacy.releases.base import Record, sentences
+
+Selection = Literal["all", "poisson", "uniform"]
 
 
 class NoAmplification(StrEnum):
@@ -43,14 +45,13 @@ class NoAmplification(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class ServerNoiseRelease:
+class ServerNoiseRelease(Record):
     """One noised aggregate Σ (p_i/q) Δ_i + N(0, σ²) over the selected clients, with fixed public weights.
 
     Every round is one, also that in which nobody took part: an observer who saw that a round adds no noise would know
     that nobody did.
 
     Attributes:
-        round_index: Communication round.
         clients: (n,) who took part; none in an empty round.
         published_multiplier: z, the multiplier that the paper's accountant is fed, as in σ = z C/(q d).
         noise_std: σ on the aggregate; for Haar noise, before division by the weights of the coefficients.
@@ -68,33 +69,28 @@ class ServerNoiseRelease:
     route: ClassVar[str] = "the noise that the server adds"
     relation: ClassVar[str] = "one client more or fewer"
 
-    round_index: int
-    clients: NDArray[np.int64]
     published_multiplier: float
     noise_std: float
     clip: float | None
     sample_rate: float = 1.0
-    selection: Literal["all", "poisson", "uniform"] = "all"
+    selection: Selection = "all"
     noise: NoiseLaw = WhiteNoise()  # noqa: RUF009 - frozen
     unamplified: NoAmplification | None = None
 
     def __post_init__(self) -> None:
-        non_negative(published_multiplier=self.published_multiplier, noise_std=self.noise_std)
+        require_non_negative(published_multiplier=self.published_multiplier, noise_std=self.noise_std)
         precondition(
             self.clip is None or 0 < self.clip < np.inf, f"clip must be positive and finite, found {self.clip}"
         )
         precondition(0 < self.sample_rate <= 1, f"sample_rate must lie in (0, 1], found {self.sample_rate}")
-        precondition(
-            self.selection in ("all", "poisson", "uniform"),
-            f"selection must be all, poisson or uniform, found {self.selection!r}",
-        )
+        require_choices(self, selection=Selection)
         precondition(self.selection != "all" or self.sample_rate == 1, "with selection all the sample rate is 1")
 
     def published(self, facts: PrivacyFacts) -> Spending:
         """The accountant at z, amplified by client sampling as if that were Poisson, for add/remove of a client."""
         factor = self.noise.published_factor()
         if factor is None:
-            return no_guarantee_for_anyone("no paper claims anything for clipping the update itself")
+            return no_guarantee(None, "no paper claims anything for clipping the update itself")
         return sampled_spending(factor * self.published_multiplier, self.sample_rate, 1, exchange=False, everyone=True)
 
     def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
@@ -107,11 +103,11 @@ class ServerNoiseRelease:
         if statement.adversary != "observer":
             return no_guarantee(len(self.clients), "the server adds the noise itself and sees the updates without it")
         if self.clip is None:
-            return no_guarantee_for_anyone(Caveat.UNCLIPPED.value)
+            return no_guarantee(None, Caveat.UNCLIPPED.value)
         largest = self.clip * facts.largest_weight / self.sample_rate
         multiplier = self.noise.accounted_factor() * self.noise_std / largest
         if multiplier == 0:
-            return no_guarantee_for_anyone(Caveat.NOTHING_ADDS_NOISE.value)
+            return no_guarantee(None, Caveat.NOTHING_ADDS_NOISE.value)
         return sampled_spending(
             multiplier,
             self._secret_rate(facts, statement),
@@ -138,26 +134,32 @@ class ServerNoiseRelease:
         yield from self.noise.remarks()
         if statement.adversary != "observer":
             return
-        yield (
-            "The paper's multiplier z takes every client for one unit of weight; the accounted one divides the noise "
-            "by the largest share C max p_i/q of a client."
-        )
-        if statement.unit == "sample":
-            yield (
-                "One sample can swing a clipped update across the ball: a sample is protected like an exchanged client."
-            )
-        if self.sample_rate < 1 and self.unamplified is not None:
-            yield (
+        unamplified = self.sample_rate < 1 and self.unamplified is not None
+        fixed_number = not unamplified and self.selection == "uniform"
+        yield from sentences(
+            (
+                True,
+                "The paper's multiplier z takes every client for one unit of weight; the accounted one divides the "
+                "noise by the largest share C max p_i/q of a client.",
+            ),
+            (
+                statement.unit == "sample",
+                "One sample can swing a clipped update across the ball: a sample is protected like an exchanged "
+                "client.",
+            ),
+            (
+                unamplified,
                 f"The paper amplifies by the sampling of clients; the accounted figure does not: {self.unamplified}. "
-                "Every round counts as one whole use of the noise for every client."
-            )
-        elif self.selection == "uniform":
-            yield (
+                "Every round counts as one whole use of the noise for every client.",
+            ),
+            (
+                fixed_number,
                 "The paper amplifies as if clients were selected independently; a fixed number of them is drawn "
-                "without replacement, where another client takes the vacant place."
-            )
-            if statement.colluding:
-                yield (
-                    "Colluding clients know whether they were selected: where they were not, any other client is "
-                    "there with a larger probability, and that is the one the accounted figure is amplified by."
-                )
+                "without replacement, where another client takes the vacant place.",
+            ),
+            (
+                fixed_number and statement.colluding,
+                "Colluding clients know whether they were selected: where they were not, any other client is "
+                "there with a larger probability, and that is the one the accounted figure is amplified by.",
+            ),
+        )
