@@ -18,6 +18,8 @@ from wirelessfl.privacy.gaussian import gaussian_epsilon, tail_bound_epsilon, zc
 
 _EVENT_BITS = 31  # in one int64 key: 2**31 distinct sampled mechanisms a run, which no memory holds, and 2**31 clients
 
+_EVENTS = (1 << _EVENT_BITS) - 1
+
 
 class EventCounts:
     """Counts by client slot and event; cost and memory grow with the entries, not with the clients."""
@@ -57,23 +59,19 @@ class EventCounts:
     def entries(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """(slot, event, count) triples, by slot and then event, each (entries,)."""
         self._merge()
-        return self._keys >> _EVENT_BITS, self._keys & ((1 << _EVENT_BITS) - 1), self._counts
+        return self._keys >> _EVENT_BITS, self._keys & _EVENTS, self._counts
 
     def uses_of(self, slots: NDArray[np.int64]) -> list[Uses]:
         """The uses of each of (n,) clients, in the order of first use in the run."""
-        if not self.events:
-            return [()] * len(slots)
         self._merge()
-        first = np.searchsorted(self._keys, slots << _EVENT_BITS).tolist()
-        last = np.searchsorted(self._keys, (slots + 1) << _EVENT_BITS).tolist()
-        return [self._uses_between(start, stop) for start, stop in zip(first, last, strict=True)]
-
-    def _uses_between(self, start: int, stop: int) -> Uses:
-        mask = (1 << _EVENT_BITS) - 1
-        return tuple(
-            (self.events[key & mask], count)
-            for key, count in zip(self._keys[start:stop].tolist(), self._counts[start:stop].tolist(), strict=True)
-        )
+        first, last = (np.searchsorted(self._keys, slot << _EVENT_BITS).tolist() for slot in (slots, slots + 1))
+        return [
+            tuple(
+                (self.events[key & _EVENTS], count)
+                for key, count in zip(self._keys[start:stop].tolist(), self._counts[start:stop].tolist(), strict=True)
+            )
+            for start, stop in zip(first, last, strict=True)
+        ]
 
 
 class Profile(NamedTuple):
@@ -125,7 +123,8 @@ class Account:
             f"a run cannot mix the conversions {self.conversion} and {spending.conversion}",
         )
         self.conversion = spending.conversion
-        self._reserve(int(slots.max(initial=-1)) + 1)
+        size = int(slots.max(initial=-1)) + 1
+        self._mu_squared, self._unproven = grown(self._mu_squared, size), grown(self._unproven, size, fill=-1)
         if spending.unproven is not None:
             if spending.unproven not in self.reasons:
                 self.reasons.append(spending.unproven)
@@ -137,28 +136,17 @@ class Account:
             self._add_common(spending)
         else:
             self._mu_squared[slots] += spending.mu_squared
-            self._add_sampled(slots, spending.sampled)
-
-    def _reserve(self, size: int) -> None:
-        missing = size - len(self._mu_squared)
-        if missing > 0:
-            missing = max(missing, len(self._mu_squared))
-            self._mu_squared = np.concatenate([self._mu_squared, np.zeros(missing)])
-            self._unproven = np.concatenate([self._unproven, np.full(missing, -1, dtype=np.int16)])
+            if spending.sampled is not None:
+                self._add_sampled(slots, spending.sampled)
 
     def _add_common(self, spending: Spending) -> None:
-        uses = dict(self._common.uses)
-        steps = spending.sampled
+        uses, steps = self._common.uses, spending.sampled
         if steps is not None:
-            event = SampledGaussian(
-                float(steps.noise_multiplier[0]), float(steps.sample_rate[0]), steps.exchange, steps.fixed_size
-            )
-            uses[event] = uses.get(event, 0) + int(steps.count[0])
-        self._common = Profile(self._common.mu_squared + float(spending.mu_squared[0]), tuple(uses.items()))
+            event = (float(steps.noise_multiplier[0]), float(steps.sample_rate[0]), steps.exchange, steps.fixed_size)
+            uses = _together(uses, ((SampledGaussian(*event), int(steps.count[0])),))
+        self._common = Profile(self._common.mu_squared + float(spending.mu_squared[0]), uses)
 
-    def _add_sampled(self, slots: NDArray[np.int64], steps: SampledSteps | None) -> None:
-        if steps is None:
-            return
+    def _add_sampled(self, slots: NDArray[np.int64], steps: SampledSteps) -> None:
         used = steps.count > 0
         pairs = np.stack([steps.noise_multiplier[used], steps.sample_rate[used]], axis=1)
         distinct, place = np.unique(pairs, axis=0, return_inverse=True)
@@ -179,21 +167,12 @@ class Account:
         """Composed cost of each of (n,) clients, sampled mechanisms included."""
         mu_squared, unproven = self.mu_squared_of(slots).tolist(), self._is_unproven(slots).tolist()
         return [
-            Profile(cost, () if void else self._with_common(uses))
+            Profile(cost, () if void else _together(self._common.uses, uses))
             for cost, void, uses in zip(mu_squared, unproven, self._counts.uses_of(slots), strict=True)
         ]
 
     def _is_unproven(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         return _entries(self._unproven, slots, absent=-1) >= 0
-
-    def _with_common(self, own: Uses) -> Uses:
-        # What a client used itself and what everyone is charged, together.
-        if not self._common.uses:
-            return own
-        uses = dict(self._common.uses)
-        for event, count in own:
-            uses[event] = uses.get(event, 0) + count
-        return tuple(uses.items())
 
     def epsilons(self, profiles: Sequence[Profile], statement: Statement) -> NDArray[np.float64]:
         """(len(profiles),) epsilon of each profile at the statement's delta; equal profiles are computed once."""
@@ -222,8 +201,6 @@ class Account:
     def gaussian_epsilons(self, mu_squared: NDArray[np.float64], statement: Statement) -> NDArray[np.float64]:
         """(n,) epsilon of plain Gaussian mechanisms of these costs (n,)."""
         delta = statement.delta
-        if not len(mu_squared):
-            return np.zeros(0)
         match self.conversion, statement.accountant:
             case ("zcdp", _):
                 return zcdp_epsilon(0.5 * mu_squared, delta)
@@ -261,9 +238,10 @@ class Account:
         account = cls()
         account._mu_squared = np.array(state["mu_squared"], dtype=np.float64)
         account._unproven = np.array(state["unproven"], dtype=np.int16)
-        if account._unproven.shape != account._mu_squared.shape or account._mu_squared.ndim != 1:
-            shapes = account._mu_squared.shape, account._unproven.shape
-            raise ValueError(f"an entry a client is needed, found the shapes {shapes}")
+        shapes = account._mu_squared.shape, account._unproven.shape
+        precondition(
+            shapes[0] == shapes[1] and len(shapes[0]) == 1, f"an entry a client is needed, found the shapes {shapes}"
+        )
         for event in _events_from(state["events"]):
             account._counts.event_id(event)
         account._counts.add(*(np.array(state[f"entry_{name}"], dtype=np.int64) for name in ("slot", "event", "count")))
@@ -276,10 +254,24 @@ class Account:
 
 def _entries(array: NDArray[Any], slots: NDArray[np.int64], absent: float) -> NDArray[Any]:
     # (n,) the entries of ``array`` at ``slots``; ``absent`` where it is too short.
-    found = np.full(len(slots), absent, dtype=array.dtype)
     there = slots < len(array)
-    found[there] = array[slots[there]]
-    return found
+    return np.where(there, array[np.where(there, slots, 0)], absent)
+
+
+def grown(array: NDArray[Any], size: int, fill: int = 0) -> NDArray[Any]:
+    """``array`` with room for ``size`` entries, doubled and padded with ``fill`` if it is too short."""
+    missing = size - len(array)
+    if missing <= 0:
+        return array
+    return np.concatenate([array, np.full(max(missing, len(array)), fill, dtype=array.dtype)])
+
+
+def _together(common: Uses, own: Uses) -> Uses:
+    # What everyone is charged and what a client used itself
+    uses = dict(common)
+    for event, count in own if common else ():
+        uses[event] = uses.get(event, 0) + count
+    return tuple(uses.items()) if common else own
 
 
 def _event_rows(events: Iterable[SampledGaussian]) -> NDArray[np.float64]:

@@ -267,7 +267,7 @@ def cheap_upper_bounds(profiles: Sequence[tuple[float, Uses]], delta: float) -> 
         profiles: (``gdp_mu²`` of the plain Gaussian mechanisms, uses of sampled ones) of each client.
         delta: In (0, 1).
     """
-    unsampled = [mu_squared + sum(n * event.full_mu_squared for event, n in uses) for mu_squared, uses in profiles]
+    unsampled = [_unsampled_mu_squared(*profile) for profile in profiles]
     rdp = np.empty((len(profiles), len(_ORDERS)))
     for row, (mu_squared, uses) in enumerate(profiles):
         rdp[row] = 0.5 * mu_squared * _ORDERS

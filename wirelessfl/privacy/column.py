@@ -5,6 +5,7 @@ The worst client is among those whose costs no other client's costs dominate.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,20 +40,19 @@ def undominated(profiles: Sequence[tuple[Profile, ...]]) -> NDArray[np.int64]:
 
 def _cost_vector(profile: tuple[Profile, ...]) -> list[float]:
     # Numbers that each raise epsilon as they grow.
-    vector: list[float] = []
-    for route in profile:
-        vector.append(route.mu_squared)
-        for event, count in route.uses:
-            vector += [-event.noise_multiplier, event.sample_rate, count]
-    return vector
+    uses = (((-event.noise_multiplier, event.sample_rate, count) for event, count in route.uses) for route in profile)
+    return [
+        number
+        for route, its_uses in zip(profile, uses, strict=True)
+        for number in (route.mu_squared, *chain.from_iterable(its_uses))
+    ]
 
 
 def pareto_front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(n,) whether no other row of the (n, dims) distinct rows is at least as large everywhere."""
-    front: NDArray[np.bool_] = np.empty(len(costs), dtype=np.bool_)
     if costs.shape[1] == 1:
-        front[:] = costs[:, 0] == costs[:, 0].max()
-        return front
+        return np.asarray(costs[:, 0] == costs[:, 0].max())
+    front = np.empty(len(costs), dtype=np.bool_)
     for start in range(0, len(costs), _BLOCK):
         at_least = (costs[None, :, :] >= costs[start : start + _BLOCK, None, :]).all(axis=2)
         front[start : start + _BLOCK] = at_least.sum(axis=1) == 1  # only itself
@@ -71,16 +71,18 @@ class Column:
 
     Args:
         statement: For whom, against whom and at which delta.
+
+    Attributes:
+        largest: Largest epsilon of all clients, as far as it is known.
     """
 
     def __init__(self, statement: Statement) -> None:
         self.statement = statement
-        self.accounts: dict[str, Account] = {}
+        self.accounts: defaultdict[str, Account] = defaultdict(Account)
+        self.largest = 0.0
 
     def add(self, route: str, slots: NDArray[np.int64], spending: Spending) -> None:
         """Composition with the spending of one release along a route."""
-        if route not in self.accounts:
-            self.accounts[route] = Account()
         self.accounts[route].add(slots, spending)
 
     @property
@@ -104,16 +106,15 @@ class Column:
             return self._composed(self._profiles(slots, uncovered))
         return self._gaussian(self._costs(slots, uncovered))
 
-    def epsilons(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_], worst: float) -> NDArray[np.float64]:
+    def epsilons(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> NDArray[np.float64]:
         """(n,) the smallest over the routes, 0 where nothing was released.
 
         Where more distinct clients have sampled mechanisms than can be composed in reasonable time, RDP bounds each of
-        them, and so does ``worst``, the epsilon that none of them exceeds.
+        them, and so does ``largest``, the epsilon that none of them exceeds.
 
         Args:
             slots: (n,) of the clients.
             uncovered: (routes, n) where a route is no guarantee.
-            worst: The largest epsilon of all clients.
         """
         if not self.accounts:
             return np.zeros(len(slots))
@@ -123,31 +124,29 @@ class Column:
         profiles = self._profiles(slots, uncovered)
         to_compose = {profile for profile in profiles if any(route.uses for route in profile)}
         if len(to_compose) > _COMPOSED_EXACTLY:
-            return np.minimum(self._upper_bounds(profiles), worst)
+            return np.minimum(self._upper_bounds(profiles), self.largest)
         return np.asarray(self._composed(profiles).min(axis=0))
 
-    def worst(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_], floor: float) -> float:
-        """The largest epsilon of these clients, or ``floor`` if that is larger; composes as few as it can."""
-        if not self.accounts or not len(slots) or floor == np.inf:
-            return floor
+    def raise_largest(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> None:
+        """Rise of ``largest`` to the largest epsilon of these clients; composes as few as it can."""
+        if not self.accounts or not len(slots) or self.largest == np.inf:
+            return
         if self._samples:
-            return self._worst_composed(self._profiles(slots, uncovered), floor)
+            profiles = self._profiles(slots, uncovered)
+            candidates = [profiles[place] for place in undominated(profiles)]
+            bounds = self._upper_bounds(candidates)
+            for place in np.argsort(-bounds):
+                if bounds[place] <= self.largest:
+                    break
+                self.largest = max(self.largest, float(self._composed([candidates[place]]).min()))
+            return
         costs = self._costs(slots, uncovered)
         if costs.shape[1] == 1:
             highest = costs.max(axis=0, keepdims=True)
         else:
             distinct = np.unique(costs, axis=0)
             highest = distinct[pareto_front(distinct)]
-        return max(floor, float(self._gaussian(highest).min(axis=0).max()))
-
-    def _worst_composed(self, profiles: Profiles, floor: float) -> float:
-        candidates = [profiles[place] for place in undominated(profiles)]
-        bounds = self._upper_bounds(candidates)
-        for place in np.argsort(-bounds):
-            if bounds[place] <= floor:
-                break
-            floor = max(floor, float(self._composed([candidates[place]]).min()))
-        return floor
+        self.largest = max(self.largest, float(self._gaussian(highest).min(axis=0).max()))
 
     def _costs(self, slots: NDArray[np.int64], uncovered: NDArray[np.bool_]) -> NDArray[np.float64]:
         # (n, routes) the Gaussian costs.

@@ -14,8 +14,6 @@ The conversions between an additive cost and (epsilon, delta) at the end are the
 noise the exact curve is tighter.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
@@ -28,15 +26,10 @@ _SQRT_HALF = np.sqrt(0.5)
 _BISECTIONS = 70  # the brackets are below 2**13 wide: the last step is below one unit in the last place of 1.0
 
 
-def _delta_at(threshold: NDArray[np.float64], gdp_mu: NDArray[np.float64]) -> NDArray[np.float64]:
-    # Delta as a function of t = epsilon/mu − mu/2 >= −mu/2; strictly decreasing in t.
-    return _delta_and_slope(threshold, gdp_mu)[0]
-
-
 def _delta_and_slope(
     threshold: NDArray[np.float64], gdp_mu: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    # Delta at t, and its derivative −mu φ(t) M(t + mu).
+    # Delta at t = epsilon/mu − mu/2 >= −mu/2, strictly decreasing in t, and its derivative −mu φ(t) M(t + mu).
     density = np.exp(-0.5 * threshold**2)
     far_tail = density * 0.5 * special.erfcx((threshold + gdp_mu) * _SQRT_HALF)
     near_tail = np.where(
@@ -67,21 +60,6 @@ def _threshold_of(
             if done.all():
                 break
             threshold = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
-    return high
-
-
-def _decreasing_root(
-    function: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    target: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    # Bisection for ``function(x) = target``; returns the upper end of the bracket, where the value is <= target.
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (low + high)
-        above = function(middle) > target
-        low = np.where(above, middle, low)
-        high = np.where(above, high, middle)
     return high
 
 
@@ -116,7 +94,7 @@ def gaussian_delta(epsilon: ArrayLike, gdp_mu: ArrayLike) -> NDArray[np.float64]
     usual = (gdp_mu > 0) & np.isfinite(gdp_mu)
     mu = np.where(usual, gdp_mu, 1.0)
     with np.errstate(under="ignore"):
-        delta = _delta_at(epsilon / mu - 0.5 * mu, mu)
+        delta = _delta_and_slope(epsilon / mu - 0.5 * mu, mu)[0]
     return np.where(usual, delta, np.where(gdp_mu > 0, 1.0, 0.0))
 
 
@@ -140,7 +118,7 @@ def gaussian_epsilon(gdp_mu: ArrayLike, delta: ArrayLike) -> NDArray[np.float64]
         low = -0.5 * mu
         high = np.maximum(-special.ndtri(delta), low)  # Φ(−t) >= delta(t) gives t <= −Φ⁻¹(delta)
         threshold = _threshold_of(delta, mu, low, high)
-        covered = _delta_at(low, mu) <= delta  # (0, delta) already holds
+        covered = _delta_and_slope(low, mu)[0] <= delta  # (0, delta) already holds
     epsilon = np.where(covered, 0.0, mu * (threshold + 0.5 * mu))
     return np.where(beyond | (epsilon > EPSILON_CAP), np.inf, epsilon)
 
@@ -168,14 +146,18 @@ def gaussian_mu(epsilon: ArrayLike, delta: ArrayLike) -> NDArray[np.float64]:
             return np.where(threshold > 0, 2.0 * epsilon / (threshold + root), root - threshold)
 
     def delta_of(threshold: NDArray[np.float64]) -> NDArray[np.float64]:
-        return _delta_at(threshold, mu_at(threshold))
+        return _delta_and_slope(threshold, mu_at(threshold))[0]
 
-    high = -special.ndtri(delta)
-    step = 1.0
+    high, step = -special.ndtri(delta), 1.0
     with np.errstate(under="ignore"):
         while np.any(delta_of(high - step) < delta):
             step *= 2.0
-        return mu_at(_decreasing_root(delta_of, delta, high - step, high))
+        low = high - step
+        for _ in range(_BISECTIONS):  # at the upper end of the bracket, delta is small enough
+            middle = 0.5 * (low + high)
+            above = delta_of(middle) > delta
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        return mu_at(high)
 
 
 def zcdp_epsilon(rho: ArrayLike, delta: ArrayLike) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
+from wirelessfl.privacy.account import grown
 from wirelessfl.privacy.column import Column
 from wirelessfl.privacy.costs import PrivacyFacts, Statement
 from wirelessfl.privacy.gaussian import EPSILON_CAP
@@ -45,7 +46,6 @@ class Ledger:
 
     def _clear(self) -> None:
         self._published, self._accounted = Column(self.statement), Column(self.statement)
-        self._worst_published = self._worst_accounted = 0.0
         self._rounds: dict[str, NDArray[np.int64]] = {}  # route -> participations per slot
         self._last_round: dict[str, NDArray[np.int64]] = {}  # route -> 1 + round of the last one per slot
         self._slot_of: NDArray[np.int32] = np.full(self.facts.num_clients, -1, dtype=np.int32)
@@ -85,7 +85,7 @@ class Ledger:
         new = clients[self._slot_of[clients] < 0]
         end = self._num_touched + len(new)
         self._slot_of[new] = np.arange(self._num_touched, end)
-        self._touched = _grown(self._touched, end)
+        self._touched = grown(self._touched, end)
         self._touched[self._num_touched : end] = new
         self._num_touched = end
         return self._slot_of[clients].astype(np.int64)
@@ -93,8 +93,8 @@ class Ledger:
     def _count_participation(self, release: Release, slots: NDArray[np.int64]) -> None:
         # A participation is a round; a route may release more than once in it.
         for name in (_ANY_ROUTE, release.route):
-            count = _grown(self._rounds.get(name, _NOBODY), self._num_touched)
-            last = _grown(self._last_round.get(name, _NOBODY), self._num_touched)
+            count = grown(self._rounds.get(name, _NOBODY), self._num_touched)
+            last = grown(self._last_round.get(name, _NOBODY), self._num_touched)
             count[slots] += last[slots] != release.round_index + 1
             last[slots] = release.round_index + 1
             self._rounds[name], self._last_round[name] = count, last
@@ -104,12 +104,12 @@ class Ledger:
     def epsilon_published(self) -> float:
         """Published epsilon of the worst client so far; 0 before the first release, infinite if nothing is claimed."""
         self._refresh()
-        return self._worst_published
+        return self._published.largest
 
     def epsilon_accounted(self) -> float:
         """Accounted epsilon of the worst client so far; infinite where nothing is proven."""
         self._refresh()
-        return self._worst_accounted
+        return self._accounted.largest
 
     def client_epsilons(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(published, accounted), each (K,), of every registered client; 0 for those who released nothing.
@@ -118,14 +118,11 @@ class Ledger:
         epsilon); the largest is always that of ``epsilon_published`` or ``epsilon_accounted``.
         """
         self._refresh()
-        return (
-            self._client_epsilons(self._published, self._worst_published),
-            self._client_epsilons(self._accounted, self._worst_accounted),
-        )
+        return self._client_epsilons(self._published), self._client_epsilons(self._accounted)
 
-    def _client_epsilons(self, column: Column, worst: float) -> NDArray[np.float64]:
+    def _client_epsilons(self, column: Column) -> NDArray[np.float64]:
         slots = np.arange(self._num_touched + 1)
-        epsilons = column.epsilons(slots, self._uncovered(slots), worst)
+        epsilons = column.epsilons(slots, self._uncovered(slots))
         result = np.full(self.facts.num_clients, epsilons[-1])
         result[self._touched[: self._num_touched]] = epsilons[:-1]
         return result
@@ -147,7 +144,7 @@ class Ledger:
 
     def _decisive_route(self) -> str:
         column, slots = self._accounted, np.arange(self._num_touched)
-        worst = slots[[np.argmax(column.epsilons(slots, self._uncovered(slots), self._worst_accounted))]]
+        worst = slots[[np.argmax(column.epsilons(slots, self._uncovered(slots)))]]
         by_route = column.epsilons_by_route(worst, self._uncovered(worst))[:, 0]
         if not np.isfinite(by_route.min()):
             return "None of the routes gives a guarantee for every client."
@@ -160,14 +157,11 @@ class Ledger:
             return
         changed = _distinct(np.concatenate(self._changed))
         self._changed = []
-        self._worst_published = self._worst(self._published, changed, self._worst_published)
-        self._worst_accounted = self._worst(self._accounted, changed, self._worst_accounted)
-
-    def _worst(self, column: Column, changed: NDArray[np.int64], so_far: float) -> float:
-        slots = changed
-        if column.charges_everyone:  # then all costs changed; the last slot stands for all who never took part
-            slots = np.arange(0 if column.clients_differ else self._num_touched, self._num_touched + 1)
-        return column.worst(slots, self._uncovered(slots), so_far)
+        for column in (self._published, self._accounted):
+            slots = changed
+            if column.charges_everyone:  # then all costs changed; the last slot stands for all who never took part
+                slots = np.arange(0 if column.clients_differ else self._num_touched, self._num_touched + 1)
+            column.raise_largest(slots, self._uncovered(slots))
 
     def _uncovered(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         # (routes, slots) whether a route misses a participation that another one has.
@@ -175,8 +169,8 @@ class Ledger:
         routes = self._accounted.accounts
         if len(routes) < 2:
             return np.zeros((len(routes), len(slots)), dtype=np.bool_)
-        rounds = np.stack([_grown(self._rounds[route], size)[slots] for route in routes])
-        return np.less(rounds, _grown(self._rounds[_ANY_ROUTE], size)[slots])
+        rounds = np.stack([grown(self._rounds[route], size)[slots] for route in routes])
+        return np.asarray(rounds < grown(self._rounds[_ANY_ROUTE], size)[slots])
 
     # ------------------------------------------------------------------------------------------ state
 
@@ -186,7 +180,7 @@ class Ledger:
         routes = list(self._accounted.accounts)
         state: dict[str, NDArray[np.generic]] = {
             "clients": self._touched[: self._num_touched].copy(),
-            "worst": np.array([self._worst_published, self._worst_accounted]),
+            "worst": np.array([self._published.largest, self._accounted.largest]),
             "remarks": _encoded(self._remarks),
             "routes": _encoded(routes),
         }
@@ -201,7 +195,7 @@ class Ledger:
         """Ledger as ``state`` has it, taken from one with the same facts and statement."""
         self._clear()
         self._slots(np.array(state["clients"], dtype=np.int64))
-        self._worst_published, self._worst_accounted = state["worst"].tolist()
+        self._published.largest, self._accounted.largest = state["worst"].tolist()
         self._remarks = dict.fromkeys(_decoded(state["remarks"]))
         routes = _decoded(state["routes"])
         for row, name in enumerate([*routes, _ANY_ROUTE] if routes else []):
@@ -232,9 +226,3 @@ def _decoded(texts: NDArray[np.generic]) -> list[str]:
 def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     # The distinct numbers, ascending; those of a round mostly are.
     return numbers if (numbers[1:] > numbers[:-1]).all() else np.unique(numbers)
-
-
-def _grown(array: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    # ``array`` with room for ``size`` entries, doubled and padded with zeros if it is too short.
-    missing = size - len(array)
-    return array if missing <= 0 else np.concatenate([array, np.zeros(max(missing, len(array)), dtype=array.dtype)])
