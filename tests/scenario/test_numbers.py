@@ -147,7 +147,7 @@ def test_clients_beyond_the_memory_are_refused() -> None:
         pytest.MonkeyPatch.context() as patch,
         pytest.raises(InfeasibleError, match="found 4 clients"),
     ):
-        patch.setattr("wirelessfl.assembly.memory.available_memory", lambda: 100.0)
+        patch.setattr("wirelessfl.assembly.plan.available_memory", lambda: 100.0)
         make_plan(parse_scenario(dump_yaml({**TINY, "data": data}), "tiny.yaml"))
 
 
@@ -156,7 +156,7 @@ def test_batches_beyond_the_memory_are_refused(passes: dict[str, Any], tmp_path:
     """10^9 steps of 5 samples take 75 GiB for each client; they ended in a MemoryError or killed the process."""
     scenario = parse_scenario(dump_yaml({**TINY, "training": {**TINY["training"], **passes}}), "tiny.yaml")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("wirelessfl.assembly.memory.available_memory", lambda: 8.0 * 2**30)
+        patch.setattr("wirelessfl.assembly.plan.available_memory", lambda: 8.0 * 2**30)
         for attempt in (
             lambda: make_plan(scenario),
             lambda: simulate(scenario, tmp_path / "run", device="cpu", pictures=False),

@@ -12,7 +12,7 @@ import pytest
 from tests.simulation.scenarios import run, small
 from tests.simulation.test_build import variants
 from tests.statistics import assert_probability, shifted
-from wirelessfl.assembly.faults import build_availability
+from wirelessfl.assembly.simulation import build_availability
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.faults import AvailabilityModel, GilbertElliott, RecordedAvailability
 from wirelessfl.scenario.clients import Availability

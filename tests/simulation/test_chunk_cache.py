@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wirelessfl.assembly.chunk_cache import ChunkCache, user_cache
+from wirelessfl.assembly.calibration import ChunkCache, user_cache
 
 CHUNKS = (25, 13, 9)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.simulation.scenarios import PLAN, run, small
 from wirelessfl.assembly import build_simulation
-from wirelessfl.assembly.path_loss import largest_doppler_hz
+from wirelessfl.assembly.slot import largest_doppler_hz
 from wirelessfl.errors import ModelWarning
 from wirelessfl.radio import tr38901_los_probability, tr38901_path_loss_db
 from wirelessfl.radio.units import SPEED_OF_LIGHT, dbm_to_watts, linear_to_db, thermal_noise_density

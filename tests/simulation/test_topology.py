@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import wirelessfl.assembly.topology as topology
+import wirelessfl.assembly.first_round as topology
 from tests.simulation.scenarios import PLAN, small
 from tests.simulation.test_multi_cell import CELLS, cellular, hierarchical
 from wirelessfl.assembly import build_simulation, topology_graph

@@ -4,14 +4,11 @@
 nowhere earlier, the user's own modules are imported.
 """
 
-from wirelessfl.assembly.deadline import training_time
+from wirelessfl.assembly.first_round import jammer_shortfall, topology_graph, upload_span
 from wirelessfl.assembly.header import client_values, closing_attributes, trace_header
 from wirelessfl.assembly.plan import choose_plan, plan_to_look, recorded_plan
-from wirelessfl.assembly.shortfall import jammer_shortfall
 from wirelessfl.assembly.simulation import build_simulation
-from wirelessfl.assembly.slot import coherence_s, slot_pieces
-from wirelessfl.assembly.topology import topology_graph
-from wirelessfl.assembly.upload_span import upload_span
+from wirelessfl.assembly.slot import coherence_s, slot_pieces, training_time
 
 __all__ = [
     "build_simulation",

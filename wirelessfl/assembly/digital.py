@@ -1,4 +1,4 @@
-"""Digital links and uplinks of a scenario."""
+"""Digital uplinks of a scenario: links, secure aggregation, and clients at their own pace."""
 
 import math
 from typing import assert_never
@@ -7,8 +7,9 @@ import numpy as np
 
 from wirelessfl.assembly.learning import build_algorithm
 from wirelessfl.assembly.objects import make_object
-from wirelessfl.assembly.path_loss import largest_doppler_hz
+from wirelessfl.assembly.slot import largest_doppler_hz
 from wirelessfl.errors import ScenarioError
+from wirelessfl.learning.aggregation import Mixing, StalenessDiscount
 from wirelessfl.learning.compression import Codec, RandomRounding
 from wirelessfl.radio import AdaptiveRate, FixedRate, Ofdma, ShortPackets, StochasticQuantiser, Tdma
 from wirelessfl.radio.digital_links import DigitalLinks
@@ -16,10 +17,22 @@ from wirelessfl.radio.network import Network
 from wirelessfl.radio.rates import MessageDivision
 from wirelessfl.radio.units import db_to_linear, dbm_to_watts, thermal_noise_density
 from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.timing import Asynchronous as AsynchronousSection
 from wirelessfl.scenario.uplink import AdaptiveRate as AdaptiveRateSection
-from wirelessfl.scenario.uplink import Digital, DigitalLink, Rate
+from wirelessfl.scenario.uplink import Digital, DigitalLink, Rate, SecureAggregation
 from wirelessfl.scenario.uplink import FixedRate as FixedRateSection
-from wirelessfl.simulation.uplinks import DigitalUplink
+from wirelessfl.secagg import (
+    FLOAT_ROOM,
+    CompleteGraph,
+    FixedPoint,
+    HiddenWeights,
+    PublicWeights,
+    SparseGraph,
+    SumEncoding,
+)
+from wirelessfl.simulation.selection import JobsInFlight
+from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, IdealUplink, Uplink
+from wirelessfl.simulation.uplinks.secure_aggregation import PairwisePrf, SecretSharing, SecureUplink
 
 
 def build_digital_uplink(scenario: Scenario, uplink: Digital, network: Network, dimension: int) -> DigitalUplink:
@@ -77,3 +90,77 @@ def build_rate(rate: Rate) -> AdaptiveRate | FixedRate:
             return FixedRate(rate.rate_bps)
         case _:
             assert_never(rate)
+
+
+def build_secure_uplink(
+    scenario: Scenario, uplink: SecureAggregation, network: Network, dimension: int
+) -> SecureUplink:
+    """The uplink of one of the three protocols.
+
+    Raises:
+        ScenarioError: a sum could overflow.
+    """
+    links, timeout, dropout = build_digital_links(scenario, uplink, network), uplink.stage_timeout_s, uplink.dropout
+    encoding = build_encoding(scenario, uplink, network, dimension)
+    match uplink.protocol:
+        case "pairwise_prf":
+            return PairwisePrf(
+                links=links,
+                encoding=encoding,
+                stage_timeout_s=timeout,
+                vanish_probability=(dropout.masked_input,) * (1 + uplink.retries),
+                seed=scenario.seed,
+                registered=network.registry.count,
+            )
+        case "secagg" | "secagg_plus":
+            complete = uplink.protocol == "secagg"
+            return SecretSharing(
+                links=links,
+                encoding=encoding,
+                stage_timeout_s=timeout,
+                vanish_probability=(dropout.advertise_keys, dropout.share_keys, dropout.masked_input, dropout.unmask),
+                graph=CompleteGraph(uplink.threshold)
+                if complete
+                else SparseGraph(uplink.neighbours, uplink.threshold, uplink.max_colluding, uplink.max_dropouts),
+            )
+        case _:
+            assert_never(uplink.protocol)
+
+
+def build_encoding(scenario: Scenario, uplink: SecureAggregation, network: Network, dimension: int) -> SumEncoding:
+    """The finest fixed-point encoding whose sum over the largest cohort cannot overflow.
+
+    Hidden sample numbers are bounded by something that the server may know: the largest of them is not.
+
+    Raises:
+        ScenarioError: the sum of updates, or of the sample numbers, could overflow, or a client has too many samples.
+    """
+    clients, registry = scenario.clients.most, network.registry
+    largest = int(registry.samples.max())
+    if uplink.max_samples is not None and largest > uplink.max_samples:
+        raise ScenarioError(
+            f"uplink.max_samples: found {uplink.max_samples}, and a client with {largest} samples; "
+            f"allowed: at least {largest}, or null"
+        )
+    try:
+        fixed_point = FixedPoint.finest(uplink.clip * FLOAT_ROOM, uplink.bits, clients)
+        if uplink.hide_weights:
+            return HiddenWeights(fixed_point, dimension, uplink.max_samples or registry.total_samples)
+        return PublicWeights(fixed_point, dimension, largest)
+    except ValueError as error:
+        raise ScenarioError(f"uplink.bits: {error}") from error
+
+
+def build_asynchronous(aggregation: AsynchronousSection, uplink: Uplink, jobs: JobsInFlight) -> Asynchronous:
+    """The uplink of clients at their own pace, over the uplink of each."""
+    assert isinstance(uplink, DigitalUplink | IdealUplink), "the scenario was checked"
+    staleness = aggregation.staleness
+    discount: StalenessDiscount = make_object("aggregation.staleness.name", staleness)
+    return Asynchronous(
+        uploads=uplink,
+        dimension=uplink.dimension,
+        buffer=aggregation.buffer,
+        mixing=Mixing(aggregation.mixing, discount),
+        mixes=aggregation.mixes,
+        jobs=jobs,
+    )

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl import plugins
-from wirelessfl.assembly.memory import check_clients
 from wirelessfl.assembly.objects import make_object
+from wirelessfl.assembly.plan import check_clients
 from wirelessfl.errors import CheckFailed, DataError, ScenarioError
 from wirelessfl.learning import (
     Algorithm,

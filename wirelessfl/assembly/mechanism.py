@@ -1,23 +1,25 @@
-"""Differential privacy of a scenario: clipping rules, noise mechanisms, and noise calibrated to a target."""
+"""Differential privacy of a scenario: clipping rules, noise mechanisms, calibrated noise, and what vouches for it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 
-from wirelessfl.assembly.amplification import why_unamplified
-from wirelessfl.assembly.learning import load_data, uploads_are_updates
+from wirelessfl import plugins
+from wirelessfl.assembly.learning import build_algorithm, load_data, uploads_are_updates
 from wirelessfl.assembly.noise_search import calibrate
 from wirelessfl.assembly.objects import make_object
-from wirelessfl.assembly.outside_records import check_records
+from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import FlatModel, LocalTraining, Population
 from wirelessfl.learning.private import CentralNoise, PrivateGradients, layer_of_parameters
-from wirelessfl.privacy import PrivacyFacts, Release, Statement
+from wirelessfl.privacy import PrivacyFacts, Release, Statement, settings
 from wirelessfl.privacy.clipping import Constant, Geometric, Schedule
 from wirelessfl.privacy.laws import ClipDomain
-from wirelessfl.privacy.releases import SecureSum
+from wirelessfl.privacy.releases import PARTS, NoAmplification, SecureSum
 from wirelessfl.scenario import Scenario
-from wirelessfl.scenario.clients import ExternalSelection, SelectAll, SelectPoisson, SelectUniform
+from wirelessfl.scenario.base import External
+from wirelessfl.scenario.clients import ExternalAvailability, ExternalSelection, SelectAll, SelectPoisson, SelectUniform
 from wirelessfl.scenario.mechanism import (
     Clipping,
     DynamicClip,
@@ -34,6 +36,72 @@ from wirelessfl.scenario.mechanism import (
 from wirelessfl.scenario.uplink import SecureAggregation
 from wirelessfl.simulation.local_privacy import LocalPrivacy, ProxyCalibration
 from wirelessfl.simulation.window import WaitFor
+
+
+def why_unamplified(scenario: Scenario, wait_for: WaitFor) -> NoAmplification | None:
+    """Why an observer of the released models earns no amplification from the sampling of clients; None if it does.
+
+    Amplification needs that a client takes part independently of all others and of earlier rounds. Availability,
+    crashes and a deadline are a client's own affair: with selection at rate q it then takes part with probability q or
+    less. A quorum is not: whoever is fast decides who else is in the sum, also where a fixed number is selected, as
+    clients that become ready at one instant are all in time.
+
+    Args:
+        scenario: the scenario.
+        wait_for: when the server stops waiting.
+    """
+    selection = scenario.clients.selection
+    if isinstance(selection, SelectAll):
+        return None
+    if wait_for.stops_early(scenario.clients.most):
+        return NoAmplification.QUORUM
+    if scenario.stop.sim_time_s is not None:
+        return NoAmplification.STOPPED_BY_CLOCK
+    if isinstance(scenario.faults.availability, ExternalAvailability):
+        return NoAmplification.FOREIGN_AVAILABILITY
+    return None
+
+
+def check_records(private: LocalPrivacy, records: Callable[[], tuple[Release, ...]]) -> None:
+    """Checks that the ledger and a trace can hold what a clipping rule and a noise mechanism leave.
+
+    Args:
+        private: with one of them, or both, from outside.
+        records: the records of a round.
+
+    Raises:
+        ScenarioError: they leave something else.
+    """
+    key = "training.privacy"
+    try:
+        law = private.gradients.clipping.law()
+        if type(law) not in PARTS:
+            allowed = ", ".join(part.__name__ for part in PARTS if part.__name__.endswith("Clip"))
+            raise ScenarioError(f"{key}.clipping: its law is a {type(law).__name__}; allowed: one of {allowed}")
+        for release in records():
+            settings(release)
+    except (TypeError, ValueError) as error:
+        place = plugins.place_of(error)
+        raise ScenarioError(f"{key}: {f'{place}: ' if place else ''}it leaves no record: {error}") from error
+
+
+def unvouched(scenario: Scenario) -> str | None:
+    """The code from outside that sees private data, in words; None without any.
+
+    Whatever it does with them, the noise of the uplink is not calibrated to: a client's update may then follow the
+    data of others. What such code costs only a release of its own can say.
+    """
+    training = scenario.training
+    parts: dict[str, Any] = {
+        "training.optimizer.name": training.optimizer,
+        "training.privacy.mechanism": training.privacy,
+    }
+    if not isinstance(training.privacy, NoMechanism | Zcdp):
+        parts["training.privacy.clipping.name"] = training.privacy.clipping
+    if build_algorithm(scenario).facts().client_side:
+        parts["training.algorithm.name"] = training.algorithm
+    named = [f"{key} ({part.reference})" for key, part in parts.items() if isinstance(part, External)]
+    return " with ".join(named) or None
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from wirelessfl.assembly.objects import RunFacts, make_object
-from wirelessfl.assembly.path_loss import build_path_loss, largest_doppler_hz
-from wirelessfl.assembly.slot import build_numerology, build_pilots
+from wirelessfl.assembly.slot import build_numerology, build_path_loss, build_pilots, largest_doppler_hz
 from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.radio import (
     FadingModel,

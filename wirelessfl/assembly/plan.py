@@ -1,4 +1,4 @@
-"""Execution plan of a run: device, threads, chunk and precision."""
+"""Execution plan of a run, and the memory that it takes: device, threads, chunk and precision."""
 
 import json
 import os
@@ -6,20 +6,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError, InputError
 from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, Population
-from wirelessfl.learning.cohort import (
-    BlockMemory,
-    GradientTransform,
-    Precision,
-    client_bytes,
-    cpu_chunks,
-    cuda_chunk,
-)
+from wirelessfl.learning.batches import local_steps
+from wirelessfl.learning.cohort import BlockMemory, GradientTransform, Precision, client_bytes, cpu_chunks, cuda_chunk
 from wirelessfl.scenario.sections import Compute
 from wirelessfl.trace import read_attributes
+from wirelessfl.trace.reader import available_memory
 
 
 @dataclass(frozen=True)
@@ -133,3 +130,42 @@ _DEVICES = ("cpu", "cuda")
 def _check_device(device: str, why: str) -> None:
     if device == "cuda" and not torch.cuda.is_available():
         raise InfeasibleError(f"device: cuda is {why}, but torch sees no GPU on this machine")
+
+
+# What is kept of every registered client: samples, weight, place, processor, last use
+_BYTES_A_CLIENT = 64
+# What the plan of a client's batches takes for a sample of a batch: its place in the epoch, and its number
+_BYTES_A_DRAW = 16
+
+
+def check_clients(count: int) -> None:
+    """Checks that the registered clients fit into the memory.
+
+    Raises:
+        InfeasibleError: they do not.
+    """
+    _check_memory(f"clients.count: found {count:,} clients, who take", count * _BYTES_A_CLIENT)
+
+
+def check_batches(training: LocalTraining, sizes: NDArray[np.int64]) -> None:
+    """Checks that the batches of each single client fit into the memory: they are drawn before its training begins.
+
+    Args:
+        training: the clients' local training.
+        sizes: (K,) samples of all clients.
+
+    Raises:
+        InfeasibleError: they do not.
+    """
+    steps = local_steps(sizes, training.batch_size, training.epochs, training.steps)
+    draws = int((steps * np.minimum(sizes, training.batch_size)).max(initial=0))
+    name, number = ("steps", training.steps) if training.epochs is None else ("epochs", training.epochs)
+    _check_memory(f"training.{name}: found {number:,}, with which the batches of a client take", draws * _BYTES_A_DRAW)
+
+
+def _check_memory(found: str, needed: int) -> None:
+    there = available_memory()
+    if needed > there:
+        raise InfeasibleError(
+            f"{found} about {needed / 2**30:,.0f} GiB; allowed: what memory can take, {there / 2**30:,.0f} GiB"
+        )

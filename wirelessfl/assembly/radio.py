@@ -1,21 +1,18 @@
 """Channel, power control, jammer and uplink of a scenario. dB become linear here and nowhere else."""
 
 import math
+from dataclasses import dataclass
 from typing import Any, assert_never
 
-from wirelessfl.assembly.cells import build_cells
-from wirelessfl.assembly.digital import build_digital_uplink
+from wirelessfl.assembly.digital import build_digital_uplink, build_secure_uplink
 from wirelessfl.assembly.learning import build_algorithm
 from wirelessfl.assembly.objects import RunFacts, make_object
-from wirelessfl.assembly.power_control import (
-    CHANNEL_NOISE_STD,
-    build_calibration,
-    build_power_control,
-    gradient_step,
-)
-from wirelessfl.assembly.secure_aggregation import build_secure_uplink
+from wirelessfl.assembly.power_control import CHANNEL_NOISE_STD, build_calibration, build_power_control, gradient_step
 from wirelessfl.assembly.slot import build_schedule, data_airtime, slot_airtime, useful_share
 from wirelessfl.errors import InfeasibleError, ScenarioError
+from wirelessfl.learning import AlgorithmFacts
+from wirelessfl.learning.aggregation import EdgeModels
+from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.privacy import Statement
 from wirelessfl.radio import (
     AirInterface,
@@ -39,11 +36,37 @@ from wirelessfl.radio.units import (
 )
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import External
-from wirelessfl.scenario.geography import SingleCell
+from wirelessfl.scenario.geography import MultiCell, SingleCell, Topology
 from wirelessfl.scenario.uplink import Digital, Ideal, Jammer, SecureAggregation
 from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
 from wirelessfl.simulation.uplinks.air.plan import OwnRelease
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What stands on the server's side of the radio.
+
+    Attributes:
+        receivers: C.
+        backhaul_s: seconds between receivers and server, there and back.
+        edges: models of the edges, or None.
+    """
+
+    receivers: int = 1
+    backhaul_s: float = 0.0
+    edges: EdgeModels | None = None
+
+
+def build_cells(topology: Topology, network: Network, facts: AlgorithmFacts, dimension: int) -> Cells:
+    """The cells of a topology, for uploads of P·d numbers of an algorithm."""
+    if isinstance(topology, SingleCell):
+        return Cells()
+    numbers = dimension + dimension // facts.payload * facts.broadcast
+    receivers, both_ways = len(network.sources), BITS_PER_PARAMETER * numbers / topology.backhaul_bps
+    if isinstance(topology, MultiCell):
+        return Cells(receivers, both_ways)
+    return Cells(receivers, both_ways, EdgeModels(receivers, topology.edge_rounds))
 
 
 def power_budget(scenario: Scenario, dimension: int) -> float:

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from wirelessfl.assembly.asynchronous import build_asynchronous
 from wirelessfl.assembly.calibration import calibrate
-from wirelessfl.assembly.deadline import check_deadline
-from wirelessfl.assembly.faults import build_faults
+from wirelessfl.assembly.digital import build_asynchronous
+from wirelessfl.assembly.first_round import check_jammer_power, check_uploads
 from wirelessfl.assembly.learning import (
     as_schedule,
     build_algorithm,
@@ -15,16 +14,14 @@ from wirelessfl.assembly.learning import (
     build_training,
     on_device,
 )
-from wirelessfl.assembly.mechanism import build_central_noise, build_local_privacy
-from wirelessfl.assembly.memory import check_batches
+from wirelessfl.assembly.mechanism import build_central_noise, build_local_privacy, unvouched
 from wirelessfl.assembly.network import build_network
-from wirelessfl.assembly.objects import make_object
-from wirelessfl.assembly.outside_records import unvouched
-from wirelessfl.assembly.plan import Resources
+from wirelessfl.assembly.objects import RunFacts, make_object
+from wirelessfl.assembly.plan import Resources, check_batches
 from wirelessfl.assembly.radio import build_uplink, power_budget
-from wirelessfl.assembly.shortfall import check_jammer_power
-from wirelessfl.assembly.upload_span import check_uploads
+from wirelessfl.assembly.slot import check_deadline
 from wirelessfl.learning import Algorithm, ExecutionPlan, FlatModel, LocalTraining, Population
+from wirelessfl.learning.faults import AvailabilityModel, Faults
 from wirelessfl.learning.private import without_noise
 from wirelessfl.learning.selection import Selection
 from wirelessfl.learning.timing import Timing
@@ -43,6 +40,30 @@ from wirelessfl.simulation.state import SimulationState, check_continues, restor
 from wirelessfl.simulation.uplinks import OverTheAir, TrustedServer, Uplink
 from wirelessfl.simulation.window import WaitFor
 from wirelessfl.streams import Streams
+
+
+def build_faults(scenario: Scenario) -> Faults:
+    """What goes wrong.
+
+    Raises:
+        DataError: a recording of who is there cannot be read, or is too short.
+        ScenarioError: an availability model of the user's own cannot be used.
+    """
+    faults = scenario.faults
+    return Faults(
+        availability=build_availability(scenario),
+        crash_rate_per_s=faults.crash_rate_per_s,
+        battery_j=faults.battery_j,
+        restart_probability=faults.server_restart.p,
+        downtime_s=faults.server_restart.downtime_s,
+    )
+
+
+def build_availability(scenario: Scenario) -> AvailabilityModel:
+    """Who can be reached."""
+    availability = scenario.faults.availability
+    model: AvailabilityModel = make_object("faults.availability.model", availability, context=RunFacts.of(scenario))
+    return model
 
 
 def build_simulation(

@@ -1,25 +1,46 @@
-"""The slot of a scenario over the air: how long it lasts, into how many pieces it falls, and what its pilots are."""
+"""The slot of a scenario over the air: its duration, its pieces, its pilots, its deadline."""
 
 import math
 
 import numpy as np
 
-from wirelessfl.assembly.path_loss import largest_doppler_hz
-from wirelessfl.errors import ScenarioError
-from wirelessfl.radio import OfdmNumerology, carrier_offsets, coherence_time, pieces_needed
+from wirelessfl.assembly.objects import make_object
+from wirelessfl.errors import InfeasibleError, ScenarioError
+from wirelessfl.radio import OfdmNumerology, PathLossModel, carrier_offsets, coherence_time, pieces_needed
 from wirelessfl.radio.slot_schedule import Pilots, SlotSchedule
-from wirelessfl.radio.units import (
-    db_to_linear,
-    dbm_to_watts,
-    num_symbols,
-    slot_duration,
-    thermal_noise_density,
-)
+from wirelessfl.radio.units import db_to_linear, dbm_to_watts, num_symbols, slot_duration, thermal_noise_density
 from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.base import CoreVariant, External
+from wirelessfl.scenario.channel import DOPPLER_WITHOUT_CARRIER_HZ, Channel, IndependentFading
+from wirelessfl.scenario.geography import NoPathLoss, RandomWaypointPlacement
 from wirelessfl.scenario.timing import Timing
 from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
 from wirelessfl.simulation.uplinks import OverTheAir, Uplink
+from wirelessfl.simulation.uplinks.slot import SlotUplink
+from wirelessfl.simulation.window import WaitFor
 from wirelessfl.streams import Streams
+
+
+def build_path_loss(pathloss: CoreVariant | External) -> PathLossModel:
+    """The large-scale law."""
+    model: PathLossModel = make_object("channel.pathloss.model", pathloss)
+    return model
+
+
+def largest_doppler_hz(channel: Channel) -> float:
+    """The largest Doppler shift of any link, by which slots are divided; 0 where fading is independent.
+
+    Where it is not given it is that of the fastest client, or a default where no carrier is known.
+    """
+    correlation, pathloss, placement = channel.correlation, channel.pathloss, channel.placement
+    if isinstance(correlation, IndependentFading):
+        return 0.0
+    if correlation.doppler_hz is not None:
+        return correlation.doppler_hz
+    if isinstance(pathloss, NoPathLoss):
+        return DOPPLER_WITHOUT_CARRIER_HZ
+    fastest = placement.max_speed if isinstance(placement, RandomWaypointPlacement) else 0.0
+    return fastest / build_path_loss(pathloss).wavelength
 
 
 def data_airtime(scenario: Scenario, dimension: int) -> float:
@@ -123,3 +144,25 @@ def useful_share(timing: Timing) -> float:
     """The part of a slot's time and energy that is no cyclic prefix."""
     grid = build_numerology(timing)
     return 1.0 if grid is None else 1.0 / (grid.subcarrier_spacing_hz * grid.symbol_duration)
+
+
+def training_time(wait_for: WaitFor, uplink: Uplink) -> float:
+    """Seconds from the broadcast to the last instant at which a slot for all can begin; NaN without either of them."""
+    if wait_for.deadline_s is None or not isinstance(uplink, SlotUplink) or uplink.airtime == 0.0:
+        return math.nan
+    return wait_for.deadline_s - uplink.airtime
+
+
+def check_deadline(wait_for: WaitFor, uplink: Uplink) -> None:
+    """Refusal of a deadline by which no slot can be over.
+
+    Raises:
+        InfeasibleError: the airtime of a slot is the deadline, or longer.
+    """
+    if training_time(wait_for, uplink) <= 0.0:
+        assert isinstance(uplink, SlotUplink), "only a slot has to be over by the deadline"
+        raise InfeasibleError(
+            f"timing.deadline_s: found {wait_for.deadline_s:g} s, but a slot over the air lasts {uplink.airtime:.6g} s "
+            f"and has to be over by then; allowed is more than {uplink.airtime:.6g} s, or null. A wider "
+            "timing.bandwidth_hz or uplink.iq_packing shortens the slot"
+        )

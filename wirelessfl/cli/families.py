@@ -20,7 +20,7 @@ def command(name: str | None, as_json: bool) -> None:
     """
     from rich.table import Table
 
-    from wirelessfl.assembly.families import describe
+    from wirelessfl.assembly.objects import describe
     from wirelessfl.scenario.scenario import families
 
     if as_json:

@@ -180,7 +180,7 @@ class StopRules:
 
     None of them reads private data, so that the number of rounds tells nothing beyond what is accounted for: accuracy
     is a function of the released model and of test data that belong to no client, and the others are public; simulated
-    time tells who was selected, so that with it a secret selection amplifies nothing (``assembly.amplification``).
+    time tells who was selected, so that with it a secret selection amplifies nothing (``assembly.mechanism``).
 
     Attributes:
         rounds: M.

@@ -11,7 +11,7 @@ import pytest
 from tests.simulation.scenarios import PLAN, small
 from tests.simulation.uplinks.cells import play
 from wirelessfl.assembly import build_simulation
-from wirelessfl.assembly.secure_aggregation import build_encoding
+from wirelessfl.assembly.digital import build_encoding
 from wirelessfl.errors import ScenarioError
 from wirelessfl.radio.digital_links import Link
 from wirelessfl.scenario import Scenario
