@@ -110,7 +110,12 @@ def test_what_a_modulation_may_not_do() -> None:
         def decode(self, received: NDArray[np.float64], plan: TransmitPlan) -> NDArray[np.float64]:
             return received[::2]
 
-    for kind, words in {Loud: "exceed", Secretive: "misstates", Centred: "its block", Half: "decode returns"}.items():
+    for kind, words in {
+        Loud: "exceed",
+        Secretive: "misstates",
+        Centred: "its block",
+        Half: "decode returns has",
+    }.items():
         with pytest.raises(CheckFailed, match=words):
             check_modulation(kind())
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.slot import build_numerology, build_path_loss, build_pilots, largest_doppler_hz
+from wirelessfl.conformance import returned
 from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.radio import (
     FadingModel,
@@ -193,7 +194,8 @@ def _large_scale(
     reference_gain = 1.0
     if not transmits_in_watts(scenario.uplink):
         distance = np.array([pathloss.reference_distance_m])
-        reference_gain = float(path_gain(model.loss_db(distance, np.ones(1, dtype=np.bool_)))[0])
+        loss = returned("path_loss", model, "loss_db", model.loss_db(distance, np.ones(1, dtype=np.bool_)), (1,))
+        reference_gain = float(path_gain(loss)[0])
     return DistanceGain(placement, model, reference_gain, draws, site)
 
 

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.conformance import check_array
 from wirelessfl.errors import CheckFailed, ScenarioError, require
 from wirelessfl.learning.algorithms import Algorithm, ClientRows, LocalOutcome, RoundFacts, ServerState
 from wirelessfl.learning.compression import Codec
@@ -229,8 +230,7 @@ def check_availability(model: AvailabilityModel, clients: int = 200, rounds: int
     whole, again, part, resumed = (deepcopy(model) for _ in range(4))
     for round_index in range(1, rounds + 1):
         there = whole.available(everyone, round_index, streams)
-        require(there.shape == (clients,), f"available returns shape {there.shape} for {clients} clients")
-        require(there.dtype == np.bool_, f"available returns {there.dtype}, not booleans")
+        check_array("available", there, (clients,), np.bool_)
         same = np.array_equal(there, again.available(everyone, round_index, Streams(seed)))
         require(same, "the same streams give another answer: where does the randomness come from?")
         alone = np.array_equal(there[some], part.available(some, round_index, streams))

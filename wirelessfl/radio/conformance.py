@@ -11,6 +11,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.conformance import ROUNDING, check_array
 from wirelessfl.errors import require
 from wirelessfl.memory import resumed_copy
 from wirelessfl.radio.fading import FadingModel
@@ -27,9 +28,6 @@ from wirelessfl.radio.power_control import (
 from wirelessfl.radio.propagation import Fading, Moment
 from wirelessfl.radio.propagation.path_loss import PathLossModel
 from wirelessfl.streams import Streams
-
-ROUNDING = 1e-9
-"""Relative error that floating point may leave."""
 
 
 def check_fading_model(model: FadingModel, count: int = 100_000, false_alarm: float = 1e-6, seed: int = 0) -> None:
@@ -48,16 +46,18 @@ def check_fading_model(model: FadingModel, count: int = 100_000, false_alarm: fl
     streams = Streams(seed)
     nodes = np.arange(count)
     gains = model.draw(streams.nodes("conformance", 1, nodes))
-    require(gains.shape == (count,), f"draw returns shape {gains.shape} for {count} nodes")
-    require(gains.dtype == np.complex128, f"draw returns {gains.dtype}, not complex128")
-    require(bool(np.all(np.isfinite(gains))), "draw returns gains that are not finite")
+    check_array("draw", gains, (count,), np.complex128)
     again = model.draw(streams.nodes("conformance", 1, nodes))
     require(np.array_equal(gains, again), "the same stream gives other gains the second time: is there hidden state?")
     some = nodes[::-7]
     alone = model.draw(streams.nodes("conformance", 1, some))
     require(np.allclose(alone, gains[some], rtol=ROUNDING), "a node's gain depends on which other nodes are active")
+    _check_mean_power(gains, false_alarm)
+
+
+def _check_mean_power(gains: NDArray[np.complex128], false_alarm: float) -> None:
     power = np.abs(gains) ** 2
-    tolerance = NormalDist().inv_cdf(1 - false_alarm / 2) * power.std() / np.sqrt(count) + ROUNDING
+    tolerance = NormalDist().inv_cdf(1 - false_alarm / 2) * power.std() / np.sqrt(len(power)) + ROUNDING
     found = f"mean power is {power.mean():.5f}, not 1 within {tolerance:.5f}"
     require(bool(abs(power.mean() - 1) <= tolerance), found)
 
@@ -81,18 +81,13 @@ def check_correlation(fading: Fading, count: int = 20_000, false_alarm: float = 
     for round_index in range(1, rounds + 1):
         moment = Moment(round_index, 0.5 * round_index)
         gains = whole.gains(nodes, sight, moment)
-        require(gains.shape == (count,), f"gains has shape {gains.shape} for {count} links")
-        require(gains.dtype == np.complex128, f"gains returns {gains.dtype}, not complex128")
-        power = np.abs(gains) ** 2
-        tolerance = NormalDist().inv_cdf(1 - false_alarm / (2 * rounds)) * power.std() / np.sqrt(count) + ROUNDING
-        found = f"mean power is {power.mean():.5f}, not 1 within {tolerance:.5f}"
-        require(bool(abs(power.mean() - 1) <= tolerance), found)
+        check_array("gains", gains, (count,), np.complex128)
+        _check_mean_power(gains, false_alarm / rounds)
         require(np.array_equal(gains, whole.gains(nodes, sight, moment)), "asked twice in a round, gains differ")
         slot = whole.over(nodes, sight, moment, offsets)
-        require(slot.shape == (count, len(offsets)), f"over has shape {slot.shape} for {count} links and 3 times")
+        check_array("over", slot, (count, len(offsets)), np.complexfloating)
         require(np.allclose(slot[:, 0], gains, rtol=ROUNDING), "a slot does not begin with the gains of its beginning")
-        known = whole.specular(nodes, sight, moment, offsets)
-        require(known.shape == slot.shape, f"specular has shape {known.shape}, over {slot.shape}")
+        check_array("specular", whole.specular(nodes, sight, moment, offsets), slot.shape, np.complexfloating)
         require(bool(np.all(whole.shift_hz(nodes, moment) >= 0)), "shift_hz is negative")
         alone = part.gains(nodes[1::3], sight[1::3], moment)
         require(np.allclose(alone, gains[1::3], rtol=ROUNDING), "a link's gain depends on which others are asked for")
@@ -113,13 +108,13 @@ def check_path_loss(model: PathLossModel) -> None:
     require(model.sight_decorrelation > 0, f"sight_decorrelation is {model.sight_decorrelation}")
     require(model.rician_k is None or 0 <= model.rician_k < np.inf, f"rician_k is {model.rician_k}")
     probability = model.line_of_sight_probability(distance)
-    require(probability.shape == distance.shape, f"line_of_sight_probability has shape {probability.shape}")
+    check_array("line_of_sight_probability", probability, distance.shape)
     require(bool(np.all((probability >= 0) & (probability <= 1))), "line_of_sight_probability is no probability")
-    require(model.in_range(distance).dtype == np.bool_, "in_range holds no booleans")
+    check_array("in_range", model.in_range(distance), distance.shape, np.bool_)
     require(bool(np.all(model.ray_length(distance) > 0)), "ray_length is not positive")
     for sight in (np.ones(200, dtype=np.bool_), np.zeros(200, dtype=np.bool_)):
         loss = model.loss_db(distance, sight)
-        require(loss.shape == distance.shape and bool(np.all(np.isfinite(loss))), "loss_db is not finite for each link")
+        check_array("loss_db", loss, distance.shape)
         require(bool(np.all(np.diff(loss) >= -ROUNDING)), "loss_db falls with the distance")
         alone = model.loss_db(distance[::7], sight[::7])
         require(np.allclose(alone, loss[::7], rtol=ROUNDING), "a link's loss depends on the other links")
@@ -136,8 +131,7 @@ def check_placement(law: PlacementLaw, count: int = 1000, seed: int = 0) -> None
     require(isinstance(law, PlacementLaw), "has no method place(stream)")
     streams, nodes = Streams(seed), np.arange(count)
     places = law.place(streams.nodes("conformance", 0, nodes))
-    require(places.shape == (count, 2), f"place returns shape {places.shape} for {count} nodes")
-    require(bool(np.all(np.isfinite(places))), "place returns positions that are not finite")
+    check_array("place", places, (count, 2))
     again = law.place(streams.nodes("conformance", 0, nodes))
     require(np.array_equal(places, again), "the same stream gives other positions: is there hidden state?")
     alone = law.place(streams.nodes("conformance", 0, nodes[::-7]))
@@ -184,8 +178,7 @@ def _check_plan(policy: PowerControl, plan: TransmitPlan, links: Links, round_in
     require(0 < plan.server_gain < np.inf, f"server_gain is {plan.server_gain}")
     require(0 < plan.receive_scale < np.inf, f"receive_scale is {plan.receive_scale}")
     require(plan.clip == air.clip, f"clip is {plan.clip}, the air interface has {air.clip}")
-    require(plan.silent.shape == (len(links),), f"silent has shape {plan.silent.shape} for {len(links)} clients")
-    require(plan.silent.dtype == np.bool_, f"silent holds {plan.silent.dtype}, not booleans")
+    check_array("silent", plan.silent, (len(links),), np.bool_)
     again = policy.plan(links, round_index, air)
     require(plan.server_gain == again.server_gain, "planning twice gives two server gains: is there hidden state?")
     backwards = policy.plan(links.take(np.arange(len(links))[::-1]), round_index, air)
@@ -205,11 +198,8 @@ def _check_own_norms(
 
 def _check_transmission(policy: PowerControl, plan: TransmitPlan, links: Links, norms: NDArray[np.float64]) -> None:
     sent = policy.transmit(plan, links, norms)
-    shape = (len(links),)
-    require(sent.tx_gain.shape == shape, f"tx_gain has shape {sent.tx_gain.shape} for {len(links)} clients")
-    require(sent.backoff.shape == shape, f"backoff has shape {sent.backoff.shape} for {len(links)} clients")
-    require(np.iscomplexobj(sent.tx_gain), f"tx_gain holds {sent.tx_gain.dtype}, not complex numbers")
-    require(bool(np.all(np.isfinite(sent.tx_gain))), "tx_gain is not finite")
+    check_array("tx_gain", sent.tx_gain, (len(links),), np.complexfloating)
+    require(sent.backoff.shape == (len(links),), f"backoff has shape {sent.backoff.shape} for {len(links)} clients")
     require(bool(np.all(sent.backoff > 0)), "backoff is not positive")
     excess = (np.abs(sent.tx_gain) * norms) ** 2 / links.power_budget
     loudest = f"‖x‖² is {excess.max(initial=0):.6g} times the power budget"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import simpy
 
+from wirelessfl.conformance import returned
 from wirelessfl.learning.cohort import one_torch_thread
 from wirelessfl.learning.faults import Faults
 from wirelessfl.learning.timing import Timing
@@ -119,7 +120,8 @@ class ParameterServer:
             this.status[jobs.at_work(this.clients)] = Status.UNDERWAY
         asked = this.with_status(Status.PARTICIPATED)
         clients = this.clients[asked]
-        reachable = faults.availability.available(clients, this.index, streams)
+        found = faults.availability.available(clients, this.index, streams)
+        reachable = returned("availability", faults.availability, "available", found, clients.shape)
         if faults.battery_j is not None:
             this.status[asked[self._state.battery_used_j[clients] >= faults.battery_j]] = Status.BATTERY_EMPTY
         this.status[asked[~reachable]] = Status.UNAVAILABLE

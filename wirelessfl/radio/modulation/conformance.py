@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from wirelessfl.conformance import check_array
 from wirelessfl.errors import require
 from wirelessfl.radio.modulation.base import Modulation
 from wirelessfl.radio.power_control import AirInterface, TransmitPlan
@@ -47,7 +48,6 @@ def check_modulation(modulation: Modulation, seed: int = 0, trials: int = 12) ->
         plan = TransmitPlan.undoing_the_clip(3.0, air, np.zeros(count, dtype=np.bool_))
         received = generator.standard_normal(dimension)
         estimate = modulation.decode(received.copy(), plan)
-        require(estimate.shape == (dimension,), f"decode returns shape {estimate.shape}, not (d,) = {(dimension,)}")
-        require(bool(np.all(np.isfinite(estimate))), "decode returns what is not finite")
+        check_array("the (d,) that decode returns", estimate, (dimension,))
         again = modulation.decode(received.copy(), plan)
         require(np.array_equal(estimate, again), "decoding twice gives two estimates: is there hidden state?")

@@ -7,17 +7,18 @@ state of the line of sight (Table 7.6.3.1-2).
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from wirelessfl.conformance import returned
 from wirelessfl.errors import ModelWarning
 from wirelessfl.memory import NodeMemory, RemembersNodes
 from wirelessfl.radio.placement import site_distances
 from wirelessfl.radio.propagation.draws import Draws, Moment
-from wirelessfl.radio.propagation.path_loss import PathLossModel, line_of_sight, path_gain, shadowing_db
+from wirelessfl.radio.propagation.path_loss import PathLossModel, path_gain
 from wirelessfl.radio.propagation.placement import Motion, Placement
 
 
@@ -160,21 +161,25 @@ class DistanceGain(RemembersNodes):
         motion = self.placement.motion(nodes, moment)
         distance = self._distance(motion.position)
         self._warn_out_of_range(distance)
-        seen, shadowing = (
-            self._followed(nodes, motion, distance) if self.placement.moves else self._drawn(nodes, distance)
-        )
-        loss = self.model.loss_db(distance, seen) + shadowing
+        chance, shadowing = self._followed(nodes, motion) if self.placement.moves else self._drawn(nodes)
+        seen: NDArray[np.bool_] = chance < self._asked("line_of_sight_probability", distance, least=0.0, most=1.0)
+        std = self._asked("shadowing_std_db", seen, least=0.0)
+        loss = self._asked("loss_db", distance, seen) + std * np.where(seen, shadowing[:, 0], shadowing[:, -1])
         return LargeScaleGains(path_gain(loss) / self.reference_gain, seen)
 
     def last_distances(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n,) metres."""
         return self._distance(self.placement.last_positions(nodes))
 
-    def _followed(
-        self, nodes: NDArray[np.int64], motion: Motion, distance: NDArray[np.float64]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        # Line of sight and shadowing in dB of moving nodes, (n,) each
-        fields = PairedFields(self.model.decorrelation_distance(_STATES))
+    def _asked(self, method: str, *arguments: NDArray[Any], **limits: float) -> NDArray[np.float64]:
+        # (n,) what the model says of the links, or of the states of the line of sight
+        values = getattr(self.model, method)(*arguments)
+        found: NDArray[np.float64] = returned("path_loss", self.model, method, values, arguments[0].shape, **limits)
+        return found
+
+    def _followed(self, nodes: NDArray[np.int64], motion: Motion) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        # Uniform numbers (n,) that decide on the line of sight of moving nodes, and shadowing (n, 2) of std 1
+        fields = PairedFields(self._asked("decorrelation_distance", _STATES))
         known, last = self.nodes.recall(nodes)
         way = np.where(known, motion.travelled - last["travelled"], 0.0)
         stream = self.draws.nodes("surroundings", 0, nodes)
@@ -188,18 +193,12 @@ class DistanceGain(RemembersNodes):
             shadowing = np.where(known[:, None], shadowing, fields.start(drawn))
         steps = last["steps"] + (way > 0)
         self.nodes.write(nodes, sight=sight, shadowing=shadowing, travelled=motion.travelled, steps=steps)
-        seen = special.ndtr(sight) < self.model.line_of_sight_probability(distance)
-        std = self.model.shadowing_std_db(seen)
-        return seen, std * np.where(seen, shadowing[:, 0], shadowing[:, 1])
+        return special.ndtr(sight), shadowing
 
-    def _drawn(
-        self, nodes: NDArray[np.int64], distance: NDArray[np.float64]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        # Line of sight and shadowing in dB of nodes at rest, (n,) each
-        probability = self.model.line_of_sight_probability(distance)
-        seen = line_of_sight(probability, self.draws.nodes("line_of_sight", 0, nodes))
-        std = self.model.shadowing_std_db(seen)
-        return seen, shadowing_db(std, self.draws.nodes("shadowing", 0, nodes))
+    def _drawn(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        # The same of nodes at rest, (n,) and (n, 1)
+        chance = self.draws.nodes("line_of_sight", 0, nodes).uniform()[:, 0]
+        return chance, self.draws.nodes("shadowing", 0, nodes).normal()
 
     def _distance(self, position: NDArray[np.float64]) -> NDArray[np.float64]:
         return site_distances(position, np.array([self.site]))[:, 0]

@@ -20,7 +20,6 @@ from wirelessfl.radio.tr38901 import (
     tr38901_path_loss_db,
 )
 from wirelessfl.radio.units import SPEED_OF_LIGHT, db_to_linear
-from wirelessfl.streams import NodeStream
 
 
 def free_space_path_loss_db(distance: NDArray[np.float64], carrier_hz: float) -> NDArray[np.float64]:
@@ -62,17 +61,6 @@ def log_distance_path_loss_db(
 def path_gain(path_loss_db: NDArray[np.float64]) -> NDArray[np.float64]:
     """The linear gain β of a loss in dB."""
     return db_to_linear(-path_loss_db)
-
-
-def shadowing_db(std_db: NDArray[np.float64] | float, stream: NodeStream) -> NDArray[np.float64]:
-    """Log-normal shadowing (n,): a Gaussian loss in dB, to be added to the path loss of each link."""
-    precondition(np.all(np.asarray(std_db) >= 0), f"std_db must be at least 0, not {std_db}")
-    return np.asarray(std_db * stream.normal()[:, 0])
-
-
-def line_of_sight(probability: NDArray[np.float64], stream: NodeStream) -> NDArray[np.bool_]:
-    """Which links (n,) see their base station, each with its own probability."""
-    return np.asarray(stream.uniform()[:, 0] < probability)
 
 
 NEAREST = 1.0

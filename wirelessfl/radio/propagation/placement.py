@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.conformance import returned
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.memory import NodeMemory, RemembersNodes
 from wirelessfl.radio.placement import Journey, PlacementLaw, RandomWaypoint
@@ -76,7 +77,8 @@ class Standing:
 
     def last_positions(self, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
         """(n, 2) metres."""
-        return self.law.place(self.draws.nodes("position", 0, nodes))
+        places = self.law.place(self.draws.nodes("position", 0, nodes))
+        return returned("placement", self.law, "place", places, (len(nodes), 2))
 
 
 @dataclass

@@ -2,13 +2,11 @@
 
 import numpy as np
 
+from wirelessfl.conformance import ROUNDING, check_array
 from wirelessfl.errors import require
 from wirelessfl.radio.links import SlotLinks
 from wirelessfl.radio.power_control import AirInterface
 from wirelessfl.radio.reception.base import Receiver
-
-ROUNDING = 1e-9
-"""Relative error that floating point may leave."""
 
 
 def check_receiver(receiver: Receiver, seed: int = 0, trials: int = 12) -> None:
@@ -34,16 +32,14 @@ def check_receiver(receiver: Receiver, seed: int = 0, trials: int = 12) -> None:
         ones = np.ones(shape[0])
         links = SlotLinks(gains[0], gains[0] + 0.2 * gains[1], ones / shape[0], 50.0 * ones, ones, 1.04 * ones)
         weights = receiver.combine(links, 1 + trial, air)
-        require(weights.shape == shape[1:], f"combine returns shape {weights.shape}, not (R, F, A) = {shape[1:]}")
-        require(np.iscomplexobj(weights), f"combine returns {weights.dtype}, not complex numbers")
-        require(bool(np.all(np.isfinite(weights))), "a combiner is not finite")
+        check_array("the (R, F, A) that combine returns", weights, shape[1:], np.complexfloating)
         require(bool(np.all(np.any(weights != 0, axis=2))), "a combiner is zero: nothing is received")
         again = receiver.combine(links, 1 + trial, air)
         require(np.array_equal(weights, again), "combining twice gives two combiners: is there hidden state?")
         other = receiver.combine(links.take(np.arange(shape[0])[::-1]), 1 + trial, air)
         require(np.allclose(weights, other, rtol=ROUNDING), "the combiner depends on the order of the clients")
         noise_std = receiver.noise_std(weights, air)
-        require(noise_std.shape == shape[1:3], f"noise_std has shape {noise_std.shape}, not (R, F) = {shape[1:3]}")
-        require(bool(np.all(np.isfinite(noise_std) & (noise_std >= 0))), "noise_std is negative or not finite")
+        check_array("the (R, F) that noise_std returns", noise_std, shape[1:3])
+        require(bool(np.all(noise_std >= 0)), "noise_std is negative")
         doubled = np.allclose(receiver.noise_std(2 * weights, air), 2 * noise_std, rtol=ROUNDING)
         require(doubled, "the noise does not grow in proportion to the combiner")

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.conformance import returned
 from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import AirRelease, Caveat, Release
 from wirelessfl.radio import (
@@ -179,8 +180,15 @@ def combiners(
     """(C, R, F, A) the combiners of so many receivers; ones at those that serve nobody."""
     weights = np.ones((count, *links.own.estimate.shape[1:]), dtype=np.complex128)
     for station in np.unique(links.serving).tolist():
-        weights[station] = receiver.combine(links.own.take(links.serving == station), round_index, air)
+        found = receiver.combine(links.own.take(links.serving == station), round_index, air)
+        weights[station] = returned("receiver", receiver, "combine", found, weights.shape[1:])
     return weights
+
+
+def noise_behind(receiver: Receiver, weights: NDArray[np.complex128], air: AirInterface) -> NDArray[np.float64]:
+    """(C, R, F) the noise behind the combiners of all receivers."""
+    found = [receiver.noise_std(each, air) for each in weights]
+    return np.stack([returned("receiver", receiver, "noise_std", one, weights.shape[1:3], 0.0) for one in found])
 
 
 def announcements(

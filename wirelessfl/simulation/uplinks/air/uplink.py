@@ -31,7 +31,7 @@ from wirelessfl.radio.reception import Receiver, SumReceiver
 from wirelessfl.radio.slot_schedule import Instants, SlotPlan, SlotSchedule
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.records import Energy, LinkRecord, Round, TrainingRecord, TransmissionRecord
-from wirelessfl.simulation.uplinks.air.plan import AirPlan, announcements, combiners, vouched
+from wirelessfl.simulation.uplinks.air.plan import AirPlan, announcements, combiners, noise_behind, vouched
 from wirelessfl.simulation.uplinks.air.records import (
     Received,
     SlotNoise,
@@ -164,7 +164,7 @@ class OverTheAir(SlotUplink):
             links=links.take(sending),
             sends=sends[sending],
             transmit=transmit,
-            noise_std=np.stack([self.receiver.noise_std(each, self.air) for each in weights]),
+            noise_std=noise_behind(self.receiver, weights, self.air),
             jammer=jammer_link,
         )
 
