@@ -14,7 +14,8 @@ import pytest
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl.analysis.replay.compare import compare_traces
-from wirelessfl.analysis.replay.recording import open_recording, recompute_privacy, verify
+from wirelessfl.analysis.replay.ledger import recompute_privacy
+from wirelessfl.analysis.replay.recording import open_recording, verify
 from wirelessfl.errors import CheckFailed, InfeasibleError, InputError, TraceError
 from wirelessfl.summary import to_json
 from wirelessfl.trace import TraceWriter

@@ -15,8 +15,7 @@ import xarray as xr
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
-from wirelessfl.analysis.replay.chrome import timeline
-from wirelessfl.analysis.replay.export import export
+from wirelessfl.analysis.replay.export import export, timeline
 from wirelessfl.analysis.replay.recording import Recording, open_recording
 from wirelessfl.errors import InputError, OutputError
 from wirelessfl.trace import Status, read_group

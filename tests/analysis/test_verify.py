@@ -23,8 +23,7 @@ from tests.simulation.scenarios import small
 from wirelessfl import cli
 from wirelessfl.analysis.replay.compare import compare_traces
 from wirelessfl.analysis.replay.comparison import FREE_ATTRIBUTES, FREE_DATASETS, Comparison
-from wirelessfl.analysis.replay.consistency import check_consistent
-from wirelessfl.analysis.replay.recording import open_recording, verify
+from wirelessfl.analysis.replay.recording import check_consistent, open_recording, verify
 from wirelessfl.errors import CheckFailed, RunInterrupted, TraceError
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound, Round

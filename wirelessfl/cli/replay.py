@@ -15,8 +15,9 @@ from wirelessfl.cli.terminal import open_console, remark, say
 if TYPE_CHECKING:
     from wirelessfl.analysis.replay.comparison import Comparison
     from wirelessfl.analysis.replay.export import Format
+    from wirelessfl.analysis.replay.ledger import LedgerRow
     from wirelessfl.analysis.replay.paired import PairedRow
-    from wirelessfl.analysis.replay.recording import LedgerRow, Recording
+    from wirelessfl.analysis.replay.recording import Recording
     from wirelessfl.scenario import Resolved
 
 _NAMES_SHOWN = 6
@@ -61,7 +62,8 @@ def command(
     and prints the paired difference. `--export chrome` writes a timeline for Perfetto or chrome://tracing.
     """
     from wirelessfl.analysis.replay.export import export
-    from wirelessfl.analysis.replay.recording import open_recording, recompute_privacy
+    from wirelessfl.analysis.replay.ledger import recompute_privacy
+    from wirelessfl.analysis.replay.recording import open_recording
     from wirelessfl.cli.console import print_summary
     from wirelessfl.summary import to_json
 

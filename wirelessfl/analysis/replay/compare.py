@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -47,6 +47,35 @@ def compare_traces(found: Path, expected: Path, first: int, last: int) -> Compar
         return _Comparing(ours, theirs, first, last).compare()
 
 
+_Values = tuple[NDArray[Any], NDArray[Any]]
+
+
+class _Pair(NamedTuple):
+    # A dataset that both traces hold, and the names of its axes.
+    path: str
+    ours: h5py.Dataset
+    theirs: h5py.Dataset
+    dims: tuple[str, ...]
+
+    def both(self, rows: slice) -> _Values | None:
+        # The same rows of both, slots filled up to one width; None where type or shape keep them apart.
+        _, ours, theirs, dims = self
+        apart = len(ours.shape) != len(theirs.shape) or ours.dtype != theirs.dtype or len(dims) != len(theirs.shape)
+        if apart or (ours.shape and ours.shape[0] < (rows.stop or 0)):
+            return None
+        slots = "slot" in dims[1:]
+        sizes = zip(dims[1:], ours.shape[1:], theirs.shape[1:], strict=True)
+        if any(found != expected for dim, found, expected in sizes if dim != "slot") or (
+            slots and ours.shape[1] > 2 * theirs.shape[1] + Axes.FURTHER_SLOTS
+        ):
+            return None
+        pair = (ours[rows], theirs[rows]) if ours.shape else (ours[()][None], theirs[()][None])
+        if slots and ours.shape[1] != theirs.shape[1]:
+            width = max(ours.shape[1], theirs.shape[1])
+            pair = _widened(pair[0], width, theirs.fillvalue), _widened(pair[1], width, theirs.fillvalue)
+        return pair
+
+
 class _Comparing:
     def __init__(self, ours: h5py.File, theirs: h5py.File, first: int, last: int) -> None:
         self.ours, self.theirs = nodes_of(ours), nodes_of(theirs)
@@ -76,18 +105,16 @@ class _Comparing:
         return self.result
 
     def _note_versions(self) -> None:
-        pair = [nodes["/"].attrs for nodes in (self.ours, self.theirs)]
-        for name in ("package_version", "torch_version"):
-            found, expected = (attributes.get(name) for attributes in pair)
-            if found != expected:
-                what = "wirelessfl" if name == "package_version" else "torch"
-                self.result.notes.append(f"recorded with {what} {found}, repeated with {expected}")
+        before, after = (nodes["/"].attrs for nodes in (self.ours, self.theirs))
+        for name, what in (("package_version", "wirelessfl"), ("torch_version", "torch")):
+            if before.get(name) != after.get(name):
+                self.result.notes.append(f"recorded with {what} {before.get(name)}, repeated with {after.get(name)}")
 
-    def _common(self) -> Iterator[tuple[str, h5py.Dataset, h5py.Dataset]]:
+    def _pairs(self) -> Iterator[_Pair]:
         for path, theirs in self.theirs.items():
             ours = self.ours.get(path)
             if isinstance(ours, h5py.Dataset) and isinstance(theirs, h5py.Dataset):
-                yield path, ours, theirs
+                yield _Pair(path, ours, theirs, self._dims(path))
 
     def _size(self, path: str) -> int:
         # How many numbers of a dataset belong to committed rounds; a dimension without labels holds none.
@@ -113,77 +140,63 @@ class _Comparing:
             elif path in self.ours:
                 self.result.leave_out(_name(path), reason, self._size(path))
 
+    def _unequal(self, of_rounds: bool) -> Iterator[tuple[_Pair, slice, _Values, int]]:
+        # Datasets over rounds, or all others, with different numbers: the rows compared, and the first that differs.
+        for pair in self._pairs():
+            dim, whole = pair.dims[0], slice(0, len(pair.theirs) if pair.theirs.shape else None)
+            if (dim in Axes.OF_ROUNDS) != of_rounds:
+                continue
+            excuse = FREE_DATASETS.get(pair.path, TOTALS if dim == "client" and self.partial else None)
+            if excuse is not None:
+                self.result.leave_out(_name(pair.path), excuse, self._size(pair.path))
+                continue
+            rows = self.repeated.rows(dim, self.first, self.last, self.recorded) if of_rounds else whole
+            values = pair.both(rows)
+            if values is not None:
+                self._count(pair.path, values[0].size)
+                differing = _differing(*values)
+                if differing.any():
+                    yield pair, rows, values, int(np.argmax(differing))
+
     def _earliest_round(self) -> Difference | None:
         # Numbers of rounds; the earliest round wins, within a round the order of the file.
         earliest: tuple[int, Difference] | None = None
-        for path, ours, theirs in self._common():
-            dims = self._dims(path)
-            if dims[0] not in Axes.OF_ROUNDS or self._excused(path, ours):
-                continue
-            rows = self.repeated.rows(dims[0], self.first, self.last, self.recorded)
-            labels = self.repeated.labels(dims[0])[rows]
-            values = self._both(ours, theirs, rows, dims)
-            if values is None:
-                continue
-            self._count(path, values[0].size)
-            differing = _differing(*values)
-            if differing.any():
-                row = int(np.argmax(differing))
-                if earliest is None or labels[row] < earliest[0]:
-                    place = f" in round {int(labels[row])}"
-                    clients = theirs.parent["client_id"] if "slot" in dims and "client_id" in theirs.parent else None
-                    earliest = int(labels[row]), self._describe(path, place, values, row, rows, clients)
+        for pair, rows, values, row in self._unequal(of_rounds=True):
+            label, group = int(self.repeated.labels(pair.dims[0])[rows][row]), pair.theirs.parent
+            if earliest is None or label < earliest[0]:
+                named = "slot" in pair.dims and "client_id" in group
+                clients = group["client_id"][rows][row] if named else None
+                earliest = label, _describe(pair.path, f" in round {label}", values, row, clients)
         return None if earliest is None else earliest[1]
 
     def _totals(self) -> Iterator[Difference]:
-        for path, ours, theirs in self._common():
-            dims = self._dims(path)
-            if dims[0] in Axes.OF_ROUNDS or self._excused(path, ours):
-                continue
-            if dims[0] == "client" and self.partial:
-                self.result.leave_out(_name(path), TOTALS, self._size(path))
-                continue
-            values = self._both(ours, theirs, slice(0, len(theirs) if theirs.shape else None), dims)
-            if values is None:
-                continue
-            self._count(path, values[0].size)
-            differing = _differing(*values)
-            if differing.any():
-                row = int(np.argmax(differing))
-                clients = self.theirs["/client"]
-                client = dims[0] == "client" and isinstance(clients, h5py.Dataset)
-                place = f" of client {int(clients[row])}" if client else f", number {row}"
-                yield self._describe(path, place, values, row, slice(0), None)
+        for pair, _, values, row in self._unequal(of_rounds=False):
+            clients = self.theirs["/client"]
+            client = pair.dims[0] == "client" and isinstance(clients, h5py.Dataset)
+            place = f" of client {int(clients[row])}" if client else f", number {row}"
+            yield _describe(pair.path, place, values, row, None)
 
     def _layout(self) -> Iterator[Difference]:
-        for path, ours, theirs in self._common():
-            kinds = [dtype_words(one.dtype) for one in (ours, theirs)]
+        for pair in self._pairs():
+            kinds = [dtype_words(one.dtype) for one in (pair.ours, pair.theirs)]
             if kinds[0] != kinds[1]:
-                yield Difference(f"type of {_name(path)}", "", *kinds)
-            wanted = self._wanted_shape(path, ours.shape, theirs.shape)
-            if wanted is not None:
-                yield Difference(f"shape of {_name(path)}", "", ours.shape, wanted)
-
-    def _wanted_shape(self, path: str, found: tuple[int, ...], expected: tuple[int, ...]) -> tuple[int, ...] | None:
-        # The shape that a dataset should have; None where it has it.
-        dims = self._dims(path)
-        if len(found) != len(expected) or len(dims) != len(expected):
-            return expected if found != expected else None
-        wanted = tuple(self._wanted_size(*of_axis) for of_axis in zip(dims, found, expected, strict=True))
-        return wanted if wanted != found else None
+                yield Difference(f"type of {_name(pair.path)}", "", *kinds)
+            found, expected = pair.ours.shape, pair.theirs.shape
+            if len(found) == len(expected) == len(pair.dims):
+                expected = tuple(self._wanted_size(*axis) for axis in zip(pair.dims, found, expected, strict=True))
+            if found != expected:
+                yield Difference(f"shape of {_name(pair.path)}", "", found, expected)
 
     def _wanted_size(self, dim: str, found: int, expected: int) -> int:
         # The length that an axis should have.
         #
         # Rows after the last committed round are no part of a trace that nobody closed; a slot more is there where a
         # round that was taken back had one client more.
-        if dim in Axes.OF_ROUNDS or dim == "client":
-            if self.partial:
-                return found
-            return max(found, expected) if self.status == "running" and dim != "client" else expected
-        if dim == "slot" and (self.partial or self.status not in FINISHED):
-            return max(found, expected)
-        return expected
+        if self.partial and dim in (*Axes.OF_ROUNDS, "client"):
+            return found
+        open_end = dim in Axes.OF_ROUNDS and self.status == "running"
+        wider = dim == "slot" and (self.partial or self.status not in FINISHED)
+        return max(found, expected) if open_end or wider else expected
 
     def _attributes(self) -> Iterator[Difference]:
         for path, theirs in self.theirs.items():
@@ -204,12 +217,6 @@ class _Comparing:
                 else:
                     yield Difference(words, "", found.words, expected.words)
 
-    def _excused(self, path: str, ours: h5py.Dataset) -> bool:
-        reason = FREE_DATASETS.get(path)
-        if reason is not None:
-            self.result.leave_out(_name(path), reason, self._size(path))
-        return reason is not None
-
     def _count(self, path: str, compared: int) -> None:
         size = self._size(path)
         self.result.numbers += min(compared, size)
@@ -217,47 +224,17 @@ class _Comparing:
             reason = TOTALS if self._dims(path)[0] == "snapshot" else OUTSIDE
             self.result.leave_out(_name(path), reason, size - compared)
 
-    def _both(
-        self, ours: h5py.Dataset, theirs: h5py.Dataset, rows: slice, dims: tuple[str, ...]
-    ) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        # The same rows of both, slots filled up to one width; None where type or shape keep them apart.
-        apart = len(ours.shape) != len(theirs.shape) or ours.dtype != theirs.dtype or len(dims) != len(theirs.shape)
-        if apart or (ours.shape and ours.shape[0] < (rows.stop or 0)):
-            return None
-        others = [
-            (found, expected)
-            for dim, found, expected in zip(dims[1:], ours.shape[1:], theirs.shape[1:], strict=True)
-            if dim != "slot"
-        ]
-        if any(found != expected for found, expected in others):
-            return None
-        if "slot" in dims[1:] and ours.shape[1] > 2 * theirs.shape[1] + Axes.FURTHER_SLOTS:
-            return None
-        pair = (ours[rows], theirs[rows]) if ours.shape else (ours[()][None], theirs[()][None])
-        if "slot" in dims[1:] and ours.shape[1] != theirs.shape[1]:
-            width = max(ours.shape[1], theirs.shape[1])
-            pair = _widened(pair[0], width, theirs.fillvalue), _widened(pair[1], width, theirs.fillvalue)
-        return pair
 
-    def _describe(
-        self,
-        path: str,
-        place: str,
-        values: tuple[NDArray[Any], NDArray[Any]],
-        row: int,
-        rows: slice,
-        clients: h5py.Dataset | None,
-    ) -> Difference:
-        found, expected = values[0][row], values[1][row]
-        while np.ndim(found):
-            at = int(np.argmax(_differing(found, expected)))
-            if clients is not None and at < clients.shape[1]:
-                place += f" of client {int(clients[rows][row, at])}"
-                clients = None
-            else:
-                place += f", number {at}"
-            found, expected = found[at], expected[at]
-        return Difference(_name(path), place, found.item(), expected.item())
+def _describe(path: str, place: str, values: _Values, row: int, clients: NDArray[np.int64] | None) -> Difference:
+    # The first difference of a row; ``clients`` are those of its slots.
+    found, expected = values[0][row], values[1][row]
+    while np.ndim(found):
+        at = int(np.argmax(_differing(found, expected)))
+        known = clients is not None and at < len(clients)
+        place += f" of client {int(clients[at])}" if clients is not None and known else f", number {at}"
+        clients = None if known else clients
+        found, expected = found[at], expected[at]
+    return Difference(_name(path), place, found.item(), expected.item())
 
 
 def _kind(node: Node | None) -> str | None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from wirelessfl import plugins
-from wirelessfl.errors import TraceError
+from wirelessfl.analysis.replay.recording import Recording
+from wirelessfl.errors import InputError, TraceError
 from wirelessfl.privacy import (
     ENDED_BY_ITS_OUTPUTS,
     Ledger,
@@ -26,18 +27,6 @@ from wirelessfl.trace import PRIVACY, open_trace, read_group, trace_errors
 
 ROUTES = ("local", "air", "server")
 """In the order in which a round adds them to the ledger."""
-
-
-def recorded_statement(privacy: xr.Dataset) -> Statement:
-    """What the recorded ε is said about."""
-    attributes = privacy.attrs
-    return Statement(
-        delta=float(attributes["delta"]),
-        unit=attributes["unit"],
-        adjacency=attributes["adjacency"],
-        adversary=attributes["adversary"],
-        colluding=int(attributes["colluding"]),
-    )
 
 
 def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) -> Ledger:
@@ -58,8 +47,9 @@ def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) 
             if "release_settings" not in trace.attrs or trace.attrs.get("status") == "running":
                 raise TraceError(f"{path}: the run did not end in order; continue it with --resume, then ask again")
             facts, clients = _facts(trace, privacy, path)
-            kinds: list[str] = json.loads(trace.attrs["release_settings"])
-            recorded = recorded_statement(privacy)
+            kinds, said = json.loads(trace.attrs["release_settings"]), privacy.attrs
+            words = {name: said[name] for name in ("unit", "adjacency", "adversary")}
+            recorded = Statement(delta=float(said["delta"]), colluding=int(said["colluding"]), **words)
         statement = replace(recorded, **changes)
         with trace_errors(path):
             load = partial(plugins.load_class, "release_settings", protocol=Release) if allow_plugins else None
@@ -110,3 +100,53 @@ def _releases(
                 if name.startswith(prefix) and not np.isnan(values[row][taken]).all()
             }
             yield release_from_values(kinds[kind], round_index, members, numbers, columns, load)
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """Both ε of a recorded run under one statement.
+
+    Attributes:
+        delta: δ.
+        accountant: what composes subsampled releases.
+        epsilon_published: by the paper's theorem, worst client.
+        epsilon_accounted: of what really ran, worst client.
+        why_different: why they differ.
+    """
+
+    delta: float
+    accountant: str
+    epsilon_published: float
+    epsilon_accounted: float
+    why_different: list[str]
+
+
+def recompute_privacy(
+    recording: Recording, deltas: tuple[float, ...], accountant: str | None, *, allow_plugins: bool = False
+) -> list[LedgerRow]:
+    """Both ε of the whole run at other δ or by another accountant, from the trace alone.
+
+    Args:
+        recording: all rounds of a trace.
+        deltas: the δ; none stands for the recorded one.
+        accountant: pld, rdp, gdp or zcdp; None for the default.
+        allow_plugins: whether code from outside may read the releases that it left.
+
+    Raises:
+        InputError: a δ outside (0, 1), or not all rounds are looked at.
+        TraceError: the run did not end in order.
+    """
+    if not recording.whole:
+        raise InputError("--from/--to: the ledger is that of the whole run; allowed with --delta or --accountant: none")
+    rows = []
+    changes = {} if accountant is None else {"accountant": accountant}
+    for delta in deltas or (float(recording.dataset.attrs["delta"]),):
+        if not 0 < delta < 1:
+            raise InputError(f"--delta: found {delta:g}; allowed: a number between 0 and 1")
+        try:
+            ledger = recorded_ledger(recording.path, allow_plugins=allow_plugins, delta=delta, **changes)
+            published, accounted = ledger.epsilon_published(), ledger.epsilon_accounted()
+        except ValueError as error:
+            raise InputError(f"--accountant {accountant}: {error}") from error
+        rows.append(LedgerRow(delta, ledger.statement.accountant, published, accounted, ledger.why_different()))
+    return rows

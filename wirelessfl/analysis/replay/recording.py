@@ -1,4 +1,4 @@
-"""A recorded run, opened to be looked at again, repeated, or asked for another ε."""
+"""A recorded run, opened to be looked at again, or repeated and compared."""
 
 from __future__ import annotations
 
@@ -11,20 +11,30 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import xarray as xr
 
 from wirelessfl.analysis.replay.compare import compare_traces
 from wirelessfl.analysis.replay.comparison import Comparison
-from wirelessfl.analysis.replay.consistency import check_consistent
-from wirelessfl.analysis.replay.ledger import recorded_ledger
 from wirelessfl.api import record_run
 from wirelessfl.errors import CheckFailed, InputError, OutputError, RunInterrupted, TraceError
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, parse_scenario
 from wirelessfl.scenario.scenario import refuse_outside_code
+from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.summary import summarise
-from wirelessfl.trace import FINISHED, TraceWriter, in_memory, open_trace, read_attributes, round_labels, trace_errors
+from wirelessfl.trace import (
+    FINISHED,
+    TraceWriter,
+    in_memory,
+    open_trace,
+    read_attributes,
+    round_labels,
+    scenario_digest,
+    trace_errors,
+)
+from wirelessfl.version import package_version
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound, Simulation
@@ -150,7 +160,13 @@ def run_rounds(
     """
     far_enough = False
     with catch_interrupts() as interrupts:
-        _refuse_original(folder)
+        # A replay takes the place of another at most, never that of a run: that has a checkpoint or a summary.
+        kept = [file.name for file in (folder.checkpoint, folder.summary) if file.exists()]
+        if folder.holds_trace() and kept:
+            raise OutputError(
+                f"{folder.path}: found a run that is no replay there ({', '.join(kept)}); choose another folder with "
+                "--out"
+            )
         with interrupts.at_once(_STOPPED):
             simulation = build(interrupts)
         folder.clear()
@@ -174,15 +190,6 @@ def run_rounds(
 
 
 _STOPPED = "the replay was stopped; the recorded run is as it was"
-
-
-def _refuse_original(folder: RunFolder) -> None:
-    # A replay takes the place of another at most, never that of a run: that has a checkpoint or a summary.
-    kept = [file.name for file in (folder.checkpoint, folder.summary) if file.exists()]
-    if folder.holds_trace() and kept:
-        raise OutputError(
-            f"{folder.path}: found a run that is no replay there ({', '.join(kept)}); choose another folder with --out"
-        )
 
 
 def verify(
@@ -226,60 +233,32 @@ def verify(
             TraceWriter.resume(folder.trace, recording.last).close()  # as a killed process leaves it
         comparison = compare_traces(recording.path, folder.trace, recording.first, recording.last)
     if comparison.difference is not None:
-        because = "".join(f" ({words})" for words in (*comparison.notes, *_advice(status)))
+        stopped = [] if status in FINISHED else [f"its status is {status}: a run that was stopped is ended by --resume"]
+        because = "".join(f" ({words})" for words in (*comparison.notes, *stopped))
         raise CheckFailed(f"{recording.path}: {comparison.difference} by the repeated run{because}")
     return comparison
 
 
-def _advice(status: object) -> list[str]:
-    return [] if status in FINISHED else [f"its status is {status}: a run that was stopped is ended by --resume"]
-
-
-@dataclass(frozen=True)
-class LedgerRow:
-    """Both ε of a recorded run under one statement.
-
-    Attributes:
-        delta: δ.
-        accountant: what composes subsampled releases.
-        epsilon_published: by the paper's theorem, worst client.
-        epsilon_accounted: of what really ran, worst client.
-        why_different: why they differ.
-    """
-
-    delta: float
-    accountant: str
-    epsilon_published: float
-    epsilon_accounted: float
-    why_different: list[str]
-
-
-def recompute_privacy(
-    recording: Recording, deltas: tuple[float, ...], accountant: str | None, *, allow_plugins: bool = False
-) -> list[LedgerRow]:
-    """Both ε of the whole run at other δ or by another accountant, from the trace alone.
-
-    Args:
-        recording: all rounds of a trace.
-        deltas: the δ; none stands for the recorded one.
-        accountant: pld, rdp, gdp or zcdp; None for the default.
-        allow_plugins: whether code from outside may read the releases that it left.
+def check_consistent(path: Path) -> None:
+    """Check of a trace: rounds numbered in order, the scenario it was begun with, and the streams of this version.
 
     Raises:
-        InputError: a δ outside (0, 1), or not all rounds are looked at.
-        TraceError: the run did not end in order.
+        CheckFailed: it does not, so that no run repeats it.
+        TraceError: it cannot be read.
     """
-    if not recording.whole:
-        raise InputError("--from/--to: the ledger is that of the whole run; allowed with --delta or --accountant: none")
-    rows = []
-    changes = {} if accountant is None else {"accountant": accountant}
-    for delta in deltas or (float(recording.dataset.attrs["delta"]),):
-        if not 0 < delta < 1:
-            raise InputError(f"--delta: found {delta:g}; allowed: a number between 0 and 1")
-        try:
-            ledger = recorded_ledger(recording.path, allow_plugins=allow_plugins, delta=delta, **changes)
-            published, accounted = ledger.epsilon_published(), ledger.epsilon_accounted()
-        except ValueError as error:
-            raise InputError(f"--accountant {accountant}: {error}") from error
-        rows.append(LedgerRow(delta, ledger.statement.accountant, published, accounted, ledger.why_different()))
-    return rows
+    attributes, labels = read_attributes(path), round_labels(path)
+    # Rounds count from 1; a row without a number is one that a killed process did not commit.
+    committed, unfinished = int(np.count_nonzero(labels >= 0)), attributes.get("status") == "running"
+    expected = np.where(np.arange(len(labels)) < committed, np.arange(1, len(labels) + 1), -1)
+    for row in np.flatnonzero((labels != expected) | ((labels < 0) & (not unfinished))).tolist():
+        raise CheckFailed(f"{path}: round, row {row}: found {int(labels[row])} in the trace, expected {row + 1}")
+    recorded, text = attributes.get("scenario_digest"), attributes.get("scenario")
+    if recorded is not None and (not isinstance(text, str) or scenario_digest(text) != recorded):
+        raise CheckFailed(f"{path}: the scenario it holds is not the one it was begun with: its digest differs")
+    streams = attributes.get("stream_version", STREAM_VERSION)
+    if streams != STREAM_VERSION:
+        raise CheckFailed(
+            f"{path}: attribute stream_version: found {streams!r} in the trace "
+            f"(wirelessfl {attributes.get('package_version')}), expected {STREAM_VERSION} (wirelessfl "
+            f"{package_version()}): the same seed gives other numbers here; verify it with the version that recorded it"
+        )

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from wirelessfl.analysis.replay.chrome import timeline
+from wirelessfl.analysis.replay.export import timeline
 from wirelessfl.analysis.replay.paired import series
 from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.analysis.report.channel import ChannelStatistics, PowerLaw
