@@ -11,11 +11,20 @@ from wirelessfl.assembly.slot import largest_doppler_hz
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.aggregation import Mixing, StalenessDiscount
 from wirelessfl.learning.compression import Codec, RandomRounding
-from wirelessfl.radio import AdaptiveRate, FixedRate, Ofdma, ShortPackets, StochasticQuantiser, Tdma
-from wirelessfl.radio.digital_links import DigitalLinks
-from wirelessfl.radio.network import Network
-from wirelessfl.radio.rates import MessageDivision
-from wirelessfl.radio.units import db_to_linear, dbm_to_watts, thermal_noise_density
+from wirelessfl.radio import (
+    AdaptiveRate,
+    DigitalLinks,
+    FixedRate,
+    MessageDivision,
+    Network,
+    Ofdma,
+    ShortPackets,
+    StochasticQuantiser,
+    Tdma,
+    db_to_linear,
+    dbm_to_watts,
+    thermal_noise_density,
+)
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.timing import Asynchronous as AsynchronousSection
 from wirelessfl.scenario.uplink import AdaptiveRate as AdaptiveRateSection

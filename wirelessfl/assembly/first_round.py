@@ -11,21 +11,26 @@ from numpy.typing import NDArray
 from wirelessfl.errors import InfeasibleError, ModelWarning, ScenarioError
 from wirelessfl.memory import forgotten
 from wirelessfl.radio import (
+    BlockFading,
+    CellularNetwork,
+    ChannelSource,
+    DistanceGain,
+    Fading,
     FadingModel,
     FixedRate,
+    Instants,
     Jamming,
+    Moment,
+    Network,
     Rayleigh,
     Recorded,
     coherence_time,
     jammer_energy,
     jammer_gain_for_noise,
+    linear_to_db,
     pieces_needed,
     shortfall_probability,
 )
-from wirelessfl.radio.network import CellularNetwork, ChannelSource, Network
-from wirelessfl.radio.propagation import BlockFading, DistanceGain, Fading, Moment
-from wirelessfl.radio.slot_schedule import Instants
-from wirelessfl.radio.units import linear_to_db
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.uplink import Digital, Jammer
 from wirelessfl.simulation.run import Deployment

@@ -14,28 +14,29 @@ from wirelessfl.assembly.slot import build_numerology, build_path_loss, build_pi
 from wirelessfl.conformance import returned
 from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.radio import (
-    FadingModel,
-    GivenPositions,
-    RandomWaypoint,
-    Rayleigh,
-    Rician,
-    hexagonal_sites,
-    path_gain,
-)
-from wirelessfl.radio.impairments import LinkImpairments
-from wirelessfl.radio.network import CellularNetwork, ChannelSource, Network, Registry
-from wirelessfl.radio.propagation import (
+    CellularNetwork,
+    ChannelSource,
     DirectRay,
     DistanceGain,
     Doppler,
     Draws,
+    FadingModel,
     GivenDoppler,
+    GivenPositions,
     LargeScale,
+    LinkImpairments,
     MotionDoppler,
+    Network,
     Placement,
+    RandomWaypoint,
+    Rayleigh,
+    Registry,
+    Rician,
     Standing,
     UnitGain,
     Walking,
+    hexagonal_sites,
+    path_gain,
 )
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.channel import Channel, IndependentFading, Sync

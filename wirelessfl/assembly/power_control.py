@@ -21,9 +21,11 @@ from wirelessfl.radio import (
     Gbma,
     LowerGain,
     MeasuredNorms,
+    Network,
     PowerControl,
     PrivacyBudget,
     PrivacyForFree,
+    Registry,
     StaticPrivacyForFree,
     TheoremCalibration,
     TruncatedInversion,
@@ -33,7 +35,6 @@ from wirelessfl.radio import (
     mean_inverse_power,
     server_gain_for_noise,
 )
-from wirelessfl.radio.network import Network, Registry
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import External
 from wirelessfl.scenario.mechanism import FlatClip, GaussianNoise

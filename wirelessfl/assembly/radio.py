@@ -18,17 +18,16 @@ from wirelessfl.radio import (
     AirInterface,
     Calibration,
     Jamming,
+    Modulation,
+    Network,
     NormScaledPowerControl,
     PowerControl,
-    is_non_expansive,
-    jammer_gain_limit,
-)
-from wirelessfl.radio.modulation import Modulation
-from wirelessfl.radio.network import Network, Registry
-from wirelessfl.radio.reception import Receiver
-from wirelessfl.radio.units import (
+    Receiver,
+    Registry,
     db_to_linear,
     dbm_to_watts,
+    is_non_expansive,
+    jammer_gain_limit,
     num_symbols,
     power_budget_from_snr,
     power_budget_from_watts,

@@ -6,9 +6,20 @@ import numpy as np
 
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.errors import InfeasibleError, ScenarioError
-from wirelessfl.radio import OfdmNumerology, PathLossModel, carrier_offsets, coherence_time, pieces_needed
-from wirelessfl.radio.slot_schedule import Pilots, SlotSchedule
-from wirelessfl.radio.units import db_to_linear, dbm_to_watts, num_symbols, slot_duration, thermal_noise_density
+from wirelessfl.radio import (
+    OfdmNumerology,
+    PathLossModel,
+    Pilots,
+    SlotSchedule,
+    carrier_offsets,
+    coherence_time,
+    db_to_linear,
+    dbm_to_watts,
+    num_symbols,
+    pieces_needed,
+    slot_duration,
+    thermal_noise_density,
+)
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import CoreVariant, External
 from wirelessfl.scenario.channel import DOPPLER_WITHOUT_CARRIER_HZ, Channel, IndependentFading

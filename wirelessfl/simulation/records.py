@@ -15,10 +15,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.privacy import Release
-from wirelessfl.radio import SlotLinks
-from wirelessfl.radio.network import JammerLink
-from wirelessfl.radio.propagation import Moment
-from wirelessfl.radio.slot_schedule import SlotPlan
+from wirelessfl.radio import JammerLink, Moment, SlotLinks, SlotPlan
 from wirelessfl.trace import Status
 
 

@@ -27,8 +27,7 @@ from wirelessfl.assembly.slot import build_pilots
 from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts
-from wirelessfl.radio.network import JammerLink, Network
-from wirelessfl.radio.units import linear_to_db
+from wirelessfl.radio import JammerLink, Network, linear_to_db
 from wirelessfl.scenario import Resolved, Scenario, differing_keys, resolve_document
 from wirelessfl.scenario.channel import GaussMarkovFading, IndependentFading
 from wirelessfl.scenario.overrides import read_overrides

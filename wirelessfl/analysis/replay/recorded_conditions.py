@@ -12,9 +12,7 @@ from typing_extensions import override
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning.faults import AvailabilityModel
 from wirelessfl.learning.timing import Timing
-from wirelessfl.radio.network import Channels, ChannelSource, JammerLink, Network
-from wirelessfl.radio.propagation import Moment
-from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
+from wirelessfl.radio import AT_ONCE, Channels, ChannelSource, Instants, JammerLink, Moment, Network
 from wirelessfl.streams import Streams
 from wirelessfl.trace import Status, gain_shape
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning.aggregation import Mixing
 from wirelessfl.privacy import BareRelease
-from wirelessfl.radio import Superposition
-from wirelessfl.radio.digital_links import Link
+from wirelessfl.radio import Link, Superposition
 from wirelessfl.simulation.cell import Cell, ClientTraining
 from wirelessfl.simulation.medium import AirTime, Medium, all_seconds, seconds, ticks
 from wirelessfl.simulation.records import Round, TrainingRecord

@@ -16,8 +16,7 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.private import CentralNoise
 from wirelessfl.privacy import Release
 from wirelessfl.privacy.releases import SecureSum
-from wirelessfl.radio import Jamming
-from wirelessfl.radio.slot_schedule import SlotPlan
+from wirelessfl.radio import Jamming, SlotPlan
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.records import Round
 from wirelessfl.streams import Streams

@@ -13,10 +13,7 @@ from wirelessfl.learning.private import CentralNoise
 from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.privacy import BareRelease
 from wirelessfl.privacy.mechanisms import server_weights
-from wirelessfl.radio import Superposition
-from wirelessfl.radio.digital_links import Link
-from wirelessfl.radio.network import Registry
-from wirelessfl.radio.slot_schedule import SlotPlan
+from wirelessfl.radio import Link, Registry, SlotPlan, Superposition
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.medium import AirTime
 from wirelessfl.simulation.records import Energy, Round, SlotRecord, TrainingRecord

@@ -16,10 +16,13 @@ from wirelessfl.radio import (
     AdaptivePowerControl,
     AirInterface,
     CellLinks,
+    JammerLink,
     Links,
     NormScaledPowerControl,
     PowerControl,
+    Receiver,
     SlotLinks,
+    SlotPlan,
     SlotTransmission,
     Transmission,
     TransmitPlan,
@@ -28,9 +31,6 @@ from wirelessfl.radio import (
     follows_own_norms,
     transmit_over_pieces,
 )
-from wirelessfl.radio.network import JammerLink
-from wirelessfl.radio.reception import Receiver
-from wirelessfl.radio.slot_schedule import SlotPlan
 
 # Relative error of norms in single precision
 _ROUNDING = 1e-5

@@ -9,9 +9,15 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
-from wirelessfl.radio import AirInterface, PowerControl, SlotTransmission, energy_shares, limit_amplitude
-from wirelessfl.radio.modulation import Modulation
-from wirelessfl.radio.superposition import row_norms
+from wirelessfl.radio import (
+    AirInterface,
+    Modulation,
+    PowerControl,
+    SlotTransmission,
+    energy_shares,
+    limit_amplitude,
+    row_norms,
+)
 from wirelessfl.simulation.records import TransmissionRecord
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, credited, transmission_over_pieces
 

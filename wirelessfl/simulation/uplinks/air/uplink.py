@@ -17,18 +17,23 @@ from wirelessfl.privacy.releases.air import AirTheorem
 from wirelessfl.radio import (
     AdaptivePowerControl,
     AirInterface,
+    Analog,
+    Instants,
+    JammerLink,
     Jamming,
+    Modulation,
+    Network,
     NormScaledPowerControl,
     PowerControl,
+    Receiver,
+    SlotPlan,
+    SlotSchedule,
+    SumReceiver,
     Superposition,
     coordinate_ranges,
     jammer_energy,
     received_jamming_std,
 )
-from wirelessfl.radio.modulation import Analog, Modulation
-from wirelessfl.radio.network import JammerLink, Network
-from wirelessfl.radio.reception import Receiver, SumReceiver
-from wirelessfl.radio.slot_schedule import Instants, SlotPlan, SlotSchedule
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.records import Energy, LinkRecord, Round, TrainingRecord, TransmissionRecord
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, announcements, combiners, noise_behind, vouched

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.radio.digital_links import DigitalLinks, Link
-from wirelessfl.radio.propagation import Moment
+from wirelessfl.radio import DigitalLinks, Link, Moment
 from wirelessfl.simulation.cell import TrainingTimes
 from wirelessfl.simulation.medium import LATEST_TICK, AirTime, all_seconds, seconds, ticks
 from wirelessfl.simulation.records import Energy, LinkRecord, Round, UploadRecord

@@ -13,9 +13,7 @@ from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.compression import Codec, NoCodec
 from wirelessfl.privacy import BareRelease
-from wirelessfl.radio import MultipleAccess, Ofdma, Superposition
-from wirelessfl.radio.digital_links import DigitalLinks, Link
-from wirelessfl.radio.propagation import Moment
+from wirelessfl.radio import DigitalLinks, Link, Moment, MultipleAccess, Ofdma, Superposition
 from wirelessfl.simulation.cell import Cell, ClientTraining, TrainingTimes, train
 from wirelessfl.simulation.medium import END_EVENT, AirTime, Medium, Report, seconds, ticks
 from wirelessfl.simulation.records import Round, TrainingRecord

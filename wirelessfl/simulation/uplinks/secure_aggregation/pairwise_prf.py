@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import simpy
 
-from wirelessfl.radio.digital_links import Link
-from wirelessfl.radio.propagation import Moment
+from wirelessfl.radio import Link, Moment
 from wirelessfl.secagg import (
     RUN_BYTES,
     KeyAdvertisement,
