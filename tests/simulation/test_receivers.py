@@ -56,6 +56,13 @@ class NoRecord(Twice):
         return "nothing"  # type: ignore[return-value]
 
 
+class NoJson(Twice):
+    """The same with a field that no trace can hold."""
+
+    def release(self, slot: Release) -> Release:
+        return OwnRecord(slot.round_index, slot.clients, {2.0}, np.ones(len(slot.clients), dtype=np.int64))  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True)
 class FourAntennas(SumReceiver):
     antennas: int = 4
@@ -115,9 +122,16 @@ def test_records_of_clients_and_of_a_receiver_of_ones_own_are_kept_apart() -> No
         }
 
 
-def test_something_else_than_a_release_is_refused() -> None:
-    with pytest.raises(ScenarioError, match="NoRecord gives a str; allowed: a Release"):
-        run(small(rounds=1, uplink__receiver={"combiner": f"{HERE}:NoRecord"}))
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("NoRecord", "NoRecord gives a str; allowed: a Release"),
+        ("NoJson", "NoJson leaves no record: .*set is not JSON"),
+    ],
+)
+def test_something_else_than_a_release_is_refused(name: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        run(small(rounds=1, uplink__receiver={"combiner": f"{HERE}:{name}"}))
 
 
 def test_a_modulation_of_ones_own_encodes_and_decodes() -> None:

@@ -15,11 +15,17 @@ from wirelessfl.learning import FlatModel, LocalTraining, Population
 from wirelessfl.learning.private import CentralNoise, PrivateGradients, layer_of_parameters
 from wirelessfl.privacy import PrivacyFacts, Release, Statement, settings
 from wirelessfl.privacy.clipping import Constant, Geometric, Schedule
-from wirelessfl.privacy.laws import ClipDomain
 from wirelessfl.privacy.releases import PARTS, NoAmplification, SecureSum
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import External
-from wirelessfl.scenario.clients import ExternalAvailability, ExternalSelection, SelectAll, SelectPoisson, SelectUniform
+from wirelessfl.scenario.clients import (
+    BernoulliAvailability,
+    GilbertElliottAvailability,
+    RecordedAvailability,
+    SelectAll,
+    SelectPoisson,
+    SelectUniform,
+)
 from wirelessfl.scenario.mechanism import (
     Clipping,
     DynamicClip,
@@ -50,16 +56,14 @@ def why_unamplified(scenario: Scenario, wait_for: WaitFor) -> NoAmplification | 
         scenario: the scenario.
         wait_for: when the server stops waiting.
     """
-    selection = scenario.clients.selection
-    if isinstance(selection, SelectAll):
+    if isinstance(scenario.clients.selection, SelectAll):
         return None
     if wait_for.stops_early(scenario.clients.most):
         return NoAmplification.QUORUM
     if scenario.stop.sim_time_s is not None:
         return NoAmplification.STOPPED_BY_CLOCK
-    if isinstance(scenario.faults.availability, ExternalAvailability):
-        return NoAmplification.FOREIGN_AVAILABILITY
-    return None
+    own = BernoulliAvailability | GilbertElliottAvailability | RecordedAvailability
+    return None if isinstance(scenario.faults.availability, own) else NoAmplification.FOREIGN_AVAILABILITY
 
 
 def check_records(private: LocalPrivacy, records: Callable[[], tuple[Release, ...]]) -> None:
@@ -204,45 +208,32 @@ def build_central_noise(
 
     Raises:
         InfeasibleError: a target ε that no noise meets.
+        ScenarioError: the probability of a client's selection is not known.
     """
     mechanism = scenario.training.privacy
     if not isinstance(mechanism, GaussianNoise | WaveletNoise) or mechanism.unit != "client":
         return None
-    selection, count = scenario.clients.selection, scenario.clients.count
-    match selection:
-        case SelectAll():
-            rate = 1.0
-        case SelectUniform():
-            rate = selection.count / count
-        case SelectPoisson():
-            rate = selection.rate
-        case ExternalSelection():
-            raise TypeError("central noise needs a known probability of selection; the scenario was checked")
-        case _:
-            assert_never(selection)
-
+    selection, count, rate = scenario.clients.selection, scenario.clients.count, scenario.clients.rate
+    if rate is None or not isinstance(selection, SelectAll | SelectUniform | SelectPoisson):
+        raise ScenarioError(
+            f"training.privacy.unit: found client with the selection {selection.scheme}; allowed: a selection of known "
+            "probability, all | uniform | poisson"
+        )
     unamplified = why_unamplified(scenario, wait_for)
 
     def with_noise(multiplier: float) -> CentralNoise:
         clip: Schedule | None = None if mechanism.clip is None else Constant(mechanism.clip)
         if isinstance(mechanism.clipping, DynamicClip) and mechanism.clip is not None:
             clip = Geometric(mechanism.clip, mechanism.clipping.clip_ratio, scenario.rounds)
-        match mechanism:
-            case WaveletNoise():
-                domain: ClipDomain | None = mechanism.clip_domain
-                reading = mechanism.reading
-            case GaussianNoise():
-                domain, reading = None, "algorithm_1"
-            case _:
-                assert_never(mechanism)
+        haar = mechanism if isinstance(mechanism, WaveletNoise) else None
         return CentralNoise(
             noise_multiplier=_multiplier_schedule(mechanism.clipping, multiplier, scenario.rounds),
             clip=clip,
             sample_rate=rate,
             selection=selection.scheme,
             count=count,
-            wavelet=domain,
-            reading=reading,
+            wavelet=None if haar is None else haar.clip_domain,
+            reading="algorithm_1" if haar is None else haar.reading,
             unamplified=unamplified,
         )
 
@@ -259,11 +250,9 @@ def build_central_noise(
 
 def _planned_sum(scenario: Scenario) -> SecureSum | None:
     # The secure sum of a round in which nobody is lost; None without one, or where its clients are not known yet.
-    selection = scenario.clients.selection
-    if not isinstance(scenario.uplink, SecureAggregation) or isinstance(selection, SelectPoisson):
-        return None
-    selected = scenario.clients.most
-    return SecureSum(selected, selected, arithmetic="integer")
+    known, most = isinstance(scenario.clients.selection, SelectAll | SelectUniform), scenario.clients.most
+    masked = isinstance(scenario.uplink, SecureAggregation)
+    return SecureSum(most, most, arithmetic="integer") if masked and known else None
 
 
 def _one_client_of_each_size(population: Population) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

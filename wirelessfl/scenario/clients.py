@@ -68,8 +68,17 @@ class Clients(Section):
 
     @property
     def most(self) -> int:
-        """The most clients that a round can have."""
+        """The most clients that a round can have: as many as the rule says, else all."""
         return self.selection.count if isinstance(self.selection, SelectUniform | ExternalSelection) else self.count
+
+    @property
+    def rate(self) -> float | None:
+        """Probability that a client is selected in a round; None where the rule does not tell."""
+        if isinstance(self.selection, SelectUniform):
+            return self.selection.count / self.count
+        if isinstance(self.selection, SelectPoisson):
+            return self.selection.rate
+        return 1.0 if isinstance(self.selection, SelectAll) else None
 
     @property
     def expected(self) -> int:

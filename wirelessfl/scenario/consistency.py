@@ -4,7 +4,7 @@ Only what the scenario alone can tell; what needs the data (more clients than sa
 """
 
 from wirelessfl.scenario.base import Rule
-from wirelessfl.scenario.clients import ExternalSelection, SelectAll, SelectUniform
+from wirelessfl.scenario.clients import SelectAll, SelectUniform
 from wirelessfl.scenario.data import (
     Adult,
     Cifar10,
@@ -140,7 +140,7 @@ def _mechanism(scenario: Sections) -> list[Rule]:
             "uplink.kind: ideal, where a trusted server adds the noise; over the air channel and jammer add it",
         ),
         (
-            central and isinstance(selection, ExternalSelection),
+            central and scenario.clients.rate is None,
             "training.privacy.unit",
             f"client with the selection {selection.scheme}",
             "sample, or the selection all | uniform | poisson, whose weights and noise follow a known probability",

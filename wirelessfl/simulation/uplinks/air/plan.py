@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.conformance import returned
 from wirelessfl.errors import ScenarioError
-from wirelessfl.privacy import AirRelease, Caveat, Release
+from wirelessfl.privacy import AirRelease, Caveat, Release, settings
 from wirelessfl.radio import (
     AdaptivePowerControl,
     AirInterface,
@@ -126,16 +126,19 @@ def vouched(slot: AirRelease, parts: Sequence[object], unvouched: bool) -> Relea
         unvouched: whether one of them comes from outside and leaves no record.
 
     Raises:
-        ScenarioError: one of them leaves something else than a record.
+        ScenarioError: one of them leaves something else than a record, or one that no trace can hold.
     """
     if unvouched:
         return replace(slot, theorem="none", caveat=Caveat.OUTSIDE_WAVEFORM)
     release: Release = slot
     for part in (part for part in parts if isinstance(part, OwnRelease)):
-        release = part.release(release)
+        release, name = part.release(release), f"{type(part).__module__}:{type(part).__qualname__}"
         if not isinstance(release, Release):
-            name = f"{type(part).__module__}:{type(part).__qualname__}"
             raise ScenarioError(f"uplink: release of {name} gives a {type(release).__name__}; allowed: a Release")
+        try:
+            settings(release)
+        except (TypeError, ValueError) as error:
+            raise ScenarioError(f"uplink: release of {name} leaves no record: {error}") from error
     return release
 
 
