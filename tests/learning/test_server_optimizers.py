@@ -86,7 +86,7 @@ def test_in_a_run_it_moves_the_model_and_not_epsilon(uplink: dict[str, Any]) -> 
     }.items():
         simulation, rounds, _ = run(small(uplink=uplink, rounds=1, training__server_optimizer=optimizer))
         learner = simulation.deployment.learner
-        steps[name] = simulation.state.parameters - learner.initial_state(0).parameters  # type: ignore[attr-defined]
+        steps[name] = simulation.state.parameters - learner.initial_state(0).parameters
         epsilon.append(rounds[-1].values["epsilon_accounted"])
     np.testing.assert_allclose(steps["half"], 0.5 * steps["plain"], rtol=0, atol=1e-6)
     np.testing.assert_allclose(steps["outside"], 0.5 * steps["plain"], rtol=0, atol=1e-6)

@@ -199,7 +199,7 @@ def test_noise_on_the_weights_is_what_the_model_moves_by(rescale: str) -> None:
     sent = {"clip_norm": 0.2, "none": 1.0}[rescale] * this.values["effective_noise_std"] * CLIENTS / heard
     assert this.values["aggregate_noise_std"] == pytest.approx(sent, rel=1e-9)
     parts = simulation.deployment
-    start = parts.learner.initial_state(0).parameters  # type: ignore[attr-defined]
+    start = parts.learner.initial_state(0).parameters
     step = (simulation.state.parameters - start).astype(np.float64)
     low, high = stats.chi2.ppf([5e-7, 1 - 5e-7], len(step)) / len(step)
     assert low < np.mean(step**2) / this.values["aggregate_noise_std"] ** 2 < high

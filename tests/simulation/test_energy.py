@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,7 @@ from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import DataError
 from wirelessfl.scenario import Scenario, list_shipped, load_scenario
 from wirelessfl.simulation import FinishedRound
-from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.rehearsal import Rehearser
+from wirelessfl.simulation.rehearsal import without_training
 from wirelessfl.trace import SecAggStage
 
 IN_WATTS = {"uplink.snr_db": None, "uplink.tx_power_dbm": 20.0}
@@ -28,9 +26,7 @@ def rehearsed(scenario: Scenario) -> tuple[Any, list[FinishedRound]]:
         simulation = build_simulation(scenario, PLAN)
     except DataError as error:
         pytest.skip(str(error))
-    learner = simulation.deployment.learner
-    assert isinstance(learner, Learner)
-    simulation.deployment = replace(simulation.deployment, learner=Rehearser(learner))
+    without_training(simulation)
     rounds: list[FinishedRound] = []
     simulation.run(lambda this, _: rounds.append(this))
     return simulation, rounds

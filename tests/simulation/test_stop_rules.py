@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from wirelessfl.assembly import build_simulation
 from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, gaussian_epsilon
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound, Simulation
-from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.rehearsal import Rehearser
+from wirelessfl.simulation.rehearsal import without_training
 
 WATTS = {"uplink__snr_db": None, "uplink__tx_power_dbm": 10.0}
 TINY = {"training__optimizer": {"name": "sgd", "lr": 1e-4}}
@@ -31,9 +29,7 @@ ACTUAL = {"uplink__power_control": {"server_gain": 900.0, "backoff": "actual"}}
 def loudest(scenario: Scenario) -> tuple[Simulation, list[FinishedRound]]:
     """The run with other data, in which every update has the norm that bounds it."""
     simulation = build_simulation(scenario, PLAN)
-    learner = simulation.deployment.learner
-    assert isinstance(learner, Learner)
-    simulation.deployment = replace(simulation.deployment, learner=Rehearser(learner))
+    without_training(simulation)
     rounds: list[FinishedRound] = []
     simulation.run(lambda this, _: rounds.append(this))
     return simulation, rounds

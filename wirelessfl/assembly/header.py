@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from wirelessfl.scenario import Scenario, dump_scenario
 from wirelessfl.scenario.uplink import SecureAggregation
-from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.uplinks import OverTheAir, Uplink
 from wirelessfl.streams import STREAM_VERSION
@@ -25,8 +24,6 @@ from wirelessfl.version import package_version
 def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
     """The header of a new trace."""
     parts, statement = simulation.deployment, simulation.ledger.statement
-    if not isinstance(parts.learner, Learner):
-        raise TypeError("only a simulation that trains leaves a trace")
     plan, model = parts.learner.plan, parts.learner.model
     text = dump_scenario(scenario)
     return TraceHeader(

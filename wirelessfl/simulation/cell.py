@@ -12,7 +12,7 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.faults import Faults
 from wirelessfl.learning.timing import BITS_PER_PARAMETER, Timing
 from wirelessfl.radio.network import Network
-from wirelessfl.simulation.learner import Training
+from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.medium import TICKS_PER_SECOND, Medium, Report, all_ticks
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.state import SimulationState
@@ -133,7 +133,7 @@ class Cell:
     timing: Timing
     wait_for: WaitFor
     faults: Faults
-    learner: Training
+    learner: Learner
     state: SimulationState
 
     def broadcast(self) -> simpy.Event:

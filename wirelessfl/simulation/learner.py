@@ -6,13 +6,12 @@ The one place where arrays cross between NumPy (state, radio, trace) and torch (
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from typing_extensions import override
 
 from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.learning import (
@@ -37,51 +36,8 @@ from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams
 
 
-class Training(Protocol):
-    """The protocol of local training, server step and evaluation."""
-
-    @property
-    def dimension(self) -> int:
-        """d, the number of trainable parameters."""
-
-    @property
-    def broadcast_dimension(self) -> int:
-        """The numbers that the server sends to the clients before they train."""
-
-    def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n,) samples that clients with (n,) samples pass through the model in a round, a public number."""
-
-    def train(
-        self, start: NDArray[np.float32], state: SimulationState, clients: NDArray[np.int64], round_index: int
-    ) -> Iterator[CohortBlock]:
-        """Local training of ``clients`` from the model ``start`` (d,), in fixed blocks."""
-
-    def releases(
-        self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
-    ) -> tuple[Release, ...]:
-        """What the local training of ``clients`` means to the privacy ledger; empty without noise of its own."""
-
-    @property
-    def unvouched(self) -> str | None:
-        """Code from outside that sees private data, in words: the noise of the uplink is then no guarantee."""
-        ...
-
-    def update(
-        self,
-        state: SimulationState,
-        aggregate: NDArray[np.float64],
-        round_index: int,
-        arrived: NDArray[np.int64],
-        weights: NDArray[np.float64],
-    ) -> None:
-        """Step the global model in ``state`` by an aggregate over the (k,) clients ``arrived`` with weights p_i."""
-
-    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
-        """Test accuracy and loss; NaN in rounds that are not evaluated."""
-
-
 @dataclass(frozen=True)
-class Learner(Training):
+class Learner:
     """Model, data and training of a run.
 
     Attributes:
@@ -115,13 +71,13 @@ class Learner(Training):
     unvouched: str | None = None
 
     @property
-    @override
     def dimension(self) -> int:
+        """d, the number of trainable parameters."""
         return self.model.dimension
 
     @property
-    @override
     def broadcast_dimension(self) -> int:
+        """The numbers that the server sends to the clients before they train."""
         return self.algorithm.facts().broadcast * self.dimension
 
     @property
@@ -141,8 +97,8 @@ class Learner(Training):
             clipping={} if self.private is None else self.private.initial_rows(self.population.sizes, start.parameters),
         )
 
-    @override
     def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n,) samples that clients with (n,) samples pass through the model in a round, a public number."""
         if self.training.epochs is not None:
             return samples * self.training.epochs
         steps = self.training.steps or 0
@@ -157,7 +113,16 @@ class Learner(Training):
         written back.
         """
         model = torch.from_numpy(start)
-        side = self._client_side(ServerState(model, _as_tensors(state.server_memory)), state, clients, round_index)
+        side = ClientSide(
+            self.algorithm,
+            ServerState(model, _as_tensors(state.server_memory)),
+            clients,
+            self._local_steps(clients),
+            self._learning_rate(round_index),
+            self.training.clip,
+            state.client_rows,
+            torch.device(self.plan.device),
+        )
         sends_updates = not self.algorithm.facts().client_side
         clip = self.training.clip if sends_updates else None
         training = replace(self.training, learning_rate=side.learning_rate, clip=clip)
@@ -180,20 +145,6 @@ class Learner(Training):
         )
         lasting = () if transform is None else transform.lasting
         return self._taken(blocks if sends_updates else map(side.finished, blocks), state, clients, lasting)
-
-    def _client_side(
-        self, server: ServerState, state: SimulationState, clients: NDArray[np.int64], round_index: int
-    ) -> ClientSide:
-        return ClientSide(
-            self.algorithm,
-            server,
-            clients,
-            self._local_steps(clients),
-            self._learning_rate(round_index),
-            self.training.clip,
-            state.client_rows,
-            torch.device(self.plan.device),
-        )
 
     def _local_steps(self, clients: NDArray[np.int64]) -> NDArray[np.int64]:
         training = self.training
@@ -272,8 +223,8 @@ class Learner(Training):
         state.parameters = after.parameters.numpy()
         state.server_memory, state.optimizer_memory = _as_arrays(after.memory), _as_arrays(memory)
 
-    @override
     def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
+        """Test accuracy and loss; NaN in rounds that are not evaluated."""
         if round_index % self.evaluate_every and round_index != self.rounds:
             return math.nan, math.nan
         there = torch.from_numpy(parameters).to(self.plan.device)

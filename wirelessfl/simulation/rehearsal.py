@@ -6,7 +6,7 @@ by public bounds), so that a rehearsal says exactly what the run with this seed 
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import torch
@@ -15,9 +15,7 @@ from typing_extensions import override
 
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import CohortBlock
-from wirelessfl.privacy import Release
-from wirelessfl.privacy.releases import SecureSum
-from wirelessfl.simulation.learner import Learner, Training
+from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.records import Round, SlotRecord
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.state import SimulationState
@@ -31,46 +29,21 @@ MOST_REHEARSED = 100_000
 
 
 @dataclass(frozen=True)
-class Rehearser(Training):
+class Rehearser(Learner):
     """A substitute for the learner: updates of norm τ without data."""
 
-    learner: Learner
-
-    @property
     @override
-    def dimension(self) -> int:
-        return self.learner.dimension
-
-    @property
-    @override
-    def broadcast_dimension(self) -> int:
-        return self.learner.broadcast_dimension
-
-    @override
-    def samples_processed(self, samples: NDArray[np.int64]) -> NDArray[np.int64]:
-        return self.learner.samples_processed(samples)
-
-    @property
-    @override
-    def unvouched(self) -> str | None:
-        return self.learner.unvouched
-
-    @override
-    def releases(
-        self, round_index: int, clients: NDArray[np.int64], secure_sum: SecureSum | None
-    ) -> tuple[Release, ...]:
-        return self.learner.releases(round_index, clients, secure_sum)
-
     def train(
         self, start: NDArray[np.float32], state: SimulationState, clients: NDArray[np.int64], round_index: int
     ) -> Iterator[CohortBlock]:
         """One block of zero updates, reported at the norm τ that bounds them (NaN without clipping)."""
-        clip = self.learner.training.clip
+        clip = self.training.clip
         norm = np.full(len(clients), math.nan if clip is None else clip)
         unknown = np.full(len(clients), math.nan)
-        updates = torch.zeros(1, self.learner.upload_dimension).expand(len(clients), -1)
+        updates = torch.zeros(1, self.upload_dimension).expand(len(clients), -1)
         yield CohortBlock(np.arange(len(clients)), updates, unknown, norm, unknown)
 
+    @override
     def update(
         self,
         state: SimulationState,
@@ -81,6 +54,7 @@ class Rehearser(Training):
     ) -> None:
         """The model stays as it is."""
 
+    @override
     def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
         """Nothing is known."""
         return math.nan, math.nan
@@ -123,16 +97,27 @@ class Forecast:
     memory_bytes: int
 
 
+def without_training(simulation: Simulation) -> Learner:
+    """The learner of a simulation, which from now on rehearses.
+
+    Raises:
+        TypeError: it does so already.
+    """
+    learner = simulation.deployment.learner
+    if isinstance(learner, Rehearser):
+        raise TypeError("a rehearsal needs the simulation as it was built")
+    rehearser = Rehearser(**{item.name: getattr(learner, item.name) for item in fields(Learner)})
+    simulation.deployment = replace(simulation.deployment, learner=rehearser)
+    return learner
+
+
 def rehearse(simulation: Simulation) -> Forecast:
     """Rehearsal of all rounds without training; the simulation is used up by it.
 
     Raises:
         InfeasibleError: there are more of them than anybody waits for.
     """
-    learner = simulation.deployment.learner
-    if not isinstance(learner, Learner):
-        raise TypeError("a rehearsal needs the simulation as it was built")
-    simulation.deployment = replace(simulation.deployment, learner=Rehearser(learner))
+    learner = without_training(simulation)
     if simulation.stop.rounds > MOST_REHEARSED:
         raise InfeasibleError(
             f"rounds: found {simulation.stop.rounds:,}, which a forecast rehearses one by one; allowed there: at most "

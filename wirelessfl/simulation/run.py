@@ -19,7 +19,7 @@ from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, BareRelease, Ledger
 from wirelessfl.privacy.releases import LossReport
 from wirelessfl.radio.network import Network
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.learner import Training
+from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.medium import Medium, after_all_else, seconds, ticks
 from wirelessfl.simulation.recorder import FinishedRound
 from wirelessfl.simulation.records import Round, ServerRecord
@@ -44,7 +44,7 @@ class Deployment:
     timing: Timing
     wait_for: WaitFor
     faults: Faults
-    learner: Training
+    learner: Learner
     uplink: Uplink
     jobs: JobsInFlight = field(default_factory=JobsInFlight)
     memories: Mapping[str, Memory] = field(default_factory=dict)

@@ -135,6 +135,7 @@ def play(
     """Run a scenario with given compute times and links and without training; the downlink takes no time."""
     simulation = build_simulation(scenario, PLAN, state)
     parts, learner = simulation.deployment, Recorder(dimension)
+    stand_in: Any = learner
     uplink: Any = parts.uplink
     if isinstance(uplink, Asynchronous):
         uploads: Any = uplink.uploads
@@ -153,7 +154,7 @@ def play(
     timing: Timing = parts.timing
     if compute is not None:
         timing = GivenTiming(timing.bandwidth_hz, 1e30, 0.0, timing.cpu_hz, 0.0, seconds=tuple(compute))
-    simulation.deployment = replace(parts, uplink=uplink, learner=learner, timing=timing)
+    simulation.deployment = replace(parts, uplink=uplink, learner=stand_in, timing=timing)
     if state is None:
         simulation.state.parameters = np.zeros(dimension, dtype=np.float32)
     result = Play(simulation, learner, [], [])

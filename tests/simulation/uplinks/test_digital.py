@@ -186,7 +186,7 @@ def test_few_bits_are_sent_sooner_and_round_without_bias() -> None:
     uplink, parts = simulation.deployment.uplink, simulation.deployment
     assert isinstance(uplink, DigitalUplink)
     before = run(small(uplink={"kind": "ideal"}, rounds=1))[0].deployment.learner
-    state = before.initial_state(0)  # type: ignore[attr-defined]
+    state = before.initial_state(0)
     blocks = list(parts.learner.train(state.parameters, state, rounds[0].clients, 1))
     updates = np.concatenate([block.updates.numpy() for block in blocks])
     order = np.argsort(np.concatenate([block.positions for block in blocks]))

@@ -1,7 +1,7 @@
 """Rehearsal of a scenario without training (receptions, ledger, worst client), and the parts of it that games know."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from wirelessfl.privacy.clipping import (
 from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism
 from wirelessfl.simulation import Round, Simulation, SimulationState
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.rehearsal import Rehearser
+from wirelessfl.simulation.rehearsal import without_training
 from wirelessfl.simulation.run import Deployment
 from wirelessfl.simulation.uplinks import SlotPlan
 
@@ -133,10 +133,7 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
         InfeasibleError: nobody is heard in any round.
     """
     parts, ledger = simulation.deployment, simulation.ledger
-    learner, rounds = parts.learner, list[Round]()
-    if not isinstance(learner, Learner):
-        raise TypeError("an audit needs the simulation as it was built")
-    simulation.deployment = replace(parts, learner=Rehearser(learner))
+    learner, rounds = without_training(simulation), list[Round]()
     simulation.run(lambda this, _: rounds.append(this.round))
     slots = [(this, this.heard) for this in rounds if this.heard is not None]
     client = _worst_client(ledger, slots if isinstance(parts.selection.rule, SelectAll) else [])
