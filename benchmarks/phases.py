@@ -17,7 +17,7 @@ from wirelessfl.privacy import Ledger
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.medium import EventLog
+from wirelessfl.simulation.medium import Medium
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir
 from wirelessfl.streams import NodeStream, Streams
 from wirelessfl.trace import CheckpointWriter, TraceWriter
@@ -31,7 +31,7 @@ PARTS: dict[str, tuple[tuple[type, str], ...]] = {
     "air": tuple((uplink, step) for uplink in (OverTheAir, IdealUplink) for step in ("plan", "receive")),
     "model update": ((Learner, "update"),),
     "ledger": tuple((Ledger, step) for step in ("add", "epsilon_published", "epsilon_accounted", "state")),
-    "trace": ((EventLog, "drain"), (TraceWriter, "append")),
+    "trace": ((Medium, "drain"), (TraceWriter, "append")),
     "checkpoint": ((CheckpointWriter, "save"),),
 }
 """What belongs to each part; "events" are all the rest of a run. What a part calls of another counts to that one."""

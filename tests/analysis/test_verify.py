@@ -427,20 +427,21 @@ def test_a_killed_run_is_verified_and_what_is_not_committed_is_no_part_of_it(tmp
 
 def test_a_run_that_was_stopped_in_a_round_says_what_its_last_round_left(tmp_path: Path) -> None:
     """Clients that move have other places in a round in flight than at the end of the one before."""
-    from wirelessfl.simulation.run import ParameterServer
+    from wirelessfl.simulation import Simulation
+    from wirelessfl.simulation.cell import Cell
 
     class Stopped(Exception):
         """The end of a run in the middle of a round."""
 
-    def stop(self: ParameterServer, this: Round, collected: Collected) -> None:
+    def stop(self: Simulation, cell: Cell, this: Round, collected: Collected) -> None:
         if this.index == 2:
             raise Stopped
-        finish(self, this, collected)
+        finish(self, cell, this, collected)
 
-    finish = ParameterServer._finish_round
+    finish = Simulation._finish_round
     folder = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stopped):
-        patch.setattr(ParameterServer, "_finish_round", stop)
+        patch.setattr(Simulation, "_finish_round", stop)
         wfl.simulate(
             small(rounds=ROUNDS, uplink__jammer={"epsilon": 1.0}, **MOVING),
             folder,

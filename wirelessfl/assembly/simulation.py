@@ -138,7 +138,7 @@ def build_simulation(
         jobs=jobs,
         memories={
             **network.memories(),
-            **({"selection": selection} if rule.facts().reads else {}),
+            **({"selection": selection.heard} if rule.facts().reads else {}),
             **memories_among(availability=faults.availability, power_control=uplink, jobs=jobs),
         },
     )

@@ -141,37 +141,52 @@ class ProtocolMessage:
 
 
 Incoming = Report | ProtocolMessage | Reports
-
-
 _Columns = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.float64]]
 _NOTHING: _Columns = (np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint8), np.zeros(0))
 
 
-class EventLog:
-    """The events since the last drain: batches of those at many nodes, and between them those that come one by one."""
+class Medium:
+    """Delivery of messages to the server, durations of broadcasts and slots, and the log of events.
 
-    def __init__(self) -> None:
+    The log is made of batches of events at many nodes, and between them of those that come one by one.
+    """
+
+    def __init__(self, env: simpy.Environment, *, log_events: bool) -> None:
+        """A medium in ``env``; without ``log_events`` nothing is kept."""
+        self.env = env
+        self._log_events = log_events
         self._batches: list[_Columns] = [_NOTHING]
         self._singles: list[tuple[int, int, int, float]] = []
+        self._deliver: Callable[[Incoming], None] | None = None
 
-    def add(self, now: int, kind: EventKind, node: int, bits: float) -> None:
-        """Entry of ``kind`` at ``now`` ticks for a node."""
-        self._singles.append((now, node, kind, bits))
+    @property
+    def now(self) -> int:
+        """The simulated time in ticks."""
+        return int(self.env.now)
 
-    def add_all(self, now: int, kinds: NDArray[np.uint8], nodes: NDArray[np.int64], bits: float) -> None:
-        """Entries of (n,) kinds at ``now`` ticks for (n,) nodes, in their order."""
-        self._add_batch(np.full(len(nodes), seconds(now)), nodes, kinds, bits)
-
-    def add_past(self, times: list[int], kinds: NDArray[np.uint8], nodes: NDArray[np.int64], bits: float) -> None:
-        """Entries of (n,) kinds at (n,) ticks for (n,) nodes."""
-        self._add_batch(all_seconds(times), nodes, kinds, bits)
-
-    def _add_batch(
-        self, times: NDArray[np.float64], nodes: NDArray[np.int64], kinds: NDArray[np.uint8], bits: float
+    def note(
+        self,
+        kinds: EventKind | NDArray[np.uint8],
+        nodes: int | NDArray[np.int64],
+        bits: float = math.nan,
+        past: list[int] | None = None,
     ) -> None:
-        if len(nodes):
+        """Log entries of an event at a node, or of events at (n,) nodes, of one kind or (n,).
+
+        Args:
+            kinds: of the events.
+            nodes: where they happen.
+            bits: of a message.
+            past: (n,) ascending ticks since the last entry at which they happened; None for now.
+        """
+        if not self._log_events:
+            return
+        if not isinstance(nodes, np.ndarray):
+            self._singles.append((self.now, nodes, int(kinds), bits))
+        elif count := len(nodes):
             self._gather()
-            self._batches.append((times, nodes, kinds, np.full(len(nodes), bits)))
+            times = np.full(count, seconds(self.now)) if past is None else all_seconds(past)
+            self._batches.append((times, nodes, np.full(count, kinds, dtype=np.uint8), np.full(count, bits)))
 
     def _gather(self) -> None:
         # What came one by one becomes a batch
@@ -182,43 +197,10 @@ class EventLog:
             self._singles = []
 
     def drain(self) -> EventBatch:
-        """All rows since the last drain, as columns."""
+        """All entries since the last drain, as columns."""
         self._gather()
         batches, self._batches = self._batches, [_NOTHING]
         return EventBatch(*(np.concatenate(column) for column in zip(*batches, strict=True)))
-
-
-class Medium:
-    """Delivery of messages to the server, and durations of broadcasts and slots."""
-
-    def __init__(self, env: simpy.Environment, *, log_events: bool) -> None:
-        """A medium in ``env``; without ``log_events`` nothing is kept."""
-        self.env = env
-        self.log = EventLog()
-        self._log_events = log_events
-        self._deliver: Callable[[Incoming], None] | None = None
-
-    @property
-    def now(self) -> int:
-        """The simulated time in ticks."""
-        return int(self.env.now)
-
-    def note(self, kind: EventKind, nodes: int | NDArray[np.int64], bits: float = math.nan) -> None:
-        """Log entry of an event now at a node, or at each of several."""
-        if isinstance(nodes, np.ndarray):
-            self.note_each(np.full(len(nodes), kind, dtype=np.uint8), nodes, bits)
-        elif self._log_events:
-            self.log.add(self.now, kind, nodes, bits)
-
-    def note_each(self, kinds: NDArray[np.uint8], nodes: NDArray[np.int64], bits: float = math.nan) -> None:
-        """Log entries of (n,) kinds of events now at (n,) nodes."""
-        if self._log_events:
-            self.log.add_all(self.now, kinds, nodes, bits)
-
-    def note_past(self, times: list[int], kinds: NDArray[np.uint8], nodes: NDArray[np.int64]) -> None:
-        """Log entries of events at (n,) nodes since the last entry, at (n,) ascending ticks."""
-        if self._log_events:
-            self.log.add_past(times, kinds, nodes, math.nan)
 
     def listen(self, deliver: Callable[[Incoming], None]) -> None:
         """Name the server's inbox."""

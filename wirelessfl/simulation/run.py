@@ -30,6 +30,8 @@ from wirelessfl.simulation.window import WaitFor
 from wirelessfl.trace import SERVER_NODE, EventBatch, EventKind, Status
 
 Process = Generator[simpy.Event, Any, None]
+# Statuses of clients that cannot take part, with the events that say so
+_ABSENT = {Status.UNAVAILABLE: EventKind.UNAVAILABLE, Status.BATTERY_EMPTY: EventKind.BATTERY_EMPTY}
 
 
 @dataclass(frozen=True)
@@ -48,132 +50,6 @@ class Deployment:
     uplink: Uplink
     jobs: JobsInFlight = field(default_factory=JobsInFlight)
     memories: Mapping[str, Memory] = field(default_factory=dict)
-
-
-class ParameterServer:
-    """The server's process: the order of a round; the numbers come from the core."""
-
-    def __init__(
-        self,
-        medium: Medium,
-        deployment: Deployment,
-        ledger: Ledger,
-        state: SimulationState,
-        announce: Callable[[Round], bool],
-    ) -> None:
-        """A server on a medium.
-
-        Args:
-            medium: the air and the log.
-            deployment: the fixed parts of the simulation.
-            ledger: takes the record of what each round released.
-            state: the state to continue from; kept up to date.
-            announce: called with each finished round; returns False when it is enough.
-        """
-        self._medium = medium
-        self._parts = deployment
-        self._ledger = ledger
-        self._state = state
-        self._announce = announce
-        parts = deployment
-        self._cell = Cell(medium, parts.network, parts.timing, parts.wait_for, parts.faults, parts.learner, state)
-
-    def run(self) -> Process:
-        """Round after round, until ``announce`` says that it is enough."""
-        going_on = True
-        while going_on:
-            index = self._state.round_index + 1
-            this = Round(index, self._parts.selection.select(index, self._parts.network.streams))
-            yield from self._round(this)
-            going_on = self._announce(this)
-
-    def _round(self, this: Round) -> Process:
-        self._check_availability(this)
-        restarts = self._parts.faults.server_restarts(this.index, self._parts.network.streams)
-        rows = deepcopy(self._state.client_rows) if restarts else {}
-        collected = yield from self._parts.uplink.collect(self._cell, this)
-        self._charge(this, collected)
-        self._cell.charge_for_computing(this)
-        if restarts:
-            collected = yield from self._restart(this, collected)
-            self._state.client_rows = rows  # of an upload that is lost a client keeps nothing
-        if collected.aggregate is not None:
-            arrived = this.clients[collected.heard]
-            weights = self._parts.network.registry.weight(arrived)
-            self._parts.learner.update(self._state, collected.aggregate, this.index, arrived, weights)
-            self._state.model_version += 1
-            self._medium.note(EventKind.AGGREGATE, SERVER_NODE)
-        self._finish_round(this, collected)
-
-    def _restart(self, this: Round, collected: Collected) -> Generator[simpy.Event, Any, Collected]:
-        # The server goes down with what it has received: the model stays, and privacy is spent all the same
-        this.status[collected.heard] = Status.LOST
-        self._medium.note(EventKind.SERVER_RESTART, SERVER_NODE)
-        # After all that clients do at the instant of its return, so that nothing of that instant is still to come.
-        yield after_all_else(self._medium.env, ticks(self._parts.faults.downtime_s))
-        return replace(collected, heard=collected.heard[:0], aggregate=None)
-
-    def _check_availability(self, this: Round) -> None:
-        # Statuses of the selected clients that cannot take part
-        faults, streams, jobs = self._parts.faults, self._parts.network.streams, self._parts.jobs
-        if len(jobs):
-            this.status[jobs.at_work(this.clients)] = Status.UNDERWAY
-        asked = this.with_status(Status.PARTICIPATED)
-        clients = this.clients[asked]
-        found = faults.availability.available(clients, this.index, streams)
-        reachable = returned("availability", faults.availability, "available", found, clients.shape)
-        if faults.battery_j is not None:
-            this.status[asked[self._state.battery_used_j[clients] >= faults.battery_j]] = Status.BATTERY_EMPTY
-        this.status[asked[~reachable]] = Status.UNAVAILABLE
-        self._note(this, Status.UNAVAILABLE, EventKind.UNAVAILABLE)
-        self._note(this, Status.BATTERY_EMPTY, EventKind.BATTERY_EMPTY)
-
-    def _note(self, this: Round, status: Status, kind: EventKind) -> None:
-        self._medium.note(kind, this.clients[this.with_status(status)])
-
-    def _charge(self, this: Round, collected: Collected) -> None:
-        """Releases of the round for the ledger, of all clients that sent something: also of those that were not heard.
-
-        What a trusted server releases counts also where nobody sent anything: that it was so is part of the secret.
-        """
-        clients = this.clients[collected.transmitted]
-        if len(clients):
-            this.local_releases = self._parts.learner.releases(this.index, clients, collected.secure_sum)
-        # An upload without noise is no release of its own where clients add noise, or where nobody uploads.
-        bare_counts = len(clients) > 0 and not this.local_releases
-        uplink = collected.releases if self._parts.learner.unvouched is None else ()
-        this.uplink_releases = tuple(r for r in uplink if bare_counts or not isinstance(r, BareRelease))
-        if self._parts.selection.reads_losses and len(clients):  # no noise of another release hides them
-            this.local_releases, this.uplink_releases = (), (LossReport(this.index, clients),)
-        for release in this.releases:
-            self._ledger.add(release)
-
-    def _finish_round(self, this: Round, collected: Collected) -> None:
-        # Test of the global model, and the state at the end of the round
-        state, heard, loss = self._state, collected.heard, math.nan
-        if collected.aggregate is not None and len(heard):
-            weight = self._parts.network.registry.weight(this.clients[heard])
-            loss = float(np.average(this.train_loss(heard), weights=weight))
-        accuracy, test_loss = self._parts.learner.evaluate(state.parameters, this.index)
-        self._medium.note(EventKind.EVALUATE, SERVER_NODE)
-        this.server = ServerRecord(
-            participants=len(heard),
-            airtime_s=collected.airtime,
-            model_version=state.model_version,
-            train_loss=loss,
-            test_accuracy=accuracy,
-            test_loss=test_loss,
-            sim_time_s=seconds(self._medium.now),
-            epsilon_published=self._ledger.epsilon_published(),
-            epsilon_accounted=self._ledger.epsilon_accounted(),
-        )
-        state.round_index = this.index
-        state.clock = self._medium.now
-        state.energy_j += this.energy.joules
-        state.nominal_energy_j += this.energy.nominal
-        state.ledger = self._ledger.state()
-        self._parts.selection.note(this, heard)
-        state.memories = {name: memory.state() for name, memory in self._parts.memories.items()}
 
 
 @dataclass(frozen=True)
@@ -251,11 +127,6 @@ class Simulation:
         return len(parts.selection.select(1, parts.network.streams))
 
     @property
-    def finished(self) -> bool:
-        """Whether the last round lies behind the state."""
-        return self.state.ended
-
-    @property
     def diverged(self) -> bool:
         """Whether the model is not finite, or nothing has been learnt since updates are not."""
         return self.state.diverged_in > 0 or self.state.unlearnt_since > 0
@@ -268,25 +139,117 @@ class Simulation:
 
     def run(self, on_round: Callable[[FinishedRound, EventBatch], None]) -> None:
         """Run to the end; ``on_round`` is called with every finished round before the next begins."""
-        if self.finished:
-            return
-        env = simpy.Environment(initial_time=self.state.clock)
+        parts, env = self.deployment, simpy.Environment(initial_time=self.state.clock)
         medium = Medium(env, log_events=self.log_events)
-        started = time.perf_counter() - self.state.wall_time
-
-        def announce(this: Round) -> bool:
-            self.state.wall_time = this.wall_time = time.perf_counter() - started
-            self.state.diverged_in = diverged_in(this, self.state)
-            self.state.unlearnt_since = unlearnt_since(this, self.state)
-            early = self.stop.reached_by_release(this, self.state)
-            self.state.ended = self.stop.reached_publicly(this, self.state.nominal_energy_j)
-            if early and not self.state.ended:
-                self.state.ended = True
-                self.ledger.remark(ENDED_BY_ITS_OUTPUTS)
-                self.state.ledger = self.ledger.state()
-            on_round(FinishedRound(this), medium.log.drain())
-            return not self.state.ended
-
-        server = ParameterServer(medium, self.deployment, self.ledger, self.state, announce)
+        cell = Cell(medium, parts.network, parts.timing, parts.wait_for, parts.faults, parts.learner, self.state)
         with one_torch_thread():
-            env.run(until=env.process(server.run()))
+            env.run(until=env.process(self._rounds(cell, on_round)))
+
+    def _rounds(self, cell: Cell, on_round: Callable[[FinishedRound, EventBatch], None]) -> Process:
+        # The server's process: round after round, until a limit is reached
+        parts, state = self.deployment, self.state
+        started = time.perf_counter() - state.wall_time
+        while not state.ended:
+            index = state.round_index + 1
+            this = Round(index, parts.selection.select(index, parts.network.streams))
+            yield from self._round(cell, this)
+            state.wall_time = this.wall_time = time.perf_counter() - started
+            self._note_end(this)
+            on_round(FinishedRound(this), cell.medium.drain())
+
+    def _round(self, cell: Cell, this: Round) -> Process:
+        self._check_availability(cell, this)
+        restarts = self.deployment.faults.server_restarts(this.index, self.deployment.network.streams)
+        rows = deepcopy(self.state.client_rows) if restarts else {}
+        collected = yield from self.deployment.uplink.collect(cell, this)
+        self._charge(this, collected)
+        cell.charge_for_computing(this)
+        if restarts:
+            collected = yield from self._restart(cell, this, collected)
+            self.state.client_rows = rows  # of an upload that is lost a client keeps nothing
+        if collected.aggregate is not None:
+            arrived = this.clients[collected.heard]
+            weights = self.deployment.network.registry.weight(arrived)
+            self.deployment.learner.update(self.state, collected.aggregate, this.index, arrived, weights)
+            self.state.model_version += 1
+            cell.medium.note(EventKind.AGGREGATE, SERVER_NODE)
+        self._finish_round(cell, this, collected)
+
+    def _restart(self, cell: Cell, this: Round, collected: Collected) -> Generator[simpy.Event, Any, Collected]:
+        # The server goes down with what it has received: the model stays, and privacy is spent all the same
+        this.status[collected.heard] = Status.LOST
+        cell.medium.note(EventKind.SERVER_RESTART, SERVER_NODE)
+        # After all that clients do at the instant of its return, so that nothing of that instant is still to come.
+        yield after_all_else(cell.medium.env, ticks(self.deployment.faults.downtime_s))
+        return replace(collected, heard=collected.heard[:0], aggregate=None)
+
+    def _check_availability(self, cell: Cell, this: Round) -> None:
+        # Statuses of the selected clients that cannot take part
+        faults, streams, jobs = self.deployment.faults, self.deployment.network.streams, self.deployment.jobs
+        if len(jobs):
+            this.status[np.isin(this.clients, jobs.clients)] = Status.UNDERWAY
+        asked = this.with_status(Status.PARTICIPATED)
+        clients = this.clients[asked]
+        found = faults.availability.available(clients, this.index, streams)
+        reachable = returned("availability", faults.availability, "available", found, clients.shape)
+        if faults.battery_j is not None:
+            this.status[asked[self.state.battery_used_j[clients] >= faults.battery_j]] = Status.BATTERY_EMPTY
+        this.status[asked[~reachable]] = Status.UNAVAILABLE
+        for status, kind in _ABSENT.items():
+            cell.medium.note(kind, this.clients[this.with_status(status)])
+
+    def _charge(self, this: Round, collected: Collected) -> None:
+        """Releases of the round for the ledger, of all clients that sent something: also of those that were not heard.
+
+        What a trusted server releases counts also where nobody sent anything: that it was so is part of the secret.
+        """
+        clients = this.clients[collected.transmitted]
+        if len(clients):
+            this.local_releases = self.deployment.learner.releases(this.index, clients, collected.secure_sum)
+        # An upload without noise is no release of its own where clients add noise, or where nobody uploads.
+        bare_counts = len(clients) > 0 and not this.local_releases
+        uplink = collected.releases if self.deployment.learner.unvouched is None else ()
+        this.uplink_releases = tuple(r for r in uplink if bare_counts or not isinstance(r, BareRelease))
+        if "losses" in self.deployment.selection.rule.facts().reads and len(
+            clients
+        ):  # no noise of another release hides them
+            this.local_releases, this.uplink_releases = (), (LossReport(this.index, clients),)
+        for release in this.releases:
+            self.ledger.add(release)
+
+    def _finish_round(self, cell: Cell, this: Round, collected: Collected) -> None:
+        # Test of the global model, and the state at the end of the round
+        state, heard, loss = self.state, collected.heard, math.nan
+        if collected.aggregate is not None and len(heard):
+            weight = self.deployment.network.registry.weight(this.clients[heard])
+            loss = float(np.average(this.train_loss(heard), weights=weight))
+        accuracy, test_loss = self.deployment.learner.evaluate(state.parameters, this.index)
+        cell.medium.note(EventKind.EVALUATE, SERVER_NODE)
+        this.server = ServerRecord(
+            participants=len(heard),
+            airtime_s=collected.airtime,
+            model_version=state.model_version,
+            train_loss=loss,
+            test_accuracy=accuracy,
+            test_loss=test_loss,
+            sim_time_s=seconds(cell.medium.now),
+            epsilon_published=self.ledger.epsilon_published(),
+            epsilon_accounted=self.ledger.epsilon_accounted(),
+        )
+        state.round_index = this.index
+        state.clock = cell.medium.now
+        state.energy_j += this.energy.joules
+        state.nominal_energy_j += this.energy.nominal
+        state.ledger = self.ledger.state()
+        self.deployment.selection.note(this, heard)
+        state.memories = {name: memory.state() for name, memory in self.deployment.memories.items()}
+
+    def _note_end(self, this: Round) -> None:
+        # Whether the run ends with this round, and since when nothing was learnt
+        state = self.state
+        state.diverged_in, state.unlearnt_since = diverged_in(this, state), unlearnt_since(this, state)
+        state.ended = self.stop.reached_publicly(this, state.nominal_energy_j)
+        if not state.ended and self.stop.reached_by_release(this, state):
+            state.ended = True
+            self.ledger.remark(ENDED_BY_ITS_OUTPUTS)
+            state.ledger = self.ledger.state()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,12 +75,13 @@ class JobsInFlight:
 
     Attributes:
         accounted_until: ticks up to which time on the air, training and energy are accounted for.
+        models: (d,) the global model after so many steps, for as long as somebody trains it.
     """
 
     def __init__(self) -> None:
         self.accounted_until = 0
         self._by_client: dict[int, Job] = {}
-        self._models: dict[int, NDArray[np.float32]] = {}
+        self.models: dict[int, NDArray[np.float32]] = {}
 
     def __len__(self) -> int:
         return len(self._by_client)
@@ -100,43 +102,31 @@ class JobsInFlight:
         """The jobs of some clients at work, in their order."""
         return [self._by_client[client] for client in clients.tolist()]
 
-    def at_work(self, clients: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """(n,) which of some clients are at work."""
-        return np.array([client in self._by_client for client in clients.tolist()], dtype=np.bool_)
-
-    def model(self, version: int) -> NDArray[np.float32]:
-        """(d,) the global model after so many steps, for as long as somebody trains it."""
-        return self._models[version]
-
     def start(self, job: Job, model: NDArray[np.float32]) -> None:
         """Addition of a job that starts from a model (d,)."""
         self._by_client[job.client] = job
-        self._models[job.version] = model
+        self.models[job.version] = model
 
     def finish(self, clients: NDArray[np.int64]) -> None:
         """Removal of the jobs of some clients, and of models that no job trains any more."""
         for client in clients.tolist():
             del self._by_client[client]
         used = {job.version for job in self._by_client.values()}
-        self._models = {version: model for version, model in self._models.items() if version in used}
+        self.models = {version: model for version, model in self.models.items() if version in used}
 
     def state(self) -> dict[str, Any]:
         """All of it, as arrays, numbers and mappings."""
         return {
             "accounted_until": self.accounted_until,
             "jobs": {str(client): asdict(job) for client, job in self._by_client.items()},
-            "models": {str(version): model for version, model in self._models.items()},
+            "models": {str(version): model for version, model in self.models.items()},
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Jobs as a state has them."""
         self.accounted_until = state["accounted_until"]
         self._by_client = {int(client): Job(**job) for client, job in state["jobs"].items()}
-        self._models = {int(version): model for version, model in state["models"].items()}
-
-
-def _nobody_heard() -> NodeMemory:
-    return NodeMemory(heard_in=np.nan, gains=np.nan, losses=np.nan)
+        self.models = {int(version): model for version, model in state["models"].items()}
 
 
 @dataclass(frozen=True)
@@ -153,12 +143,7 @@ class ClientSelection:
     rule: Selection
     count: int
     samples: NDArray[np.int64]
-    heard: NodeMemory = field(default_factory=_nobody_heard)
-
-    @property
-    def reads_losses(self) -> bool:
-        """Whether clients report their losses, without noise."""
-        return "losses" in self.rule.facts().reads
+    heard: NodeMemory = field(default_factory=partial(NodeMemory, heard_in=np.nan, gains=np.nan, losses=np.nan))
 
     def select(self, round_index: int, streams: Streams) -> NDArray[np.int64]:
         """Ascending numbers of the clients selected in a round.
@@ -201,14 +186,6 @@ class ClientSelection:
         columns["losses"][heard] = this.train_loss(heard)
         self.heard.write(this.clients, **columns)
 
-    def state(self) -> dict[str, Any]:
-        """What is remembered."""
-        return self.heard.state()
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Selection as a state has it."""
-        self.heard.restore(state)
-
 
 @dataclass(frozen=True, kw_only=True)
 class KeepAtWork(ClientSelection):
@@ -229,5 +206,5 @@ class KeepAtWork(ClientSelection):
         generator = streams.generator("selection", round_index)
         # So many in random order hold, after those at work have been left out, at least as many as are missing.
         drawn = generator.choice(len(self.samples), size=self.count, replace=False)
-        new = drawn[~self.jobs.at_work(drawn)][: self.count - len(at_work)]
+        new = drawn[~np.isin(drawn, at_work)][: self.count - len(at_work)]
         return np.sort(np.concatenate([at_work, new])).astype(np.int64)

@@ -175,7 +175,7 @@ def run_rounds(
             nonlocal far_enough
             if on_round is not None:
                 on_round(this)
-            if this.index == stop_after and not simulation.finished:
+            if this.index == stop_after and not simulation.state.ended:
                 far_enough = True
                 raise RunInterrupted("far enough")
 

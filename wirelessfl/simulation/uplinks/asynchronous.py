@@ -173,7 +173,7 @@ class Asynchronous:
         total, to_start = Superposition(self.dimension), np.zeros(self.dimension)
         for round_index in np.unique(started_in).tolist():
             group = np.flatnonzero(started_in == round_index)
-            model = self.jobs.model(jobs[group[0]].version)
+            model = self.jobs.models[jobs[group[0]].version]
             to_start += share[group].sum() * (model.astype(np.float64) - state.parameters)
             for block in cell.learner.train(model, state, this.clients[heard[group]], round_index):
                 trained = group[block.positions]

@@ -66,7 +66,7 @@ def slot_training(
     over = times.over(enough)
     crashes, ends = times.crashes[over], times.ends[over].tolist()
     kinds = np.where(crashes, EventKind.CRASH, EventKind.COMPUTE_END).astype(np.uint8)
-    medium.note_past([begin + end for end in ends], kinds, times.nodes[over])
+    medium.note(kinds, times.nodes[over], past=[begin + end for end in ends])
     medium.note(EventKind.LATE, times.nodes[times.ends > enough])
     times.worked[times.positions] = np.minimum(times.ends, enough)
     ready = over[~crashes]
@@ -88,7 +88,7 @@ def slot_transmission(
     ready: NDArray[np.int64] = yield training
     grant: SlotGrant = yield slot_opens
     silent = grant.silent[times.positions[ready]]
-    medium.note_each(np.where(silent, EventKind.DEEP_FADE, EventKind.TRANSMIT).astype(np.uint8), times.nodes[ready])
+    medium.note(np.where(silent, EventKind.DEEP_FADE, EventKind.TRANSMIT).astype(np.uint8), times.nodes[ready])
 
 
 @dataclass(frozen=True)
