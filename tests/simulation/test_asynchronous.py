@@ -25,7 +25,7 @@ from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.medium import ticks
 from wirelessfl.simulation.selection import Job, JobsInFlight, KeepAtWork
 from wirelessfl.streams import Streams
-from wirelessfl.summary.activity import activities
+from wirelessfl.summary.timeline import activities
 from wirelessfl.trace import EventKind, Status, read_group
 
 EQUAL = {"cpu_hz": [1e9, 1e9], "straggler_scale": 0.0}

@@ -7,8 +7,7 @@ import pytest
 import xarray as xr
 
 from tests.simulation.scenarios import run, small
-from wirelessfl.summary.activity import _NEXT, MARKED, Mark, Stretch, activities
-from wirelessfl.summary.timeline import DOING_COLOURS, MARKS, STATUS_COLOURS
+from wirelessfl.summary.timeline import _NEXT, DOING_COLOURS, MARKS, STATUS_COLOURS, Mark, Stretch, activities
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventBatch, EventKind, Status
 
 E = EventKind
@@ -120,7 +119,7 @@ def test_who_is_not_selected_does_not_wait_after_the_set_up() -> None:
 def test_every_kind_of_event_and_every_status_is_drawn_or_said_to_change_nothing() -> None:
     # A new kind has to be placed: what a node does after it, a mark, or neither.
     neither = {E.SUPERPOSE, E.AGGREGATE, E.EVALUATE, E.REQUEST, E.CLOUD}
-    assert neither.isdisjoint(_NEXT) and neither.isdisjoint(MARKED)
-    assert {*_NEXT, *MARKED, *neither} == set(EventKind)
-    assert set(MARKS) == set(MARKED) and set(STATUS_COLOURS) == set(Status)
+    assert neither.isdisjoint(_NEXT) and neither.isdisjoint(MARKS)
+    assert {*_NEXT, *MARKS, *neither} == set(EventKind)
+    assert set(STATUS_COLOURS) == set(Status)
     assert set(DOING_COLOURS) == {doing for doing in _NEXT.values() if doing is not None}

@@ -1,7 +1,11 @@
 """``summary.png``: learning, privacy, channels and resources of a run, of the width of a paper's column."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -14,6 +18,28 @@ from wirelessfl.trace import at_slot_start
 # Okabe and Ito's palette: told apart by colour-blind readers and in grey print.
 BLUE, ORANGE, GREEN, VERMILION, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#7F7F7F"
 COLUMN_WIDTH_IN = 3.5
+STYLE: dict[Any, Any] = {
+    **{"axes.labelsize": 8, "axes.titlesize": 8, "figure.titlesize": 9, "xtick.labelsize": 7, "ytick.labelsize": 7},
+    **{"axes.grid": True, "grid.alpha": 0.25, "grid.linewidth": 0.5, "legend.fontsize": 6.5, "legend.frameon": False},
+}
+"""Sizes of text (pt), grid and legends of the pictures in PNG."""
+
+
+@contextmanager
+def png(path: Path, title: str, size: tuple[float, float], style: dict[Any, Any] = STYLE) -> Iterator[Figure]:
+    """Empty figure that becomes a PNG with a title once it has been drawn on.
+
+    Args:
+        path: where the PNG goes.
+        title: above all panels.
+        size: width and height (inches).
+        style: sizes of text, grid and legends.
+    """
+    with mpl.rc_context(style):
+        figure = Figure(figsize=size, layout="constrained")
+        yield figure
+        figure.suptitle(title, wrap=True, parse_math=False)
+        figure.savefig(path, dpi=200)
 
 
 def draw_summary(trace: xr.Dataset, path: Path) -> None:
@@ -23,17 +49,12 @@ def draw_summary(trace: xr.Dataset, path: Path) -> None:
         trace: the opened trace.
         path: where the PNG goes.
     """
-    figure = Figure(figsize=(COLUMN_WIDTH_IN, 8.0), layout="constrained")
-    panels = figure.subplots(4, 1, sharex=True)
-    rounds = trace["round"].values
-    for axes, draw in zip(panels, (_learning, _privacy, _channels, _resources), strict=True):
-        draw(axes, trace, rounds)
-        axes.tick_params(labelsize=7, which="both")
-        axes.grid(alpha=0.25, linewidth=0.5)
-    panels[-1].xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))  # there is no round 2.5
-    panels[-1].set_xlabel("round", fontsize=8)
-    figure.suptitle(run_title(trace), fontsize=9, parse_math=False)
-    figure.savefig(path, dpi=200)
+    with png(path, run_title(trace), (COLUMN_WIDTH_IN, 8.0)) as figure:
+        panels = figure.subplots(4, 1, sharex=True)
+        for axes, draw in zip(panels, (_learning, _privacy, _channels, _resources), strict=True):
+            draw(axes, trace, trace["round"].values)
+        panels[-1].xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))  # there is no round 2.5
+        panels[-1].set_xlabel("round")
 
 
 def run_title(trace: xr.Dataset) -> str:
@@ -54,8 +75,6 @@ def _legend(axes: Axes, *others: Axes) -> None:
     if handles:
         axes.legend(
             handles=handles,
-            fontsize=6.5,
-            frameon=False,
             loc="lower left",
             bbox_to_anchor=(-0.02, 0.98),
             ncols=2,
@@ -80,8 +99,8 @@ def _plot_right(
     low: float = 0.0,
 ) -> Axes:
     twin = axes.twinx()
-    twin.set_ylabel(unit, fontsize=8)
-    twin.tick_params(labelsize=7)
+    twin.grid(visible=False)
+    twin.set_ylabel(unit)
     _plot(twin, rounds, values, colour, f"{label} (right)")
     _range_from(twin, low, values)
     return twin
@@ -94,23 +113,24 @@ def _say(axes: Axes, words: str) -> None:
 
 def _learning(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     _plot(axes, rounds, 100 * trace["test_accuracy"].values, BLUE, "test accuracy")
-    axes.set_ylabel("accuracy (%)", fontsize=8)
-    axes.set_ylim(0, 100)
+    axes.set(ylabel="accuracy (%)", ylim=(0, 100))
     _legend(axes, _plot_right(axes, rounds, trace["test_loss"].values, ORANGE, "test loss", "loss (nat)"))
 
 
-def _privacy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
-    drawn = False
-    for name, colour, label in (
-        ("epsilon_published", GREEN, "published (theorem)"),
-        ("epsilon_accounted", VERMILION, "accounted (what holds)"),
-    ):
+def epsilon_curves(trace: xr.Dataset, published: str, accounted: str) -> Iterator[tuple[NDArray[np.float64], str, str]]:
+    """Both ε over the rounds (M,), NaN where not positive, each with its colour and label; ∞ marks an infinite last."""
+    curves = ("epsilon_published", GREEN, published), ("epsilon_accounted", VERMILION, accounted)
+    for name, colour, label in curves:
         values = np.where(trace[name].values > 0, trace[name].values, np.nan)
-        unbounded = len(values) > 0 and bool(np.isinf(values[-1]))
-        _plot(axes, rounds, values, colour, f"{label}: ∞" if unbounded else label)
-        drawn = drawn or bool(np.isfinite(values).any())
-    axes.set_ylabel(f"ε at δ = {trace.attrs['delta']:g}", fontsize=8)
-    if drawn:
+        yield values, colour, f"{label}: ∞" if len(values) and np.isinf(values[-1]) else label
+
+
+def _privacy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
+    curves = list(epsilon_curves(trace, "published (theorem)", "accounted (what holds)"))
+    for values, colour, label in curves:
+        _plot(axes, rounds, values, colour, label)
+    axes.set_ylabel(f"ε at δ = {trace.attrs['delta']:g}")
+    if any(np.isfinite(values).any() for values, _, _ in curves):
         axes.set_yscale("log")
     else:
         _say(axes, "no finite ε")
@@ -120,7 +140,7 @@ def _privacy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
 def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     magnitude = np.hypot(at_slot_start(trace["channel_re"]), at_slot_start(trace["channel_im"]))
     heard = np.any(np.isfinite(magnitude), axis=1)
-    axes.set_ylabel("channel gain", fontsize=8)
+    axes.set_ylabel("channel gain")
     if not heard.any():
         _say(axes, "no radio channel was used")
         return
@@ -144,7 +164,7 @@ def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
 def _resources(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     if np.isfinite(trace["energy"].values).any():
         _plot(axes, rounds, trace["energy"].values, BLUE, "energy of the round")
-        axes.set_ylabel("energy (J)", fontsize=8)
+        axes.set_ylabel("energy (J)")
         _range_from(axes, 0.0, trace["energy"].values)
     else:
         _normalised_energy(axes, trace, rounds)
@@ -153,7 +173,7 @@ def _resources(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None
 
 
 def _normalised_energy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
-    axes.set_ylabel("energy (noise = 1)", fontsize=8)
+    axes.set_ylabel("energy (noise = 1)")
     sent = np.nansum(trace["tx_energy"].values, axis=1)
     jammed = trace["jammer_energy"].values
     if not np.any(sent > 0):

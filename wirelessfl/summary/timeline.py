@@ -1,21 +1,41 @@
 """``timeline.png``: status of the clients, and activities of all nodes, over simulated time."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from wirelessfl.summary.activity import Doing, Mark, Stretch, activities
-from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION, run_title
+from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, STYLE, VERMILION, png, run_title
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status
 
+Doing = Literal["broadcasts", "trains", "waits", "sends", "jams"]
+"""Activity of a node."""
+
+# Activity of a node after an event of its own; None: no more in this round
+_NEXT: dict[EventKind, Doing | None] = {
+    EventKind.BROADCAST: "broadcasts",
+    EventKind.COMPUTE_START: "trains",
+    EventKind.COMPUTE_END: "waits",
+    EventKind.JAM: "jams",
+    EventKind.ARRIVE: "waits",
+    EventKind.LATE: None,
+    EventKind.CRASH: None,
+    EventKind.DEEP_FADE: None,
+    EventKind.OUTAGE: None,
+    EventKind.VANISH: None,
+    EventKind.TRANSMIT: "sends",
+    EventKind.ADVERTISE_KEYS: "sends",
+    EventKind.SHARE_KEYS: "sends",
+    EventKind.MASKED_INPUT: "sends",
+    EventKind.UNMASK: "sends",
+}
 WIDTH_IN = 7.2
 MOST_CLIENTS = 200
 """Distinct clients above which the overview shows slots instead of clients."""
@@ -58,6 +78,79 @@ MARKS = {
     EventKind.JAMMER_FAILURE: ("jammer failed", "x", "#000000"),
     EventKind.SERVER_RESTART: ("server restarts", "*", BLUE),
 }
+"""Failures, which have a time and no duration, with label, marker and colour."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Activity of a node over an interval.
+
+    Attributes:
+        node: client, server or jammer, in the numbers of the trace.
+        doing: the activity.
+        begin: simulated time (s).
+        end: simulated time (s).
+    """
+
+    node: int
+    doing: Doing
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Failure at a time.
+
+    Attributes:
+        node: client, server or jammer.
+        kind: its event.
+        time: simulated time (s).
+    """
+
+    node: int
+    kind: EventKind
+    time: float
+
+
+def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
+    """Activities of all nodes in whole rounds, and failures.
+
+    The end of a slot (``superpose``) ends everything that is still going on; the end of a round (``evaluate``) ends
+    all waiting, but not what clients of an asynchronous run are at; the start of local training ends the broadcast,
+    and the broadcast a set-up in which all registered clients took part. What is still going on at the end of the
+    events is shown up to there.
+
+    Args:
+        events: the events of some rounds, in their order.
+    """
+    stretches: list[Stretch] = []
+    marks: list[Mark] = []
+    going_on: dict[int, tuple[Doing, float]] = {}
+
+    def stop(node: int, time: float) -> None:
+        if node in going_on:
+            doing, begin = going_on.pop(node)
+            if time > begin:
+                stretches.append(Stretch(node, doing, begin, time))
+
+    for time, node, code in zip(*(events[name].to_numpy().tolist() for name in ("time", "node", "kind")), strict=True):
+        kind = EventKind(code)
+        if kind in (EventKind.BROADCAST, EventKind.SUPERPOSE, EventKind.EVALUATE):
+            for each, (at_work, _) in list(going_on.items()):
+                if kind == EventKind.SUPERPOSE or at_work not in ("trains", "sends"):
+                    stop(each, time)
+        if kind == EventKind.COMPUTE_START:
+            stop(SERVER_NODE, time)
+        if kind in _NEXT:
+            stop(node, time)
+            if (doing := _NEXT[kind]) is not None:
+                going_on[node] = (doing, time)
+        if kind in MARKS:
+            marks.append(Mark(node, kind, time))
+    for node in list(going_on):
+        stop(node, time)
+    return stretches, marks
 
 
 def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path) -> None:
@@ -72,17 +165,14 @@ def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path) -> None:
     zoom = events.isel(event=np.isin(events["round"].to_numpy(), first))
     rows = _zoom_rows(zoom)
     heights = [2.2, 0.6 + 0.11 * len(rows)] if rows else [2.2]
-    figure = Figure(figsize=(WIDTH_IN, 0.5 + sum(heights)), layout="constrained")
-    panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
-    _overview(panels[0], trace)
-    if rows:
-        _steps(panels[1], *activities(zoom), rows)
-        panels[1].set_title(f"the first {len(first)} rounds step by step" if len(first) > 1 else "round 1", fontsize=8)
-    for axes in panels:
-        axes.tick_params(labelsize=7)
-        axes.set_xlabel("simulated time (s)", fontsize=8)
-    figure.suptitle(run_title(trace), fontsize=9, parse_math=False)
-    figure.savefig(path, dpi=200)
+    with png(path, run_title(trace), (WIDTH_IN, 0.5 + sum(heights)), STYLE | {"axes.grid": False}) as figure:
+        panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+        _overview(panels[0], trace)
+        if rows:
+            _steps(panels[1], *activities(zoom), rows)
+            panels[1].set_title(f"the first {len(first)} rounds step by step" if len(first) > 1 else "round 1")
+        for axes in panels:
+            axes.set_xlabel("simulated time (s)")
 
 
 def _overview(axes: Axes, trace: xr.Dataset) -> None:
@@ -95,8 +185,7 @@ def _overview(axes: Axes, trace: xr.Dataset) -> None:
         axes.pcolormesh(edges, rows, cells.T, cmap=colours, vmin=-0.5, vmax=len(Status) - 0.5, rasterized=True)
         axes.set_xlim(0.0, edges[-1])
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_ylabel(label, fontsize=8)
-    axes.set_title("status of every client, round by round", fontsize=8)
+    axes.set(ylabel=label, title="status of every client, round by round")
     patches = [
         Patch(facecolor=STATUS_COLOURS[status], label=status.name.lower().replace("_", " "), edgecolor=GREY)
         for status in Status
@@ -168,15 +257,11 @@ def _steps(axes: Axes, stretches: list[Stretch], marks: list[Mark], rows: dict[i
                 )
             )
     names = {SERVER_NODE: "server", JAMMER_NODE: "jammer"}
-    axes.set_yticks(list(rows.values()), [names.get(node, str(node)) for node in rows], fontsize=5)
-    axes.set_ylim(-0.7, len(rows) - 0.3)
-    axes.set_xlim(left=0.0)
-    axes.set_ylabel("client", fontsize=8)
+    axes.set_yticks(list(rows.values()), [names.get(node, str(node)) for node in rows])
+    axes.set(ylim=(-0.7, len(rows) - 0.3), xlim=(0.0, None), ylabel="client")
     _legend(axes, handles)
 
 
 def _legend(axes: Axes, handles: list[Any]) -> None:
     if handles:
-        axes.legend(
-            handles=handles, fontsize=6.5, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1.2
-        )
+        axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1.2)

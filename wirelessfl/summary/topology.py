@@ -8,8 +8,9 @@ import networkx as nx
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 from matplotlib.patches import RegularPolygon
+
+from wirelessfl.summary.picture import STYLE, png
 
 WIDTH_IN = 5.0
 # Okabe and Ito's palette; the middle cell and the ring around it all get different colours.
@@ -33,27 +34,20 @@ def draw_topology(graph: nx.Graph, name: str, path: Path) -> None:
         name: of the scenario, for the title.
         path: where the PNG goes.
     """
-    figure = Figure(figsize=(WIDTH_IN, WIDTH_IN + 0.6), layout="constrained")
-    axes = figure.subplots()
-    places = _places(graph)
-    _cells(axes, graph, places)
-    _links(axes, graph, places)
-    _nodes(axes, graph, places)
-    axes.set_aspect("equal")
-    shown = sum(data["kind"] == "client" for _, data in graph.nodes(data=True))
-    registered = graph.graph["clients"]
+    shown, registered = sum(data["kind"] == "client" for _, data in graph.nodes(data=True)), graph.graph["clients"]
     of_all = f"{registered} clients" if shown == registered else f"{shown} of {registered} clients"
-    figure.suptitle(
-        f"{name}: {of_all}" + (" at the beginning" if graph.graph["places"] else ""), fontsize=9, parse_math=False
-    )
-    if graph.graph["places"]:
-        axes.set_xlabel("m", fontsize=8)
-        axes.tick_params(labelsize=7)
-    else:
-        axes.set_axis_off()
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, fontsize=7, frameon=False, loc="outside lower center", ncols=4)
-    figure.savefig(path, dpi=200)
+    title = f"{name}: {of_all}" + (" at the beginning" if graph.graph["places"] else "")
+    with png(path, title, (WIDTH_IN, WIDTH_IN + 0.6), STYLE | {"axes.grid": False, "legend.fontsize": 7}) as figure:
+        axes = figure.subplots()
+        places = _places(graph)
+        for draw in (_cells, _links, _nodes):
+            draw(axes, graph, places)
+        axes.set_aspect("equal")
+        if graph.graph["places"]:
+            axes.set_xlabel("m")
+        else:
+            axes.set_axis_off()
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
 
 
 def _places(graph: nx.Graph) -> dict[Any, Place]:

@@ -5,13 +5,11 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from wirelessfl.analysis.audit.audit import Audit
 from wirelessfl.summary import epsilon_text
-from wirelessfl.summary.picture import BLUE, COLUMN_WIDTH_IN, GREEN, GREY, ORANGE, VERMILION
+from wirelessfl.summary.picture import BLUE, COLUMN_WIDTH_IN, GREEN, GREY, ORANGE, STYLE, VERMILION, png
 
 _BINS = (16, 48)
 
@@ -26,16 +24,11 @@ def draw_audit(audit: Audit, path: Path) -> None:
     Raises:
         OutputError: the place cannot be written.
     """
-    figure = Figure(figsize=(COLUMN_WIDTH_IN, 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    outputs, numbers = figure.subplots(2, 1, height_ratios=(3, 2))
-    _outputs(outputs, audit)
-    _numbers(numbers, audit)
-    for axes in (outputs, numbers):
-        axes.tick_params(labelsize=7)
-        axes.grid(alpha=0.25, linewidth=0.5, axis="x")
-    figure.suptitle(f"{audit.name}: audit by {audit.trials} games in either world", fontsize=9, parse_math=False)
-    figure.savefig(path, dpi=200)
+    title = f"{audit.name}: audit by {audit.trials} games in either world"
+    with png(path, title, (COLUMN_WIDTH_IN, 4.2), STYLE | {"axes.grid.axis": "x"}) as figure:
+        outputs, numbers = figure.subplots(2, 1, height_ratios=(3, 2))
+        _outputs(outputs, audit)
+        _numbers(numbers, audit)
 
 
 def _outputs(axes: Axes, audit: Audit) -> None:
@@ -46,18 +39,12 @@ def _outputs(axes: Axes, audit: Audit) -> None:
     bins = int(np.clip(np.sqrt(4 * len(both)), *_BINS))
     edges = np.linspace(low - margin, high + margin, bins + 1).tolist()
     opposite = "its opposite" if evidence.exchange else "without it"
-    for values, colour, label in (
-        (evidence.without, BLUE, opposite),
-        (evidence.with_canary, ORANGE, "with the canary"),
-    ):
-        axes.hist(values, edges, color=colour, alpha=0.6, label=label)
+    axes.hist(evidence.without, edges, color=BLUE, alpha=0.6, label=opposite)
+    axes.hist(evidence.with_canary, edges, color=ORANGE, alpha=0.6, label="with the canary")
     axes.axvline(evidence.threshold.threshold, color=GREY, linewidth=1, linestyle="--", label="threshold")
-    axes.set_xlabel(evidence.statistic, fontsize=8)
-    axes.set_ylabel("trials", fontsize=8)
+    axes.set(xlabel=evidence.statistic, ylabel="trials")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.legend(
-        fontsize=6.5,
-        frameon=False,
         loc="lower left",
         bbox_to_anchor=(-0.02, 0.98),
         ncols=3,
@@ -90,7 +77,5 @@ def _numbers(axes: Axes, audit: Audit) -> None:
             fontsize=8,
             color="white" if inside else "black",
         )
-    axes.set_xscale("log")
-    axes.set_xlim(low, high)
-    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows], fontsize=8)
-    axes.set_xlabel(f"ε at δ = {audit.statement.delta:g}", fontsize=8)
+    axes.set(xscale="log", xlim=(low, high), xlabel=f"ε at δ = {audit.statement.delta:g}")
+    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])

@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from wirelessfl.summary.numbers import last_finite
-from wirelessfl.summary.picture import BLUE, GREY, VERMILION
+from wirelessfl.summary.picture import BLUE, GREY, STYLE, VERMILION, png
 
 Series = NDArray[np.float64]
 
@@ -102,18 +100,10 @@ def paired_rows(recorded: xr.Dataset, changed: xr.Dataset) -> list[PairedRow]:
     for quantity in QUANTITIES:
         before, after = series(recorded, quantity.name), series(changed, quantity.name)
         ours, theirs = quantity.total(before), quantity.total(after)
-        if math.isnan(ours) and math.isnan(theirs):
-            continue
-        row = PairedRow(
-            quantity.name,
-            quantity.words,
-            quantity.unit,
-            ours,
-            theirs,
-            float(_minus(np.array([theirs]), np.array([ours]))[0]),
-            _mean(_minus(after, before)),
-        )
-        rows.append(row)
+        if not (math.isnan(ours) and math.isnan(theirs)):
+            difference = float(_minus(np.array([theirs]), np.array([ours]))[0])
+            of_rounds = _mean(_minus(after, before))
+            rows.append(PairedRow(quantity.name, quantity.words, quantity.unit, ours, theirs, difference, of_rounds))
     return rows
 
 
@@ -131,39 +121,26 @@ def draw_paired(recorded: xr.Dataset, changed: xr.Dataset, path: Path, title: st
         path: where the PNG goes.
         title: what was changed.
     """
-    # The object interface needs no display and leaves no global figure behind.
-    figure = Figure(figsize=(3.5, 7.0), layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(4, 1, sharex=True)
-    rounds = recorded["round"].values
     accuracy = [100 * series(run, "test_accuracy") for run in (recorded, changed)]
-    _both(panels[0], rounds, accuracy, "accuracy (%)")
     difference = accuracy[1] - accuracy[0]
-    panels[1].axhline(0.0, color=GREY, linewidth=0.8)
-    panels[1].bar(rounds, difference, color=np.where(difference < 0, VERMILION, BLUE).tolist(), width=0.8)
-    panels[1].set_ylabel("difference\n(points)", fontsize=8)
-    _both(panels[2], rounds, [series(run, "epsilon_accounted") for run in (recorded, changed)], "ε accounted")
-    name, words = ("energy", "energy (J)") if np.isfinite(series(recorded, "energy")).all() else _NORMALISED
-    _both(panels[3], rounds, [series(run, name) for run in (recorded, changed)], words)
-    panels[0].legend(fontsize=7, frameon=False, loc="lower left", bbox_to_anchor=(-0.02, 0.98), ncols=2)
-    panels[-1].set_xlabel("round", fontsize=8)
-    for axes in panels:
-        axes.tick_params(labelsize=7)
-        axes.grid(alpha=0.25, linewidth=0.5)
-    figure.suptitle(title, fontsize=8, wrap=True, parse_math=False)
-    figure.savefig(path, dpi=200)
-
-
-_NORMALISED = ("tx_energy", "energy of clients\n(noise = 1)")
+    joules = np.isfinite(series(recorded, "energy")).all()
+    name, words = ("energy", "energy (J)") if joules else ("tx_energy", "energy of clients\n(noise = 1)")
+    with png(path, title, (3.5, 7.0), STYLE | {"figure.titlesize": 8, "legend.fontsize": 7}) as figure:
+        panels, rounds = figure.subplots(4, 1, sharex=True), recorded["round"].values
+        _both(panels[0], rounds, accuracy, "accuracy (%)")
+        panels[1].axhline(0.0, color=GREY, linewidth=0.8)
+        panels[1].bar(rounds, difference, color=np.where(difference < 0, VERMILION, BLUE).tolist(), width=0.8)
+        panels[1].set_ylabel("difference\n(points)")
+        _both(panels[2], rounds, [series(run, "epsilon_accounted") for run in (recorded, changed)], "ε accounted")
+        _both(panels[3], rounds, [series(run, name) for run in (recorded, changed)], words)
+        panels[0].legend(loc="lower left", bbox_to_anchor=(-0.02, 0.98), ncols=2)
+        panels[-1].set_xlabel("round")
 
 
 def _both(axes: Axes, rounds: NDArray[np.int64], values: list[Series], label: str) -> None:
     marker = "." if len(rounds) < 3 else ""
-    for series_of_run, colour, line, words in zip(
-        values, (GREY, VERMILION), ("-", "--"), ("recorded", "changed"), strict=True
-    ):
-        known = np.isfinite(series_of_run)
-        axes.plot(
-            rounds[known], series_of_run[known], color=colour, linestyle=line, linewidth=1.3, label=words, marker=marker
-        )
-    axes.set_ylabel(label, fontsize=8)
+    styles = {"recorded": (GREY, "-"), "changed": (VERMILION, "--")}
+    for found, (words, (colour, line)) in zip(values, styles.items(), strict=True):
+        known = np.isfinite(found)
+        axes.plot(rounds[known], found[known], color=colour, ls=line, lw=1.3, label=words, marker=marker)
+    axes.set_ylabel(label)
