@@ -74,7 +74,7 @@ class NodeMemory:
         self._columns = {name: value[None].copy() for name, value in self._unknown.items()}
 
     def recall(self, nodes: NDArray[np.int64]) -> tuple[NDArray[np.bool_], dict[str, NDArray[Any]]]:
-        """Which nodes (n,) are known, and the columns (n, ...) of all of them."""
+        """Mask (n,) of the known nodes, and the columns (n, ...) of all of them."""
         rows = np.array([self._row_of.get(node, -1) for node in nodes.tolist()], dtype=np.int64)
         known = rows >= 0
         columns = {name: column[rows] for name, column in self._columns.items()}

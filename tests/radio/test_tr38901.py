@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirelessfl.radio import tr38901_los_probability, tr38901_path_loss_db
-from wirelessfl.radio.tr38901 import LARGE_SCALE, Scenario, tr38901_in_range
+from wirelessfl.radio import Tr38901, tr38901_los_probability, tr38901_path_loss_db
+from wirelessfl.radio.tr38901 import LARGE_SCALE, Scenario
 
 CARRIER = 3.5e9
 HEIGHTS: dict[str, float] = {"uma": 25.0, "umi": 10.0, "inh": 3.0}
@@ -147,13 +147,13 @@ def test_shadowing_of_the_radio_page() -> None:
 
 
 def test_where_the_model_holds() -> None:
-    assert tr38901_in_range("uma", np.array([9.9, 10.0, 5000.0, 5001.0]), 25.0, 1.5).tolist() == [
+    assert Tr38901("uma", CARRIER, 25.0, 1.5).in_range(np.array([9.9, 10.0, 5000.0, 5001.0])).tolist() == [
         False,
         True,
         True,
         False,
     ]
-    assert tr38901_in_range("inh", np.array([0.0, 150.0]), 3.0, 1.5).tolist() == [True, False]
+    assert Tr38901("inh", CARRIER, 3.0, 1.5).in_range(np.array([0.0, 150.0])).tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

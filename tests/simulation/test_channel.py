@@ -31,12 +31,17 @@ def network(**overrides: Any) -> Network:
 
 
 def test_with_an_snr_gains_are_relative_to_the_reference_distance() -> None:
-    gains = network(channel__placement=GIVEN, channel__pathloss=LOG).links(CLIENTS, START).path_gain
+    gains = network(channel__placement=GIVEN, channel__pathloss=LOG).slot_links(CLIENTS, START).rows().path_gain
     np.testing.assert_allclose(gains, (np.arange(6) + 1.0) ** -3)
 
 
 def test_with_watts_gains_are_as_they_are() -> None:
-    gains = network(channel__placement=GIVEN, channel__pathloss=LOG, uplink=WATTS).links(CLIENTS, START).path_gain
+    gains = (
+        network(channel__placement=GIVEN, channel__pathloss=LOG, uplink=WATTS)
+        .slot_links(CLIENTS, START)
+        .rows()
+        .path_gain
+    )
     free = 10 ** (-free_space_path_loss_db(np.array([100.0]), 3.5e9) / 10)
     np.testing.assert_allclose(gains, free * (np.arange(6) + 1.0) ** -3)
 
@@ -47,7 +52,7 @@ def test_every_path_loss_goes_with_every_placement(variant: type[Any], placement
     model, scheme = variant().model, placement().scheme
     place = GIVEN if scheme == "positions" else {"scheme": scheme}
     found = network(channel__pathloss={"model": model}, channel__placement=place)
-    links = found.links(CLIENTS, START)
+    links = found.slot_links(CLIENTS, START).rows()
     distance = found.last_distances(CLIENTS)
     assert np.all(links.path_gain > 0)
     assert np.isnan(distance).all() if model == "none" else np.all(distance > 0)
@@ -94,7 +99,7 @@ def test_clarke_runs_on_the_slots_simulated_time() -> None:
     for this in rounds:
         opened = this.values["sim_time"] - this.values["airtime"]
         assert this.round.slot_opens == pytest.approx(opened, abs=2e-12)
-        again = source.links(CLIENTS, Moment(1, this.round.slot_opens)).channel
+        again = source.slot_links(CLIENTS, Moment(1, this.round.slot_opens)).rows().channel
         np.testing.assert_array_equal(this.slots["channel_re"], again.real)
 
 
@@ -126,9 +131,11 @@ def test_heights_follow_the_standard() -> None:
 def test_the_jammer_has_places_and_shadows_of_its_own() -> None:
     urban = {"channel__pathloss": {**LOG, "shadowing_db": 8.0}, "uplink__jammer": {"epsilon": 1.0}}
     with_one, without = network(**urban), network(**{**urban, "uplink__jammer": None})
-    np.testing.assert_array_equal(with_one.links(CLIENTS, START).channel, without.links(CLIENTS, START).channel)
+    np.testing.assert_array_equal(
+        with_one.slot_links(CLIENTS, START).rows().channel, without.slot_links(CLIENTS, START).rows().channel
+    )
     first = with_one.jammer_link(START)
-    assert first.channel != complex(with_one.links(CLIENTS[:1], START).channel[0])
+    assert first.channel != complex(with_one.slot_links(CLIENTS[:1], START).rows().channel[0])
     fixed = {**urban, "uplink__jammer": {"epsilon": 1.0, "position_m": [0.0, 100.0]}, "channel__pathloss": LOG}
     static = network(**fixed, channel__fading={"model": "static"})
     assert static.jammer_link(START).channel == pytest.approx(1.0)
@@ -136,7 +143,7 @@ def test_the_jammer_has_places_and_shadows_of_its_own() -> None:
 
 def test_residual_phases_cost_amplitude_and_keep_the_estimate() -> None:
     turned, straight = network(channel__sync={"phase_std": 0.5}), network()
-    one, other = turned.links(CLIENTS, START), straight.links(CLIENTS, START)
+    one, other = turned.slot_links(CLIENTS, START).rows(), straight.slot_links(CLIENTS, START).rows()
     np.testing.assert_array_equal(one.estimate, other.estimate)
     np.testing.assert_allclose(np.abs(one.channel), np.abs(other.channel))
     assert np.std(np.angle(one.channel / one.estimate)) > 0.1

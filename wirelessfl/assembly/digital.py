@@ -19,7 +19,6 @@ from wirelessfl.radio import (
     Network,
     Ofdma,
     ShortPackets,
-    StochasticQuantiser,
     Tdma,
     db_to_linear,
     dbm_to_watts,
@@ -52,7 +51,7 @@ def build_digital_uplink(scenario: Scenario, uplink: Digital, network: Network, 
     """
     codec: Codec = make_object("uplink.codec.name", uplink.codec)
     if uplink.bits is not None:
-        codec = RandomRounding(StochasticQuantiser(uplink.bits))
+        codec = RandomRounding(uplink.bits)
     links = build_digital_links(scenario, uplink, network)
     access = Tdma() if uplink.access == "tdma" else Ofdma()
     uploads = DigitalUplink(links, dimension, access, codec, build_algorithm(scenario).facts().payload)

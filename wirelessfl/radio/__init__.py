@@ -96,7 +96,6 @@ from wirelessfl.radio.propagation.path_loss import (
     free_space_path_loss_db,
     path_gain,
 )
-from wirelessfl.radio.quantiser import StochasticQuantiser
 from wirelessfl.radio.rates import (
     AdaptiveRate,
     FixedRate,
@@ -220,7 +219,6 @@ __all__ = [
     "Standing",
     "Static",
     "StaticPrivacyForFree",
-    "StochasticQuantiser",
     "SumReceiver",
     "Superposition",
     "Tdma",

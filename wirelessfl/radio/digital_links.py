@@ -167,5 +167,5 @@ class DigitalLinks:
         return float(self.rate.sent_at(self._throughput(share * self.bandwidth_hz, snr))[0]) or self.rate.least_bps
 
     def joules(self, airtime: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What (n,) seconds on the air cost; NaN where watts are unknown."""
+        """Energy (n,) of seconds on the air; NaN where watts are unknown."""
         return self.transmit_watts * airtime

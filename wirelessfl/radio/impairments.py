@@ -23,7 +23,7 @@ def phase_errors(std_rad: float, stream: NodeStream) -> NDArray[np.complex128]:
 
 
 def timing_offsets(max_offset: float, stream: NodeStream) -> NDArray[np.float64]:
-    """How many symbols (n,) each client arrives late, uniform from 0 to ``max_offset`` (below 1 symbol)."""
+    """Late arrival (n,) of each client in symbols, uniform from 0 to ``max_offset`` (below 1 symbol)."""
     precondition(0 <= max_offset < 1, f"max_offset must lie in [0, 1) symbols, not {max_offset}")
     return np.asarray(max_offset * stream.uniform()[:, 0])
 
@@ -33,14 +33,9 @@ def carrier_offsets(std_hz: float, stream: NodeStream) -> NDArray[np.float64]:
     return np.asarray(std_hz * stream.normal()[:, 0])
 
 
-def carrier_rotation(offsets_hz: NDArray[np.float64], times_s: NDArray[np.float64]) -> NDArray[np.complex128]:
-    """e^{j2π f_i t} (n, T): by how much a channel has turned t seconds after it was estimated first."""
-    return np.asarray(np.exp(2j * np.pi * offsets_hz[:, None] * times_s))
-
-
 @dataclass(frozen=True, eq=False)
 class LateArrival:
-    """How late n clients arrive in one slot.
+    """Late arrival of n clients in one slot.
 
     On a single carrier with rectangular pulses a part of each symbol falls into the next. With OFDM no symbol meets
     another while the offset lies within the cyclic prefix; it turns subcarrier k by e^{−j2πkΔfτ}, k from 0 at the

@@ -160,7 +160,7 @@ def _energy_per_symbol(noise: JammerNoise) -> int:
 
 
 class Calibration(Protocol):
-    """How much effective noise a slot needs, and the α_u that makes do with the noise there is."""
+    """Effective noise that a slot needs, and the α_u for which the noise there is suffices."""
 
     def required_noise_std(self, policy: PowerControl, plan: TransmitPlan, links: Links) -> float:
         """σ_m that the slot must reach, in units of y/α_u."""
@@ -211,7 +211,7 @@ class ExactCalibration:
 
 @dataclass(frozen=True)
 class ExactStepCalibration:
-    """Where an update is one step of per-sample-clipped gradients: exact composition at the share of one sample.
+    """Exact composition at the share of one sample, for updates of one step of per-sample-clipped gradients.
 
     The theorem's sensitivity holds here, so that this differs from `TheoremCalibration` by its conversion alone (and,
     with batches smaller than n_i or imperfect channel knowledge, by what the theorem leaves out).

@@ -12,7 +12,7 @@ from wirelessfl.errors import precondition
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """What is known of the clients' uplinks when a round's transmit gains are chosen; all arrays (n,).
+    """Knowledge of the clients' uplinks when a round's transmit gains are chosen; all arrays (n,).
 
     Attributes:
         channel: h_i, path gain included.
@@ -55,7 +55,7 @@ class Links:
         return Links(**{name: values[index] for name, values in vars(self).items()})
 
     def in_deep_fade(self, threshold: float) -> NDArray[np.bool_]:
-        """Which clients (n,) see |ĥ|²/E|ĥ|² below ``threshold`` g; for Rayleigh fading Pr = 1 − e^{−g} at any β."""
+        """Mask (n,) of clients with |ĥ|²/E|ĥ|² below ``threshold`` g; Rayleigh fading: Pr = 1 − e^{−g} at any β."""
         return np.abs(self.estimate) ** 2 < threshold * self.mean_estimate_power
 
 

@@ -15,11 +15,10 @@ from wirelessfl.radio.impairments import (
     LateArrival,
     LinkImpairments,
     carrier_offsets,
-    carrier_rotation,
     phase_errors,
     timing_offsets,
 )
-from wirelessfl.radio.links import CellLinks, Links, SlotLinks
+from wirelessfl.radio.links import CellLinks, SlotLinks
 from wirelessfl.radio.propagation import DistanceGain, Draws, Fading, LargeScale, Moment
 from wirelessfl.radio.slot_schedule import AT_ONCE, Instants
 from wirelessfl.streams import NodeStream, Streams
@@ -182,7 +181,8 @@ class ChannelSource:
         # (n, T) what carrier frequency offsets do to gains; 1 where there are none
         if self.impairments.cfo_hz == 0.0:
             return 1.0
-        return carrier_rotation(carrier_offsets(self.impairments.cfo_hz, self.draws.of_nodes("cfo", nodes)), times)
+        offsets_hz = carrier_offsets(self.impairments.cfo_hz, self.draws.of_nodes("cfo", nodes))
+        return np.asarray(np.exp(2j * np.pi * offsets_hz[:, None] * times))
 
     def memories(self) -> dict[str, Memory]:
         """The parts that remember, by name."""
@@ -207,12 +207,8 @@ class Network:
     jammer: ChannelSource
     streams: Streams
 
-    def links(self, clients: NDArray[np.int64], moment: Moment) -> Links:
-        """The uplinks of ``clients``; moments of successive calls do not go back in time."""
-        return self.as_links(clients, self.clients.channels(clients, moment)).rows()
-
-    def slot_links(self, clients: NDArray[np.int64], moment: Moment, instants: Instants) -> SlotLinks:
-        """The uplinks of ``clients`` over the pieces of a slot that begins at a moment."""
+    def slot_links(self, clients: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> SlotLinks:
+        """The uplinks of ``clients`` over a slot; moments of successive calls do not go back in time."""
         return self.as_links(clients, self.clients.channels(clients, moment, instants))
 
     @property
@@ -245,7 +241,7 @@ class Network:
         return JammerLink(found.channel[0], found.estimate[0], float(found.path_gain[0]))
 
     def late_arrival(self, clients: NDArray[np.int64], round_index: int) -> LateArrival | None:
-        """How late clients arrive; None where all keep time."""
+        """Late arrival of clients; None where all keep time."""
         impairments = self.clients.impairments
         if impairments.max_offset == 0.0:
             return None

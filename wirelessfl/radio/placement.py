@@ -55,7 +55,7 @@ def site_distances(positions: NDArray[np.float64], sites: NDArray[np.float64]) -
 
 @runtime_checkable
 class PlacementLaw(Protocol):
-    """Where nodes stand that do not move."""
+    """Law of the places of nodes that do not move."""
 
     def place(self, stream: NodeStream) -> NDArray[np.float64]:
         """Positions (n, 2) of the stream's nodes; a node's own does not depend on the others."""
@@ -129,7 +129,7 @@ _BLOCKS_OF_A_LEG = 2
 
 @dataclass(frozen=True, eq=False)
 class Journey:
-    """Where n nodes are and where they are going; all that has to be remembered.
+    """Positions and targets of n moving nodes; all that has to be remembered.
 
     Attributes:
         position: (n, 2) metres.

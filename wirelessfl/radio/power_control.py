@@ -17,7 +17,7 @@ from wirelessfl.errors import precondition
 from wirelessfl.radio.links import Links
 
 PowerLimit = Literal["peak", "average"]
-"""What a power budget limits: the energy of every transmission, or its mean."""
+"""Limit of a power budget: the energy of every transmission, or its mean."""
 # Relative error that floating point may leave
 _ROUNDING = 1e-9
 
@@ -50,7 +50,7 @@ class AirInterface:
 
 @dataclass(frozen=True, eq=False)
 class TransmitPlan:
-    """What the server broadcasts before a slot; public.
+    """Announcement of the server before a slot; public.
 
     Attributes:
         server_gain: α_u, the common scale of the received sum.
@@ -81,7 +81,7 @@ class TransmitPlan:
 
 @dataclass(frozen=True, eq=False)
 class Transmission:
-    """How a block of clients transmits: x_i = tx_gain_i Δ_i.
+    """Transmission of a block of clients: x_i = tx_gain_i Δ_i.
 
     Attributes:
         tx_gain: α_i (n,), complex: it turns the phase of the estimated channel back.
@@ -109,7 +109,7 @@ class PowerControl(Protocol):
         """Whether `transmit` needs the realised norms, which makes gains private data."""
 
     def plan(self, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
-        """What the server announces for these clients in a round, from 1; a pure function of its arguments."""
+        """Announcement of the server for these clients in a round, from 1; a pure function of its arguments."""
 
     def transmit(self, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None) -> Transmission:
         """The gains of a block of clients that are not silent, ``norms`` (n,) being their realised ‖Δ_i‖."""
@@ -138,7 +138,7 @@ class AveragePowerControl(PowerControl, Protocol):
 
     @property
     def power_limit(self) -> PowerLimit:
-        """What P_i limits: "peak", ‖x_i‖² of every transmission; "average", its mean."""
+        """Limit by P_i: "peak", ‖x_i‖² of every transmission; "average", its mean."""
 
 
 @runtime_checkable
@@ -198,7 +198,7 @@ def inversion(plan: TransmitPlan, links: Links) -> Transmission:
 
 
 def at_the_clip(policy: PowerControl, plan: TransmitPlan, links: Links) -> Transmission:
-    """How a block of clients sends updates of norm τ; a policy that needs no norms is not told any, as on the air."""
+    """Transmission of updates of norm τ by clients; a policy that needs no norms is not told any, as on the air."""
     return policy.transmit(plan, links, np.full(len(links), plan.clip) if policy.needs_norms else None)
 
 

@@ -25,7 +25,7 @@ from wirelessfl.radio.power_control import (
 
 @dataclass(frozen=True)
 class ExpectedNorms:
-    """What an update is expected to measure in a round: max_n sqrt(E‖Δ_n‖²), in units of the model's parameters.
+    """Expected norm of an update in a round: max_n sqrt(E‖Δ_n‖²), in units of the model's parameters.
 
     Attributes:
         rounds: one positive number for each round, from round 1; None takes the clip τ, which no update exceeds.

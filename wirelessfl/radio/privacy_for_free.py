@@ -23,7 +23,7 @@ from wirelessfl.radio.power_control import (
 
 @dataclass(frozen=True)
 class PrivacyBudget:
-    """What may be spent over the run, and the training problem it is spent on.
+    """Budget of the run, and the training problem it is spent on.
 
     Attributes:
         cost: R > 0, what (ε, δ) of the whole run allow by the paper's tail bound (`privacy.tail_bound_cost`).
@@ -43,7 +43,7 @@ class PrivacyBudget:
         )
 
     def squared_gains(self, channel_noise_std: float) -> float:
-        """What Σ_m α_u² may amount to: Σ 2 α_u²/(|D|² σ_c²) <= R."""
+        """Largest Σ_m α_u² allowed: Σ 2 α_u²/(|D|² σ_c²) <= R."""
         return 0.5 * self.cost * (self.total_samples * channel_noise_std) ** 2
 
 
@@ -112,7 +112,7 @@ class PrivacyForFree(ChannelInversion):
         return self if np.all(plan.silent) else replace(self, spent=self.spent + plan.server_gain**2)
 
     def state(self) -> dict[str, float]:
-        """What was spent."""
+        """Σ α_u² so far."""
         return {"spent": self.spent}
 
     def restored(self, state: dict[str, float]) -> Self:

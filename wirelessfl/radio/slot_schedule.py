@@ -76,7 +76,7 @@ def coherence_time(doppler_hz: float) -> float:
 
 @functools.cache
 def coordinate_ranges(dimension: int, pieces: int, iq_packing: bool = False) -> tuple[tuple[int, int], ...]:
-    """Which coordinates go into each of T·F pieces: the ranges of `np.array_split`, first and one past the last.
+    """Coordinates of each of T·F pieces: the ranges of `np.array_split`, first and one past the last.
 
     With I/Q packing whole symbols are divided, so that every range but the last is of even length.
 
@@ -213,14 +213,14 @@ class SlotSchedule:
         return self.data_s + self.estimates * self.pilot_s(nodes)
 
     def pilot_charge(self, nodes: int, external_jammer: bool) -> PilotCharge | None:
-        """What the pilots of a slot of so many nodes take, an external jammer among them or not."""
+        """Time and energy of the pilots of a slot of so many nodes, an external jammer among them or not."""
         if self.pilots is None:
             return None
         joules = self.estimates * self.pilots.joules
         return PilotCharge(self.estimates * self.pilot_s(nodes), joules, joules if external_jammer else 0.0)
 
     def instants(self, nodes: int) -> Instants:
-        """When channels are estimated and used, with the pilots of so many nodes."""
+        """Instants at which channels are estimated and used, with the pilots of so many nodes."""
         pilot_s, piece_s = self.pilot_s(nodes), self.data_s / self.pieces
         if self.pieces == 1 and pilot_s == 0.0:
             return AT_ONCE

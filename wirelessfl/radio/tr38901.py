@@ -67,7 +67,7 @@ def tr38901_path_loss_db(
 
     Args:
         scenario: "uma", "umi" or "inh".
-        distance_2d: horizontal distances in metres, at least 0; see `tr38901_in_range` for where the model holds.
+        distance_2d: horizontal distances in metres, at least 0; see `Tr38901.in_range` for where the model holds.
         los: which links have a line of sight, in the shape of ``distance_2d``.
         carrier_hz: carrier frequency; the model is meant for 0.5 to 100 GHz.
         h_bs: height of the base station in metres.
@@ -117,15 +117,6 @@ def tr38901_los_probability(scenario: Scenario, distance_2d: NDArray[np.float64]
         # As printed, the product exceeds 1 by up to a few per mille just beyond 18 m.
         probability = np.minimum(probability * _high_terminal_factor(outside, h_ut), 1.0)
     return np.where(distance_2d <= 18.0, 1.0, probability)
-
-
-def tr38901_in_range(
-    scenario: Scenario, distance_2d: NDArray[np.float64], h_bs: float, h_ut: float
-) -> NDArray[np.bool_]:
-    """Where the path loss holds: d_2D from 10 m to 5 km outdoors, d_3D from 1 m to 150 m indoors."""
-    low, high = _constants(scenario).valid
-    distance = np.hypot(distance_2d, h_bs - h_ut) if scenario == "inh" else np.asarray(distance_2d)
-    return np.asarray((distance >= low) & (distance <= high))
 
 
 def _line_of_sight_loss(

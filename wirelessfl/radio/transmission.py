@@ -14,7 +14,7 @@ from wirelessfl.radio.power_control import Transmission, TransmitPlan, credited_
 
 @dataclass(frozen=True, eq=False)
 class SlotTransmission:
-    """How k clients transmit: x_i = tx_gain_i Δ_i in the coordinates of each block and group of subcarriers.
+    """Transmissions of k clients: x_i = tx_gain_i Δ_i in the coordinates of each block and group of subcarriers.
 
     Attributes:
         tx_gain: α_i (k, R, F), complex; 0 where a client is silent.
@@ -31,7 +31,7 @@ class SlotTransmission:
 
 
 Transmit = Callable[[TransmitPlan, Links, NDArray[np.float64] | None], Transmission]
-"""How clients scale, as `PowerControl.transmit` says."""
+"""Scaling by the clients, as in `PowerControl.transmit`."""
 
 
 def transmit_over_pieces(
@@ -83,7 +83,7 @@ def received_amplitude(links: SlotLinks, sent: SlotTransmission, plan: TransmitP
 
 @dataclass(frozen=True, eq=False)
 class WorstPiece:
-    """What an adversary learns of k clients over the pieces of a slot.
+    """Knowledge of an adversary about k clients over the pieces of a slot.
 
     Attributes:
         received_bound: R_i (k,), the largest over the pieces.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from wirelessfl.radio import StochasticQuantiser
+from wirelessfl.errors import precondition
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Codec(Protocol):
 
 
 FLOAT_BITS = 32
+MAX_BITS = 16
+"""Above it single precision cannot hold a level and the fraction to be rounded."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,47 @@ class NoCodec(Codec):
 
 @dataclass(frozen=True)
 class RandomRounding(NoCodec):
-    """Coordinates rounded at random without bias; the payload holds what they stand for."""
+    """b bits a coordinate on 2^b − 1 even levels over [−max|x|, max|x|], rounded up or down at random, without bias.
 
-    quantiser: StochasticQuantiser
+    Sign and magnitude as in QSGD (Alistarh et al. 2017) with s = 2^(b−1) − 1 levels of magnitude and the largest
+    coordinate for the norm: zero is a level, so that a sparse update stays sparse. Each coordinate errs with variance
+    f (1 − f) Δ², Δ = max|x|/s the step and f the position between two levels. One bit leaves no room for a zero: the
+    levels are then ±max|x|, and Δ = 2 max|x|. A payload holds what its levels stand for; each vector's scale travels as
+    one number in single precision.
+
+    Attributes:
+        width: b from 1 to 16.
+    """
+
+    width: int
+
+    def __post_init__(self) -> None:
+        precondition(1 <= self.width <= MAX_BITS, f"bits must lie between 1 and {MAX_BITS}, not {self.width}")
 
     @override
     def bits(self, dimension: int) -> int:
-        return self.quantiser.payload_bits(dimension)
+        return self.width * dimension + FLOAT_BITS
 
     @override
     def encode(self, rows: NDArray[np.float32], generators: Sequence[np.random.Generator]) -> Payload:
         uniform = np.stack([generator.random(rows.shape[1], dtype=np.float32) for generator in generators])
-        return Payload(self.quantiser.quantise(rows, uniform), self.bits(rows.shape[1]))
+        return Payload(self.quantise(rows, uniform), self.bits(rows.shape[1]))
+
+    def quantise(self, updates: Any, uniform: Any) -> Any:
+        """Reconstruction of updates at the receiver.
+
+        Args:
+            updates: (k, d), NumPy or torch.
+            uniform: (k, d) random numbers in [0, 1), of the same kind.
+
+        Returns:
+            (k, d) with E[result] = updates; the sum of squares can exceed that of ``updates``.
+        """
+        magnitude = abs(updates)
+        largest = magnitude.amax(1, True) if hasattr(magnitude, "amax") else magnitude.max(axis=1, keepdims=True)
+        scale = largest + (largest == 0)
+        half = max(2 ** (self.width - 1) - 1, 0.5)
+        position = (updates / scale + 1) * half
+        below = position // 1
+        level = below + (uniform < position - below)
+        return (level - half) / half * largest

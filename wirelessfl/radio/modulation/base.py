@@ -13,7 +13,7 @@ Array = Any
 
 @runtime_checkable
 class Modulation(Protocol):
-    """How an update becomes d real symbols that are scaled and sent, and how the server reads their sum.
+    """Modulation of an update to d real symbols that are scaled and sent, and demodulation of their sum.
 
     The channel adds the signals of all clients while they are formed, block by block.
     `wirelessfl.radio.modulation.conformance` checks a modulation of your own.

@@ -7,10 +7,9 @@ ever asked; asking twice in a round gives the same answer.
 
 from wirelessfl.radio.propagation.correlation import ClarkeFading, GaussMarkovFading
 from wirelessfl.radio.propagation.doppler import Doppler, GivenDoppler, MotionDoppler
-from wirelessfl.radio.propagation.draws import Draws, Moment
 from wirelessfl.radio.propagation.fading import BlockFading, DirectRay, Fading
 from wirelessfl.radio.propagation.large_scale import DistanceGain, LargeScale, LargeScaleGains, UnitGain
-from wirelessfl.radio.propagation.placement import Motion, Placement, Standing, Walking
+from wirelessfl.radio.propagation.placement import Draws, Moment, Motion, Placement, Standing, Walking
 
 __all__ = [
     "BlockFading",

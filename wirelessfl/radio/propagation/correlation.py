@@ -16,8 +16,8 @@ from wirelessfl.errors import precondition
 from wirelessfl.memory import NodeMemory, RemembersNodes
 from wirelessfl.radio.fading import FadingModel
 from wirelessfl.radio.propagation.doppler import Doppler
-from wirelessfl.radio.propagation.draws import Draws, Moment
 from wirelessfl.radio.propagation.fading import AT_START, DirectRay
+from wirelessfl.radio.propagation.placement import Draws, Moment
 from wirelessfl.streams import NodeStream
 
 NUM_SINUSOIDS = 64

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.radio.placement import site_distances
-from wirelessfl.radio.propagation.draws import Draws, Moment
 from wirelessfl.radio.propagation.path_loss import PathLossModel
-from wirelessfl.radio.propagation.placement import Placement
+from wirelessfl.radio.propagation.placement import Draws, Moment, Placement
 
 
 class Doppler(Protocol):

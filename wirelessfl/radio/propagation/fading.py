@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from wirelessfl.errors import DataError
 from wirelessfl.radio.fading import FadingModel, Rayleigh, Rician, SpecularFading
 from wirelessfl.radio.propagation.doppler import Doppler
-from wirelessfl.radio.propagation.draws import Draws, Moment
+from wirelessfl.radio.propagation.placement import Draws, Moment
 
 AT_START = np.zeros(1)
 """The beginning of a slot, as the only time in it."""

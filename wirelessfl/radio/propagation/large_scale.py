@@ -17,9 +17,8 @@ from wirelessfl.conformance import returned
 from wirelessfl.errors import ModelWarning
 from wirelessfl.memory import NodeMemory, RemembersNodes
 from wirelessfl.radio.placement import site_distances
-from wirelessfl.radio.propagation.draws import Draws, Moment
 from wirelessfl.radio.propagation.path_loss import PathLossModel, path_gain
-from wirelessfl.radio.propagation.placement import Motion, Placement
+from wirelessfl.radio.propagation.placement import Draws, Moment, Motion, Placement
 
 
 def ornstein_uhlenbeck(

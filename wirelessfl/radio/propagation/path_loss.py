@@ -15,7 +15,6 @@ from wirelessfl.errors import precondition
 from wirelessfl.radio.tr38901 import (
     LARGE_SCALE,
     Scenario,
-    tr38901_in_range,
     tr38901_los_probability,
     tr38901_path_loss_db,
 )
@@ -99,7 +98,7 @@ class PathLossModel(Protocol):
         """Metres (n,) between the antennas."""
 
     def in_range(self, distance: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Where (n,) the model claims to hold."""
+        """Validity (n,) of the model at these distances."""
 
 
 @dataclass(frozen=True)
@@ -215,5 +214,7 @@ class Tr38901:
         return np.hypot(distance, self.h_bs - self.h_ut)
 
     def in_range(self, distance: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Table 7.4.1-1's range of distances."""
-        return tr38901_in_range(self.scenario, distance, self.h_bs, self.h_ut)
+        """Table 7.4.1-1: d_2D from 10 m to 5 km outdoors, d_3D from 1 m to 150 m indoors."""
+        low, high = LARGE_SCALE[self.scenario].valid
+        length = self.ray_length(distance) if self.scenario == "inh" else distance
+        return (length >= low) & (length <= high)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from tests.statistics import assert_mean, shifted
-from wirelessfl.radio.quantiser import StochasticQuantiser
+from wirelessfl.learning.compression import RandomRounding
 
 TRIALS = 50_000
 UPDATE = np.array([0.8, -0.33, 0.05, -0.799, 0.0])
@@ -18,7 +18,7 @@ UPDATE = np.array([0.8, -0.33, 0.05, -0.799, 0.0])
 
 def repeated(bits: int) -> np.ndarray:
     uniform = np.random.default_rng(shifted(95)).random((TRIALS, len(UPDATE)))
-    return np.asarray(StochasticQuantiser(bits).quantise(np.tile(UPDATE, (TRIALS, 1)), uniform))
+    return np.asarray(RandomRounding(bits).quantise(np.tile(UPDATE, (TRIALS, 1)), uniform))
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
@@ -64,7 +64,7 @@ def test_the_error_is_that_of_qsgd(zeros: float, bits: int) -> None:
     update = generator.uniform(-1, 1, 400) * (np.arange(400) >= 400 * zeros)
     error = np.array(
         [
-            np.sum((StochasticQuantiser(bits).quantise(update[None], generator.random((1, 400))) - update) ** 2)
+            np.sum((RandomRounding(bits).quantise(update[None], generator.random((1, 400))) - update) ** 2)
             for _ in range(400)
         ]
     )
@@ -83,7 +83,7 @@ def test_the_error_is_that_of_qsgd(zeros: float, bits: int) -> None:
 )
 def test_zeros_and_signs_are_kept_and_every_value_is_a_neighbour(update: np.ndarray, bits: int, seed: int) -> None:
     uniform = np.random.default_rng(seed).random((1, len(update)), dtype=np.float32)
-    found = StochasticQuantiser(bits).quantise(update[None], uniform)[0]
+    found = RandomRounding(bits).quantise(update[None], uniform)[0]
     step = float(np.abs(update).max()) / (2 ** (bits - 1) - 1)
     assert np.all(found[update == 0] == 0)
     assert np.all(found * update >= 0)
@@ -93,7 +93,7 @@ def test_zeros_and_signs_are_kept_and_every_value_is_a_neighbour(update: np.ndar
 def test_torch_gives_the_same_values() -> None:
     generator = np.random.default_rng(1)
     updates, uniform = generator.standard_normal((7, 30)), generator.random((7, 30))
-    quantiser = StochasticQuantiser(5)
+    quantiser = RandomRounding(5)
     found = quantiser.quantise(torch.tensor(updates), torch.tensor(uniform))
     np.testing.assert_allclose(found.numpy(), quantiser.quantise(updates, uniform), rtol=1e-12)
 
@@ -102,21 +102,21 @@ def test_single_precision_stays_on_the_levels() -> None:
     """The largest random number below 1 must not push the top level over."""
     updates = torch.linspace(-1, 1, 1001, dtype=torch.float32)[None, :]
     uniform = torch.full_like(updates, float(np.nextafter(np.float32(0), np.float32(1))))
-    found = StochasticQuantiser(16).quantise(updates, uniform)
+    found = RandomRounding(16).quantise(updates, uniform)
     assert found.dtype == torch.float32
     assert float(found.abs().max()) <= 1.0 + 1e-6
 
 
 def test_a_zero_update_stays_zero() -> None:
-    found = StochasticQuantiser(4).quantise(np.zeros((2, 3)), np.full((2, 3), 0.5))
+    found = RandomRounding(4).quantise(np.zeros((2, 3)), np.full((2, 3), 0.5))
     np.testing.assert_array_equal(found, np.zeros((2, 3)))
 
 
 def test_the_payload_counts_the_scale() -> None:
-    assert StochasticQuantiser(8).payload_bits(650) == 650 * 8 + 32
+    assert RandomRounding(8).bits(650) == 650 * 8 + 32
 
 
 @pytest.mark.parametrize("bits", [0, 17])
 def test_bad_widths_are_refused(bits: int) -> None:
     with pytest.raises(ValueError, match="bits"):
-        StochasticQuantiser(bits)
+        RandomRounding(bits)
