@@ -23,13 +23,14 @@ class GeneralGradients:
         weighted: From parameters (k, d), inputs (k, B, *feature), targets and weights (k, B) to the gradients (k, d) of
             the weighted batch losses Σ_b weights_b ℓ_b, and to the unweighted losses (k, B).
         losses: From parameters (k, d), inputs (k, B, *feature) and targets (k, B) to the losses (k, B).
+        of_sample: From the same to the gradients (k, B, d) of the samples' losses.
     """
 
     def __init__(self, model: FlatModel) -> None:
         self.model = model
         self.weighted: Callable[..., tuple[Tensor, Tensor]] = vmap(grad(self._weighted_loss, has_aux=True))
         self.losses: Callable[..., Tensor] = vmap(self._batch_losses)
-        self._of_sample: Callable[..., Tensor] = vmap(vmap(grad(self._sample_loss), in_dims=(None, 0, 0)))
+        self.of_sample: Callable[..., Tensor] = vmap(vmap(grad(self._sample_loss), in_dims=(None, 0, 0)))
 
     def _batch_losses(self, flat: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
         return sample_losses(self.model.logits(flat, inputs), targets)
@@ -40,16 +41,6 @@ class GeneralGradients:
 
     def _sample_loss(self, flat: Tensor, sample: Tensor, target: Tensor) -> Tensor:
         return self._batch_losses(flat, sample[None], target[None])[0]
-
-    def formed(self, parameters: Tensor, inputs: Tensor, targets: Tensor) -> Iterator[tuple[slice, Tensor]]:
-        """Per-sample gradients (k, b, d), a slice of the samples at a time."""
-        clients, samples = targets.shape
-        each = parameters.element_size() * clients * self.model.dimension
-
-        def form(part: slice) -> Tensor:
-            return self._of_sample(parameters, inputs[:, part], targets[:, part])
-
-        return formed_in_parts(form, samples, each, parameters.device, _FORMED_BYTES)
 
 
 class GeneralModels(MatrixModels):
@@ -92,12 +83,14 @@ class GeneralSampleGradients(SampleGradients):
         return self._gradients.model.sizes
 
     @override
-    def products(self) -> None:
-        return None  # nothing is known of the layers
-
-    @override
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
-        return self._gradients.formed(*self._batch)
+        parameters, inputs, targets = self._batch
+
+        def form(part: slice) -> Tensor:
+            return self._gradients.of_sample(parameters, inputs[:, part], targets[:, part])
+
+        each = parameters.element_size() * parameters.numel()
+        return formed_in_parts(form, targets.shape[1], each, parameters.device, _FORMED_BYTES)
 
     @override
     def squared_norms(self) -> Tensor:
@@ -116,10 +109,7 @@ class GeneralSampleGradients(SampleGradients):
             total, _ = self._gradients.weighted(*self._batch, weights.where(self.present, 0.0))
         else:
             total = self._sum_by_parameter(weights.where(self.present[:, :, None], 0.0))
-        if into is None:
-            return total
-        add_to(into, total, decay)
-        return into
+        return add_to(into, total, decay)
 
     def _sum_by_parameter(self, weights: Tensor) -> Tensor:
         # The sums with weights (k, B, L)

@@ -48,8 +48,9 @@ class SampleGradients(Protocol):
 
         Returns:
             A pair (k, B, m), (k, B, n) for each parameter in flat order, element i · n + j of whose part is the
-            product of element i of the first and j of the second; None where some part is no outer product.
+            product of element i of the first and j of the second; None, by default, where some part is none.
         """
+        return None
 
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         """The gradients themselves, (k, b, d) for a slice of samples at a time, in chunks that fit in memory.
@@ -94,22 +95,20 @@ def add_product(into: Tensor, left: Tensor, right: Tensor, decay: float) -> None
     where it saves a pass, wrong for small ones, where it is all overhead. Products in reduced precision cannot
     be accumulated in place.
     """
-    in_place = into.is_contiguous() or into[0].numel() >= _LOOPED_ELEMENTS
-    if in_place and not _reduces_precision(into.device.type):
+    in_place, device = into.is_contiguous() or into[0].numel() >= _LOOPED_ELEMENTS, into.device.type
+    if in_place and not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
         torch.baddbmm(into, left, right, beta=decay, out=into)
     else:
         add_to(into, torch.bmm(left, right), decay)
 
 
-def _reduces_precision(device: str) -> bool:
-    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+def add_to(into: Tensor | None, value: Tensor, decay: float) -> Tensor:
+    """Sets into ← decay · into + value, and gives it back; ``value`` itself where there is no ``into``.
 
-
-def add_to(into: Tensor, value: Tensor, decay: float) -> None:
-    """Sets into ← decay · into + value; what ``into`` held does not matter, not even NaN, where ``decay`` is 0."""
+    What ``into`` held does not matter, not even NaN, where ``decay`` is 0.
+    """
+    if into is None:
+        return value
     if decay == 1:
-        into.add_(value)
-    elif decay:
-        into.mul_(decay).add_(value)
-    else:
-        into.copy_(value)
+        return into.add_(value)
+    return into.mul_(decay).add_(value) if decay else into.copy_(value)

@@ -170,8 +170,7 @@ class LocalRun:
         """All local steps on plain batch gradients."""
         decay = self.training.optimizer.decay
         for step, batch in enumerate(self.data.batches):
-            self._add_losses(batch, self.models.add_gradient(batch, decay))
-            self._descend(step, len(batch.rows))
+            self._descend(step, batch, self.models.add_gradient(batch, decay))
 
     def train_privately(
         self,
@@ -198,12 +197,12 @@ class LocalRun:
             with full_precision(samples.losses.device):
                 stepped = transform(samples, rows, now, self.models.accumulated[0][:active], decay)
             self._keep(stepped, step)
-            self._add_losses(batch, samples.losses)
-            self._descend(step, active)
+            self._descend(step, batch, samples.losses)
 
-    def _descend(self, step: int, active: int) -> None:
+    def _descend(self, step: int, batch: Batch, losses: Tensor) -> None:
         # One optimizer step, with proximal term and correction, which touch no data and need no noise
-        training = self.training
+        training, active = self.training, len(losses)
+        self.loss_sum[:active] += losses.where(batch.present, 0.0).sum(1)
         for whole in self.groups:
             group = whole.first(active)
             if training.prox_mu:
@@ -211,9 +210,6 @@ class LocalRun:
             if self.correction is not None:
                 group.accumulated.add_(self.correction[:active])
             training.optimizer.step(group.trained, group.accumulated, group.state, training.learning_rate, step)
-
-    def _add_losses(self, batch: Batch, losses: Tensor) -> None:
-        self.loss_sum[: len(losses)] += losses.where(batch.present, 0.0).sum(1)
 
     def _keep(self, out: PrivateStep, step: int) -> None:
         for name, rows in out.state.items():

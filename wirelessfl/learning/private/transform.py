@@ -193,10 +193,7 @@ class FiniteGradients:
             summed = (formed.where(counted[:, part], 0.0) * each).sum(1)
             total = summed if total is None else total + summed
         assert total is not None, "a step has samples"
-        if into is None:
-            return total
-        add_to(into, total, decay)
-        return into
+        return add_to(into, total, decay)
 
 
 def proxy_median_norm(

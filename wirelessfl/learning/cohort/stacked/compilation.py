@@ -81,9 +81,8 @@ def _layer(module: nn.Module, channels: int, as_images: bool) -> Layer | Trained
 
 
 def _flatten(module: Any, channels: int | None) -> Layer | None:
-    if module.start_dim != 1 or module.end_dim != -1:
-        return None
-    return layers.Flatten() if channels is None else spatial.FlattenImages(channels)
+    flat = layers.Flatten() if channels is None else spatial.FlattenImages(channels)
+    return flat if module.start_dim == 1 and module.end_dim == -1 else None
 
 
 def _pair(value: Any) -> tuple[int, int]:
@@ -105,27 +104,14 @@ def _conv2d(module: nn.Conv2d) -> Layer | None:
 
 
 def _max_pool(module: nn.MaxPool2d) -> Layer | None:
-    if module.return_indices:
-        return None
-    return spatial.MaxPool2d(
-        _pair(module.kernel_size),
-        _pair(module.stride),
-        _pair(module.padding),
-        _pair(module.dilation),
-        module.ceil_mode,
-    )
+    pairs = _pair(module.kernel_size), _pair(module.stride), _pair(module.padding), _pair(module.dilation)
+    return None if module.return_indices else spatial.MaxPool2d((*pairs, module.ceil_mode))
 
 
 def _avg_pool(module: nn.AvgPool2d) -> Layer | None:
-    if module.divisor_override is not None:
-        return None
-    return spatial.AvgPool2d(
-        _pair(module.kernel_size),
-        _pair(module.stride),
-        _pair(module.padding),
-        module.ceil_mode,
-        module.count_include_pad,
-    )
+    settings = _pair(module.kernel_size), _pair(module.stride), _pair(module.padding)
+    flags = module.ceil_mode, module.count_include_pad
+    return spatial.AvgPool2d((*settings, *flags)) if module.divisor_override is None else None
 
 
 def _adaptive_pool(module: nn.AdaptiveAvgPool2d) -> Layer | None:

@@ -5,7 +5,7 @@ Of k clients each has parameters of its own and a batch of B samples.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import torch
 from torch import Tensor
@@ -60,8 +60,7 @@ class TrainedLayer(Layer, Protocol):
 
 def squared_norm(rows: Tensor) -> Tensor:
     """(k, B) squared norms of (k, B, n)."""
-    norms: Tensor = torch.linalg.vector_norm(rows, dim=-1)
-    return norms.square_()
+    return cast(Tensor, torch.linalg.vector_norm(rows, dim=-1)).square_()
 
 
 @dataclass(frozen=True)
@@ -152,8 +151,7 @@ class TemperedSigmoid(Layer):
 
     @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        result: Tensor = torch.ops.aten.sigmoid_backward(delta, saved)
-        return result.mul_(self.scale * self.temperature)
+        return cast(Tensor, torch.ops.aten.sigmoid_backward(delta, saved)).mul_(self.scale * self.temperature)
 
 
 @dataclass(frozen=True)

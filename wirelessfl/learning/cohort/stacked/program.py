@@ -1,8 +1,10 @@
 """A model as a list of stacked layers, the passes through it, and a block's local models in its closed forms."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple, cast
 
 import torch
@@ -11,7 +13,7 @@ from typing_extensions import override
 
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.gradients import SampleGradients, formed_in_parts
-from wirelessfl.learning.cohort.run import MatrixModels
+from wirelessfl.learning.cohort.run import LocalModels, MatrixModels
 from wirelessfl.learning.cohort.stacked.layers import Layer, Saved, TrainedLayer, Weights
 from wirelessfl.learning.flat import losses_and_derivative
 
@@ -122,21 +124,15 @@ class Program:
                 delta = layer.backward(weights[index], saved[index], delta)
 
 
-class Views:
-    """The parameters in some matrices, by layer, for as many clients as are active."""
+def views(program: Program, models: LocalModels) -> Callable[[int], list[list[Weights]]]:
+    """Parameters and accumulated gradients by layer, from the number of clients; made anew only when that changes."""
+    both = models.trained, models.accumulated  # not the models: with them, memory would be freed a collection later
 
-    def __init__(self, program: Program, matrices: Sequence[Tensor]) -> None:
-        self._program = program
-        self._matrices = matrices
-        self._clients = 0
-        self._latest: list[Weights] = []
+    @lru_cache(maxsize=1)
+    def of_first(clients: int) -> list[list[Weights]]:
+        return [program.weights([matrix[:clients] for matrix in matrices]) for matrices in both]
 
-    def first(self, clients: int) -> list[Weights]:
-        """Of each layer the parameters of the first ``clients``; made anew only when their number changes."""
-        if clients != self._clients:
-            self._clients = clients
-            self._latest = self._program.weights([matrix[:clients] for matrix in self._matrices])
-        return self._latest
+    return of_first
 
 
 _FORMED_BYTES = 8 * 2**20  # per-sample gradients held at a time on a CPU: its cache holds them until norms are taken
@@ -148,19 +144,17 @@ class StackedModels(MatrixModels):
     def __init__(self, program: Program, start: Tensor, data: BlockData) -> None:
         super().__init__(start, data)
         self.program = program
-        self._weights = Views(program, self.trained)
-        self._gradients = Views(program, self.accumulated)
+        self._views = views(program, self)
 
     @override
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
-        active = len(batch.rows)
-        weights, into = self._weights.first(active), self._gradients.first(active)
+        weights, into = self._views(len(batch.rows))
         inputs = self.data.inputs_at(batch.rows)
         return self.program.add_gradient(weights, inputs, batch.targets, batch.weights, into, decay)
 
     @override
     def samples(self, batch: Batch) -> SampleGradients:
-        weights = self._weights.first(len(batch.rows))
+        weights, _ = self._views(len(batch.rows))
         logits, saved = self.program.forward(weights, self.data.inputs_at(batch.rows))
         losses, delta = losses_and_derivative(logits, batch.targets, batch.present.to(self.matrix.dtype))
         passed = self.program.backward(weights, saved, delta)
@@ -169,64 +163,52 @@ class StackedModels(MatrixModels):
         return StackedSampleGradients(self.program, self.matrix.shape[1], records[::-1], batch.present, losses)
 
 
+@dataclass
 class StackedSampleGradients(SampleGradients):
     """``SampleGradients`` from one pass: as a sample's loss is weighted, so is its derivative by every output."""
 
-    def __init__(
-        self, program: Program, dimension: int, records: list[Record], present: Tensor, losses: Tensor
-    ) -> None:
-        self._program = program
-        self._dimension = dimension
-        self._records = records
-        self.present = present
-        self.losses = losses
+    program: Program
+    dimension: int
+    records: list[Record]
+    present: Tensor
+    losses: Tensor
 
     @property
     @override
     def sizes(self) -> list[int]:
-        return [slot.size for step in self._program.steps for slot in step.slots]
+        return [slot.size for step in self.program.steps for slot in step.slots]
 
     @override
     def squared_norms(self) -> Tensor:
-        columns = [norm for r in self._records for norm in r.layer.squared_norms(r.saved, r.delta)]
-        return torch.stack(columns, dim=-1)
+        return torch.stack([norm for r in self.records for norm in r.layer.squared_norms(r.saved, r.delta)], dim=-1)
 
     @override
     def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
         weights = weights.where(self.present if weights.ndim == 2 else self.present[..., None], 0.0)
-        total = weights.new_empty(len(weights), self._dimension) if into is None else into
-        column = 0
-        for record, own in zip(self._records, self._own(total), strict=True):
-            if weights.ndim == 2:
+        total = weights.new_empty(len(weights), self.dimension) if into is None else into
+        columns = None if weights.ndim == 2 else iter(weights.unbind(-1))
+        for record, own in zip(self.records, filter(None, self.program.weights([total])), strict=True):
+            if columns is None:
                 deltas = [record.layer.weighted(record.delta, weights)] * len(own)
             else:
-                deltas = [record.layer.weighted(record.delta, weights[..., column + i]) for i in range(len(own))]
+                deltas = [record.layer.weighted(record.delta, column) for column in islice(columns, len(own))]
             record.layer.add_gradient(record.saved, deltas, own, decay)
-            column += len(own)
         return total
-
-    def _own(self, matrix: Tensor) -> list[Weights]:
-        # Of each recorded layer its parameters in ``matrix`` (k, d)
-        return [views for views in self._program.weights([matrix]) if views]
 
     @override
     def products(self) -> list[tuple[Tensor, Tensor]] | None:
-        of_layers = [record.layer.products(record.saved, record.delta) for record in self._records]
+        of_layers = [record.layer.products(record.saved, record.delta) for record in self.records]
         known = [products for products in of_layers if products is not None]
         return None if len(known) < len(of_layers) else [product for products in known for product in products]
 
     @override
     def formed(self) -> Iterator[tuple[slice, Tensor]]:
         clients, samples = self.present.shape
-        each = self.losses.element_size() * clients * self._dimension
+        each = self.losses.element_size() * clients * self.dimension
 
         def form(part: slice) -> Tensor:
-            pieces = [
-                gradient.flatten(2)
-                for r in self._records
-                for gradient in r.layer.sample_gradients(r.saved, r.delta, part)
-            ]
-            return torch.cat(pieces, dim=2)
+            of_layers = [r.layer.sample_gradients(r.saved, r.delta, part) for r in self.records]
+            return torch.cat([gradient.flatten(2) for of_layer in of_layers for gradient in of_layer], dim=2)
 
         return formed_in_parts(form, samples, each, self.losses.device, _FORMED_BYTES)
 
@@ -236,6 +218,5 @@ def _cast(saved: Saved, dtype: torch.dtype) -> Saved:
     if isinstance(saved, Tensor):
         return saved.to(dtype) if saved.is_floating_point() else saved
     if isinstance(saved, tuple) and not isinstance(saved, torch.Size):
-        parts = [_cast(part, dtype) for part in saved]
-        return type(saved)._make(parts) if hasattr(saved, "_make") else tuple(parts)
+        return tuple(_cast(part, dtype) for part in saved)
     return saved

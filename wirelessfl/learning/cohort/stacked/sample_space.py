@@ -19,7 +19,7 @@ from wirelessfl.learning.cohort.gradients import add_product, add_to
 from wirelessfl.learning.cohort.run import LocalModels
 from wirelessfl.learning.cohort.stacked import layers
 from wirelessfl.learning.cohort.stacked.layers import Layer, Weights
-from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step, Views
+from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step, views
 
 _FLOPS_PER_ELEMENT = 25  # a pass over one number in memory takes as long as so many of a matrix product
 # With fewer, a product for each client is faster than a long, thin one for all: measured by a quarter for 10 outputs,
@@ -116,7 +116,7 @@ class SampleSpace:
         gram = torch.bmm(inputs, inputs.transpose(1, 2)).flatten(0, 1) if len(data.batches) > 1 else None
         coefficients = Slot(0, (inputs.shape[1], outputs), matrix=0)
         first = Step(SampleSpaceLinear(base, gram), (coefficients, *self.bias))
-        return SampleSpaceModels(Program((first, *self.behind)), inputs, rest, data, updates)
+        return SampleSpaceModels(Program((first, *self.behind)), inputs, rest, updates)
 
 
 def _outputs(inputs: Tensor, weight: Tensor) -> Tensor:
@@ -129,25 +129,20 @@ def _outputs(inputs: Tensor, weight: Tensor) -> Tensor:
 class SampleSpaceModels(LocalModels):
     """k local models with the first layer in sample space, whose update is ΔW = Aᵀ X."""
 
-    def __init__(self, program: Program, inputs: Tensor, rest: Tensor, data: BlockData, updates: Tensor) -> None:
-        self.program = program
-        self.inputs = inputs
-        self.data = data
-        self._updates = updates
+    def __init__(self, program: Program, inputs: Tensor, rest: Tensor, updates: Tensor) -> None:
+        self.program, self.inputs, self._updates = program, inputs, updates
         clients, samples = inputs.shape[:2]
         coefficients = inputs.new_zeros(clients, program.steps[0].slots[0].size)
         self.trained = [coefficients, rest.expand(clients, -1).clone()]
         self.accumulated = [torch.zeros_like(matrix) for matrix in self.trained]
         self.anchors = [inputs.new_zeros(()), rest]
         self._first_rows = torch.arange(0, clients * samples, samples, device=inputs.device)[:, None]
-        self._weights = Views(program, self.trained)
-        self._gradients = Views(program, self.accumulated)
+        self._views = views(program, self)
 
     @override
     def add_gradient(self, batch: Batch, decay: float) -> Tensor:
-        active = len(batch.rows)
-        rows = batch.places + self._first_rows[:active]
-        weights, into = self._weights.first(active), self._gradients.first(active)
+        weights, into = self._views(len(batch.rows))
+        rows = batch.places + self._first_rows[: len(batch.rows)]
         return self.program.add_gradient(weights, rows, batch.targets, batch.weights, into, decay)
 
     @override

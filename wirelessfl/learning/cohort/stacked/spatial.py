@@ -11,7 +11,7 @@ images differ in memory format, and crashes where not all of its results are ask
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -32,8 +32,7 @@ def split_channels(images: Tensor, parts: int) -> Tensor:
 
 def weighted_images(delta: Tensor, weights: Tensor) -> Tensor:
     """Derivatives ``delta`` (B, k · C, H, W) with client i's sample b times ``weights[i, b]``."""
-    by_client = split_channels(delta, len(weights))
-    return (by_client * weights.T[:, :, None, None, None]).flatten(1, 2)
+    return (split_channels(delta, len(weights)) * weights.T[:, :, None, None, None]).flatten(1, 2)
 
 
 @dataclass(frozen=True)
@@ -67,16 +66,15 @@ class FlattenImages(Layer):
         return images.contiguous(memory_format=torch.channels_last)
 
 
-class _SavedConvolution(NamedTuple):
-    """Images (B, k · C, H, W) and kernels (k · O, C, kh, kw) of one pass, with O and C."""
-
-    images: Tensor
-    kernels: Tensor
+_Pass = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
 class Conv2d(TrainedLayer):
-    """Convolution with kernels (k, O, C, kh, kw) and biases (k, O)."""
+    """Convolution with kernels (k, O, C, kh, kw) and biases (k, O).
+
+    ``saved`` are the images (B, k · C, H, W) and the kernels (k · O, C, kh, kw).
+    """
 
     channels: int
     filters: int
@@ -87,47 +85,43 @@ class Conv2d(TrainedLayer):
     has_bias: bool
 
     @override
-    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _SavedConvolution]:
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:
         kernels = weights[0].flatten(0, 1)
         biases = weights[1].flatten() if self.has_bias else None
         outputs = functional.conv2d(
             inputs, kernels, biases, self.stride, self.padding, self.dilation, groups=len(weights[0])
         )
-        return outputs, _SavedConvolution(inputs, kernels)
+        return outputs, (inputs, kernels)
 
     @override
-    def backward(self, weights: Weights, saved: _SavedConvolution, delta: Tensor) -> Tensor:
+    def backward(self, weights: Weights, saved: _Pass, delta: Tensor) -> Tensor:
         return self._derivative(saved, delta, 0)
 
-    def _derivative(self, saved: _SavedConvolution, delta: Tensor, by: int) -> Tensor:
+    def _derivative(self, saved: _Pass, delta: Tensor, by: int) -> Tensor:
         # By the images (0) or the kernels (1)
         images, kernels = (operand.to(delta.dtype) for operand in saved)
+        settings = self.stride, self.padding, self.dilation, False, (0, 0), len(kernels) // self.filters
         wanted = [by == 0, by == 1, False]
-        groups = len(kernels) // self.filters
-        results = aten.convolution_backward(
-            delta, images, kernels, None, self.stride, self.padding, self.dilation, False, (0, 0), groups, wanted
-        )
-        result: Tensor = results[by]
-        return result
+        return cast(Tensor, aten.convolution_backward(delta, images, kernels, None, *settings, wanted)[by])
 
     @override
     def weighted(self, delta: Tensor, weights: Tensor) -> Tensor:
         return weighted_images(delta, weights)
 
     @override
-    def add_gradient(self, saved: _SavedConvolution, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
+    def add_gradient(self, saved: _Pass, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
         add_to(into[0], self._derivative(saved, deltas[0], 1).view(into[0].shape), decay)
         if self.has_bias:
             add_to(into[1], deltas[1].sum((0, 2, 3)).view(into[1].shape), decay)
 
     @override
-    def squared_norms(self, saved: _SavedConvolution, delta: Tensor) -> list[Tensor]:
+    def squared_norms(self, saved: _Pass, delta: Tensor) -> list[Tensor]:
         """By forming each sample's gradient or, where that is cheaper, from the Gram matrices of the positions.
 
         ‖Σ_p δ_p ⊗ x_p‖² = Σ_{p,q} ⟨δ_p, δ_q⟩⟨x_p, x_q⟩ (Bu, Mao, Xu, "Scalable and efficient training of large
         convolutional neural networks with differential privacy", NeurIPS 2022).
         """
-        outputs, patches = self._by_position(delta), self._patches(saved.images, delta)
+        outputs, patches = self._by_position(delta), self._patches(saved[0], delta)
         positions, inputs = patches.shape[2:]
         if positions * (self.filters + inputs) < self.filters * inputs:
             of_kernel = (_gram(outputs) * _gram(patches)).sum((2, 3))
@@ -136,16 +130,15 @@ class Conv2d(TrainedLayer):
         return [of_kernel, squared_norm(outputs.sum(2))] if self.has_bias else [of_kernel]
 
     @override
-    def sample_gradients(self, saved: _SavedConvolution, delta: Tensor, part: slice) -> list[Tensor]:
-        outputs, patches = self._by_position(delta[part]), self._patches(saved.images[part], delta)
+    def sample_gradients(self, saved: _Pass, delta: Tensor, part: slice) -> list[Tensor]:
+        outputs, patches = self._by_position(delta[part]), self._patches(saved[0][part], delta)
         of_kernel = torch.matmul(outputs.transpose(2, 3), patches)
         by_place = of_kernel.view(*of_kernel.shape[:3], *self.kernel, self.channels).permute(0, 1, 2, 5, 3, 4)
         return [by_place, outputs.sum(2)] if self.has_bias else [by_place]
 
     def _by_position(self, delta: Tensor) -> Tensor:
         # (k, B, P, O) from (B, k · O, rows, columns)
-        by_client = split_channels(delta, delta.shape[1] // self.filters)
-        return by_client.permute(1, 0, 3, 4, 2).flatten(2, 3)
+        return split_channels(delta, delta.shape[1] // self.filters).permute(1, 0, 3, 4, 2).flatten(2, 3)
 
     def _patches(self, images: Tensor, delta: Tensor) -> Tensor:
         # (k, B, P, kh · kw · C) what lies under the kernel at each of the P positions of ``delta``
@@ -167,58 +160,47 @@ def _gram(rows: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class MaxPool2d(Layer):
-    """``saved`` holds the images and where in them the maxima lie."""
+    """Maxima; ``saved`` holds the images and where in them the maxima lie.
 
-    kernel: Pair
-    stride: Pair
-    padding: Pair
-    dilation: Pair
-    ceil_mode: bool
+    Attributes:
+        settings: Kernel, stride, padding, dilation, and whether output sizes are rounded up, as torch takes them.
+    """
+
+    settings: tuple[Pair, Pair, Pair, Pair, bool]
 
     @override
-    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        outputs, where = functional.max_pool2d_with_indices(
-            inputs, self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode
-        )
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:
+        outputs, where = functional.max_pool2d_with_indices(inputs, *self.settings)
         return outputs, (inputs, where)
 
     @override
-    def backward(self, weights: Weights, saved: tuple[Tensor, Tensor], delta: Tensor) -> Tensor:
+    def backward(self, weights: Weights, saved: _Pass, delta: Tensor) -> Tensor:
         images, where = saved
-        result: Tensor = aten.max_pool2d_with_indices_backward(
-            delta, images, self.kernel, self.stride, self.padding, self.dilation, self.ceil_mode, where
-        )
-        return result
+        return cast(Tensor, aten.max_pool2d_with_indices_backward(delta, images, *self.settings, where))
 
 
 @dataclass(frozen=True)
 class AvgPool2d(Layer):
-    """``saved`` is the images."""
+    """Means; ``saved`` is the images.
 
-    kernel: Pair
-    stride: Pair
-    padding: Pair
-    ceil_mode: bool
-    count_include_pad: bool
+    Attributes:
+        settings: Kernel, stride, padding, whether output sizes are rounded up, and whether padding counts.
+    """
+
+    settings: tuple[Pair, Pair, Pair, bool, bool]
 
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        outputs = functional.avg_pool2d(
-            inputs, self.kernel, self.stride, self.padding, self.ceil_mode, self.count_include_pad
-        )
-        return outputs, inputs
+        return functional.avg_pool2d(inputs, *self.settings), inputs
 
     @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        result: Tensor = aten.avg_pool2d_backward(
-            delta, saved, self.kernel, self.stride, self.padding, self.ceil_mode, self.count_include_pad, None
-        )
-        return result
+        return cast(Tensor, aten.avg_pool2d_backward(delta, saved, *self.settings, None))
 
 
 @dataclass(frozen=True)
 class AdaptiveAvgPool2d(Layer):
-    """``saved`` is the images."""
+    """Means of as many windows as outputs are wanted; ``saved`` is the images."""
 
     size: Pair
 
@@ -228,58 +210,52 @@ class AdaptiveAvgPool2d(Layer):
 
     @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        result: Tensor = aten._adaptive_avg_pool2d_backward(delta, saved)
-        return result
-
-
-class _Saved(NamedTuple):
-    """The normalised images x̂ and 1/std, both (B, k · groups, C / groups, H, W), the latter broadcast."""
-
-    normal: Tensor
-    scale: Tensor
+        return cast(Tensor, aten._adaptive_avg_pool2d_backward(delta, saved))
 
 
 @dataclass(frozen=True)
 class GroupNorm(TrainedLayer):
-    """y = γ x̂ + β with γ and β (k, C), x̂ normalised over groups of channels."""
+    """y = γ x̂ + β with γ and β (k, C), x̂ normalised over groups of channels.
+
+    ``saved`` are x̂ and 1/std, both (B, k · groups, C / groups, H, W), the latter broadcast.
+    """
 
     groups: int
     eps: float
 
     @override
-    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Saved]:
+    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, _Pass]:
         grouped = split_channels(inputs, self.groups * len(weights[0]))
         variance, mean = torch.var_mean(grouped, dim=(2, 3, 4), correction=0, keepdim=True)
         scale = torch.rsqrt(variance + self.eps)
         normal = (grouped - mean) * scale
         gamma, beta = (weight.reshape(-1, 1, 1) for weight in weights)
-        return normal.flatten(1, 2) * gamma + beta, _Saved(normal, scale)
+        return normal.flatten(1, 2) * gamma + beta, (normal, scale)
 
     @override
-    def backward(self, weights: Weights, saved: _Saved, delta: Tensor) -> Tensor:
+    def backward(self, weights: Weights, saved: _Pass, delta: Tensor) -> Tensor:
         # δ̂ = γ δ without its mean and its component along x̂: (δ̂ − mean δ̂ − x̂ mean(δ̂ x̂)) / std.
         normal, scale = saved
         scaled = split_channels(delta * weights[0].reshape(-1, 1, 1), scale.shape[1])
         along = (scaled * normal).mean((2, 3, 4), keepdim=True)
-        result = (scaled - scaled.mean((2, 3, 4), keepdim=True) - normal * along) * scale
-        return result.flatten(1, 2)
+        return ((scaled - scaled.mean((2, 3, 4), keepdim=True) - normal * along) * scale).flatten(1, 2)
 
     @override
     def weighted(self, delta: Tensor, weights: Tensor) -> Tensor:
         return weighted_images(delta, weights)
 
     @override
-    def add_gradient(self, saved: _Saved, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
-        add_to(into[0], (deltas[0] * saved.normal.flatten(1, 2)).sum((0, 2, 3)).view(into[0].shape), decay)
+    def add_gradient(self, saved: _Pass, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
+        add_to(into[0], (deltas[0] * saved[0].flatten(1, 2)).sum((0, 2, 3)).view(into[0].shape), decay)
         add_to(into[1], deltas[1].sum((0, 2, 3)).view(into[1].shape), decay)
 
     @override
-    def squared_norms(self, saved: _Saved, delta: Tensor) -> list[Tensor]:
+    def squared_norms(self, saved: _Pass, delta: Tensor) -> list[Tensor]:
         return [squared_norm(gradient) for gradient in self.sample_gradients(saved, delta, slice(None))]
 
     @override
-    def sample_gradients(self, saved: _Saved, delta: Tensor, part: slice) -> list[Tensor]:
-        clients = saved.scale.shape[1] // self.groups
-        of_gamma = (delta[part] * saved.normal[part].flatten(1, 2)).sum((2, 3))
-        of_beta = delta[part].sum((2, 3))
-        return [gradient.view(len(gradient), clients, -1).transpose(0, 1) for gradient in (of_gamma, of_beta)]
+    def sample_gradients(self, saved: _Pass, delta: Tensor, part: slice) -> list[Tensor]:
+        normal, scale = saved
+        of_gamma = (delta[part] * normal[part].flatten(1, 2)).sum((2, 3))
+        of_both = of_gamma, delta[part].sum((2, 3))
+        return [each.view(len(each), scale.shape[1] // self.groups, -1).transpose(0, 1) for each in of_both]
