@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
+
 
 @runtime_checkable
 class StalenessDiscount(Protocol):
@@ -91,8 +93,7 @@ class Mixing:
     staleness: StalenessDiscount
 
     def __post_init__(self) -> None:
-        if not 0 < self.rate <= 1:
-            raise ValueError(f"the mixing rate must lie in (0, 1], not {self.rate}")
+        precondition(0 < self.rate <= 1, f"the mixing rate must lie in (0, 1], not {self.rate}")
 
     def shares(self, weight: NDArray[np.float64], staleness: NDArray[np.float64]) -> NDArray[np.float64]:
         """(n,) α s(staleness_i) p_i, before division by Σ p, for (n,) weights p_i."""
@@ -100,8 +101,7 @@ class Mixing:
 
 
 def _at_least_zero(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{name} must be at least 0 and finite, not {value}")
+    precondition(math.isfinite(value) and value >= 0, f"{name} must be at least 0 and finite, not {value}")
 
 
 @dataclass

@@ -6,6 +6,7 @@ broken promise.
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -48,17 +49,20 @@ def check_algorithm(algorithm: Algorithm, dimension: int = 7, rounds: int = 3, s
     require(not rows.values or algorithm.facts().client_side, "keeps rows, but facts().client_side is False")
     for round_index in range(1, rounds + 1):
         updates, steps = torch.randn(5, dimension, generator=generator), np.array([1, 2, 2, 3, 5])
-        given = {"updates": updates, **_tensors(server, rows)}
+        of_clients = {f"rows/{name}": values for name, values in rows.values.items()}
+        given = {"updates": updates, "parameters": server.parameters, **server.memory, **of_clients}
         before = {name: value.clone() for name, value in given.items()}
         rows, sent = _trained(algorithm, server, rows, LocalOutcome(updates, steps, 0.1))
-        weights = np.full(5, 0.1)
-        facts = RoundFacts(round_index, 10, clients, weights, steps, 0.1)
+        facts = RoundFacts(round_index, 10, clients, np.full(5, 0.1), steps, 0.1)
         after = algorithm.step(server, sent.mean(dim=0), facts)
-        require(after.parameters.shape == initial.shape, f"step gives a model of {tuple(after.parameters.shape)}")
-        require(after.parameters.dtype == initial.dtype, f"step gives a model in {after.parameters.dtype}")
-        require(after.memory.keys() == server.memory.keys(), "step gives a memory of other names than start")
-        left = all(torch.equal(value, before[name]) for name, value in given.items())
-        require(left, "changes its arguments in place")
+        shape, dtype = tuple(after.parameters.shape), after.parameters.dtype
+        for holds, found in (
+            (shape == initial.shape, f"step gives a model of {shape}"),
+            (dtype == initial.dtype, f"step gives a model in {dtype}"),
+            (after.memory.keys() == server.memory.keys(), "step gives a memory of other names than start"),
+            (all(map(torch.equal, given.values(), before.values())), "changes its arguments in place"),
+        ):
+            require(holds, found)
         server = after
 
 
@@ -88,9 +92,7 @@ def _client_side(
     if objective.correction is not None:
         wanted = tuple(outcome.updates.shape)
         require(objective.correction.shape == wanted, f"client corrects by {tuple(objective.correction.shape)}")
-        outcome = LocalOutcome(
-            outcome.updates - outcome.learning_rate * objective.correction, outcome.steps, outcome.learning_rate
-        )
+        outcome = replace(outcome, updates=outcome.updates - outcome.learning_rate * objective.correction)
     if not algorithm.facts().client_side:
         return rows, outcome.updates[:, None]
     after = algorithm.finish(server, rows, outcome)
@@ -101,11 +103,6 @@ def _client_side(
 
 def _kinds(rows: ClientRows) -> dict[str, tuple[torch.Size, torch.dtype]]:
     return {name: (values.shape, values.dtype) for name, values in rows.values.items()}
-
-
-def _tensors(server: ServerState, rows: ClientRows) -> dict[str, Tensor]:
-    of_clients = {f"rows/{name}": values for name, values in rows.values.items()}
-    return {"parameters": server.parameters, **server.memory, **of_clients}
 
 
 def check_server_optimizer(optimizer: ServerOptimizer, dimension: int = 7, rounds: int = 4, seed: int = 0) -> None:
@@ -125,15 +122,19 @@ def check_server_optimizer(optimizer: ServerOptimizer, dimension: int = 7, round
     memory: Mapping[str, Tensor] = optimizer.start(torch.randn(dimension, generator=generator))
     for _ in range(rounds):
         update = torch.randn(dimension, generator=generator)
-        before = {name: value.clone() for name, value in {"update": update, **memory}.items()}
+        given = {"update": update, **memory}
+        before = {name: value.clone() for name, value in given.items()}
         change, after = optimizer.step(update, memory)
-        require(change.shape == update.shape, f"step gives a change of shape {tuple(change.shape)}")
-        require(change.dtype == update.dtype, f"step gives a change in {change.dtype}")
-        require(after.keys() == memory.keys(), "step gives a memory of other names than start")
-        left = all(torch.equal(value, before[name]) for name, value in {"update": update, **memory}.items())
-        require(left, "changes its arguments in place")
+        left = all(map(torch.equal, given.values(), before.values()))
         again, _ = optimizer.step(before.pop("update"), before)
-        require(torch.equal(change, again), "the same arguments give another change: is there hidden state?")
+        for holds, found in (
+            (change.shape == update.shape, f"step gives a change of shape {tuple(change.shape)}"),
+            (change.dtype == update.dtype, f"step gives a change in {change.dtype}"),
+            (after.keys() == memory.keys(), "step gives a memory of other names than start"),
+            (left, "changes its arguments in place"),
+            (torch.equal(change, again), "the same arguments give another change: is there hidden state?"),
+        ):
+            require(holds, found)
         memory = after
 
 
@@ -170,10 +171,13 @@ def check_selection(rule: Selection, registered: int = 40, count: int = 7, round
             raise CheckFailed(f"not conforming: {error}") from None
         require(isinstance(chosen, np.ndarray) and chosen.dtype == np.int64, "select gives no array of int64 numbers")
         inside = len(chosen) <= count and bool(np.all((chosen >= 0) & (chosen < registered)))
-        require(inside, f"select gives {chosen}; allowed are at most {count} numbers from 0 to {registered - 1}")
-        require(bool(np.all(np.diff(chosen) > 0)), f"select gives {chosen}, which does not ascend")
         again = np.array_equal(chosen, rule.select(context, count))
-        require(again, "the same context gives other clients: where does the randomness come from?")
+        for holds, found in (
+            (inside, f"select gives {chosen}; allowed are at most {count} numbers from 0 to {registered - 1}"),
+            (bool(np.all(np.diff(chosen) > 0)), f"select gives {chosen}, which does not ascend"),
+            (again, "the same context gives other clients: where does the randomness come from?"),
+        ):
+            require(holds, found)
 
 
 def check_codec(codec: Codec, dimension: int = 37, clients: int = 5, seed: int = 0) -> None:
@@ -207,8 +211,7 @@ def check_codec(codec: Codec, dimension: int = 37, clients: int = 5, seed: int =
     require(bool(np.all(np.isfinite(whole))), "decode gives numbers that are not finite")
     require(np.array_equal(whole, carried(rows, 0)), "the same generators give other numbers: is there hidden state?")
     for row in range(clients):
-        alone = carried(rows[row : row + 1], row)
-        same = np.allclose(alone[0], whole[row], rtol=_ROUNDING, atol=_ROUNDING)
+        same = np.allclose(carried(rows[row : row + 1], row)[0], whole[row], rtol=_ROUNDING, atol=_ROUNDING)
         require(same, "what is decoded for a client depends on which others are encoded with it")
 
 
@@ -231,10 +234,10 @@ def check_availability(model: AvailabilityModel, clients: int = 200, rounds: int
     for round_index in range(1, rounds + 1):
         there = whole.available(everyone, round_index, streams)
         check_array("available", there, (clients,), np.bool_)
-        same = np.array_equal(there, again.available(everyone, round_index, Streams(seed)))
-        require(same, "the same streams give another answer: where does the randomness come from?")
-        alone = np.array_equal(there[some], part.available(some, round_index, streams))
-        require(alone, "a client's presence depends on which other clients are selected")
-        continued = np.array_equal(there, resumed.available(everyone, round_index, streams))
-        require(continued, "a model that goes on from its state gives another answer")
+        for model_of, asked, expected, found in (
+            (again, everyone, there, "the same streams give another answer: where does the randomness come from?"),
+            (part, some, there[some], "a client's presence depends on which other clients are selected"),
+            (resumed, everyone, there, "a model that goes on from its state gives another answer"),
+        ):
+            require(np.array_equal(expected, model_of.available(asked, round_index, Streams(seed))), found)
         resumed = resumed_copy(resumed, model)

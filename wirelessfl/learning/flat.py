@@ -163,8 +163,8 @@ class FlatModel:
 
     def unflatten(self, flat: Tensor) -> dict[str, Tensor]:
         """``flat`` (..., d) as named parameters (..., *shape); views where ``flat`` is contiguous."""
-        if flat.shape[-1] != self.dimension:
-            raise ValueError(f"expected {self.dimension} parameters, got {flat.shape[-1]}")
+        found = flat.shape[-1]
+        precondition(found == self.dimension, f"expected {self.dimension} parameters, got {found}")
         parts = torch.split(flat, self.sizes, dim=-1)
         return {
             name: part.reshape(flat.shape[:-1] + shape)

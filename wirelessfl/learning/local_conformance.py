@@ -120,15 +120,22 @@ def check_optimizer(optimizer: Optimizer, dimension: int = 12, steps: int = 4, s
     require(0 <= optimizer.decay < 1, f"decay is {optimizer.decay}, not in [0, 1)")
     gradients = torch.randn(steps, 5, dimension, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     whole = _stepped(optimizer, gradients)
-    require(bool(whole.isfinite().all()), "parameters are not finite after a few steps")
-    require(bool((whole != 0).any(1).all()), "a step moves nothing: parameters are updated in place")
-    again = _stepped(optimizer, gradients)
-    require(torch.equal(again, whole), "a second round with equal gradients ends elsewhere: is there hidden state?")
-    close = torch.allclose(_stepped(optimizer, gradients[:, :2]), whole[:2], rtol=_EXACT, atol=_EXACT)
-    require(close, "a client's parameters depend on the other clients' gradients")
-    if optimizer.linear:
-        twice = torch.allclose(_stepped(optimizer, 2 * gradients), 2 * whole, rtol=_EXACT, atol=_EXACT)
-        require(twice, "it is declared linear, and twice the gradients do not move it twice as far")
+    again, of_two, twice = (_stepped(optimizer, some) for some in (gradients, gradients[:, :2], 2 * gradients))
+    for holds, found in (
+        (bool(whole.isfinite().all()), "parameters are not finite after a few steps"),
+        (bool((whole != 0).any(1).all()), "a step moves nothing: parameters are updated in place"),
+        (torch.equal(again, whole), "a second round with equal gradients ends elsewhere: is there hidden state?"),
+        (_close(of_two, whole[:2]), "a client's parameters depend on the other clients' gradients"),
+        (
+            not optimizer.linear or _close(twice, 2 * whole),
+            "it is declared linear, and twice the gradients do not move it twice as far",
+        ),
+    ):
+        require(holds, found)
+
+
+def _close(some: torch.Tensor, others: torch.Tensor) -> bool:
+    return torch.allclose(some, others, rtol=_EXACT, atol=_EXACT)
 
 
 def _stepped(optimizer: Optimizer, gradients: torch.Tensor) -> torch.Tensor:

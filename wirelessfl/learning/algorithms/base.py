@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.errors import precondition
+
 
 @dataclass(frozen=True)
 class AlgorithmFacts:
@@ -28,10 +30,14 @@ class AlgorithmFacts:
     client_side: bool = False
 
     def __post_init__(self) -> None:
-        if self.payload < 1 or self.broadcast < 1:
-            raise ValueError(f"payload and broadcast must be at least 1, not {self.payload} and {self.broadcast}")
-        if self.payload > 1 and not self.client_side:
-            raise ValueError(f"a payload of {self.payload} vectors needs client_side: updates alone are one vector")
+        precondition(
+            min(self.payload, self.broadcast) >= 1,
+            f"payload and broadcast must be at least 1, not {self.payload} and {self.broadcast}",
+        )
+        precondition(
+            self.payload == 1 or self.client_side,
+            f"a payload of {self.payload} vectors needs client_side: updates alone are one vector",
+        )
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
 from wirelessfl.learning.algorithms.base import ClientRows, LocalObjective, ServerState
 from wirelessfl.learning.algorithms.fedavg import FedAvg
 
@@ -32,5 +33,4 @@ class FedProx(FedAvg):
 
 def check_proximal_weight(mu: float) -> None:
     """Precondition on μ: finite and not negative, else ValueError."""
-    if not (math.isfinite(mu) and mu >= 0):
-        raise ValueError(f"mu must be at least 0 and finite, not {mu}")
+    precondition(math.isfinite(mu) and mu >= 0, f"mu must be at least 0 and finite, not {mu}")

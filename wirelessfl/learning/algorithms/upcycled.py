@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 from typing_extensions import override
 
+from wirelessfl.errors import precondition
 from wirelessfl.learning.algorithms.base import RoundFacts, ServerState
 from wirelessfl.learning.algorithms.fedprox import FedProx, check_proximal_weight
 
@@ -26,8 +27,8 @@ class Upcycled(FedProx):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if min(self.schedule, default=0) != 1:
-            raise ValueError(f"the schedule of lambda must begin with round 1, not {sorted(self.schedule)}")
+        begins = min(self.schedule, default=0) == 1
+        precondition(begins, f"the schedule of lambda must begin with round 1, not {sorted(self.schedule)}")
         for lam in self.schedule.values():
             _check_lambda(self.mu, lam)
 
@@ -65,5 +66,5 @@ def upcycle(previous: Tensor, current: Tensor, mu: float, lam: float) -> Tensor:
 
 
 def _check_lambda(mu: float, lam: float) -> None:
-    if not lam >= 0 or mu + lam == 0:
-        raise ValueError(f"upcycling needs lambda ≥ 0 and mu + lambda > 0, not lambda = {lam} and mu = {mu}")
+    holds = lam >= 0 and mu + lam != 0
+    precondition(holds, f"upcycling needs lambda ≥ 0 and mu + lambda > 0, not lambda = {lam} and mu = {mu}")

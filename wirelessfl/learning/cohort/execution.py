@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from typing import Literal, TypeVar, cast
+from typing import Literal, TypeVar, cast, get_args
 
 import torch
 
@@ -48,17 +48,13 @@ class ExecutionPlan:
     precision: Precision = "fp32"
 
     def __post_init__(self) -> None:
-        precondition(
-            self.threads >= 1 and self.chunk >= 1,
-            f"threads and chunk must be at least 1, not {self.threads} and {self.chunk}",
-        )
-        precondition(
-            self.precision in ("fp32", "tf32", "bf16"), f"precision must be fp32, tf32 or bf16, not {self.precision!r}"
-        )
-        precondition(
-            self.precision != "tf32" or self.device.startswith("cuda"),
-            f"precision tf32 is there on CUDA only, not on {self.device}",
-        )
+        least, on_cuda = min(self.threads, self.chunk), self.device.startswith("cuda")
+        for holds, message in (
+            (least >= 1, f"threads and chunk must be at least 1, not {self.threads} and {self.chunk}"),
+            (self.precision in get_args(Precision), f"precision must be fp32, tf32 or bf16, not {self.precision!r}"),
+            (self.precision != "tf32" or on_cuda, f"precision tf32 is there on CUDA only, not on {self.device}"),
+        ):
+            precondition(holds, message)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ function over stacked tensors; its memory is a dictionary of rows, one a client.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,27 +51,18 @@ class LocalTraining:
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        precondition((self.epochs is None) != (self.steps is None), "local training takes either epochs or steps")
-        precondition(
-            (1 if self.epochs is None else self.epochs) >= 1 and (1 if self.steps is None else self.steps) >= 1,
-            f"epochs or steps must be at least 1, not {self.epochs} and {self.steps}",
+        either = (1 if self.epochs is None else self.epochs), (1 if self.steps is None else self.steps)
+        checks = (
+            ((self.epochs is None) != (self.steps is None), "local training takes either epochs or steps"),
+            (min(either) >= 1, f"epochs or steps must be at least 1, not {self.epochs} and {self.steps}"),
+            (self.batch_size >= 1, f"batch_size must be at least 1, not {self.batch_size}"),
+            (self.sampling in get_args(Sampling), f"sampling must be 'shuffle' or 'poisson', not {self.sampling!r}"),
+            (0 < self.learning_rate < math.inf, f"learning_rate must be positive and finite, not {self.learning_rate}"),
+            (0 <= self.prox_mu < math.inf, f"prox_mu must be at least 0 and finite, not {self.prox_mu}"),
+            (self.clip is None or 0 < self.clip < math.inf, f"clip must be positive and finite, not {self.clip}"),
         )
-        precondition(self.batch_size >= 1, f"batch_size must be at least 1, not {self.batch_size}")
-        precondition(
-            self.sampling in ("shuffle", "poisson"), f"sampling must be 'shuffle' or 'poisson', not {self.sampling!r}"
-        )
-        precondition(
-            math.isfinite(self.learning_rate) and self.learning_rate > 0,
-            f"learning_rate must be positive and finite, not {self.learning_rate}",
-        )
-        precondition(
-            math.isfinite(self.prox_mu) and self.prox_mu >= 0,
-            f"prox_mu must be at least 0 and finite, not {self.prox_mu}",
-        )
-        precondition(
-            self.clip is None or (math.isfinite(self.clip) and self.clip > 0),
-            f"clip must be positive and finite, not {self.clip}",
-        )
+        for holds, message in checks:
+            precondition(holds, message)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from wirelessfl.errors import ScenarioError
+from wirelessfl.errors import ScenarioError, precondition
 from wirelessfl.streams import Streams
 
 Known = Literal["samples", "gains", "losses", "age"]
@@ -31,8 +31,8 @@ class SelectionFacts:
 
     def __post_init__(self) -> None:
         unknown = sorted(self.reads - set(get_args(Known)))
-        if unknown:
-            raise ValueError(f"a selection cannot read {', '.join(unknown)}; allowed: {' | '.join(get_args(Known))}")
+        allowed = " | ".join(get_args(Known))
+        precondition(not unknown, f"a selection cannot read {', '.join(unknown)}; allowed: {allowed}")
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class SelectionContext:
         return self._read("age")
 
     def _read(self, name: Known) -> NDArray[np.float64]:
-        if name not in self.sources:
-            raise ScenarioError(f"clients.selection.scheme: reads {name}; allowed: what the facts() of the rule name")
+        refusal = f"clients.selection.scheme: reads {name}; allowed: what the facts() of the rule name"
+        precondition(name in self.sources, refusal, ScenarioError)
         return self.sources[name]()
 
 
