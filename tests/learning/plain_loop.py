@@ -29,6 +29,7 @@ class RandomPopulation:
     feature_shape: tuple[int, ...] = (12,)
     num_classes: int = 3
     seed: int = 0
+    lasting_bytes: int = 0
 
     @property
     def test(self) -> Examples:

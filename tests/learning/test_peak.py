@@ -13,12 +13,17 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
 from tests.learning.plain_loop import RandomPopulation
+from tests.simulation.scaffold import Scaffold
+from wirelessfl.learning.algorithms import ClientRows, FedAvg, LocalObjective, ServerState
 from wirelessfl.learning.batches import Sampling, local_steps, plan_batches
+from wirelessfl.learning.client_side import ClientSide, empty_store
 from wirelessfl.learning.cohort import (
+    CohortBlock,
     ExecutionPlan,
     GradientTransform,
     LocalTraining,
     StepContext,
+    client_bytes,
     general,
     gradients,
     train_cohort,
@@ -58,7 +63,9 @@ TRANSFORMS: dict[str, GradientTransform | None] = {
 }
 
 
-def profiled_peak(model: FlatModel, training: LocalTraining, transform: GradientTransform | None) -> int:
+def profiled_peak(
+    model: FlatModel, training: LocalTraining, transform: GradientTransform | None, corrects: bool = False
+) -> int:
     """The most bytes that torch's CPU allocator held at a time, from the events of the profiler."""
     population = RandomPopulation(np.full(CLIENTS, SAMPLES), model.feature_shape, 10)
     clients, sizes = np.arange(CLIENTS), population.sizes
@@ -70,7 +77,7 @@ def profiled_peak(model: FlatModel, training: LocalTraining, transform: Gradient
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler, torch.no_grad():
         data = replace(BlockData.of(shards, batches, start), consecutive=None)  # as clients of different sizes
         if transform is None:
-            train_plainly(model, start, training, data)
+            train_plainly(model, start, training, data, torch.zeros(CLIENTS, len(start)) if corrects else None)
         else:
             context = StepContext(Streams(0), 1, 0, clients, start, 0.1, reads_values=False)
             train_privately(model, start, training, data, transform, transform.start(clients, start), context)
@@ -95,7 +102,7 @@ def test_the_peak_is_that_of_the_profiler(
     model = FlatModel(build, shape, 10)
     training = LocalTraining(optimizer, 0.1, batch_size=8, steps=2)
     population = RandomPopulation(np.full(CLIENTS, SAMPLES), shape, 10)
-    memory = BlockMemory(model, training, population, TRANSFORMS[how])
+    memory = BlockMemory(model, training, population, FedAvg(), TRANSFORMS[how])
     sent = CLIENTS * SAMPLES * (int(np.prod(shape)) * 4 + 8)  # on a CPU samples are not sent
     found = memory.peak(CLIENTS) - CLIENTS * model.dimension * 4 - sent  # nor are there updates of the block before
     expected = profiled_peak(model, training, TRANSFORMS[how])
@@ -103,15 +110,54 @@ def test_the_peak_is_that_of_the_profiler(
     assert found >= (1 - (SCRATCH if (name, how) in COPIED else TOLERANCE)) * expected
 
 
+class Corrected(FedAvg):
+    """Gradients corrected by a vector a client, and a proximal term, which takes a matrix of its own."""
+
+    def client(self, server: ServerState, rows: ClientRows) -> LocalObjective:
+        return LocalObjective(0.1, torch.zeros(len(rows.clients), len(server.parameters)))
+
+
+def test_corrections_are_there_while_clients_train() -> None:
+    build, shape = MODELS["mlp"]
+    model, training = FlatModel(build, shape, 10), LocalTraining(SGD(0.9), 0.1, batch_size=8, steps=2)
+    population = RandomPopulation(np.full(CLIENTS, SAMPLES), shape, 10)
+    plain, corrected = (BlockMemory(model, training, population, how).peak(CLIENTS) for how in (FedAvg(), Corrected()))
+    besides = CLIENTS * (model.dimension * 4 + SAMPLES * (200 * 4 + 8))  # as above
+    expected = profiled_peak(model, replace(training, prox_mu=0.1), None, corrects=True)
+    assert corrected - besides == pytest.approx(expected, rel=TOLERANCE)
+    assert corrected > plain + CLIENTS * model.dimension * 4
+
+
+def test_rows_and_several_vectors_are_there_while_clients_send() -> None:
+    build, shape = MODELS["mlp"]
+    model, algorithm = FlatModel(build, shape, 10), Scaffold()
+    clients, of_one = np.arange(CLIENTS), 4 * model.dimension
+    server, ones = algorithm.start(model.initial(0)), np.ones(CLIENTS)
+    steps, cpu = np.full(CLIENTS, 2), torch.device("cpu")
+    side = ClientSide(algorithm, server, clients, steps, 0.1, 1.0, empty_store(algorithm, server), cpu)
+    with LiveMemory("cpu") as memory:
+        block = CohortBlock(clients, torch.ones(CLIENTS, model.dimension), ones, ones, ones)
+        side.finished(block)
+    measured = memory.peak + CLIENTS * of_one  # the rows before are NumPy's
+    training = LocalTraining(SGD(), 0.1, batch_size=1, steps=1)
+    population = RandomPopulation(np.full(CLIENTS, 1), shape, 10)
+    planned = BlockMemory(model, training, population, algorithm).peak(CLIENTS)
+    assert planned - CLIENTS * 2 * of_one == pytest.approx(measured, rel=TOLERANCE)
+    plain, controlled = (client_bytes(model, training, population, how) for how in (FedAvg(), algorithm))
+    assert controlled - plain == of_one + 2 * (of_one + 2 * of_one)  # a correction, rows and two vectors twice
+
+
 def test_poisson_batches_are_taken_at_their_largest() -> None:
     build, shape = MODELS["cnn_mnist"]
     model, sizes = FlatModel(build, shape, 10), np.full(4, 100)
     population = RandomPopulation(sizes, shape, 10)
     peaks: dict[Sampling, int] = {
-        sampling: BlockMemory(model, LocalTraining(SGD(), 0.1, 16, steps=2, sampling=sampling), population).peak(4)
+        sampling: BlockMemory(
+            model, LocalTraining(SGD(), 0.1, 16, steps=2, sampling=sampling), population, FedAvg()
+        ).peak(4)
         for sampling in ("shuffle", "poisson")
     }
-    of_forty = BlockMemory(model, LocalTraining(SGD(), 0.1, 40, steps=2), population).peak(4)
+    of_forty = BlockMemory(model, LocalTraining(SGD(), 0.1, 40, steps=2), population, FedAvg()).peak(4)
     assert peaks["shuffle"] < peaks["poisson"] == of_forty  # 16 + 6 · √16
 
 
@@ -148,7 +194,7 @@ def test_gradients_that_are_alike_are_not_formed_to_plan(name: str, monkeypatch:
     build, shape = MODELS[name]
     model, population = FlatModel(build, shape, 10), RandomPopulation(np.full(CLIENTS, SAMPLES), shape, 10)
     training = LocalTraining(SGD(), 0.1, batch_size=SAMPLES, steps=2)
-    memory = BlockMemory(model, training, population, TRANSFORMS["wavelet norms"])
+    memory = BlockMemory(model, training, population, FedAvg(), TRANSFORMS["wavelet norms"])
     monkeypatch.setattr(gradients, "_ELSEWHERE", 1)
     parts = gradients.formed_in_parts
     formed: list[slice] = []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from torch import nn
 
-from wirelessfl.learning import Adam, FlatModel, PartitionedData, SyntheticPopulation, iid_partition
+from wirelessfl.learning import Adam, FedAvg, FlatModel, PartitionedData, SyntheticPopulation, iid_partition
 from wirelessfl.learning.cohort import LocalTraining, client_bytes, cpu_chunks, cuda_chunk, fastest_chunk
 from wirelessfl.learning.cohort.planning import _floats_per_sample
 from wirelessfl.learning.data import SharedSource, load_dataset
@@ -32,9 +32,9 @@ def test_bytes_of_a_client() -> None:
     data = PartitionedData(digits, iid_partition(len(digits.train), 10, np.random.default_rng(0)))
     model = FlatModel(lambda: logistic((64,), 10), (64,), 10)
     own = 80 * int(np.quantile(data.sizes, 0.9))
-    assert client_bytes(model, TRAINING, data) == 4 * (3 * 650 + 20 * (64 + 10)) + own
+    assert client_bytes(model, TRAINING, data, FedAvg()) == 4 * (3 * 650 + 20 * (64 + 10)) + own
     adaptive = LocalTraining(Adam(), 0.1, batch_size=20, epochs=1)  # two moments more
-    assert client_bytes(model, adaptive, data) - client_bytes(model, TRAINING, data) == 4 * 2 * 650
+    assert client_bytes(model, adaptive, data, FedAvg()) - client_bytes(model, TRAINING, data, FedAvg()) == 4 * 2 * 650
 
 
 def test_samples_that_are_made_for_a_block_count_and_their_size_is_that_of_large_clients() -> None:
@@ -43,7 +43,7 @@ def test_samples_that_are_made_for_a_block_count_and_their_size_is_that_of_large
     model = FlatModel(lambda: logistic((60,), 10), (60,), 10)
     large = int(np.quantile(population.sizes, 0.9))
     assert np.median(population.sizes) < large
-    assert client_bytes(model, TRAINING, population) == 4 * (3 * 610 + 20 * 70) + large * (12 * 60 + 80)
+    assert client_bytes(model, TRAINING, population, FedAvg()) == 4 * (3 * 610 + 20 * 70) + large * (12 * 60 + 80)
 
 
 def test_a_cohort_that_fits_is_one_block_a_thread_or_equally_many() -> None:

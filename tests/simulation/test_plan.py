@@ -52,14 +52,14 @@ def test_to_look_at_a_scenario_nothing_is_calibrated() -> None:
 def test_on_a_gpu_the_chunk_follows_from_its_memory_and_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = build_simulation(small(), PLAN).deployment.learner
     assert isinstance(learner, Learner)
-    block = BlockMemory(learner.model, learner.training, learner.population)
+    block = BlockMemory(learner.model, learner.training, learner.population, learner.algorithm)
     three = 2 * 2**30 + block.resident + -(-10 * block.peak(3) // 9)
     resources = Resources("cuda", 1, "fp32", None)
     assert not resources.calibrates
     for memory, chunk in ((80 * 2**30, 6), (three, 3), (2**30, 1)):
         gpu = SimpleNamespace(total_memory=memory)
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device, gpu=gpu: gpu)
-        plan = resources.plan(learner.model, learner.training, learner.population, 6)
+        plan = resources.plan(learner.model, learner.training, learner.population, learner.algorithm, 6)
         assert plan == ExecutionPlan("cuda", 1, chunk, "fp32")
 
 

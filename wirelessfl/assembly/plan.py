@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.errors import InfeasibleError, InputError
-from wirelessfl.learning import ExecutionPlan, FlatModel, LocalTraining, Population
+from wirelessfl.learning import Algorithm, ExecutionPlan, FlatModel, LocalTraining, Population
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.cohort import BlockMemory, GradientTransform, Precision, client_bytes, cpu_chunks, cuda_chunk
 from wirelessfl.scenario.sections import Compute
@@ -47,11 +47,12 @@ class Resources:
         model: FlatModel,
         training: LocalTraining,
         population: Population,
+        algorithm: Algorithm,
         clients: int,
         transform: GradientTransform | None = None,
     ) -> ExecutionPlan:
         """The plan for rounds of so many clients, without a stopwatch; ``transform`` need not draw its noise."""
-        chunk = self.chunk or self._chunk(model, training, population, clients, transform)
+        chunk = self.chunk or self._chunk(model, training, population, algorithm, clients, transform)
         return ExecutionPlan(self.device, self.threads, chunk, self.precision)
 
     def _chunk(
@@ -59,12 +60,13 @@ class Resources:
         model: FlatModel,
         training: LocalTraining,
         population: Population,
+        algorithm: Algorithm,
         clients: int,
         transform: GradientTransform | None,
     ) -> int:
         if torch.device(self.device).type == "cpu":
-            return cpu_chunks(client_bytes(model, training, population), clients, self.threads)[0]
-        block = BlockMemory(model, training, population, transform)
+            return cpu_chunks(client_bytes(model, training, population, algorithm), clients, self.threads)[0]
+        block = BlockMemory(model, training, population, algorithm, transform)
         # All of its memory and not what is free just now: equal scenarios get equal plans.
         memory = torch.cuda.get_device_properties(self.device).total_memory
         return cuda_chunk(block.peak, clients, memory, block.resident)

@@ -102,7 +102,9 @@ def build_simulation(
     selection, cohort = ClientSelection(rule, scenario.clients.most, samples), scenario.clients.expected
     private = build_local_privacy(scenario, model, population, training, facts, statement)
     undrawn = None if private is None else without_noise(private.gradients)
-    untimed = plan.plan(model, training, population, cohort, undrawn) if isinstance(plan, Resources) else plan
+    untimed = (
+        plan.plan(model, training, population, algorithm, cohort, undrawn) if isinstance(plan, Resources) else plan
+    )
     learner = _learner(scenario, population, model, algorithm, training, untimed, streams, pause, private)
     if isinstance(plan, Resources) and plan.calibrates:
         learner = replace(learner, plan=calibrate(learner, cohort))

@@ -1,13 +1,13 @@
 """The clients' side of an algorithm in one round: rows of those who take part, their objectives and uploads."""
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wirelessfl.errors import ScenarioError
+from wirelessfl.errors import ScenarioError, precondition
 from wirelessfl.learning.algorithms.base import (
     Algorithm,
     ClientRows,
@@ -33,9 +33,36 @@ def empty_store(algorithm: Algorithm, server: ServerState) -> RowStore:
     """
     nobody = np.zeros(0, dtype=np.int64)
     rows = algorithm.first_rows(server, nobody).values if algorithm.facts().client_side else {}
-    if CLIENT in rows:
-        raise _refused(algorithm, f"keeps rows called {CLIENT!r}", "another name")
+    _check(algorithm, CLIENT not in rows, f"keeps rows called {CLIENT!r}", "another name")
     return {CLIENT: nobody, **{name: values.numpy() for name, values in rows.items()}} if rows else {}
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Memory that an algorithm takes beside the local training itself, by shapes alone.
+
+    Attributes:
+        objective: local objective of one client that takes part for the first time.
+        received: bytes that the clients share: the global model and what is broadcast with it.
+        upload: bytes of a client's upload, of P vectors.
+        finishing: bytes for a client, beside its update, while its rows and its upload are made: the rows before and
+            after, the upload, and the copy of it that is clipped; 0 where updates are sent as they are.
+    """
+
+    objective: LocalObjective
+    received: int
+    upload: int
+    finishing: int
+
+    @classmethod
+    def of(cls, algorithm: Algorithm, dimension: int) -> Self:
+        """The footprint of an algorithm on a model of ``dimension`` parameters, on the host."""
+        server, facts = algorithm.start(torch.zeros(dimension)), algorithm.facts()
+        rows = algorithm.first_rows(server, np.zeros(1, dtype=np.int64))
+        upload = facts.payload * server.parameters.nbytes
+        finishing = 2 * (upload + sum(values.nbytes for values in rows.values.values())) if facts.client_side else 0
+        received = sum(values.nbytes for values in (server.parameters, *server.memory.values()))
+        return cls(algorithm.client(server, rows), received, upload, finishing)
 
 
 class ClientSide:
@@ -86,8 +113,8 @@ class ClientSide:
         """
         own = self.algorithm.client(self.server, self._rows(positions))
         wanted = (len(positions), len(self.server.parameters))
-        if own.correction is not None and own.correction.shape != wanted:
-            raise _refused(self.algorithm, f"corrects gradients by a {tuple(own.correction.shape)}", str(wanted))
+        found = wanted if own.correction is None else tuple(own.correction.shape)
+        _check(self.algorithm, found == wanted, f"corrects gradients by a {found}", wanted)
         return own
 
     def finished(self, block: CohortBlock) -> CohortBlock:
@@ -100,13 +127,13 @@ class ClientSide:
         outcome = LocalOutcome(block.updates, self.steps[block.positions], self.learning_rate)
         after = self.algorithm.finish(self.server, before, outcome)
         kept = {name: values.shape for name, values in before.values.items()}
-        if {name: values.shape for name, values in after.values.items()} != kept:
-            raise _refused(self.algorithm, f"keeps {list(after.values)}", f"the rows that it began with, {list(kept)}")
+        same = {name: values.shape for name, values in after.values.items()} == kept
+        _check(self.algorithm, same, f"keeps {list(after.values)}", f"the rows that it began with, {list(kept)}")
         sent = self.algorithm.upload(self.server, before, after, outcome)
         wanted = (len(block.positions), self.algorithm.facts().payload, block.updates.shape[1])
-        if sent.shape != wanted or sent.dtype != block.updates.dtype:
-            found = f"uploads a tensor of shape {tuple(sent.shape)} in {sent.dtype}"
-            raise _refused(self.algorithm, found, f"{wanted} in {block.updates.dtype}")
+        found = f"uploads a tensor of shape {tuple(sent.shape)} in {sent.dtype}"
+        same = sent.shape == wanted and sent.dtype == block.updates.dtype
+        _check(self.algorithm, same, found, f"{wanted} in {block.updates.dtype}")
         for name, rows in download(dict(after.values)).items():
             self.store[name][self._places[block.positions]] = rows
         vectors = sent.reshape(len(sent), -1).clone()
@@ -121,6 +148,6 @@ class ClientSide:
         return ClientRows(self.clients[positions], dict(zip(names, upload(taken, self.device), strict=True)))
 
 
-def _refused(algorithm: Algorithm, found: str, allowed: str) -> ScenarioError:
-    name = type(algorithm).__name__
-    return ScenarioError(f"training.algorithm.name: {name} {found}; allowed: {allowed}; `check_algorithm` tests it")
+def _check(algorithm: Algorithm, holds: bool, found: str, allowed: object) -> None:
+    said = f"{type(algorithm).__name__} {found}; allowed: {allowed}; `check_algorithm` tests it"
+    precondition(holds, f"training.algorithm.name: {said}", ScenarioError)

@@ -56,6 +56,11 @@ class Population(Protocol):
     def test(self) -> Examples:
         """What the server evaluates on."""
 
+    @property
+    def lasting_bytes(self) -> int:
+        """Bytes of samples that lie in memory from round to round; by default 0: they are made when asked for."""
+        return 0
+
     def shards(self, clients: NDArray[np.int64]) -> Shards:
         """The samples of ``clients`` (n,); always the same ones, whoever else is asked for."""
 
@@ -89,6 +94,12 @@ class PartitionedData(Population):
     @override
     def test(self) -> Examples:
         return self.dataset.test
+
+    @property
+    @override
+    def lasting_bytes(self) -> int:
+        halves = self.dataset.train, self.dataset.test
+        return sum(half.inputs.nbytes + half.targets.nbytes for half in halves)
 
     def side_by_side(self) -> PartitionedData:
         """The same population, the samples of a client next to each other in memory and client after client.

@@ -7,8 +7,9 @@ and what an allocator wastes, is not seen. No GPU has confirmed this: on a CPU t
 
 import math
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -19,13 +20,15 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from wirelessfl.learning.algorithms.base import Algorithm
 from wirelessfl.learning.batches import Batches, local_steps
+from wirelessfl.learning.client_side import Footprint
 from wirelessfl.learning.cohort.block import Batch, BlockData, places_of, unpack
 from wirelessfl.learning.cohort.engine import train_plainly, train_privately
 from wirelessfl.learning.cohort.stacked import compile_program
 from wirelessfl.learning.cohort.training import GradientTransform, LocalTraining, StepContext
 from wirelessfl.learning.flat import FlatModel
-from wirelessfl.learning.population import PartitionedData, Population
+from wirelessfl.learning.population import Population
 from wirelessfl.streams import Streams
 
 _META = torch.device("meta")
@@ -74,20 +77,11 @@ class LiveMemory(TorchDispatchMode):
         self.live -= size
 
 
-class _FirstSteps(Sequence[Batch]):
+class _FirstSteps(list[Batch]):
     """Batches of which only the first few are gone through."""
 
-    def __init__(self, batches: Sequence[Batch]) -> None:
-        self._batches = batches
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._batches[index]
-
     def __iter__(self) -> Iterator[Batch]:
-        return islice(iter(self._batches), _STEPS)
+        return islice(super().__iter__(), _STEPS)
 
 
 @dataclass(frozen=True)
@@ -98,16 +92,23 @@ class BlockMemory:
         model: The model.
         training: What each client does.
         population: Whose samples; of each block it is assumed that all clients hold as many as the largest does.
+        algorithm: Whose corrections, rows and uploads.
         transform: Clipping and noise, or None.
     """
 
     model: FlatModel
     training: LocalTraining
     population: Population
+    algorithm: Algorithm
     transform: GradientTransform | None = None
 
+    @cached_property
+    def footprint(self) -> Footprint:
+        """Memory that the algorithm takes beside the training."""
+        return Footprint.of(self.algorithm, self.model.dimension)
+
     def peak(self, clients: int) -> int:
-        """Bytes at the peak of training a block of so many clients, the updates of the block before it included."""
+        """Bytes at the peak of a block of so many clients, training or sending, and of the uploads before it."""
         samples = int(self.population.sizes.max())
         compile_program(self.model)
         self.model.on(_META)
@@ -115,29 +116,27 @@ class BlockMemory:
         memory = LiveMemory("meta")
         with memory, torch.no_grad():
             self._train(clients, samples, start)
-        return memory.peak + clients * self.model.dimension * start.element_size()
+        finishing = clients * (start.nbytes + self.footprint.finishing)
+        return max(memory.peak, finishing) + clients * self.footprint.upload
 
     @property
     def resident(self) -> int:
-        """Bytes that stay there from round to round: the samples, the global model and the module."""
-        lasting = 2 * 4 * self.model.dimension
-        if not isinstance(self.population, PartitionedData):
-            return lasting
-        dataset = self.population.dataset
-        return lasting + sum(
-            values.nbytes for part in (dataset.train, dataset.test) for values in (part.inputs, part.targets)
-        )
+        """Bytes that stay there from round to round: samples, module, and the global model with what comes with it."""
+        return 4 * self.model.dimension + self.footprint.received + self.population.lasting_bytes
 
     def _train(self, clients: int, samples: int, start: Tensor) -> None:
+        objective = self.footprint.objective
+        training = replace(self.training, prox_mu=objective.prox_mu)
+        correction = None if objective.correction is None else start.new_empty(clients, len(start))
         data = self._data(clients, samples, start)
         data = replace(data, batches=_FirstSteps(data.batches))
         if self.transform is None:
-            train_plainly(self.model, start, self.training, data)
+            train_plainly(self.model, start, training, data, correction)
             return
         members = np.arange(clients)
         state = self.transform.start(members, start)
-        context = StepContext(Streams(0), 1, 0, members, start, self.training.learning_rate, reads_values=False)
-        train_privately(self.model, start, self.training, data, self.transform, state, context)
+        context = StepContext(Streams(0), 1, 0, members, start, training.learning_rate, reads_values=False)
+        train_privately(self.model, start, training, data, self.transform, state, context, correction)
 
     def _data(self, clients: int, samples: int, start: Tensor) -> BlockData:
         # The data of clients that hold so many samples each, in batches of which none has any content
@@ -151,8 +150,7 @@ class BlockMemory:
         counts = _hollow(np.int64, *shape, value=width)
         batches = Batches(_hollow(np.int64, *shape, width), counts, _hollow(np.float64, *shape, value=1), steps)
         arrays = [_hollow(np.int64, clients, samples), own, batches.index, batches.counts, batches.divisor]
-        lies_there = isinstance(self.population, PartitionedData)
-        rows = 1 if lies_there else clients * samples
+        rows = 1 if self.population.lasting_bytes else clients * samples
         made = [_hollow(np.float32, rows, *self.model.feature_shape), _hollow(np.int64, rows)]
         length, places = places_of([*arrays, *made])
         sent = unpack(torch.empty(length, dtype=torch.uint8, device=_META), [*arrays, *made], places)

@@ -11,9 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from wirelessfl.learning.algorithms.base import Algorithm
+from wirelessfl.learning.client_side import Footprint
 from wirelessfl.learning.cohort.training import LocalTraining
 from wirelessfl.learning.flat import FlatModel
-from wirelessfl.learning.population import PartitionedData, Population
+from wirelessfl.learning.population import Population
 
 _LARGEST_BLOCK = 128 * 2**20  # bytes; measured: one of 100 MiB gains nothing over one of 50, it only takes memory
 _ALL_BLOCKS = 512 * 2**20  # of all threads together
@@ -35,18 +37,21 @@ Measure = Callable[[int, int], float]
 """From chunk and local steps to the seconds in which every thread trains one block of so many clients."""
 
 
-def client_bytes(model: FlatModel, training: LocalTraining, population: Population) -> int:
+def client_bytes(model: FlatModel, training: LocalTraining, population: Population, algorithm: Algorithm) -> int:
     """About how much memory a client of a block takes.
 
     That is parameters, accumulated gradient, gradient or update, and the optimizer's state; what the layers make of
-    one batch; and the order of the client's samples, and the samples themselves where they are made for the block.
+    one batch; the order of the client's samples, and the samples themselves where they are made for the block; and the
+    correction, rows and uploads of the algorithm.
     """
+    own = Footprint.of(algorithm, model.dimension)
+    correction = 0 if own.objective.correction is None else own.objective.correction.nbytes
     state = sum(rows.numel() for rows in training.optimizer.start(torch.zeros(1, 1)).values())
     floats = (3 + state) * model.dimension + training.batch_size * _floats_per_sample(model)
-    made = 0 if isinstance(population, PartitionedData) else _MADE_BYTES * math.prod(model.feature_shape)
+    made = 0 if population.lasting_bytes else _MADE_BYTES * math.prod(model.feature_shape)
     # A block holds clients that are alike, so that one of the blocks holds the large ones.
     samples = int(np.quantile(population.sizes, 0.9))
-    return 4 * floats + samples * (made + _ORDER_BYTES)
+    return 4 * floats + samples * (made + _ORDER_BYTES) + correction + own.finishing
 
 
 def cpu_chunks(client: int, clients: int, threads: int) -> tuple[int, ...]:

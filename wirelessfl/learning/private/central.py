@@ -1,7 +1,7 @@
 """Client-level privacy at a trusted server: DP-FedAvg, DP-FedAvg-WAV, Dyn-DP-FedAvg."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, assert_never
 
 import numpy as np
 import torch
@@ -51,12 +51,15 @@ class CentralNoise:
         if self.clip is None:
             return block
         clip = self.clip.at(round_index)
-        if self.wavelet in ("coefficients", "weighted"):
-            updates, _ = clip_by_haar_norm(block.updates, clip, self.wavelet)
-        else:
-            norms = torch.linalg.vector_norm(block.updates, dim=1)
-            weights = shrink(norms, norms.new_full((), clip))[:, None]
-            updates = (block.updates * weights).where(weights > 0, 0.0)
+        match self.wavelet:
+            case "coefficients" | "weighted":
+                updates, _ = clip_by_haar_norm(block.updates, clip, self.wavelet)
+            case "gradient" | None:
+                norms = torch.linalg.vector_norm(block.updates, dim=1)
+                weights = shrink(norms, norms.new_full((), clip))[:, None]
+                updates = (block.updates * weights).where(weights > 0, 0.0)
+            case _:
+                assert_never(self.wavelet)
         norm = download({"norm": torch.linalg.vector_norm(updates, dim=1)})["norm"].astype(np.float64)
         return replace(block, updates=updates, norm=norm)
 
