@@ -289,12 +289,10 @@ def _integer_rdp(event: SampledGaussian) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):
         log_term += chosen * (chosen - 1) * (0.5 / event.noise_multiplier**2)
     log_moment = special.logsumexp(np.where(k <= order, log_term, -np.inf), axis=1)
-    rdp: NDArray[np.float64] = np.maximum(log_moment, 0.0) / (_ORDERS - 1)
-    return rdp
+    return np.asarray(np.maximum(log_moment, 0.0) / (_ORDERS - 1))
 
 
 def _rdp_to_epsilon(rdp: NDArray[np.float64], delta: float) -> NDArray[np.float64]:
     # Best epsilon over the orders (Canonne, Kamath and Steinke 2020, Proposition 12).
     epsilon = rdp + np.log1p(-1 / _ORDERS) - (np.log(delta) + np.log(_ORDERS)) / (_ORDERS - 1)
-    best: NDArray[np.float64] = np.maximum(epsilon.min(axis=1, initial=np.inf), 0.0)
-    return best
+    return np.asarray(np.maximum(epsilon.min(axis=1, initial=np.inf), 0.0))

@@ -60,9 +60,8 @@ def dp_sgd_epsilon(
     _check_sampled_steps(steps, delta, sample_rate)
     spending = sampled_spending(noise_multiplier, sample_rate, steps, exchange=False)
     sampled = spending.sampled
-    uses: Uses = ()
-    if sampled is not None:
-        uses = ((SampledGaussian(float(sampled.noise_multiplier[0]), sample_rate), steps),)
+    event = None if sampled is None else SampledGaussian(float(sampled.noise_multiplier[0]), sample_rate)
+    uses: Uses = () if event is None else ((event, steps),)
     return composed_epsilon(float(spending.mu_squared[0]), uses, delta, accountant)
 
 

@@ -4,7 +4,7 @@ The worst client is among those whose costs no other client's costs dominate.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
@@ -180,19 +180,3 @@ class Column:
         for row, account in enumerate(self.accounts.values()):
             bounds = np.minimum(bounds, account.upper_bounds([profile[row] for profile in profiles], self.statement))
         return bounds
-
-    def state(self) -> dict[str, NDArray[np.generic]]:
-        """Every account's arrays, under the number of its route."""
-        return {
-            f"{row}/{name}": array
-            for row, account in enumerate(self.accounts.values())
-            for name, array in account.state().items()
-        }
-
-    def restore(self, routes: Sequence[str], state: Mapping[str, NDArray[np.generic]]) -> None:
-        """Column as ``state`` has it, taken with these routes."""
-        for row, route in enumerate(routes):
-            prefix = f"{row}/"
-            self.accounts[route] = Account.restore(
-                {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
-            )

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.account import grown
+from wirelessfl.privacy.account import Account, grown
 from wirelessfl.privacy.column import Column
 from wirelessfl.privacy.costs import PrivacyFacts, Statement
 from wirelessfl.privacy.gaussian import EPSILON_CAP
@@ -188,7 +188,9 @@ class Ledger:
             state[f"rounds/{row}"] = self._rounds[name].copy()
             state[f"last_round/{row}"] = self._last_round[name].copy()
         for kind, column in (("published", self._published), ("accounted", self._accounted)):
-            state.update({f"{kind}/{name}": array for name, array in column.state().items()})
+            accounts = enumerate(column.accounts.values())
+            arrays = ((f"{kind}/{row}", account.state()) for row, account in accounts)
+            state.update({f"{place}/{name}": array for place, own in arrays for name, array in own.items()})
         return state
 
     def restore(self, state: Mapping[str, NDArray[np.generic]]) -> None:
@@ -202,9 +204,10 @@ class Ledger:
             self._rounds[name] = np.array(state[f"rounds/{row}"], dtype=np.int64)
             self._last_round[name] = np.array(state[f"last_round/{row}"], dtype=np.int64)
         for kind, column in (("published", self._published), ("accounted", self._accounted)):
-            prefix = f"{kind}/"
-            own = {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
-            column.restore(routes, own)
+            for row, route in enumerate(routes):
+                prefix = f"{kind}/{row}/"
+                own = {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+                column.accounts[route] = Account.restore(own)
 
 
 def recompute(releases: Iterable[Release], facts: PrivacyFacts, statement: Statement) -> Ledger:

@@ -49,13 +49,11 @@ def haar(x: Array) -> Array:
         ValueError: If m is no power of two.
     """
     coefficients: Array = _writable_copy(x)
-    means, half = coefficients, coefficients.shape[-1]
-    _levels(half)
-    while half > 1:
-        half //= 2
+    means = coefficients
+    for level in reversed(range(_levels(coefficients.shape[-1]))):
         left, right = means[..., 0::2], means[..., 1::2]
         means, details = (left + right) / 2, (left - right) / 2
-        coefficients[..., half : 2 * half] = details
+        coefficients[..., 1 << level : 2 << level] = details
     coefficients[..., :1] = means
     return coefficients
 
@@ -73,14 +71,10 @@ def inverse_haar(c: Array) -> Array:
         ValueError: If m is no power of two.
     """
     values: Array = _writable_copy(c)
-    length = values.shape[-1]
-    _levels(length)
-    half = 1
-    while half < length:
-        means, details = values[..., :half], values[..., half : 2 * half]
+    for level in range(_levels(values.shape[-1])):
+        means, details = values[..., : 1 << level], values[..., 1 << level : 2 << level]
         left, right = means + details, means - details
-        values[..., 0 : 2 * half : 2], values[..., 1 : 2 * half : 2] = left, right
-        half *= 2
+        values[..., 0 : 2 << level : 2], values[..., 1 : 2 << level : 2] = left, right
     return values
 
 
@@ -92,11 +86,9 @@ def haar_weights(length: int) -> NDArray[np.float64]:
     Raises:
         ValueError: If ``length`` is no power of two.
     """
-    levels = _levels(length)
     weights = np.full(length, float(length))
-    for level in range(1, levels + 1):
-        details = length >> level
-        weights[details : 2 * details] = 2.0**level
+    for level in range(1, _levels(length) + 1):
+        weights[length >> level : 2 * length >> level] = 2.0**level
     return weights
 
 

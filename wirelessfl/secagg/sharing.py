@@ -95,16 +95,12 @@ class PrimeField:
 
         λ_i = Π_{j ≠ i} x_j / (x_j − x_i). The points of a row must be distinct and non-zero.
         """
-        numerator = np.ones_like(points)
-        denominator = np.ones_like(points)
-        for j in range(points.shape[1]):
+        numerator = denominator = one = np.ones_like(points)
+        for j, own in enumerate(np.eye(points.shape[1], dtype=np.bool_)):
             point = points[:, j : j + 1]
-            factor = (point + self.prime - points) % self.prime
-            factor[:, j] = 1
-            denominator = denominator * factor % self.prime
-            others = np.broadcast_to(point, points.shape).copy()
-            others[:, j] = 1
-            numerator = numerator * others % self.prime
+            distance = np.where(own, one, (point + self.prime - points) % self.prime)
+            denominator = denominator * distance % self.prime
+            numerator = numerator * np.where(own, one, point) % self.prime
         return numerator * self.inverse(denominator) % self.prime
 
 
@@ -143,8 +139,7 @@ def reconstruct_elements(field: PrimeField, points: Elements, shares: Elements) 
     """
     distinct, which = np.unique(points, axis=0, return_inverse=True)
     weights = field.lagrange_at_zero(distinct)[which.reshape(-1)]
-    secrets: Elements = (weights[:, :, None] * shares % field.prime).sum(axis=1) % field.prime
-    return secrets
+    return np.asarray((weights[:, :, None] * shares % field.prime).sum(axis=1) % field.prime)
 
 
 def split(

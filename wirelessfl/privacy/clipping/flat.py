@@ -117,10 +117,10 @@ class PerLayerClipping(Memoryless):
     @override
     def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
         squared = samples.squared_norms
-        if squared.shape[-1] != len(self.layer_of):
-            raise ValueError(
-                f"clipping by layer needs the norms of {len(self.layer_of)} parts, not {squared.shape[-1]}"
-            )
+        precondition(
+            squared.shape[-1] == len(self.layer_of),
+            f"clipping by layer needs the norms of {len(self.layer_of)} parts, not {squared.shape[-1]}",
+        )
         per_layer = [squared.new_zeros(squared.shape[:2]) for _ in self.clip_norms]
         for layer, part in zip(self.layer_of, squared.unbind(-1), strict=True):
             per_layer[layer] += part
@@ -143,6 +143,9 @@ def per_layer_clipping(
         ValueError: If there are norms of other layers than the model has.
     """
     layers = len(set(layer_of))
-    if norms is not None and len(norms) != layers:
-        raise ValueError(f"norms: found {len(norms)} norms; allowed here: {layers}, one for each layer, or null")
-    return PerLayerClipping(norms or (clip_norm / math.sqrt(max(layers, 1)),) * layers, layer_of)
+    chosen = (clip_norm / math.sqrt(max(layers, 1)),) * layers if norms is None else norms
+    precondition(
+        len(chosen) == layers,
+        f"norms: found {len(chosen)} norms; allowed here: {layers}, one for each layer, or null",
+    )
+    return PerLayerClipping(chosen, layer_of)

@@ -150,5 +150,5 @@ def standard_normals(purpose: str, step: Step, out: Tensor) -> Tensor:
     Returns:
         ``out``.
     """
-    ones = out.new_ones(len(out))
-    return add_normal(out.zero_(), ones, step.streams, purpose, step.round_index, step.clients, step.step)
+    drawn = step.streams, purpose, step.round_index, step.clients, step.step
+    return add_normal(out.zero_(), out.new_ones(len(out)), *drawn)

@@ -48,8 +48,6 @@ def check_noise_mechanism(
     require(bool(noise.isfinite().all() and (noise != 0).any(1).all()), "some noise is zero or not finite")
     _check_streams(mechanism, noise, sensitivity, step)
     _check_scale(mechanism, noise, multiplier, sensitivity, step)
-    if is_divisible(mechanism):
-        _check_division(mechanism, noise, multiplier, sensitivity, step)
     _check_mean(mechanism, sensitivity, step, dimension, false_alarm)
     _check_norms(mechanism, seed)
     _check_release(mechanism, dimension)
@@ -81,23 +79,23 @@ def _check_streams(mechanism: NoiseMechanism, noise: Tensor, sensitivity: Tensor
     require(bool((torch.cdist(scaled, scaled) < ROUNDING).sum() <= len(noise)), "two clients have the same noise")
 
 
+def _require_close(found: Tensor, expected: Tensor, message: str) -> None:
+    require(torch.allclose(found, expected, rtol=ROUNDING, atol=0), message)
+
+
 def _check_scale(
     mechanism: NoiseMechanism, noise: Tensor, multiplier: Tensor, sensitivity: Tensor, step: ExampleStep
 ) -> None:
     larger, its_multiplier = _noise(mechanism, noise.shape[1], 3 * sensitivity, step)
-    same = torch.allclose(larger, (3 * its_multiplier / multiplier)[:, None] * noise, rtol=ROUNDING, atol=0)
-    require(same, "the noise is not proportional to multiplier times sensitivity")
-
-
-def _check_division(
-    mechanism: NoiseMechanism, noise: Tensor, multiplier: Tensor, sensitivity: Tensor, step: ExampleStep
-) -> None:
-    on_mean = replace(step, divisor=torch.ones_like(step.divisor))
-    mean, its_multiplier = _noise(mechanism, noise.shape[1], sensitivity / step.divisor, on_mean)
-    same = torch.allclose(mean, noise / step.divisor[:, None], rtol=ROUNDING, atol=0)
-    require(same, "it is declared divisible, and its noise on the sum, divided, is not its noise on the mean")
-    same = torch.allclose(its_multiplier, multiplier, rtol=ROUNDING, atol=0)
-    require(same, "it is declared divisible, and its multiplier on the mean is another than on the sum")
+    expected = (3 * its_multiplier / multiplier)[:, None] * noise
+    _require_close(larger, expected, "the noise is not proportional to multiplier times sensitivity")
+    if is_divisible(mechanism):
+        on_mean = replace(step, divisor=torch.ones_like(step.divisor))
+        mean, its_multiplier = _noise(mechanism, noise.shape[1], sensitivity / step.divisor, on_mean)
+        declared = "it is declared divisible, and its"
+        divided = noise / step.divisor[:, None]
+        _require_close(mean, divided, f"{declared} noise on the sum, divided, is not its noise on the mean")
+        _require_close(its_multiplier, multiplier, f"{declared} multiplier on the mean is another than on the sum")
 
 
 def _check_mean(

@@ -182,27 +182,6 @@ def clip_by_haar_norm(
     return (vectors * weights).where(weights > 0, 0.0), norms
 
 
-def add_haar_noise(total: Tensor, noise_std: Tensor, step: Step) -> None:
-    """Addition to row i of ``total`` (k, d), in place, of noise with coefficients N(0, (σ_i/W)²) before it is cut to d.
-
-    Args:
-        total: (k, d).
-        noise_std: (k,) σ.
-        step: Whose and which step this is.
-    """
-    clients, dimension = total.shape
-    length = padded_length(dimension)
-    scale = _inverse_weights(length, total.dtype, total.device)
-    drawn = _DRAWN_BYTES if total.device.type == "cpu" else _DRAWN_BYTES_ON_DEVICE
-    at_once = max(1, drawn // (total.element_size() * length))
-    for first in range(0, clients, at_once):
-        rows = slice(first, first + at_once)
-        whose = step.clients[rows]
-        coefficients = total.new_zeros(len(whose), length)
-        add_normal(coefficients, noise_std[rows], step.streams, PURPOSE, step.round_index, whose, step.step)
-        total[rows] += inverse_haar(coefficients.mul_(scale))[:, :dimension]
-
-
 @lru_cache(maxsize=4)
 def _inverse_weights(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     # (m,) 1/W of ``haar_weights``, filled in on the device: a copy would make the host wait.
@@ -248,7 +227,18 @@ class HaarMechanism(GaussianMechanism):
 
     @override
     def draw(self, total: Tensor, noise_std: Tensor, step: Step) -> None:
-        add_haar_noise(total, noise_std, step)
+        # Noise with coefficients N(0, (σ_i/W)²) before it is cut to d
+        clients, dimension = total.shape
+        length = padded_length(dimension)
+        scale = _inverse_weights(length, total.dtype, total.device)
+        drawn = _DRAWN_BYTES if total.device.type == "cpu" else _DRAWN_BYTES_ON_DEVICE
+        at_once = max(1, drawn // (total.element_size() * length))
+        for first in range(0, clients, at_once):
+            rows = slice(first, first + at_once)
+            whose = step.clients[rows]
+            coefficients = total.new_zeros(len(whose), length)
+            add_normal(coefficients, noise_std[rows], step.streams, PURPOSE, step.round_index, whose, step.step)
+            total[rows] += inverse_haar(coefficients.mul_(scale))[:, :dimension]
 
     @override
     def law(self, dimension: int) -> NoiseLaw:

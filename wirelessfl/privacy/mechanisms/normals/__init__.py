@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.errors import precondition
 from wirelessfl.privacy.mechanisms.normals.device import add_on_device, nonces
 from wirelessfl.privacy.mechanisms.normals.portable import add_portably
 from wirelessfl.streams import Streams
@@ -126,10 +127,14 @@ def add_compiled(
         nonces: (k, 3).
     """
     rows, columns = out.shape
-    if out.dtype != np.float32 or out.strides[1] != out.itemsize or not out.flags.writeable:
-        raise ValueError(f"rows must be writeable floats side by side, found {out.dtype} with strides {out.strides}")
-    if std.shape != (rows,) or nonces.shape != (rows, 3) or len(key) != 32:
-        raise ValueError(f"found {std.shape} deviations, {nonces.shape} nonces and a key of {len(key)} for {rows} rows")
+    precondition(
+        out.dtype == np.float32 and out.strides[1] == out.itemsize and out.flags.writeable,
+        f"rows must be writeable floats side by side, found {out.dtype} with strides {out.strides}",
+    )
+    precondition(
+        std.shape == (rows,) and nonces.shape == (rows, 3) and len(key) == 32,
+        f"found {std.shape} deviations, {nonces.shape} nonces and a key of {len(key)} for {rows} rows",
+    )
     words = np.frombuffer(key, dtype="<u4").astype(np.uint32)
     std, nonces = np.ascontiguousarray(std, np.float32), np.ascontiguousarray(nonces, np.uint32)
     library.wirelessfl_add_normals(

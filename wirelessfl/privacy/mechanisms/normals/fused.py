@@ -94,14 +94,8 @@ def _logarithm(u):
     bits = u.to(tl.uint32, bitcast=True)
     exponent = (bits - 0x3F3504F3).to(tl.int32, bitcast=True) >> 23
     x = (bits - (exponent.to(tl.uint32, bitcast=True) << 23)).to(tl.float32, bitcast=True) - 1.0
-    p = x * 7.0376836292e-2 - 1.1514610310e-1
-    p = p * x + 1.1676998740e-1
-    p = p * x - 1.2420140846e-1
-    p = p * x + 1.4249322787e-1
-    p = p * x - 1.6668057665e-1
-    p = p * x + 2.0000714765e-1
-    p = p * x - 2.4999993993e-1
-    p = p * x + 3.3333331174e-1
+    p = ((((x * 7.0376836292e-2 - 1.1514610310e-1) * x + 1.1676998740e-1) * x - 1.2420140846e-1) * x) + 1.4249322787e-1
+    p = (((p * x - 1.6668057665e-1) * x + 2.0000714765e-1) * x - 2.4999993993e-1) * x + 3.3333331174e-1
     z = x * x
     return x - 0.5 * z + x * z * p + exponent.to(tl.float32) * 0.6931471805599453
 

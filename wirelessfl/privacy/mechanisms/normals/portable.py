@@ -61,8 +61,7 @@ def radii(words: Words) -> Floats:
     The spacing of u is finest near 0, where it matters: normals reach out to 6.7 standard deviations.
     """
     u = ((words >> np.uint32(1)).astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-31)
-    radius: Floats = np.sqrt(np.float32(-2.0) * logarithm(u))
-    return radius
+    return np.asarray(np.sqrt(np.float32(-2.0) * logarithm(u)))
 
 
 def logarithm(u: Floats) -> Floats:
@@ -72,8 +71,7 @@ def logarithm(u: Floats) -> Floats:
     x = (bits - (exponent.view(np.uint32) << np.uint32(23))).view(np.float32) - np.float32(1)
     z = x * x
     of_mantissa = x - np.float32(0.5) * z + x * z * _polynomial(LOGARITHM, x)
-    result: Floats = of_mantissa + exponent.astype(np.float32) * LN_2
-    return result
+    return np.asarray(of_mantissa + exponent.astype(np.float32) * LN_2)
 
 
 def cosine_and_sine(words: Words) -> tuple[Floats, Floats]:
