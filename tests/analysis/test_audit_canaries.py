@@ -22,11 +22,11 @@ from wirelessfl.analysis.audit.canaries import (
 from wirelessfl.learning import SGD, Adam, LocalTraining
 from wirelessfl.learning.cohort import StepContext
 from wirelessfl.learning.private import PrivateGradients
-from wirelessfl.privacy import HaarNoise, haar, haar_weights
+from wirelessfl.privacy import HaarNoise, haar, haar_weights, padded_length
 from wirelessfl.privacy.clipping import Constant, FlatClipping
 from wirelessfl.privacy.clipping.conformance import FormedGradients
 from wirelessfl.privacy.laws import ClipDomain
-from wirelessfl.privacy.mechanisms import GaussianMechanism, haar_squared_norms, padded_length
+from wirelessfl.privacy.mechanisms import GaussianMechanism, haar_squared_norms
 from wirelessfl.streams import Streams
 
 PARTS = [6, 4, 1]

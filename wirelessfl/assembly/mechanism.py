@@ -13,9 +13,8 @@ from wirelessfl.assembly.objects import make_object
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import FlatModel, LocalTraining, Population
 from wirelessfl.learning.private import CentralNoise, PrivateGradients, layer_of_parameters
-from wirelessfl.privacy import PrivacyFacts, Release, Statement, settings
+from wirelessfl.privacy import PARTS, NoAmplification, PrivacyFacts, Release, SecureSum, Statement, settings
 from wirelessfl.privacy.clipping import Constant, Geometric, Schedule
-from wirelessfl.privacy.releases import PARTS, NoAmplification, SecureSum
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import External
 from wirelessfl.scenario.clients import (

@@ -21,6 +21,7 @@ from wirelessfl.privacy.gaussian import (
     zcdp_rho,
 )
 from wirelessfl.privacy.laws import (
+    ClipDomain,
     ClippingLaw,
     DynamicClip,
     FixedClip,
@@ -30,13 +31,17 @@ from wirelessfl.privacy.laws import (
     PerLayerClip,
     QuantileClip,
     UnknownClip,
+    WaveletReading,
     WhiteNoise,
 )
 from wirelessfl.privacy.ledger import ENDED_BY_ITS_OUTPUTS, SCOPE, Ledger, recompute
 from wirelessfl.privacy.releases import (
+    PARTS,
     AirRelease,
     BareRelease,
     DpSgdRelease,
+    LossReport,
+    NoAmplification,
     Release,
     SecureSum,
     ServerNoiseRelease,
@@ -47,28 +52,36 @@ from wirelessfl.privacy.releases import (
     round_values,
     settings,
 )
+from wirelessfl.privacy.releases.air import AirTheorem
+from wirelessfl.privacy.releases.local import Sampling
 from wirelessfl.privacy.wavelet import (
     element_noise_variance,
     haar,
     haar_weights,
     inverse_haar,
     lemma_1_variance,
+    padded_length,
 )
 
 __all__ = [
     "ENDED_BY_ITS_OUTPUTS",
     "EPSILON_CAP",
+    "PARTS",
     "SCOPE",
     "AirRelease",
+    "AirTheorem",
     "BareRelease",
     "Caveat",
+    "ClipDomain",
     "ClippingLaw",
     "DpSgdRelease",
     "DynamicClip",
     "FixedClip",
     "HaarNoise",
     "Ledger",
+    "LossReport",
     "MooClip",
+    "NoAmplification",
     "NoiseLaw",
     "PerLayerClip",
     "PrivacyFacts",
@@ -76,12 +89,14 @@ __all__ = [
     "Release",
     "SampledGaussian",
     "SampledSteps",
+    "Sampling",
     "SecureSum",
     "ServerNoiseRelease",
     "Spending",
     "Statement",
     "UnknownClip",
     "UnvouchedRelease",
+    "WaveletReading",
     "WhiteNoise",
     "ZcdpRelease",
     "client_values",
@@ -99,6 +114,7 @@ __all__ = [
     "lemma_1_variance",
     "noise_std_exact",
     "noise_std_theorem",
+    "padded_length",
     "recompute",
     "release_from_values",
     "round_values",

@@ -78,6 +78,11 @@ def inverse_haar(c: Array) -> Array:
     return values
 
 
+def padded_length(dimension: int) -> int:
+    """m, the smallest power of two that is not below ``dimension``."""
+    return 1 << max(dimension - 1, 0).bit_length()
+
+
 def haar_weights(length: int) -> NDArray[np.float64]:
     """(m,) weights W in the order of ``haar``: m for H_0 and 2^l for a detail of level l.
 

@@ -29,8 +29,7 @@ from wirelessfl.learning import (
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.client_side import ClientSide, empty_store
 from wirelessfl.learning.server_optimizers import ServerOptimizer
-from wirelessfl.privacy import Release, UnvouchedRelease
-from wirelessfl.privacy.releases import SecureSum
+from wirelessfl.privacy import Release, SecureSum, UnvouchedRelease
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams

@@ -13,10 +13,9 @@ from wirelessfl.learning import SGD, ExecutionPlan, FlatModel, LocalTraining
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.data import Examples
 from wirelessfl.learning.private import PrivateGradients, proxy_median_norm
-from wirelessfl.privacy import Release
+from wirelessfl.privacy import Release, SecureSum
 from wirelessfl.privacy.clipping import FlatClipping
 from wirelessfl.privacy.mechanisms import LocalSteps
-from wirelessfl.privacy.releases import SecureSum
 from wirelessfl.simulation.state import SimulationState
 
 

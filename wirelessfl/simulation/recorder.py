@@ -8,13 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wirelessfl.privacy import Release
-from wirelessfl.privacy.releases import (
-    ServerNoiseRelease,
-    round_values,
-    settings,
-)
-from wirelessfl.privacy.releases import client_values as release_columns
+from wirelessfl.privacy import Release, ServerNoiseRelease, round_values, settings
+from wirelessfl.privacy import client_values as release_columns
 from wirelessfl.simulation.records import Round
 from wirelessfl.trace import PRIVACY, EventBatch, RoundRecord, SecAggOutcome
 from wirelessfl.trace.codes import REASON_LENGTH

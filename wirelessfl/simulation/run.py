@@ -15,8 +15,7 @@ from wirelessfl.learning.cohort import one_torch_thread
 from wirelessfl.learning.faults import Faults
 from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import Memory, restore_memories
-from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, BareRelease, Ledger
-from wirelessfl.privacy.releases import LossReport
+from wirelessfl.privacy import ENDED_BY_ITS_OUTPUTS, BareRelease, Ledger, LossReport
 from wirelessfl.radio.network import Network
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.learner import Learner

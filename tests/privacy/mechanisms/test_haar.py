@@ -15,7 +15,7 @@ from tests.privacy.mechanisms.draws import draws, example_step
 from tests.privacy.range_sums import range_sum_noise_variance
 from tests.privacy.test_wavelet import transform_matrix
 from tests.statistics import assert_follows, assert_mean, assert_variance_gaussian
-from wirelessfl.privacy import element_noise_variance, haar_weights, lemma_1_variance
+from wirelessfl.privacy import element_noise_variance, haar_weights, lemma_1_variance, padded_length
 from wirelessfl.privacy.clipping import Constant
 from wirelessfl.privacy.clipping.conformance import FormedGradients
 from wirelessfl.privacy.laws import ClipDomain, HaarNoise
@@ -24,7 +24,6 @@ from wirelessfl.privacy.mechanisms import (
     HaarMechanism,
     clip_by_haar_norm,
     haar_squared_norms,
-    padded_length,
     standard_normals,
 )
 

@@ -27,7 +27,7 @@ from wirelessfl.learning import (
 from wirelessfl.learning.batches import Batches, local_steps, plan_batches
 from wirelessfl.learning.cohort.block import Batch, BlockData
 from wirelessfl.learning.cohort.run import LocalModels, LocalRun
-from wirelessfl.privacy.mechanisms import padded_length
+from wirelessfl.privacy import padded_length
 from wirelessfl.streams import Streams
 
 REACH = 1e6

@@ -12,8 +12,7 @@ from wirelessfl.analysis.audit.games import SlotGame
 from wirelessfl.analysis.audit.noise import NoiseRecord, Values
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import TransformState
-from wirelessfl.privacy import DpSgdRelease, Release, ZcdpRelease, haar, haar_weights
-from wirelessfl.privacy.mechanisms import padded_length
+from wirelessfl.privacy import DpSgdRelease, Release, ZcdpRelease, haar, haar_weights, padded_length
 from wirelessfl.streams import Streams
 
 # Numbers in a record.

@@ -9,17 +9,14 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning.cohort import CohortBlock
 from wirelessfl.learning.cohort.block import download
-from wirelessfl.privacy.clipping import Schedule
-from wirelessfl.privacy.clipping.base import shrink
-from wirelessfl.privacy.laws import ClipDomain, HaarNoise, WhiteNoise
+from wirelessfl.privacy import ClipDomain, HaarNoise, NoAmplification, ServerNoiseRelease, WhiteNoise, padded_length
+from wirelessfl.privacy.clipping import Schedule, shrink
 from wirelessfl.privacy.mechanisms import (
     clip_by_haar_norm,
     haar_server_noise,
-    padded_length,
     server_noise_std,
     white_server_noise,
 )
-from wirelessfl.privacy.releases import NoAmplification, ServerNoiseRelease
 
 
 @dataclass(frozen=True)

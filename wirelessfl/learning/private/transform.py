@@ -26,8 +26,7 @@ from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.optimizers import SGD
 from wirelessfl.learning.partition import Partition
 from wirelessfl.learning.population import PartitionedData
-from wirelessfl.privacy.clipping import Clipped, ClippingRule, Samples, Step
-from wirelessfl.privacy.clipping.base import Memoryless
+from wirelessfl.privacy.clipping import Clipped, ClippingRule, Memoryless, Samples, Step
 from wirelessfl.privacy.mechanisms import LocalSteps, NoiseMechanism, PerSampleGradients, divisible, is_divisible
 from wirelessfl.privacy.releases import Release
 from wirelessfl.streams import Streams

@@ -13,9 +13,11 @@ from wirelessfl.privacy.clipping.base import (
     ClippingState,
     Constant,
     Geometric,
+    Memoryless,
     Samples,
     Schedule,
     Step,
+    shrink,
 )
 from wirelessfl.privacy.clipping.conformance import check_clipping_rule
 from wirelessfl.privacy.clipping.flat import (
@@ -34,6 +36,7 @@ __all__ = [
     "DynamicClipping",
     "FlatClipping",
     "Geometric",
+    "Memoryless",
     "PerLayerClipping",
     "PrivateMooClipping",
     "PublishedMooClipping",
@@ -46,4 +49,5 @@ __all__ = [
     "moo_clip",
     "moo_clipping",
     "per_layer_clipping",
+    "shrink",
 ]

@@ -11,8 +11,8 @@ from wirelessfl.privacy.mechanisms.base import (
 )
 from wirelessfl.privacy.mechanisms.conformance import check_noise_mechanism
 from wirelessfl.privacy.mechanisms.gaussian import GaussianMechanism, MeanGaussianMechanism
-from wirelessfl.privacy.mechanisms.haar import HaarMechanism, clip_by_haar_norm, haar_squared_norms, padded_length
-from wirelessfl.privacy.mechanisms.server import (
+from wirelessfl.privacy.mechanisms.haar import HaarMechanism, clip_by_haar_norm, haar_squared_norms
+from wirelessfl.privacy.releases.server_noise import (
     haar_server_noise,
     server_noise_std,
     server_weights,
@@ -33,7 +33,6 @@ __all__ = [
     "haar_server_noise",
     "haar_squared_norms",
     "is_divisible",
-    "padded_length",
     "server_noise_std",
     "server_weights",
     "standard_normals",

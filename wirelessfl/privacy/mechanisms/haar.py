@@ -16,14 +16,12 @@ from torch import Tensor
 from torch.nn.functional import pad
 from typing_extensions import override
 
-from wirelessfl.privacy.clipping import Step
-from wirelessfl.privacy.clipping.base import shrink
+from wirelessfl.privacy import ClipDomain, HaarNoise, NoiseLaw, WaveletReading, inverse_haar, padded_length
+from wirelessfl.privacy.clipping import Step, shrink
 from wirelessfl.privacy.costs import require_choices
-from wirelessfl.privacy.laws import ClipDomain, HaarNoise, NoiseLaw, WaveletReading
 from wirelessfl.privacy.mechanisms.base import PerSampleGradients
 from wirelessfl.privacy.mechanisms.gaussian import PURPOSE, GaussianMechanism
 from wirelessfl.privacy.mechanisms.normals import add_normal
-from wirelessfl.privacy.wavelet import inverse_haar
 
 _FORMED_BYTES = 4 * 2**20  # block sums formed at a time on a CPU: they are passed over while they are in the cache
 _FORMED_BYTES_ON_DEVICE = 2**29  # where few launches matter more; not measured
@@ -163,11 +161,6 @@ def _formed_elements(products: Sequence[tuple[Tensor, Tensor]]) -> int:
 
 _DRAWN_BYTES = 2**22  # of coefficients at a time: the inverse transform passes over them while they are in the cache
 _DRAWN_BYTES_ON_DEVICE = 2**28  # there launches count; the transform holds four times as much meanwhile
-
-
-def padded_length(dimension: int) -> int:
-    """m, the smallest power of two that is not below ``dimension``."""
-    return 1 << max(dimension - 1, 0).bit_length()
 
 
 def clip_by_haar_norm(

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.private import CentralNoise
-from wirelessfl.privacy import Release
-from wirelessfl.privacy.releases import SecureSum
+from wirelessfl.privacy import Release, SecureSum
 from wirelessfl.radio import Jamming, SlotPlan
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.records import Round

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.privacy import AirRelease
-from wirelessfl.privacy.releases.air import AirTheorem
+from wirelessfl.privacy import AirRelease, AirTheorem
 from wirelessfl.radio import (
     Jamming,
     LateArrival,

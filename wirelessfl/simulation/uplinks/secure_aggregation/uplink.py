@@ -10,8 +10,7 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
-from wirelessfl.privacy import BareRelease
-from wirelessfl.privacy.releases import SecureSum
+from wirelessfl.privacy import BareRelease, SecureSum
 from wirelessfl.radio.digital_links import DigitalLinks
 from wirelessfl.secagg import HEADER_BITS, Message, RingVector, RoundAborted, RoundResult, Stage, SumEncoding
 from wirelessfl.simulation.cell import Cell
