@@ -61,16 +61,11 @@ def load_class(key: str, reference: str, protocol: type) -> type:
     """
     found = _load(key, reference)
     methods = _methods(protocol)
-    allowed = f"a class with {', '.join(methods)}"
-    if not isinstance(found, type):
+    missing = [name for name in methods if not isinstance(found, type) or not callable(getattr(found, name, None))]
+    if missing or not isinstance(found, type):
+        what = f"class without {', '.join(missing)}" if isinstance(found, type) else type(found).__name__
         raise ScenarioError(
-            f"{key}: {reference} is no {protocol.__name__}: found a {type(found).__name__}; allowed: {allowed}"
-        )
-    missing = [name for name in methods if not callable(getattr(found, name, None))]
-    if missing:
-        raise ScenarioError(
-            f"{key}: {reference} is no {protocol.__name__}: found a class without {', '.join(missing)}; "
-            f"allowed: {allowed}"
+            f"{key}: {reference} is no {protocol.__name__}: found a {what}; allowed: a class with {', '.join(methods)}"
         )
     for name in methods:
         _check_parameters(key, reference, found, name, getattr(protocol, name))
@@ -88,15 +83,12 @@ def load_function(key: str, reference: str, result: type) -> Callable[..., Any]:
         ScenarioError: It cannot be imported, or is no such function.
     """
     found = _load(key, reference)
-    wanted = f"a function that returns a {result.__name__}"
     plain = inspect.unwrap(found) if callable(found) else found
-    if isinstance(plain, type):
-        if not issubclass(plain, result):
-            raise ScenarioError(f"{key}: {reference} is the class {plain.__name__}; allowed: {wanted}")
-    elif not inspect.isfunction(plain):
-        raise ScenarioError(f"{key}: {reference} is a {type(plain).__name__}; allowed: {wanted}")
-    else:
+    if inspect.isfunction(plain):
         _check_result(key, reference, plain, result)
+    elif not isinstance(plain, type) or not issubclass(plain, result):
+        what = f"the class {plain.__name__}" if isinstance(plain, type) else f"a {type(plain).__name__}"
+        raise ScenarioError(f"{key}: {reference} is {what}; allowed: a function that returns a {result.__name__}")
     _remember(reference)
     return typing.cast("Callable[..., Any]", found)
 
@@ -173,11 +165,8 @@ def _load(key: str, reference: str) -> Any:
 
 
 def _refuse_namesake(key: str, reference: str) -> None:
-    """Checks that no other module of this name is loaded, which Python would take without looking.
-
-    Raises:
-        ScenarioError: One is, from another folder.
-    """
+    # Checks that no other module of this name is loaded, which Python would take without looking: a
+    # ScenarioError where one is, from another folder.
     top = _top(reference)
     loaded, found = getattr(sys.modules.get(top), "__file__", None), PathFinder.find_spec(top)
     if loaded and found and found.origin and Path(loaded).resolve() != Path(found.origin).resolve():
@@ -221,11 +210,7 @@ def _searching() -> Iterator[None]:
 
 @contextmanager
 def _their_errors(key: str, reference: str) -> Iterator[None]:
-    """Whatever a plug-in raises, also that it ends the process, as an error of the scenario.
-
-    Raises:
-        ScenarioError: With file and line of the plug-in.
-    """
+    # Whatever a plug-in raises, also that it ends the process, as a ScenarioError with file and line of the plug-in.
     try:
         yield
     except ScenarioError:
@@ -257,11 +242,7 @@ def _methods(protocol: type) -> list[str]:
 
 
 def _check_parameters(key: str, reference: str, found: type, name: str, expected: Callable[..., Any]) -> None:
-    """Checks that a method can be called as its protocol says.
-
-    Raises:
-        ScenarioError: It takes other parameters.
-    """
+    # Checks that a method can be called as its protocol says, by the parameters that it takes.
     parameters = [one for one in inspect.signature(expected).parameters.values() if one.default is one.empty]
     bound = isinstance(inspect.getattr_static(found, name), staticmethod | classmethod)
     method = getattr(found, name)
@@ -277,11 +258,7 @@ def _check_parameters(key: str, reference: str, found: type, name: str, expected
 
 
 def _check_result(key: str, reference: str, function: Callable[..., Any], result: type) -> None:
-    """Checks what a function says that it returns.
-
-    Raises:
-        ScenarioError: Something else, or nothing although it belongs to an installed library.
-    """
+    # Checks that a function says nothing else of what it returns, and something if it belongs to an installed library.
     try:
         said = typing.get_type_hints(function).get("return")
     except Exception:

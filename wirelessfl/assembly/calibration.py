@@ -7,6 +7,7 @@ import platform
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -59,21 +60,17 @@ class ChunkCache:
         Returns:
             The chunk that is kept from now on: another where another process was first; None where it cannot be.
         """
-        try:
-            return self._keep(key, chunk, chunks)
-        except OSError:
-            return None
-
-    def _keep(self, key: str, chunk: int, chunks: Sequence[int]) -> int:
-        handle, name = tempfile.mkstemp(dir=self.folder, prefix=".", suffix=".new")
-        new = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump({"chunk": chunk}, file)
-            first = self._publish(new, key, chunks)
-            return chunk if first is None else first
-        finally:
-            new.unlink(missing_ok=True)
+        with suppress(OSError):
+            handle, name = tempfile.mkstemp(dir=self.folder, prefix=".", suffix=".new")
+            new = Path(name)
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    json.dump({"chunk": chunk}, file)
+                first = self._publish(new, key, chunks)
+                return chunk if first is None else first
+            finally:
+                new.unlink(missing_ok=True)
+        return None
 
     def _publish(self, new: Path, key: str, chunks: Sequence[int]) -> int | None:
         # Renaming of `new`; where a sound file has the name already, that stays and its chunk is returned.
@@ -130,7 +127,8 @@ def calibrate(learner: Learner, clients: int) -> ExecutionPlan:
 
 
 def _remembered(learner: Learner, clients: int, steps: int, chunks: Sequence[int], kept: ChunkCache) -> int | None:
-    key = _key(_circumstances(learner, clients, steps, chunks))
+    circumstances = json.dumps(_circumstances(learner, clients, steps, chunks), sort_keys=True)
+    key = hashlib.sha256(circumstances.encode()).hexdigest()[:32]
     known = kept.load(key, chunks)
     if known is not None:
         return known
@@ -183,11 +181,6 @@ def _circumstances(learner: Learner, clients: int, steps: int, chunks: Sequence[
         "steps": steps.bit_length(),  # to a factor of two: sizes drawn by the seed change it a little
         "chunks": list(chunks),
     }
-
-
-def _key(circumstances: dict[str, Any]) -> str:
-    text = json.dumps(circumstances, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @cache

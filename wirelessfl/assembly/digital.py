@@ -71,6 +71,7 @@ def build_digital_links(scenario: Scenario, uplink: DigitalLink, network: Networ
     else:
         watts = dbm_to_watts(uplink.tx_power_dbm)
         snr = 2.0 * watts / (thermal_noise_density(channel.noise_figure_db) * bandwidth)
+    short = uplink.rate.packets if isinstance(uplink.rate, AdaptiveRateSection) else None
     return DigitalLinks(
         network=network,
         rate=build_rate(uplink.rate),
@@ -78,15 +79,9 @@ def build_digital_links(scenario: Scenario, uplink: DigitalLink, network: Networ
         snr=snr,
         transmit_watts=watts,
         fade_threshold=scenario.faults.fade_threshold,
-        packets=_packets(uplink.rate),
+        packets=None if short is None else ShortPackets(short.blocklength, short.error_probability),
         division=MessageDivision(largest_doppler_hz(channel), channel.max_pieces, channel.csi.refresh),
     )
-
-
-def _packets(rate: Rate) -> ShortPackets | None:
-    if not isinstance(rate, AdaptiveRateSection) or rate.packets is None:
-        return None
-    return ShortPackets(rate.packets.blocklength, rate.packets.error_probability)
 
 
 def build_rate(rate: Rate) -> AdaptiveRate | FixedRate:

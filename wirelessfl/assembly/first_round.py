@@ -53,7 +53,10 @@ def topology_graph(deployment: Deployment) -> nx.Graph:
     (registered), ``places`` (whether there are any) and ``spacing`` (metres between base stations; NaN for one).
     """
     network = deployment.network
-    graph = nx.Graph(clients=network.registry.count, places=_has_places(network), spacing=_spacing(network))
+    sites = network.sites[:2] if isinstance(network, CellularNetwork) else np.zeros((1, 2))
+    spacing = float(np.linalg.norm(sites[1] - sites[0])) if len(sites) == 2 else math.nan
+    places = isinstance(network.clients.large_scale, DistanceGain)
+    graph = nx.Graph(clients=network.registry.count, places=places, spacing=spacing)
     with forgotten(deployment.memories):
         _add_stations(graph, deployment)
         _add_clients(graph, network)
@@ -61,16 +64,6 @@ def topology_graph(deployment: Deployment) -> nx.Graph:
         if isinstance(uplink, OverTheAir) and uplink.jams and not uplink.rotating_jammer:
             _add_jammer(graph, network)
     return graph
-
-
-def _has_places(network: Network) -> bool:
-    return isinstance(network.clients.large_scale, DistanceGain)
-
-
-def _spacing(network: Network) -> float:
-    if not isinstance(network, CellularNetwork) or len(network.sites) < 2:
-        return float("nan")
-    return float(np.linalg.norm(network.sites[1] - network.sites[0]))
 
 
 def _add_stations(graph: nx.Graph, deployment: Deployment) -> None:

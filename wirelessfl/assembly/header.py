@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wirelessfl.scenario import Scenario, dump_scenario
 from wirelessfl.scenario.uplink import SecureAggregation
 from wirelessfl.simulation.run import Simulation
-from wirelessfl.simulation.uplinks import OverTheAir, Uplink
+from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.trace import TraceHeader, scenario_digest
 from wirelessfl.trace.codes import GAIN_AXES
@@ -26,6 +26,8 @@ def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
     parts, statement = simulation.deployment, simulation.ledger.statement
     plan, model = parts.learner.plan, parts.learner.model
     text = dump_scenario(scenario)
+    # Axes of gains that are longer than 1 are told; links that are not over the air have one of each.
+    gains = parts.uplink.gain_shape if isinstance(parts.uplink, OverTheAir) else (1, 1, 1)
     return TraceHeader(
         attributes={
             "name": scenario.name,
@@ -56,21 +58,12 @@ def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
             "dimension": model.dimension,
             "parameters": json.dumps({name: list(shape) for name, shape in model.shapes.items()}),
         },
-        secagg=_secure_aggregation(scenario),
-        gain_axes=_gain_axes(parts.uplink),
+        secagg=_secure_aggregation(scenario.uplink) if isinstance(scenario.uplink, SecureAggregation) else None,
+        gain_axes={axis: size for axis, size in zip(GAIN_AXES, gains, strict=True) if size > 1},
     )
 
 
-def _gain_axes(uplink: Uplink) -> dict[str, int]:
-    # The axes of gains that are longer than 1; links that are not over the air have one of each.
-    shape = uplink.gain_shape if isinstance(uplink, OverTheAir) else (1, 1, 1)
-    return {axis: size for axis, size in zip(GAIN_AXES, shape, strict=True) if size > 1}
-
-
-def _secure_aggregation(scenario: Scenario) -> dict[str, str | int] | None:
-    uplink = scenario.uplink
-    if not isinstance(uplink, SecureAggregation):
-        return None
+def _secure_aggregation(uplink: SecureAggregation) -> dict[str, str | int]:
     return {"protocol": uplink.protocol, "ring_bits": uplink.bits, "weights_hidden": int(uplink.hide_weights)}
 
 

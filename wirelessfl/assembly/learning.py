@@ -34,7 +34,7 @@ from wirelessfl.learning.data import (
 )
 from wirelessfl.learning.local_conformance import check_samples
 from wirelessfl.learning.partition import Partition, PartitionRule, check_shares
-from wirelessfl.scenario import Scenario, Steps
+from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import CoreVariant, External
 from wirelessfl.scenario.data import Data, LabelledSet, NaturalPartition, Synthetic
 from wirelessfl.scenario.data import Partition as PartitionSection
@@ -94,9 +94,8 @@ def load_data(scenario: Scenario) -> tuple[Dataset, Examples | None]:
 
 def public_samples(mechanism: Mechanism) -> int:
     """How many training samples are public and belong to no client."""
-    if isinstance(mechanism, NoMechanism | Zcdp):
-        return 0
-    return mechanism.clipping.proxy_samples if isinstance(mechanism.clipping, MedianClip) else 0
+    clipping = None if isinstance(mechanism, NoMechanism | Zcdp) else mechanism.clipping
+    return clipping.proxy_samples if isinstance(clipping, MedianClip) else 0
 
 
 @dataclass(frozen=True)
@@ -200,11 +199,6 @@ def uploads_are_updates(scenario: Scenario) -> bool:
     outside: bounds on one sample's share of an update, and noise that adds up in a sum of them, then prove nothing.
     """
     return isinstance(scenario.training.algorithm, CoreVariant) and not build_algorithm(scenario).facts().client_side
-
-
-def as_schedule(value: float | Steps) -> dict[int, float]:
-    """First round of each value; a single number holds from round 1 on."""
-    return value.mapping() if isinstance(value, Steps) else {1: value}
 
 
 def build_training(scenario: Scenario, algorithm: Algorithm, model: FlatModel) -> LocalTraining:

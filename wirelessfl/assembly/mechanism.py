@@ -175,7 +175,8 @@ def build_local_privacy(
         added = make_object("training.privacy.mechanism", mechanism, context=made_with)
         return LocalPrivacy(PrivateGradients(rule, added), model.dimension, proxy, uploads_are_updates(scenario))
 
-    representatives = _one_client_of_each_size(population)
+    # Clients with equally many samples spend equally much: one stands for all of them.
+    representatives = np.unique(population.sizes, return_index=True)[1].astype(np.int64)
 
     def records(private: LocalPrivacy, round_index: int) -> tuple[Release, ...]:
         samples = population.sizes[representatives]
@@ -252,11 +253,6 @@ def _planned_sum(scenario: Scenario) -> SecureSum | None:
     known, most = isinstance(scenario.clients.selection, SelectAll | SelectUniform), scenario.clients.most
     masked = isinstance(scenario.uplink, SecureAggregation)
     return SecureSum(most, most, arithmetic="integer") if masked and known else None
-
-
-def _one_client_of_each_size(population: Population) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    # Clients with equally many samples spend equally much: one stands for all of them.
-    return np.unique(population.sizes, return_index=True)[1].astype(np.int64)
 
 
 def _multiplier_schedule(clipping: Clipping, noise: float, rounds: int) -> Schedule:

@@ -42,7 +42,7 @@ from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.channel import Channel, IndependentFading, Sync
 from wirelessfl.scenario.geography import NoPathLoss, SingleCell
 from wirelessfl.scenario.timing import Timing
-from wirelessfl.scenario.uplink import Jammer, OverTheAir, transmits_in_watts
+from wirelessfl.scenario.uplink import Jammer, OverTheAir, jammer_of, transmits_in_watts
 from wirelessfl.streams import Streams
 
 
@@ -181,7 +181,7 @@ def _jammer_placement(scenario: Scenario, draws: Draws) -> Placement:
 
 
 def _external_jammer(scenario: Scenario) -> Jammer | None:
-    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, OverTheAir) else None
+    jammer = jammer_of(scenario.uplink)
     return jammer if jammer is not None and jammer.role == "external" else None
 
 
@@ -202,22 +202,18 @@ def _large_scale(
 
 def _impairments(scenario: Scenario, dimension: int) -> LinkImpairments:
     csi, sync, uplink = scenario.channel.csi, scenario.channel.sync, scenario.uplink
-    subcarriers = None
-    if sync.waveform == "ofdm":
-        grid = build_numerology(scenario.timing)
-        assert grid is not None, "the scenario was checked"
-        subcarriers = grid.subcarriers
+    grid = build_numerology(scenario.timing) if sync.waveform == "ofdm" else None
+    subcarriers = None if grid is None else grid.subcarriers
     pilots = build_pilots(scenario, uplink, dimension) if isinstance(uplink, OverTheAir) else None
     estimation = (csi.error_std, csi.estimator, pilots)
     return LinkImpairments(*estimation, sync.phase_std, sync.max_offset, subcarriers, sync.cfo_hz)
 
 
 def _warn_of_another_waveform(sync: Sync, timing: Timing) -> None:
-    if sync.max_offset == 0 or sync.waveform == "ofdm" or timing.ofdm is None:
-        return
-    warnings.warn(
-        "channel.sync.waveform: found single_carrier with timing.ofdm; late arrivals are simulated as on a single "
-        "carrier, where a part of each symbol falls into the next. With ofdm they turn the subcarriers",
-        ModelWarning,
-        stacklevel=2,
-    )
+    if sync.max_offset > 0 and sync.waveform == "single_carrier" and timing.ofdm is not None:
+        warnings.warn(
+            "channel.sync.waveform: found single_carrier with timing.ofdm; late arrivals are simulated as on a single "
+            "carrier, where a part of each symbol falls into the next. With ofdm they turn the subcarriers",
+            ModelWarning,
+            stacklevel=2,
+        )

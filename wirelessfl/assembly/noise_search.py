@@ -132,10 +132,8 @@ def _secant(before: tuple[float, float] | None, here: tuple[float, float], slope
 
 
 def _next(low: float, high: float, here: tuple[float, float], slope: float, precision: float) -> float:
-    """Where the line through ``here`` meets the target, inside the bracket.
-
-    Not nearer to a bound than almost the precision: where the bound is that good, this point proves it.
-    """
+    # Where the line through ``here`` meets the target, inside the bracket. Not nearer to a bound than almost the
+    # precision: where the bound is that good, this point proves it.
     if high - low < 2 * _ALMOST * precision:
         return 0.5 * (low + high)
     step = max(-_LONGEST_STEP, min(_LONGEST_STEP, -here[1] / slope))

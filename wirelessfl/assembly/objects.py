@@ -79,11 +79,9 @@ def make_object(key: str, variant: CoreVariant | External, *arguments: Any, cont
 def _filled(
     factory: Callable[..., Any], variant: CoreVariant | External, arguments: tuple[Any, ...], context: object
 ) -> dict[str, Any]:
-    """The variant's own arguments, and what the factory asks of the context by the names of its parameters.
-
-    One of the core gets all that it names, one from outside what it cannot be called without. A member of another
-    family among the arguments is handed on as a function that makes it.
-    """
+    # The variant's own arguments, and what the factory asks of the context by the names of its parameters. One of the
+    # core gets all that it names, one from outside what it cannot be called without. A member of another family among
+    # the arguments is handed on as a function that makes it.
     given = variant.arguments()
     made = {name: partial(make_object, name, one) for name, one in given.items() if isinstance(one, CoreVariant)}
     try:
@@ -138,7 +136,7 @@ def _outside(external: type[External], tag: str) -> dict[str, Any]:
         signatures = [f"({', '.join((*external.called_with, '**options'))}) -> {protocol.__name__}"]
     return {
         "protocol": external.protocol,
-        "meaning": _summary(protocol),
+        "meaning": (inspect.getdoc(protocol) or "").partition("\n")[0],
         "signatures": signatures,
         "context": context,
         "check": f"{external.check}{_signature(check)}",
@@ -147,25 +145,22 @@ def _outside(external: type[External], tag: str) -> dict[str, Any]:
 
 
 def _methods(protocol: type) -> list[str]:
-    found = []
-    for name in _public(protocol):
-        member = inspect.getattr_static(protocol, name)
-        if isinstance(member, property):
-            found.append(f"{name}: {_annotation(member.fget)}")
-        elif inspect.isfunction(member):
-            found.append(f"{name}{_signature(member)}")
-    return found
+    members = [(name, inspect.getattr_static(protocol, name)) for name in _public(protocol)]
+    return [
+        f"{name}: {_annotation(one.fget)}" if isinstance(one, property) else f"{name}{_signature(one)}"
+        for name, one in members
+        if isinstance(one, property) or inspect.isfunction(one)
+    ]
 
 
 def _attributes(context: type) -> dict[str, str]:
     # The attributes that a context offers, with their types.
     declared = getattr(context, "__dataclass_fields__", {}).items()
     fields = {name: _short(inspect.formatannotation(field.type)) for name, field in declared}
-    computed = {name: inspect.getattr_static(context, name) for name in _public(context)}
-    for name, member in computed.items():
-        if isinstance(member, property | cached_property):
-            fields[name] = _annotation(member.fget if isinstance(member, property) else member.func)
-    return fields
+    members = {name: inspect.getattr_static(context, name) for name in _public(context)}
+    computed = {name: one for name, one in members.items() if isinstance(one, property | cached_property)}
+    getters = {name: one.fget if isinstance(one, property) else one.func for name, one in computed.items()}
+    return {**fields, **{name: _annotation(getter) for name, getter in getters.items()}}
 
 
 def _public(thing: type) -> list[str]:
@@ -187,7 +182,3 @@ def _short(annotation: str) -> str:
     # Types as they are written in code: no modules, no quotation marks, `NDArray` by its name.
     names = re.sub(r"\b(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w*)", r"\1", annotation.replace("'", ""))
     return re.sub(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]", r"NDArray[np.\1]", names)
-
-
-def _summary(thing: type) -> str:
-    return (inspect.getdoc(thing) or "").partition("\n")[0]

@@ -172,11 +172,8 @@ def _expected_norms(given: tuple[float, ...] | str | None, rounds: int) -> Expec
 
 
 def _mean_inverse_power(network: Network, threshold: float) -> float:
-    """E[1/X; X >= g] of the clients' estimates, the larger one where lines of sight make a difference.
-
-    Raises:
-        InfeasibleError: no channel ever reaches the threshold.
-    """
+    # E[1/X; X >= g] of the clients' estimates, the larger one where lines of sight make a difference. Raises
+    # InfeasibleError: no channel ever reaches the threshold.
     clients = network.clients
     # At β = 1: with pilots and a path loss the error is another on each link, and only Rayleigh fading gets here, whose
     # estimate has the same law whatever the error (`precoder_consistency`).

@@ -16,7 +16,6 @@ from wirelessfl.learning.timing import BITS_PER_PARAMETER
 from wirelessfl.privacy import Statement
 from wirelessfl.radio import (
     AirInterface,
-    Calibration,
     Jamming,
     Modulation,
     Network,
@@ -36,7 +35,7 @@ from wirelessfl.radio import (
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import External
 from wirelessfl.scenario.geography import MultiCell, SingleCell, Topology
-from wirelessfl.scenario.uplink import Digital, Ideal, Jammer, SecureAggregation
+from wirelessfl.scenario.uplink import Digital, Ideal, SecureAggregation
 from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
 from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
 from wirelessfl.simulation.uplinks.air.plan import OwnRelease
@@ -107,9 +106,8 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
         case OverTheAirSection():
             air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension, symbol_energy(scenario, dimension))
             cells = build_cells(scenario.topology, network, build_algorithm(scenario).facts(), dimension)
-            control, policies = uplink.power_control, []
-            for _ in range(cells.receivers):
-                policies.append(build_power_control(scenario, control, network, statement))
+            control = uplink.power_control
+            policies = [build_power_control(scenario, control, network, statement) for _ in range(cells.receivers)]
             policy = policies[0]
             if cells.receivers > 1 and isinstance(policy, NormScaledPowerControl):
                 raise ScenarioError(
@@ -145,11 +143,8 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
 
 
 def _waveform(scenario: Scenario, uplink: OverTheAirSection) -> dict[str, Any]:
-    """Receiver and modulation, and whether one of them leaves no record of what it costs.
-
-    Raises:
-        ScenarioError: code from outside cannot be used.
-    """
+    # Receiver and modulation, and whether one of them leaves no record of what it costs. Raises ScenarioError: code
+    # from outside cannot be used.
     facts = RunFacts.of(scenario)
     receiver: Receiver = make_object("uplink.receiver.combiner", uplink.receiver, context=facts)
     modulation: Modulation = make_object("uplink.modulation.scheme", uplink.modulation, context=facts)
@@ -175,25 +170,20 @@ def build_jamming(
     jammer = uplink.jammer
     if jammer is None:
         return None
-    limit = math.inf
-    if jammer.power_db is not None:
-        budget = power_budget_from_snr(db_to_linear(jammer.power_db), dimension, CHANNEL_NOISE_STD)
-        limit = jammer_gain_limit(budget, num_symbols(dimension, uplink.iq_packing), jammer.noise)
-    return Jamming(
-        calibration=_calibration(scenario, jammer, registry, statement, is_non_expansive(policy)),
-        margin=jammer.margin,
-        gain_limit=limit,
-        noise=jammer.noise,
-        on_shortfall=jammer.on_shortfall,
-    )
-
-
-def _calibration(
-    scenario: Scenario, jammer: Jammer, registry: Registry, statement: Statement, non_expansive: bool
-) -> Calibration:
     if jammer.calibration == "exact" and statement.colluding and jammer.role == "rotating":
         raise InfeasibleError(
             "uplink.jammer.calibration: exact, but a colluding client may be the one that jams, "
             "and then its noise hides nothing; no jammer power meets the target"
         )
-    return build_calibration(jammer.calibration, jammer.epsilon, scenario, registry, statement, non_expansive)
+    non_expansive, epsilon = is_non_expansive(policy), jammer.epsilon
+    limit = math.inf
+    if jammer.power_db is not None:
+        budget = power_budget_from_snr(db_to_linear(jammer.power_db), dimension, CHANNEL_NOISE_STD)
+        limit = jammer_gain_limit(budget, num_symbols(dimension, uplink.iq_packing), jammer.noise)
+    return Jamming(
+        calibration=build_calibration(jammer.calibration, epsilon, scenario, registry, statement, non_expansive),
+        margin=jammer.margin,
+        gain_limit=limit,
+        noise=jammer.noise,
+        on_shortfall=jammer.on_shortfall,
+    )

@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.errors import DataError, TraceError
+from wirelessfl.errors import DataError, TraceError, precondition
 from wirelessfl.learning.faults import RecordedAvailability
 from wirelessfl.radio import GivenPositions, Recorded
 from wirelessfl.trace import JAMMER_NODE, Status
@@ -42,16 +42,14 @@ def load_gains(file: str, rounds: int, clients: int) -> tuple[Recorded, Recorded
         DataError: the file is missing or damaged, or holds fewer rounds or clients.
     """
     path = _existing(file, _KEY_GAINS)
-    if h5py.is_hdf5(path):
-        gains, jammer = _gains_of_hdf5(path)
-    else:
-        gains, jammer = _gains_of_csv(path)
+    gains, jammer = _gains_of_hdf5(path) if h5py.is_hdf5(path) else _gains_of_csv(path)
     found = (gains.shape[0] - 1, gains.shape[1])
-    if found[0] < rounds or found[1] < clients:
-        raise DataError(
-            f"{_KEY_GAINS}: {file} holds {found[0]} rounds of {found[1]} clients; "
-            f"allowed here: at least {rounds} rounds of {clients} clients"
-        )
+    precondition(
+        found[0] >= rounds and found[1] >= clients,
+        f"{_KEY_GAINS}: {file} holds {found[0]} rounds of {found[1]} clients; "
+        f"allowed here: at least {rounds} rounds of {clients} clients",
+        DataError,
+    )
     return Recorded(gains), None if np.all(np.isnan(jammer)) else Recorded(jammer[:, None])
 
 
@@ -62,12 +60,10 @@ def recorded_fading(file: str | None, rounds: int, clients: int, jammer: bool) -
         DataError: the file is missing or damaged, holds too little, or lacks the jammer.
     """
     assert file is not None, "the scenario was checked"
-    of_clients, of_jammer = load_gains(file, rounds, clients)
-    if not jammer:
-        return of_clients
-    if of_jammer is None:
+    gains = load_gains(file, rounds, clients)[int(jammer)]
+    if gains is None:
         raise DataError(f"{_KEY_GAINS}: {file} holds no gains of the jammer, which the scenario has")
-    return of_jammer
+    return gains
 
 
 def given_positions(points_m: tuple[tuple[float, float], ...] | None, file: str | None, clients: int) -> GivenPositions:
@@ -76,10 +72,8 @@ def given_positions(points_m: tuple[tuple[float, float], ...] | None, file: str 
     Raises:
         DataError: the file is missing or damaged, or holds fewer clients.
     """
-    if points_m is None:
-        assert file is not None, "the scenario was checked"
-        return GivenPositions(load_positions(file, clients))
-    return GivenPositions(points_m)
+    assert points_m is not None or file is not None, "the scenario was checked"
+    return GivenPositions(points_m or load_positions(str(file), clients))
 
 
 def recorded_availability(file: str | None, rounds: int, clients: int) -> RecordedAvailability:
@@ -99,8 +93,8 @@ def load_positions(file: str, clients: int) -> tuple[tuple[float, float], ...]:
         DataError: the file is missing or damaged, or holds fewer clients.
     """
     table = _read_csv(_existing(file, _KEY_POSITIONS), ("x", "y"), _KEY_POSITIONS)
-    if len(table) < clients:
-        raise DataError(f"{_KEY_POSITIONS}: {file} holds {len(table)} positions; allowed here: at least {clients}")
+    too_few = f"{_KEY_POSITIONS}: {file} holds {len(table)} positions; allowed here: at least {clients}"
+    precondition(len(table) >= clients, too_few, DataError)
     return tuple((float(x), float(y)) for x, y in table)
 
 
@@ -117,8 +111,8 @@ def load_norms(file: str, rounds: int) -> tuple[float, ...]:
         raise DataError(
             f"{_KEY_NORMS}: {file} holds no norm for round {missing}; allowed here: {rounds} rounds, from 1"
         )
-    if not np.all(table[:, 1] > 0):
-        raise DataError(f"{_KEY_NORMS}: {file} holds a norm of {table[:, 1].min():g}; allowed: above 0")
+    least = table[:, 1].min()
+    precondition(least > 0, f"{_KEY_NORMS}: {file} holds a norm of {least:g}; allowed: above 0", DataError)
     return tuple(norm_of[index] for index in range(1, rounds + 1))
 
 
@@ -137,11 +131,10 @@ def load_presence(file: str, rounds: int, clients: int) -> NDArray[np.bool_]:
         table = _read_csv(path, ("round", "client", "available"), _KEY_PRESENCE)
         round_index, client = _indices(table, path, _KEY_PRESENCE, lowest=0)
         present = table[:, 2]
-        if not np.isin(present, (0, 1)).all():
-            raise DataError(f"{_KEY_PRESENCE}: {path}: available must be 0 or 1")
-    if len(round_index) == 0 or round_index.max() < rounds:
-        held = int(round_index.max(initial=0))
-        raise DataError(f"{_KEY_PRESENCE}: {file} holds {held} rounds; allowed here: at least {rounds}")
+        precondition(np.isin(present, (0, 1)).all(), f"{_KEY_PRESENCE}: {path}: available must be 0 or 1", DataError)
+    held = int(round_index.max(initial=0))
+    too_few = f"{_KEY_PRESENCE}: {file} holds {held} rounds; allowed here: at least {rounds}"
+    precondition(held >= rounds, too_few, DataError)
     presence = np.ones((rounds + 1, clients), dtype=np.bool_)
     known = (client < clients) & (round_index <= rounds)
     presence[round_index[known], client[known]] = present[known] > 0
@@ -150,11 +143,8 @@ def load_presence(file: str, rounds: int, clients: int) -> NDArray[np.bool_]:
 
 @contextmanager
 def _opened(path: Path, key: str, kind: str) -> Iterator[h5py.File]:
-    """A file that is there, open for reading.
-
-    Raises:
-        DataError: it cannot be read as what it should be, or refers to what lies outside of it.
-    """
+    # A file that is there, open for reading. Raises DataError: it cannot be read as what it should be, or refers to
+    # what lies outside of it.
     try:
         with opened_values(path) as file:
             yield file
@@ -170,23 +160,17 @@ def _gains_of_hdf5(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.compl
         jammer = np.full(len(gains), np.nan, dtype=np.complex128)
         if "jammer_gain_re" in file:
             jammer = np.asarray(file["jammer_gain_re"]) + 1j * np.asarray(file["jammer_gain_im"])
-    if gains.ndim != 2 or jammer.shape != gains.shape[:1]:
-        raise DataError(f"{_KEY_GAINS}: {path}: gain_re and gain_im must be (round, client), jammer gains (round)")
+    shapes = f"{_KEY_GAINS}: {path}: gain_re and gain_im must be (round, client), jammer gains (round)"
+    precondition(gains.ndim == 2 and jammer.shape == gains.shape[:1], shapes, DataError)
     return _from_round_one(gains), _from_round_one(jammer)
 
 
 def _gains_of_trace(file: h5py.File) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-    """h/√β, also of the jammer.
-
-    Raises:
-        DataError: its slots have several pieces, say, where a recording has one block of fading a round.
-    """
+    # h/√β, also of the jammer. Raises DataError: its slots have several pieces, say, where a recording has one block of
+    # fading a round.
     pieces = math.prod(len(file[axis]) for axis in GAIN_AXES if axis in file)
-    if pieces > 1:
-        raise DataError(
-            f"{_KEY_GAINS}: {file.filename} has slots of {pieces} pieces; allowed: a trace with one gain a round and "
-            "client"
-        )
+    several = f"{_KEY_GAINS}: {file.filename} has slots of {pieces} pieces"
+    precondition(pieces <= 1, f"{several}; allowed: a trace with one gain a round and client", DataError)
     rounds = np.asarray(file["round"])
     ids = np.asarray(file["client_id"])[: len(rounds)]
     channel = np.asarray(file["channel_re"]) + 1j * np.asarray(file["channel_im"])
@@ -201,17 +185,15 @@ def _gains_of_trace(file: h5py.File) -> tuple[NDArray[np.complex128], NDArray[np
 
 
 def _no_gains(rounds: NDArray[np.int64], clients: NDArray[np.int64]) -> NDArray[np.complex128]:
-    """NaN for all rounds and clients up to the largest.
-
-    Raises:
-        DataError: they are more than a file of so many gains would name.
-    """
+    # NaN for all rounds and clients up to the largest. Raises DataError: they are more than a file of so many gains
+    # would name.
     shape = (int(rounds.max(initial=0)) + 1, int(clients.max(initial=-1)) + 1)
-    if math.prod(shape) > _MOST_GAINS:
-        raise DataError(
-            f"{_KEY_GAINS}: found gains up to round {shape[0] - 1} and client {shape[1] - 1}; "
-            f"allowed: at most {_MOST_GAINS:,} rounds times clients"
-        )
+    precondition(
+        math.prod(shape) <= _MOST_GAINS,
+        f"{_KEY_GAINS}: found gains up to round {shape[0] - 1} and client {shape[1] - 1}; "
+        f"allowed: at most {_MOST_GAINS:,} rounds times clients",
+        DataError,
+    )
     return np.full(shape, np.nan, dtype=np.complex128)
 
 
@@ -233,8 +215,8 @@ def _gains_of_csv(path: Path) -> tuple[NDArray[np.complex128], NDArray[np.comple
 
 def _presence_of_trace(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     with _opened(path, _KEY_PRESENCE, "a trace") as file:
-        if file.attrs.get("format") != FORMAT:
-            raise DataError(f"{_KEY_PRESENCE}: {path} is no trace; allowed: a trace or a CSV file")
+        no_trace = f"{_KEY_PRESENCE}: {path} is no trace; allowed: a trace or a CSV file"
+        precondition(file.attrs.get("format") == FORMAT, no_trace, DataError)
         rounds = np.asarray(file["round"])
         ids, status = (np.asarray(file[name])[: len(rounds)] for name in ("client_id", "status"))
     row, slot = np.nonzero(ids >= 0)
@@ -251,11 +233,8 @@ def _from_round_one(gains: NDArray[np.complex128]) -> NDArray[np.complex128]:
 def _indices(
     table: NDArray[np.float64], path: Path, key: str, lowest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The rounds and clients of a table, after a check that they are: clients from 0, or also ``lowest``.
-
-    Raises:
-        DataError: one is no whole number, or out of range.
-    """
+    # The rounds and clients of a table, after a check that they are: clients from 0, or also ``lowest``. Raises
+    # DataError: one is no whole number, or out of range.
     round_index, client = table[:, 0], table[:, 1]
     whole = np.all(table[:, :2] == np.floor(table[:, :2])) and np.all(table[:, :2] <= _LARGEST_INDEX)
     if not whole or np.any(round_index < 1) or np.any((client < 0) & (client != lowest)):
@@ -270,48 +249,30 @@ def _indices(
 _LARGEST_INDEX = 2**31 - 1
 
 
-class _NoNumbers(Exception):
-    """A line of a CSV file, by its number, that lacks a number."""
-
-
-def _numbers(line: str, order: list[int], place: int) -> list[float]:
-    try:
-        cells = line.split(",")
-        return [float(cells[index]) for index in order]
-    except (ValueError, IndexError):
-        raise _NoNumbers(place) from None
-
-
 def _read_csv(path: Path, columns: tuple[str, ...], key: str) -> NDArray[np.float64]:
-    """(rows, columns) numbers from a CSV file whose first line names its columns, in any order.
-
-    Raises:
-        DataError: it is not that; the message names the place and never what stands there, which may be another file.
-    """
+    # (rows, columns) numbers from a CSV file whose first line names its columns, in any order. Raises DataError: it is
+    # not that; the message names the place and never what stands there, which may be another file.
+    rows, wanted = list[list[float]](), ", ".join(columns)
     try:
         with path.open(encoding="utf-8") as file:
             header = [name.strip() for name in file.readline().split(",")]
             missing = [name for name in columns if name not in header]
-            if missing:
-                raise DataError(
-                    f"{key}: {path}:1: no column {' and none '.join(missing)}; allowed: {', '.join(columns)}"
-                )
+            no_column = f"{key}: {path}:1: no column {' and none '.join(missing)}; allowed: {wanted}"
+            precondition(not missing, no_column, DataError)
             order = [header.index(name) for name in columns]
-            rows = [_numbers(line, order, place) for place, line in enumerate(file, start=2) if line.strip()]
+            for place, cells in ((place, line.split(",")) for place, line in enumerate(file, start=2) if line.strip()):
+                try:
+                    rows.append([float(cells[index]) for index in order])
+                except (ValueError, IndexError):
+                    allowed = f"a number in each of the columns {wanted}"
+                    raise DataError(f"{key}: {path}:{place} cannot be read as numbers; allowed: {allowed}") from None
     except OSError as error:
         raise DataError(f"{key}: {path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError:
-        raise DataError(
-            f"{key}: {path} is no text; allowed: a CSV file with the columns {', '.join(columns)}"
-        ) from None
-    except _NoNumbers as error:
-        wanted = f"a number in each of the columns {', '.join(columns)}"
-        raise DataError(f"{key}: {path}:{error.args[0]} cannot be read as numbers; allowed: {wanted}") from None
-    if not rows:
-        raise DataError(f"{key}: {path} cannot be read as numbers: it has no line below its header")
+        raise DataError(f"{key}: {path} is no text; allowed: a CSV file with the columns {wanted}") from None
     table = np.array(rows)
-    if not np.all(np.isfinite(table)):
-        raise DataError(f"{key}: {path} holds numbers that are not finite")
+    precondition(rows, f"{key}: {path} cannot be read as numbers: it has no line below its header", DataError)
+    precondition(np.all(np.isfinite(table)), f"{key}: {path} holds numbers that are not finite", DataError)
     return table
 
 
@@ -321,8 +282,7 @@ def _existing(file: str, key: str) -> Path:
         there = path.is_file()
     except OSError as error:  # a name that is too long
         raise DataError(f"{key}: {file[:_LONGEST_NAME]}... cannot be read: {error.strerror}") from error
-    if not there:
-        raise DataError(f"{key}: found no file {file}")
+    precondition(there, f"{key}: found no file {file}", DataError)
     return path
 
 

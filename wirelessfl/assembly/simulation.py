@@ -1,13 +1,12 @@
 """The whole simulation of a scenario."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from wirelessfl.assembly.calibration import calibrate
 from wirelessfl.assembly.digital import build_asynchronous
 from wirelessfl.assembly.first_round import check_jammer_power, check_uploads
 from wirelessfl.assembly.learning import (
-    as_schedule,
     build_algorithm,
     build_model,
     build_population,
@@ -20,20 +19,19 @@ from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.plan import Resources, check_batches
 from wirelessfl.assembly.radio import build_uplink, power_budget
 from wirelessfl.assembly.slot import check_deadline
-from wirelessfl.learning import Algorithm, ExecutionPlan, FlatModel, LocalTraining, Population
+from wirelessfl.learning import ExecutionPlan, Population
 from wirelessfl.learning.faults import AvailabilityModel, Faults
 from wirelessfl.learning.private import without_noise
 from wirelessfl.learning.selection import Selection
 from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import memories_among, restore_memories
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
-from wirelessfl.radio.network import Registry
+from wirelessfl.radio import Network, Registry
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.timing import Asynchronous, Quorum
 from wirelessfl.scenario.timing import Timing as TimingSection
-from wirelessfl.scenario.uplink import OverTheAir as OverTheAirSection
+from wirelessfl.scenario.uplink import jammer_of
 from wirelessfl.simulation.learner import Learner
-from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.run import Deployment, Simulation, StopRules
 from wirelessfl.simulation.selection import ClientSelection, JobsInFlight, KeepAtWork
 from wirelessfl.simulation.state import SimulationState, check_continues, restoring
@@ -87,44 +85,22 @@ def build_simulation(
         InfeasibleError: a privacy target that no allowed setting meets.
         TraceError: the state is not one of this scenario.
     """
-    streams = Streams(scenario.seed)
+    streams, statement = Streams(scenario.seed), Statement(**scenario.privacy.model_dump())
     population = build_population(scenario, streams)
-    model = build_model(scenario, population)
-    samples = population.sizes
-    algorithm = build_algorithm(scenario)
-    dimension = algorithm.facts().payload * model.dimension  # of an upload
-    registry = Registry(samples, int(samples.sum()), power_budget(scenario, dimension))
-    statement = build_statement(scenario)
-    facts = PrivacyFacts(samples, samples / registry.total_samples, registry.total_samples)
-    training = build_training(scenario, algorithm, model)
-    check_batches(training, samples)
-    rule: Selection = make_object("clients.selection.scheme", scenario.clients.selection)
-    selection, cohort = ClientSelection(rule, scenario.clients.most, samples), scenario.clients.expected
-    private = build_local_privacy(scenario, model, population, training, facts, statement)
-    undrawn = None if private is None else without_noise(private.gradients)
-    untimed = (
-        plan.plan(model, training, population, algorithm, cohort, undrawn) if isinstance(plan, Resources) else plan
-    )
-    learner = _learner(scenario, population, model, algorithm, training, untimed, streams, pause, private)
-    if isinstance(plan, Resources) and plan.calibrates:
-        learner = replace(learner, plan=calibrate(learner, cohort))
+    samples, total_samples = population.sizes, int(population.sizes.sum())
+    facts = PrivacyFacts(samples, samples / total_samples, total_samples)
+    learner = _build_learner(scenario, plan, population, facts, statement, streams, pause)
+    dimension = learner.algorithm.facts().payload * learner.model.dimension  # of an upload
+    registry = Registry(samples, total_samples, power_budget(scenario, dimension))
     network = build_network(scenario, registry, streams, dimension)
     start = learner.initial_state(registry.count if scenario.faults.battery_j is not None else 0)
     if state is None:
         state = start
     else:
         check_continues(state, start)
-    wait_for = build_wait_for(scenario.timing)
-    central = build_central_noise(scenario, dimension, facts, statement, wait_for)
-    if central is not None:
-        uplink: Uplink = TrustedServer(registry, dimension, central, streams)
-    else:
-        uplink = build_uplink(scenario, network, dimension, statement)
-    jammer = scenario.uplink.jammer if isinstance(scenario.uplink, OverTheAirSection) else None
-    if jammer is not None and isinstance(uplink, OverTheAir):
-        check_jammer_power(jammer, uplink, selection)
-    check_deadline(wait_for, uplink)
-    check_uploads(scenario, uplink)
+    rule: Selection = make_object("clients.selection.scheme", scenario.clients.selection)
+    selection, wait_for = ClientSelection(rule, scenario.clients.most, samples), build_wait_for(scenario.timing)
+    uplink = _build_uplink(scenario, network, dimension, facts, statement, wait_for, selection)
     faults, jobs = build_faults(scenario), JobsInFlight()
     if isinstance(scenario.aggregation, Asynchronous):
         uplink = build_asynchronous(scenario.aggregation, uplink, jobs)
@@ -132,7 +108,7 @@ def build_simulation(
     deployment = Deployment(
         network=network,
         selection=selection,
-        timing=build_timing(scenario.timing),
+        timing=Timing(**{one.name: getattr(scenario.timing, one.name) for one in fields(Timing)}),
         wait_for=wait_for,
         faults=faults,
         learner=learner,
@@ -147,68 +123,72 @@ def build_simulation(
     if state.round_index > 0:
         with restoring("the memory of channels and faults"):
             restore_memories(deployment.memories, state.memories)
-    ledger = _ledger(facts, statement, state)
-    return Simulation(deployment, ledger, state, _stop_rules(scenario), log_events=scenario.trace.events)
-
-
-def _ledger(facts: PrivacyFacts, statement: Statement, state: SimulationState) -> Ledger:
     ledger = Ledger(facts, statement)
     if state.ledger:
         with restoring("the ledger"):
             ledger.restore(state.ledger)
-    return ledger
+    stop_rules = StopRules(scenario.rounds, **scenario.stop.model_dump())
+    return Simulation(deployment, ledger, state, stop_rules, log_events=scenario.trace.events)
 
 
-def _stop_rules(scenario: Scenario) -> StopRules:
-    stop = scenario.stop
-    return StopRules(scenario.rounds, stop.accuracy, stop.epsilon, stop.sim_time_s, stop.energy_j, stop.diverged)
-
-
-def _learner(
+def _build_learner(
     scenario: Scenario,
+    plan: ExecutionPlan | Resources,
     population: Population,
-    model: FlatModel,
-    algorithm: Algorithm,
-    training: LocalTraining,
-    plan: ExecutionPlan,
+    facts: PrivacyFacts,
+    statement: Statement,
     streams: Streams,
     pause: Callable[[], None],
-    private: LocalPrivacy | None,
 ) -> Learner:
+    model, algorithm = build_model(scenario, population), build_algorithm(scenario)
+    training, cohort = build_training(scenario, algorithm, model), scenario.clients.expected
+    check_batches(training, population.sizes)
+    private = build_local_privacy(scenario, model, population, training, facts, statement)
+    undrawn = None if private is None else without_noise(private.gradients)
+    untimed = (
+        plan.plan(model, training, population, algorithm, cohort, undrawn) if isinstance(plan, Resources) else plan
+    )
     schedule = scenario.training.lr_schedule
-    return Learner(
+    learner = Learner(
         model=model,
-        population=on_device(population, plan),
+        population=on_device(population, untimed),
         training=training,
-        lr_schedule=as_schedule(1.0 if schedule is None else schedule),
+        lr_schedule={1: 1.0} if schedule is None else schedule.mapping(),
         algorithm=algorithm,
         server_optimizer=make_object("training.server_optimizer.name", scenario.training.server_optimizer),
         private=private,
-        plan=plan,
+        plan=untimed,
         streams=streams,
         evaluate_every=scenario.evaluate.every,
         rounds=scenario.rounds,
         pause=pause,
         unvouched=unvouched(scenario),
     )
+    calibrates = isinstance(plan, Resources) and plan.calibrates
+    return replace(learner, plan=calibrate(learner, cohort)) if calibrates else learner
 
 
-def build_statement(scenario: Scenario) -> Statement:
-    """For whom, against whom and at which δ the run's ε is stated."""
-    privacy = scenario.privacy
-    return Statement(privacy.delta, privacy.unit, privacy.adjacency, privacy.adversary, privacy.colluding)
-
-
-def build_timing(timing: TimingSection) -> Timing:
-    """The clock constants."""
-    return Timing(
-        timing.bandwidth_hz,
-        timing.downlink_bps,
-        timing.cycles_per_sample,
-        timing.cpu_hz,
-        timing.straggler_scale,
-        timing.switched_capacitance,
-    )
+def _build_uplink(
+    scenario: Scenario,
+    network: Network,
+    dimension: int,
+    facts: PrivacyFacts,
+    statement: Statement,
+    wait_for: WaitFor,
+    selection: ClientSelection,
+) -> Uplink:
+    # The uplink after all checks that need no round.
+    central = build_central_noise(scenario, dimension, facts, statement, wait_for)
+    if central is None:
+        uplink = build_uplink(scenario, network, dimension, statement)
+    else:
+        uplink = TrustedServer(network.registry, dimension, central, network.streams)
+    jammer = jammer_of(scenario.uplink)
+    if jammer is not None and isinstance(uplink, OverTheAir):
+        check_jammer_power(jammer, uplink, selection)
+    check_deadline(wait_for, uplink)
+    check_uploads(scenario, uplink)
+    return uplink
 
 
 def build_wait_for(timing: TimingSection) -> WaitFor:

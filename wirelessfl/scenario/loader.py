@@ -79,10 +79,8 @@ def resolve_document(document: Document, overrides: Sequence[Override], folder: 
     Raises:
         ScenarioError: all that is wrong with it, one line each.
     """
-    if document.tree is None:
-        raise ScenarioError(line(document.place(()), (), "an empty file", "a mapping with at least a name"))
     if not isinstance(document.tree, dict):
-        found = inline_yaml(document.tree)
+        found = "an empty file" if document.tree is None else inline_yaml(document.tree)
         raise ScenarioError(line(document.place(()), (), found, "a mapping with at least a name"))
     document = _with_own_profile(document, folder)
     notes: list[str] = []
@@ -171,11 +169,8 @@ def _without_profile(document: Document) -> Document:
 
 
 def _profile(document: Document, folder: Path | None) -> Document | None:
-    """The channel profile that the document names, if it names one.
-
-    Raises:
-        ScenarioError: there is no such profile, it is no mapping, or a recorded scenario names a file.
-    """
+    # The channel profile that the document names, if it names one. Raises ScenarioError: there is no such profile, it
+    # is no mapping, or a recorded scenario names a file.
     channel = document.tree.get("channel")
     name = channel.get("profile") if isinstance(channel, dict) else None
     if not isinstance(name, str):

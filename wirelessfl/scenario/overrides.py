@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from wirelessfl.errors import ScenarioError
@@ -102,47 +102,40 @@ def apply_overrides(document: Document, overrides: Sequence[Override]) -> tuple[
     Raises:
         RefusedOverride: a key path that does not exist.
     """
-    tree = copy.deepcopy(document.tree)
-    result = Document(tree, dict(document.places))
-    notes: list[str] = []
-    fixed: set[KeyPath] = set()
-    for override in overrides:
-        setter = _Setter(result, override, fixed)
-        setter.apply()
-        notes += setter.notes
-    return result, notes
+    result, fixed = Document(copy.deepcopy(document.tree), dict(document.places)), set[KeyPath]()
+    return result, [note for override in overrides for note in _Setter(result, override, fixed).apply()]
 
 
+# Sets one value in a document's tree.
+@dataclass(frozen=True)
 class _Setter:
-    """Sets one value in a document's tree."""
+    document: Document
+    override: Override
+    fixed: set[KeyPath]
+    notes: list[str] = field(default_factory=list)
 
-    def __init__(self, document: Document, override: Override, fixed: set[KeyPath]) -> None:
-        self.notes: list[str] = []
-        self._document = document
-        self._override = override
-        self._fixed = fixed
-
-    def apply(self) -> None:
+    def apply(self) -> list[str]:
         tp: Any = Scenario
-        node = self._document.tree
+        node = self.document.tree
         path: KeyPath = ()
-        for text in self._override.path[:-1]:
+        for text in self.override.path[:-1]:
             segment = self._segment(tp, node, text, path)
             below = self._child_type(tp, node, (*path, segment))
             node, tp, path = self._descend(tp, node, below, (*path, segment)), below, (*path, segment)
-        last = self._segment(tp, node, self._override.path[-1], path)
+        last = self._segment(tp, node, self.override.path[-1], path)
         self._child_type(tp, node, (*path, last))
-        node[last] = copy.deepcopy(self._override.value)
+        node[last] = copy.deepcopy(self.override.value)
         self._note_place((*path, last))
         self._drop_lacking(tp, node, path, last)
         self._drop_exclusive(tp, node, path, last)
+        return self.notes
 
     def _note_place(self, path: KeyPath) -> None:
-        places = self._document.places
+        places = self.document.places
         for stale in [known for known in places if known[: len(path)] == path]:
             del places[stale]
-        places[path] = self._override.place
-        self._fixed.add(path)
+        places[path] = self.override.place
+        self.fixed.add(path)
 
     def _segment(self, tp: Any, node: Any, text: str, path: KeyPath) -> str | int:
         # A part of the key path as key or index: a number in lists and in schedules over rounds.
@@ -160,10 +153,7 @@ class _Setter:
         if family is not None and section_at(tp, node) is None:
             found = inline_yaml(node.get(family[0].key))
             raise self._refusal((*path[:-1], family[0].key), found, " | ".join(tags_of(*family)))
-        raise self._refusal(path, "an unknown key", *self._unknown(path))
-
-    def _unknown(self, path: KeyPath) -> tuple[str, str]:
-        return unknown_key(Scenario, self._document.tree, path)
+        raise self._refusal(path, "an unknown key", *unknown_key(Scenario, self.document.tree, path))
 
     def _descend(self, tp: Any, node: Any, below: Any, path: KeyPath) -> Any:
         # The mapping or list under the last segment of `path`, made from the default where there is none.
@@ -176,11 +166,8 @@ class _Setter:
         return value
 
     def _drop_lacking(self, tp: Any, node: Any, path: KeyPath, last: str | int) -> None:
-        family = family_at(tp)
-        if family is None or last != family[0].key:
-            return
-        variant = section_at(tp, node)
-        if variant is None:
+        family, variant = family_at(tp), section_at(tp, node)
+        if family is None or last != family[0].key or variant is None:
             return
         known = keys_of(variant)
         for sibling in list(node):
@@ -189,20 +176,18 @@ class _Setter:
 
     def _drop_exclusive(self, tp: Any, node: Any, path: KeyPath, last: str | int) -> None:
         section = section_at(tp, node)
-        if section is None or self._override.value is None:
+        if section is None or self.override.value is None:
             return
-        for pair in section.exclusive:
-            if last in pair:
-                other = pair[1 - pair.index(str(last))]
-                if node.get(other) is not None and (*path, other) not in self._fixed:
-                    self._drop(node, (*path, other), f"{last} stands in its place")
+        for other in (pair[1 - pair.index(str(last))] for pair in section.exclusive if last in pair):
+            if node.get(other) is not None and (*path, other) not in self.fixed:
+                self._drop(node, (*path, other), f"{last} stands in its place")
 
     def _drop(self, node: dict[Any, Any], path: KeyPath, why: str) -> None:
-        self.notes.append(f"{self._override.place}: dropped {dotted(path)}: {inline_yaml(node[path[-1]])} ({why})")
+        self.notes.append(f"{self.override.place}: dropped {dotted(path)}: {inline_yaml(node[path[-1]])} ({why})")
         del node[path[-1]]
 
     def _refusal(self, path: KeyPath, found: str, allowed_text: str, hint: str = "") -> RefusedOverride:
-        return RefusedOverride(line(self._override.place, path, found, allowed_text, hint), self._override)
+        return RefusedOverride(line(self.override.place, path, found, allowed_text, hint), self.override)
 
 
 def _default_container(tp: Any, node: Any, below: Any, segment: str | int) -> Any:

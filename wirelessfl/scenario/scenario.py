@@ -26,9 +26,8 @@ class Scenario(Sections):
         return scenario_rules(self)
 
 
+# Writer of the JSON Schema, with defaults of schedules as in the file.
 class _SchemaWriter(GenerateJsonSchema):
-    """Writer of the JSON Schema, with defaults of schedules as in the file."""
-
     def encode_default(self, dft: Any) -> Any:
         return super().encode_default(dft.mapping() if isinstance(dft, Steps) else dft)
 

@@ -265,7 +265,5 @@ def all_keys(section: type[Section], path: str = "", variant: str = "") -> Itera
             for tag, member in zip(tags_of(*family), family[0].variants(family[1]).values(), strict=True):
                 below = f"{family[0].key}: {tag}"
                 yield from all_keys(member, here, f"{variant}, {below}" if variant else below)
-        else:
-            below_section = section_at(tp, {})
-            if below_section is not None:
-                yield from all_keys(below_section, here, variant)
+        elif (below_section := section_at(tp, {})) is not None:
+            yield from all_keys(below_section, here, variant)

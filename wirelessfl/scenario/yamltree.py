@@ -199,9 +199,8 @@ def parse_yaml(text: str, place: Callable[[int], str]) -> Document:
     return Document(tree, builder.places)
 
 
+# Builder of plain values from YAML nodes, with their places; aliases are expanded under a cap.
 class _Builder:
-    """Builder of plain values from YAML nodes, with their places; aliases are expanded under a cap."""
-
     def __init__(self, place: Callable[[int], str]) -> None:
         self.places: dict[KeyPath, str] = {}
         self._place = place
@@ -259,12 +258,7 @@ class _Builder:
 
 
 def _construct(kind: str, text: str) -> Any:
-    """The value of a scalar.
-
-    Raises:
-        ValueError: the text is not of that kind.
-        KeyError: there is no such kind.
-    """
+    # The value of a scalar; a ValueError where the text is not of that kind, a KeyError where there is no such kind.
     if kind == "str":
         return text
     pattern, _ = _SCALARS[kind]
