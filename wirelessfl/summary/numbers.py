@@ -74,8 +74,7 @@ def clip_fit(trace: xr.Dataset) -> ClipFit | None:
         return None
     if not clips or "update_norm" not in trace:
         return None
-    norm = trace["update_norm"].values
-    rounds = trace["round"].values.astype(np.int64)
+    norm, rounds = trace["update_norm"].values, trace["round"].values.astype(np.int64)
     scale = np.array([clips[min(index, len(clips)) - 1] for index in rounds.tolist()])[:, None]
     sent = np.isfinite(norm)
     ratio = float(np.median((norm / scale)[sent])) if sent.any() else 0.0
@@ -88,9 +87,8 @@ def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
     # Key of the clip that scales power or noise, and its values by round; none where other norms set the scale
     uplink, mechanism = scenario.uplink, scenario.training.privacy
     if isinstance(uplink, OverTheAir):
-        control = uplink.power_control
-        if isinstance(control, Cotaf | Gbma) and control.expected_norms is not None:
-            given = control.expected_norms
+        given = control.expected_norms if isinstance(control := uplink.power_control, Cotaf | Gbma) else None
+        if given is not None:
             return "uplink.power_control.expected_norms", given if isinstance(given, tuple) else ()
         return "uplink.clip", (uplink.clip,)
     if isinstance(mechanism, GradientNoise) and mechanism.unit == "client" and mechanism.clip is not None:
@@ -101,11 +99,12 @@ def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
 
 def last_evaluation(trace: xr.Dataset) -> dict[str, float]:
     """Test accuracy and loss (nat) of the last evaluation; both NaN where the model has diverged since then."""
-    accuracy, loss = trace["test_accuracy"].values, trace["test_loss"].values
-    evaluated = np.flatnonzero(~np.isnan(accuracy))
-    if not len(evaluated) or (trace.attrs["status"] == "diverged" and evaluated[-1] != len(accuracy) - 1):
-        return {"test_accuracy": math.nan, "test_loss": math.nan}
-    return {"test_accuracy": float(accuracy[evaluated[-1]]), "test_loss": float(loss[evaluated[-1]])}
+    evaluated = np.flatnonzero(~np.isnan(trace["test_accuracy"].values))
+    lost = trace.attrs["status"] == "diverged" and len(evaluated) and evaluated[-1] != trace.sizes["round"] - 1
+    known = len(evaluated) > 0 and not lost
+    return {
+        name: float(trace[name].values[evaluated[-1]]) if known else math.nan for name in ("test_accuracy", "test_loss")
+    }
 
 
 def divergence(trace: xr.Dataset) -> dict[str, Any]:
@@ -127,9 +126,9 @@ def divergence(trace: xr.Dataset) -> dict[str, Any]:
     counts = np.nan_to_num(trace["updates_not_finite"].values)
     said["updates_not_finite"] = int(counts.sum())
     if counts.any():
-        first = int(np.flatnonzero(counts)[0])
-        heard = int(trace["participants"].values[first])
-        said["updates_not_finite_first"] = {"round": int(rounds[first]), "count": int(counts[first]), "heard": heard}
+        first, heard = int(np.flatnonzero(counts)[0]), trace["participants"].values
+        numbers = (int(values[first]) for values in (rounds, counts, heard))
+        said["updates_not_finite_first"] = dict(zip(("round", "count", "heard"), numbers, strict=True))
     return said
 
 
@@ -147,15 +146,13 @@ def _unlearnt_since(trace: xr.Dataset) -> int | None:
 
 def _first_of_the_end(positions: NDArray[np.int64], bad: NDArray[np.bool_]) -> int | None:
     # The first of ascending positions since which all are bad, None where the last one is not
-    good = np.flatnonzero(~bad)
-    after = positions[(good[-1] + 1 if len(good) else 0) :]
-    return int(after[0]) if len(after) else None
+    at = len(bad) - int(np.argmin(np.append(bad[::-1], False)))
+    return int(positions[at]) if at < len(bad) else None
 
 
 def divergence_warnings(said: Mapping[str, Any], rounds: int) -> list[str]:
     """Warnings on a run of so many rounds, from its ``divergence``; none where all is finite."""
-    sentences = []
-    first = said["updates_not_finite_first"]
+    sentences, first = [], said["updates_not_finite_first"]
     if first is not None:
         sentences.append(
             f"in round {first['round']}, {first['count']} of {first['heard']} updates were not finite, "
@@ -194,8 +191,7 @@ def summarise(trace: xr.Dataset, why_different: list[str]) -> dict[str, Any]:
     Returns:
         The keys of CONTRACT.md; values in SI units, NaN and infinity as floats (see ``to_json``).
     """
-    attributes: Mapping[str, Any] = trace.attrs
-    fit = clip_fit(trace)
+    attributes, fit = trace.attrs, clip_fit(trace)
     columns = {str(name): trace[name].values for name in trace.data_vars if trace[name].dims == ("round",)}
     accuracy, diverged = columns["test_accuracy"], divergence(trace)
     return {
@@ -246,9 +242,7 @@ def _plain(value: Any) -> Any:
 
 def epsilon_text(epsilon: float) -> str:
     """An ε in words for people: three digits, ∞, or – where it is not known."""
-    if math.isnan(epsilon):
-        return "–"
-    return "∞" if math.isinf(epsilon) else f"{epsilon:.3g}"
+    return "–" if math.isnan(epsilon) else "∞" if math.isinf(epsilon) else f"{epsilon:.3g}"
 
 
 def to_json(summary: Mapping[str, Any]) -> str:

@@ -154,32 +154,26 @@ def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     axes.yaxis.set_major_formatter("{x:g}")  # with a path loss gains are tiny, and a common exponent hides the legend
     backoff = trace["backoff"].values
     sent = np.any(np.isfinite(backoff), axis=1)
-    if not sent.any():  # a digital uplink
-        _legend(axes)
-        return
-    largest = np.nanmax(backoff[sent], axis=1)
-    _legend(axes, _plot_right(axes, rounds[sent], largest, VERMILION, "largest back-off", "back-off", low=1.0))
+    others = []
+    if sent.any():  # none is on a digital uplink
+        largest = np.nanmax(backoff[sent], axis=1)
+        others.append(_plot_right(axes, rounds[sent], largest, VERMILION, "largest back-off", "back-off", low=1.0))
+    _legend(axes, *others)
 
 
 def _resources(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
-    if np.isfinite(trace["energy"].values).any():
-        _plot(axes, rounds, trace["energy"].values, BLUE, "energy of the round")
-        axes.set_ylabel("energy (J)")
-        _range_from(axes, 0.0, trace["energy"].values)
+    joules, sent, jammed = (trace[name].values for name in ("energy", "tx_energy", "jammer_energy"))
+    known = np.isfinite(joules).any()
+    axes.set_ylabel("energy (J)" if known else "energy (noise = 1)")
+    if known:
+        _plot(axes, rounds, joules, BLUE, "energy of the round")
+        _range_from(axes, 0.0, joules)
+    elif np.any(np.nansum(sent, axis=1) > 0):
+        for values, colour, label in ((np.nansum(sent, axis=1), BLUE, "all clients"), (jammed, VERMILION, "jammer")):
+            if np.any(values > 0):
+                _plot(axes, rounds, np.where(values > 0, values, np.nan), colour, label)
+        axes.set_yscale("log")
     else:
-        _normalised_energy(axes, trace, rounds)
+        axes.set_yticks([])
     airtime = np.cumsum(trace["airtime"].values)
     _legend(axes, _plot_right(axes, rounds, airtime, GREY, "airtime so far", "airtime (s)"))
-
-
-def _normalised_energy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
-    axes.set_ylabel("energy (noise = 1)")
-    sent = np.nansum(trace["tx_energy"].values, axis=1)
-    jammed = trace["jammer_energy"].values
-    if not np.any(sent > 0):
-        axes.set_yticks([])
-        return
-    _plot(axes, rounds, np.where(sent > 0, sent, np.nan), BLUE, "all clients")
-    if np.any(jammed > 0):
-        _plot(axes, rounds, np.where(jammed > 0, jammed, np.nan), VERMILION, "jammer")
-    axes.set_yscale("log")

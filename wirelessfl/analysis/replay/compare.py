@@ -81,13 +81,11 @@ class _Comparing:
         self.ours, self.theirs = nodes_of(ours), nodes_of(theirs)
         self.our_paths, self.their_paths = paths_by_address(self.ours), paths_by_address(self.theirs)
         self.first, self.last = first, last
-        self.recorded = Axes.of(ours)
-        self.repeated = Axes.of(theirs)
+        self.recorded, self.repeated = Axes.of(ours), Axes.of(theirs)
         self.partial = last < self.recorded.rounds
         self.dims = axes_of(theirs)
         self.rules = Rules.between(dict(ours.attrs), dict(theirs.attrs), partial=self.partial)
-        self.status = ours.attrs.get("status")
-        self.result = Comparison()
+        self.status, self.result = ours.attrs.get("status"), Comparison()
 
     def compare(self) -> Comparison:
         # The first difference in the order in which it says most: rounds, then totals and layout, then attributes.
@@ -134,11 +132,10 @@ class _Comparing:
             kinds = [_kind(nodes.get(path)) for nodes in (self.ours, self.theirs)]
             if kinds[0] == kinds[1]:
                 continue
-            reason = OTHER_LAYOUT if self.rules.other_version and None in kinds else None
-            if reason is None:
+            if not self.rules.other_version or None not in kinds:
                 yield Difference(_name(path), "", kinds[0] or "nothing", kinds[1] or "nothing")
             elif path in self.ours:
-                self.result.leave_out(_name(path), reason, self._size(path))
+                self.result.leave_out(_name(path), OTHER_LAYOUT, self._size(path))
 
     def _unequal(self, of_rounds: bool) -> Iterator[tuple[_Pair, slice, _Values, int]]:
         # Datasets over rounds, or all others, with different numbers: the rows compared, and the first that differs.
@@ -209,8 +206,7 @@ class _Comparing:
                 words = f"attribute {name}" if path == "/" else f"attribute {name} of {path}"
                 found = attribute_value(ours, name, self.our_paths)
                 expected = attribute_value(theirs, name, self.their_paths)
-                same = not missing and found == expected
-                if same and (reason is None or path != "/"):
+                if not missing and found == expected and (reason is None or path != "/"):
                     self.result.attributes += 1
                 elif reason is not None:
                     self.result.leave_out(words, reason)

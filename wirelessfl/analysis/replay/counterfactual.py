@@ -94,12 +94,11 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
 
 def _refuse_channels_of_messages(recording: Recording) -> None:
     # In secure aggregation a client sends several messages a round, each on the channel of its own instant.
-    channel, uplink = recording.scenario.channel, recording.scenario.uplink
+    channel, correlation = recording.scenario.channel, recording.scenario.channel.correlation
     moves = channel.placement.scheme == "random_waypoint" and channel.pathloss.model != "none"
-    correlation = channel.correlation
     by_rounds = isinstance(correlation, GaussMarkovFading) and correlation.interval_s is not None
     fades = not isinstance(correlation, IndependentFading) and not by_rounds
-    if uplink.kind == "secure_aggregation" and (moves or fades):
+    if recording.scenario.uplink.kind == "secure_aggregation" and (moves or fades):
         raise InfeasibleError(
             f"{recording.path}: a run of secure aggregation on channels that change within a round, of which a trace "
             "holds the channel of each client's last message only; for another policy use simulate"
@@ -145,25 +144,20 @@ def under_recorded_conditions(
 ) -> Simulation:
     """A simulation under the channels, availability and compute times of the recorded run."""
     _refuse_other_pilots(recording.scenario, simulation)
-    trace = open_recording(recording.path).dataset
+    trace, parts = open_recording(recording.path).dataset, simulation.deployment
     channels = SlotTable(trace, ("channel_re", "channel_im", "csi_re", "csi_im", "path_gain"))
-    parts = simulation.deployment
-    network = RecordedNetwork(
-        **{
-            **_fields(parts.network),
-            "clients": RecordedSource(**_fields(parts.network.clients), table=channels, coverage=coverage),
-        },
-        jammer_links=_jammer_links(recording.scenario, trace),
-    )
+    clients = RecordedSource(**_fields(parts.network.clients), table=channels, coverage=coverage)
+    links = _jammer_links(recording.scenario, trace)
+    network = RecordedNetwork(**{**_fields(parts.network), "clients": clients}, jammer_links=links)
     availability = RecordedAvailability(SlotTable(trace, ("status",)), parts.faults.availability)
-    timing = parts.timing
     changes = [change.partition(":")[0] for change in differing_keys(recording.scenario, scenario)]
-    if not any(_is_below(key, _WORK) for key in changes):
-        timing = RecordedTiming(**_fields(timing), table=SlotTable(trace, ("compute_time",)))
+    same_work = not any(_is_below(key, _WORK) for key in changes)
     simulation.deployment = replace(
         parts,
         network=network,
-        timing=timing,
+        timing=RecordedTiming(**_fields(parts.timing), table=SlotTable(trace, ("compute_time",)))
+        if same_work
+        else parts.timing,
         faults=replace(parts.faults, availability=availability),
         uplink=_on_network(parts.uplink, parts.network, network),
     )
@@ -190,16 +184,17 @@ def _jammer_links(scenario: Scenario, trace: xr.Dataset) -> dict[int, JammerLink
     jammer = scenario.uplink.jammer if isinstance(scenario.uplink, OverTheAir) else None
     if jammer is None or jammer.role != "external":
         return {}
-    channel = trace["jammer_channel_re"].values + 1j * trace["jammer_channel_im"].values
-    estimate = trace["jammer_csi_re"].values + 1j * trace["jammer_csi_im"].values
-    refreshed = scenario.channel.csi.refresh == "piece"
-    links = {}
-    for row, index in enumerate(trace["round"].values.tolist()):
-        h, known = channel[row].reshape(gain_shape(trace)), estimate[row].reshape(gain_shape(trace))
-        if np.isfinite(h.flat[0]):
-            path_gain = float(trace["jammer_path_gain"].values[row])
-            links[index] = JammerLink(h, known if refreshed else known[:1], path_gain)
-    return links
+    shape, pieces = (trace.sizes["round"], *gain_shape(trace)), None if scenario.channel.csi.refresh == "piece" else 1
+    channel, estimate = (
+        (trace[f"jammer_{name}_re"].values + 1j * trace[f"jammer_{name}_im"].values).reshape(shape)
+        for name in ("channel", "csi")
+    )
+    rows = zip(trace["round"].values.tolist(), channel, estimate, trace["jammer_path_gain"].values, strict=True)
+    return {
+        index: JammerLink(h, known[:pieces], float(path_gain))
+        for index, h, known, path_gain in rows
+        if np.isfinite(h.flat[0])
+    }
 
 
 def _fields(value: Any) -> dict[str, Any]:
@@ -212,7 +207,6 @@ def _on_network(part: Any, before: Network, after: Network) -> Any:
         return after
     if not is_dataclass(part) or isinstance(part, type):
         return part
-    parts = _fields(part)
-    moved = {name: _on_network(one, before, after) for name, one in parts.items()}
-    changed = {name: one for name, one in moved.items() if one is not parts[name]}
+    moved = {name: _on_network(one, before, after) for name, one in _fields(part).items()}
+    changed = {name: one for name, one in moved.items() if one is not getattr(part, name)}
     return replace(part, **changed) if changed else part

@@ -55,14 +55,12 @@ class SlotTable:
 
     def look_up(self, clients: NDArray[np.int64], round_index: int) -> tuple[NDArray[np.bool_], dict[str, Any]]:
         """Which of (n,) clients were selected in a round, and their columns (n,); of the others anything."""
-        row = self._row_of.get(round_index)
+        row, unknown = self._row_of.get(round_index), np.zeros(len(clients), dtype=np.bool_)
         if row is None:
-            return np.zeros(len(clients), dtype=np.bool_), {
-                name: np.zeros(len(clients), column.dtype) for name, column in self._columns.items()
-            }
+            return unknown, {name: np.zeros(len(clients), column.dtype) for name, column in self._columns.items()}
         selected = self._clients[row][self._clients[row] >= 0]
         slots = np.minimum(np.searchsorted(selected, clients), max(len(selected) - 1, 0))
-        known = selected[slots] == clients if len(selected) else np.zeros(len(clients), dtype=np.bool_)
+        known = selected[slots] == clients if len(selected) else unknown
         return known, {name: column[row][slots] for name, column in self._columns.items()}
 
 
@@ -86,18 +84,17 @@ class RecordedSource(ChannelSource):
         """
         drawn = super().channels(nodes, moment, instants)
         known, columns = self.table.look_up(nodes, moment.round_index)
-        channel, estimate, path_gain = (
-            self.table.gains(columns["channel_re"] + 1j * columns["channel_im"], drawn.channel),
-            self.table.gains(columns["csi_re"] + 1j * columns["csi_im"], drawn.channel)[:, : drawn.estimate.shape[1]],
-            columns["path_gain"],
+        channel, estimate = (
+            self.table.gains(columns[f"{name}_re"] + 1j * columns[f"{name}_im"], drawn.channel)
+            for name in ("channel", "csi")
         )
         known = known & ~np.isnan(channel[:, 0, 0, 0])
         self.coverage.asked += len(nodes)
         self.coverage.drawn += int(np.count_nonzero(~known))
-        path_gain = np.where(known, path_gain, drawn.path_gain)
+        path_gain = np.where(known, columns["path_gain"], drawn.path_gain)
         return Channels(
             channel=np.where(known[:, None, None, None], channel, drawn.channel),
-            estimate=np.where(known[:, None, None, None], estimate, drawn.estimate),
+            estimate=np.where(known[:, None, None, None], estimate[:, : drawn.estimate.shape[1]], drawn.estimate),
             path_gain=path_gain,
             mean_estimate_power=self.impairments.mean_estimate_power(path_gain, drawn.specular_power),
             specular_power=drawn.specular_power,

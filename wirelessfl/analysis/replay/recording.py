@@ -17,7 +17,7 @@ import xarray as xr
 from wirelessfl.analysis.replay.compare import compare_traces
 from wirelessfl.analysis.replay.comparison import Comparison
 from wirelessfl.api import record_run
-from wirelessfl.errors import CheckFailed, InputError, OutputError, RunInterrupted, TraceError
+from wirelessfl.errors import CheckFailed, InputError, OutputError, RunInterrupted, TraceError, precondition
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, parse_scenario
@@ -111,8 +111,7 @@ def open_recording(path: Path, first: int | None = None, last: int | None = None
         InputError: the range is empty, or reaches beyond what was recorded.
     """
     rounds = [number for number in round_labels(path).tolist() if number >= 0]
-    if not rounds:
-        raise TraceError(f"{path}: holds no round yet; continue the run with --resume")
+    precondition(rounds, f"{path}: holds no round yet; continue the run with --resume", TraceError)
     recorded = rounds[-1]
     begin, end = 1 if first is None else first, recorded if last is None else last
     if begin < 1 or end > recorded or begin > end:
@@ -212,8 +211,7 @@ def verify(
 
     check_consistent(recording.path)
     refuse_outside_code(recording.scenario, str(recording.path), allow_plugins)
-    plan = recorded_plan(recording.path)
-    status = recording.attributes.get("status")
+    plan, status = recorded_plan(recording.path), recording.attributes.get("status")
     to_the_end = recording.last == recording.recorded
     # A run that has ended is repeated to its own end, yet not far beyond the recorded one.
     stop_after = recording.recorded + 1 if status in FINISHED and to_the_end else recording.last

@@ -18,15 +18,12 @@ Node = Any
 def nodes_of(file: h5py.File) -> dict[str, Node]:
     """Every object of a file by its path, the root first. A group is entered once, so that links in a circle end."""
     nodes: dict[str, Node] = {"/": file["/"]}
-    entered = {h5o.get_info(file.id).addr}
-    waiting = [""]
+    entered, waiting = {h5o.get_info(file.id).addr}, [""]
     while waiting:
         path = waiting.pop()
         group = nodes[path or "/"]
-        assert isinstance(group, h5py.Group)
         for name in group:
-            node = group[name]
-            nodes[f"{path}/{name}"] = node
+            node = nodes[f"{path}/{name}"] = group[name]
             place = h5o.get_info(node.id).addr
             if isinstance(node, h5py.Group) and place not in entered:
                 entered.add(place)
@@ -124,16 +121,13 @@ def attribute_value(node: Node, name: str, paths: Mapping[int, str]) -> Attribut
     """An attribute of a node; references stand for the paths of what they lead to."""
     if name not in node.attrs:
         return AttributeValue("absent", None, None, "nothing")
-    stored = node.attrs.get_id(name)
-    value = node.attrs[name]
-    kind, shape = dtype_words(stored.dtype), stored.shape
-    if isinstance(value, str | bytes):
-        return AttributeValue(kind, shape, value, value)
-    array = np.asarray(value)
-    if array.dtype.hasobject:
-        content = _plain(value, node.file, paths)
-        return AttributeValue(kind, shape, content, content)
-    return AttributeValue(kind, shape, array.tobytes(), array.item() if array.ndim == 0 else array.tolist())
+    stored, value = node.attrs.get_id(name), node.attrs[name]
+    content = words = value
+    if not isinstance(value, str | bytes):
+        array = np.asarray(value)
+        plain = _plain(value, node.file, paths) if array.dtype.hasobject else array.tolist()
+        content, words = plain if array.dtype.hasobject else array.tobytes(), plain
+    return AttributeValue(dtype_words(stored.dtype), stored.shape, content, words)
 
 
 def dtype_words(dtype: np.dtype[Any]) -> str:

@@ -75,12 +75,12 @@ def power_law(scenario: Scenario) -> PowerLaw | str:
         return "not drawn: links with and without line of sight have different laws"
     match fading:
         case RayleighFading():
-            return _frozen("Exp(1), Rayleigh", stats.expon())
+            words, law = "Exp(1), Rayleigh", stats.expon()
         case RicianFading():
             factor = 10 ** (fading.k_db / 10)
-            return _frozen(f"Rician, K = {fading.k_db:g} dB", stats.ncx2(2, 2 * factor, scale=1 / (2 * (factor + 1))))
+            words, law = f"Rician, K = {fading.k_db:g} dB", stats.ncx2(2, 2 * factor, scale=1 / (2 * (factor + 1)))
         case NakagamiFading():
-            return _frozen(f"Gamma, Nakagami m = {fading.m:g}", stats.gamma(fading.m, scale=1 / fading.m))
+            words, law = f"Gamma, Nakagami m = {fading.m:g}", stats.gamma(fading.m, scale=1 / fading.m)
         case StaticFading():
             return "|h|²/β = 1 on every link"
         case RecordedFading():
@@ -89,9 +89,6 @@ def power_law(scenario: Scenario) -> PowerLaw | str:
             return f"not known: {fading.model} does not state its density"
         case _:
             assert_never(fading)
-
-
-def _frozen(words: str, law: stats.rv_continuous) -> PowerLaw:
     return PowerLaw(words, law.pdf, law.cdf)
 
 
@@ -104,8 +101,7 @@ def channel_statistics(trace: xr.Dataset, scenario: Scenario) -> ChannelStatisti
     law = power_law(scenario)
     distance = critical = expected = None
     if isinstance(law, PowerLaw):
-        distance = float(stats.kstest(power, law.distribution).statistic)
-        expected = float(law.distribution(0.1))
+        expected, distance = float(law.distribution(0.1)), float(stats.kstest(power, law.distribution).statistic)
         if isinstance(scenario.channel.correlation, IndependentFading):
             critical = KOLMOGOROV_1_PERCENT / float(np.sqrt(len(power)))
     return ChannelStatistics(law, power, float(power.mean()), float((power < 0.1).mean()), expected, distance, critical)

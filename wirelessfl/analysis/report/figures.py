@@ -1,7 +1,6 @@
 """The figures of one run for its report."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -18,7 +17,7 @@ from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.analysis.report.channel import ChannelStatistics, PowerLaw
 from wirelessfl.analysis.report.svg import FAINT, INK, draw_svg, log_scale, whole_numbers
 from wirelessfl.errors import InputError
-from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION
+from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION, epsilon_curves
 from wirelessfl.trace import Status, by_client
 
 MOST_CLIENTS, MOST_LANES = 200, 24
@@ -72,8 +71,7 @@ def learning_figure(prefix: str, trace: xr.Dataset) -> Drawing:
         above.set(ylabel="accuracy (%)", ylim=(0, 100))
         _line(below, rounds, trace["test_loss"].values, ORANGE, "test")
         _line(below, rounds, trace["train_loss"].values, GREY, "training")
-        below.set(ylabel="loss (nat)", xlabel="round")
-        below.set_ylim(bottom=0)
+        below.set(ylabel="loss (nat)", xlabel="round", ylim=(0, None))
         below.legend()
 
     caption = (
@@ -87,18 +85,11 @@ def privacy_figure(prefix: str, trace: xr.Dataset) -> Drawing:
     rounds = trace["round"].values
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        finite = False
-        for name, colour, words in (
-            ("epsilon_published", GREEN, "published"),
-            ("epsilon_accounted", VERMILION, "accounted"),
-        ):
-            values = trace[name].values
-            unbounded = bool(len(values) and np.isinf(values[-1]))
-            _line(axes, rounds, np.where(values > 0, values, np.nan), colour, f"{words}: ∞" if unbounded else words)
-            finite = finite or bool(np.any(np.isfinite(values) & (values > 0)))
+        axes, curves = figure.subplots(), list(epsilon_curves(trace, "published", "accounted"))
+        for values, colour, words in curves:
+            _line(axes, rounds, values, colour, words)
         axes.set(ylabel=f"ε at δ = {trace.attrs['delta']:g}", xlabel="round")
-        if finite:
+        if any(np.isfinite(values).any() for values, _, _ in curves):
             log_scale(axes.yaxis)
         else:
             axes.text(0.5, 0.5, "no finite ε", transform=axes.transAxes, ha="center", va="center", color=FAINT)
@@ -111,12 +102,10 @@ def privacy_figure(prefix: str, trace: xr.Dataset) -> Drawing:
 
 def channel_figure(prefix: str, statistics: ChannelStatistics) -> Drawing:
     """|h|²/β of all links and rounds, against its law."""
-    law = statistics.law
-    top = float(np.quantile(statistics.power, 0.995))
+    law, top = statistics.law, float(np.quantile(statistics.power, 0.995))
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        inside = statistics.power[statistics.power <= top]
+        axes, inside = figure.subplots(), statistics.power[statistics.power <= top]
         share = len(inside) / len(statistics.power)
         counts, edges = np.histogram(
             inside, bins=min(_BINS, 3 + len(inside) // 20), range=(0.0, max(top, 1e-12)), density=True
@@ -128,8 +117,8 @@ def channel_figure(prefix: str, statistics: ChannelStatistics) -> Drawing:
         axes.set(xlabel="|h|²/β", ylabel="density", xlim=(0, edges[-1]))
         axes.legend()
 
-    caption = f"Power of {len(statistics.power):,} recorded links relative to their path gain"
-    caption += ", and the density of the law they were drawn from." if isinstance(law, PowerLaw) else "."
+    drawn = ", and the density of the law they were drawn from." if isinstance(law, PowerLaw) else "."
+    caption = f"Power of {len(statistics.power):,} recorded links relative to their path gain{drawn}"
     return Drawing("Channels", draw_svg(f"{prefix}-channels", caption, draw), caption)
 
 
@@ -204,11 +193,9 @@ def participation_figure(prefix: str, trace: xr.Dataset) -> Drawing:
 
 def timeline_figure(prefix: str, recording: Recording) -> Drawing | None:
     """The events by node of the first round in which somebody was heard; None where the run kept none."""
-    row = int(np.argmax(recording.dataset["participants"].values > 0))
-    label = int(recording.dataset["round"].values[row])
-    first = replace(recording, first=label, last=label)
+    label = int(recording.dataset["round"].values[np.argmax(recording.dataset["participants"].values > 0)])
     try:
-        rows = timeline(first)["traceEvents"]
+        rows = timeline(replace(recording, first=label, last=label))["traceEvents"]
     except InputError:
         return None
     bars = [row for row in rows if row["ph"] == "X"]
@@ -220,7 +207,12 @@ def timeline_figure(prefix: str, recording: Recording) -> Drawing | None:
         axes = figure.subplots()
         for name, colour in _BAR_COLOURS.items():
             these = [row for row in bars if row["name"] == name and row["tid"] in lanes]
-            _bars(axes, these, lanes, start, colour, name)
+            if these:
+                place = [lanes.index(row["tid"]) for row in these]
+                left = [(row["ts"] - start) / 1e3 for row in these]
+                width = [row["dur"] / 1e3 for row in these]
+                # The edge keeps a slot visible that is a thousandth of the round.
+                axes.barh(place, width, 0.7, left, color=colour, edgecolor=colour, linewidth=0.8, label=name)
         axes.set_yticks(range(len(lanes)), [names[lane] for lane in lanes], fontsize=7)
         axes.invert_yaxis()
         axes.set_xlabel("simulated time in the round (ms)")
@@ -232,21 +224,13 @@ def timeline_figure(prefix: str, recording: Recording) -> Drawing | None:
     return Drawing("Timeline", draw_svg(f"{prefix}-timeline", caption, draw, (5.0, height)), caption)
 
 
-def _bars(axes: Axes, rows: list[dict[str, Any]], lanes: list[int], start: float, colour: str, name: str) -> None:
-    if not rows:
-        return
-    left = [(row["ts"] - start) / 1e3 for row in rows]
-    width = [row["dur"] / 1e3 for row in rows]
-    place = [lanes.index(row["tid"]) for row in rows]
-    # The edge keeps a slot visible that is a thousandth of the round.
-    axes.barh(place, width, left=left, height=0.7, color=colour, edgecolor=colour, linewidth=0.8, label=name)
-
-
 def run_figures(prefix: str, recording: Recording, statistics: ChannelStatistics | None) -> list[Drawing]:
     """All figures of a run that have something to show."""
     trace = recording.dataset
-    figures: list[Drawing | None] = [learning_figure(prefix, trace), privacy_figure(prefix, trace)]
-    if statistics is not None:
-        figures.append(channel_figure(prefix, statistics))
-    figures += [power_figure(prefix, trace), participation_figure(prefix, trace), timeline_figure(prefix, recording)]
+    figures = (
+        learning_figure(prefix, trace),
+        privacy_figure(prefix, trace),
+        None if statistics is None else channel_figure(prefix, statistics),
+        *(power_figure(prefix, trace), participation_figure(prefix, trace), timeline_figure(prefix, recording)),
+    )
     return [figure for figure in figures if figure is not None]

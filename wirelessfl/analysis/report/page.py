@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from wirelessfl.analysis.replay.recording import Recording, open_recording
 from wirelessfl.analysis.report.channel import ChannelStatistics, channel_statistics
@@ -22,7 +22,7 @@ from wirelessfl.analysis.report.tables import (
     secure_aggregation_costs,
 )
 from wirelessfl.errors import InputError, OutputError
-from wirelessfl.outputs import write_text
+from wirelessfl.outputs import write_text, writing
 from wirelessfl.summary import epsilon_text
 from wirelessfl.trace import FINISHED, trace_errors
 
@@ -76,22 +76,16 @@ def write_report(paths: Sequence[Path], out: Path | None = None) -> Path:
 
 def _refuse_place(out: Path) -> None:
     # A page takes the place of another page at most: never that of a trace, a study or any other file.
-    try:
+    with writing(out):
         if not out.parent.is_dir():
             raise OutputError(f"{out}: the folder {out.parent} does not exist; allowed: a file in an existing folder")
         if out.is_dir():
             raise OutputError(f"{out}: found a folder; allowed: a file")
         if out.is_file():
             with out.open("rb") as file:
-                begins = file.read(_LOOKED_AT).lstrip().lower()
-            if begins and not begins.startswith(_DOCTYPE):
+                begins = file.read(256).lstrip().lower()
+            if begins and not begins.startswith(b"<!doctype html"):
                 raise OutputError(f"{out}: found a file that is no HTML page; allowed: a new file or a page to replace")
-    except OSError as error:
-        raise OutputError(f"{out} cannot be written: {error.strerror}") from error
-
-
-_DOCTYPE = b"<!doctype html"
-_LOOKED_AT = 256
 
 
 def report_html(paths: Sequence[Path]) -> str:
@@ -102,8 +96,7 @@ def report_html(paths: Sequence[Path]) -> str:
     """
     sections, runs = [], []
     for number, path in enumerate(paths):
-        prefix = f"s{number}"
-        source = _open(path)
+        prefix, source = f"s{number}", _open(path)
         if isinstance(source, StudyData):
             with study_errors(source.path):
                 sections.append(_study_section(prefix, source))
@@ -112,15 +105,12 @@ def report_html(paths: Sequence[Path]) -> str:
             with trace_errors(source.path):
                 sections.append(_run_section(prefix, source))
     title = sections[0].title if len(sections) == 1 else f"{len(sections)} runs and studies"
-    return _template().render(title=title, sections=sections, overview=[run_table(runs)] if len(runs) > 1 else [])
-
-
-def _template() -> Template:
     loader = PackageLoader("wirelessfl.analysis.report", "templates")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.get_template("report.html.j2")
+    overview = [run_table(runs)] if len(runs) > 1 else []
+    return environment.get_template("report.html.j2").render(title=title, sections=sections, overview=overview)
 
 
 def _open(path: Path) -> Recording | StudyData:
@@ -153,18 +143,9 @@ def _run_section(prefix: str, recording: Recording) -> Section:
     )
 
 
-def _noise_facts(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    received, on_weights = summary["effective_noise_std"], summary["aggregate_noise_std"]
-    facts = (
-        [] if math.isnan(received) else [("effective noise", f"σ_m = {received:.4g} a coordinate, before rescaling")]
-    )
-    if not math.isnan(on_weights):
-        facts.append(("noise on weights", f"{on_weights:.4g} a coordinate and round, rescaled (times τ)"))
-    return facts
-
-
 def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) -> list[tuple[str, str]]:
     delta = f"at δ = {summary['delta']:g}".replace("-", "\N{NON-BREAKING HYPHEN}")
+    received, on_weights, joules = (summary[name] for name in ("effective_noise_std", "aggregate_noise_std", "energy"))
     facts = [
         ("test accuracy", f"{summary['test_accuracy']:.1%}"),
         ("test loss", f"{summary['test_loss']:.4g} nat"),
@@ -172,32 +153,31 @@ def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) ->
         ("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}"),
         ("rounds", f"{summary['rounds']}, {summary['participants_mean']:.1f} clients heard on average"),
         ("model", f"{summary['d']:,} parameters, {summary['samples']:,} samples"),
-        *_noise_facts(summary),
+        ("effective noise", "" if math.isnan(received) else f"σ_m = {received:.4g} a coordinate, before rescaling"),
+        (
+            "noise on weights",
+            "" if math.isnan(on_weights) else f"{on_weights:.4g} a coordinate and round, rescaled (times τ)",
+        ),
         ("simulated time", f"{summary['sim_time']:.4g} s, on the air {summary['airtime']:.3g} s"),
+        ("energy", "" if math.isnan(joules) else f"{joules:.4g} J"),
+        *([] if statistics is None else _channel_facts(statistics)),
     ]
-    if not math.isnan(summary["energy"]):
-        facts.append(("energy", f"{summary['energy']:.4g} J"))
-    if statistics is not None:
-        facts += _channel_facts(statistics)
-    return facts
+    return [(name, words) for name, words in facts if words]
 
 
 def _channel_facts(statistics: ChannelStatistics) -> list[tuple[str, str]]:
-    below, compared = f"{statistics.below_tenth:.2%}", not isinstance(statistics.law, str)
-    if statistics.below_tenth_expected is not None:
-        below += f", by the law {statistics.below_tenth_expected:.2%}"
-    facts = [
-        ("mean |h|²/β", f"{statistics.mean:.4g}, by the law 1" if compared else f"{statistics.mean:.4g}"),
-        ("fades of 10 dB or more", below),
+    expected, critical, law = statistics.below_tenth_expected, statistics.critical, statistics.law
+    by_law = "" if expected is None else f", by the law {expected:.2%}"
+    stays = "" if critical is None else f"; the law stays below {critical:.3g} in 99 of 100 runs"
+    return [
+        ("mean |h|²/β", f"{statistics.mean:.4g}{'' if isinstance(law, str) else ', by the law 1'}"),
+        ("fades of 10 dB or more", f"{statistics.below_tenth:.2%}{by_law}"),
+        ("law of |h|²/β", law if isinstance(law, str) else ""),
+        (
+            "distance from the law",
+            "" if statistics.distance is None else f"{statistics.distance:.3g}{stays} (Kolmogorov)",
+        ),
     ]
-    if isinstance(statistics.law, str):
-        facts.append(("law of |h|²/β", statistics.law))
-    if statistics.distance is not None:
-        words = f"{statistics.distance:.3g}"
-        if statistics.critical is not None:
-            words += f"; the law stays below {statistics.critical:.3g} in 99 of 100 runs"
-        facts.append(("distance from the law", f"{words} (Kolmogorov)"))
-    return facts
 
 
 def _study_section(prefix: str, study: StudyData) -> Section:

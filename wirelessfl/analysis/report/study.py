@@ -57,10 +57,8 @@ def open_study_data(path: Path) -> StudyData:
     with study_errors(path):
         for file in (path / "study.parquet", path / "study.json"):
             refuse_irregular(file)
-        rows = pd.read_parquet(path / "study.parquet")
-        record = json.loads((path / "study.json").read_text(encoding="utf-8"))
-        columns = list(rows.columns)
-        runs: list[dict[str, Any]] = record["runs"]
+        rows, record = pd.read_parquet(path / "study.parquet"), json.loads((path / "study.json").read_text("utf-8"))
+        columns, runs = list(rows.columns), record["runs"]
         return StudyData(
             path=path,
             name=str(record["name"]),
@@ -158,9 +156,7 @@ def pareto_front(cost: NDArray[np.float64], gain: NDArray[np.float64]) -> NDArra
 
     Points that are not finite are on no front. The result is in order of cost.
     """
-    known = np.flatnonzero(np.isfinite(cost) & np.isfinite(gain))
-    best = -np.inf
-    front: list[int] = []
+    known, front, best = np.flatnonzero(np.isfinite(cost) & np.isfinite(gain)), list[int](), -np.inf
     for position in known[np.lexsort((-gain[known], cost[known]))].tolist():
         if gain[position] > best or (front and cost[position] == cost[front[-1]] and gain[position] == best):
             front.append(position)
@@ -230,8 +226,7 @@ def _curve_figure(name: str, title: str, points: list[Point], labels: list[str],
 
 
 def _against(name: str, title: str, label: str, cost: NDArray[np.float64], points: list[Point]) -> Drawing:
-    accuracy = np.array([point.last["test_accuracy"] for point in points])
-    width = np.array([point.half_width[-1] for point in points])
+    accuracy, width = np.array([(point.last["test_accuracy"], point.half_width[-1]) for point in points]).T
     positive = np.where(cost > 0, cost, np.nan)
     # Noise is calibrated to a target up to a tolerance: points that aim at one ε cost the same.
     front = pareto_front(np.array([float(f"{value:.2g}") for value in positive]), accuracy)
@@ -252,8 +247,8 @@ def _against(name: str, title: str, label: str, cost: NDArray[np.float64], point
         axes.set(xlabel=label, ylabel="test accuracy (%)")
         axes.legend()
 
-    left_out = int(np.count_nonzero(~np.isfinite(positive)))
-    caption = "After the last round, mean over the seeds; no point lies above and left of the front."
-    caption += f" {left_out} points without a finite positive value are left out." if left_out else ""
+    missing = int(np.count_nonzero(~np.isfinite(positive)))
+    left_out = f" {missing} points without a finite positive value are left out." if missing else ""
+    caption = f"After the last round, mean over the seeds; no point lies above and left of the front.{left_out}"
     best = "; ".join(f"{points[at].label}: {accuracy[at]:.1%} at {positive[at]:.3g}" for at in front.tolist())
     return Drawing(title, draw_svg(name, caption, draw), f"{caption} On the front: {best}.")

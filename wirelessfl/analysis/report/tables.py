@@ -3,11 +3,9 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.analysis.report.study import Point
@@ -42,9 +40,7 @@ class SortedTable:
 
 def number_text(value: float) -> str:
     """A number for people; ∞ and – where there is none."""
-    if math.isnan(value):
-        return "–"
-    return "∞" if math.isinf(value) else f"{value:.4g}"
+    return "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.4g}"
 
 
 def _percent(share: float) -> str:
@@ -56,67 +52,44 @@ def number_cell(value: float) -> Cell:
     return Cell(number_text(value), value)
 
 
-_ROUND_COLUMNS = (
-    ("accuracy", "test_accuracy"),
-    ("loss", "test_loss"),
-    ("heard", "participants"),
-    ("ε published", "epsilon_published"),
-    ("ε accounted", "epsilon_accounted"),
-    ("α_u", "server_gain"),
-    ("α_CJ", "jammer_gain"),
-    ("σ_m", "effective_noise_std"),
-    ("on weights", "aggregate_noise_std"),
-    ("time (s)", "sim_time"),
-)
-
-
-def _column(trace: xr.Dataset, name: str) -> NDArray[Any]:
-    # A variable of every round; NaN where an earlier version did not record it.
-    return np.asarray(trace[name].values) if name in trace else np.full(trace.sizes["round"], np.nan)
+# Variables of the trace or the summary, with the heads of their columns.
+_EPSILONS = {"epsilon_published": "ε published", "epsilon_accounted": "ε accounted"}
+_ROUND_COLUMNS = {
+    "test_accuracy": "accuracy",
+    "test_loss": "loss",
+    "participants": "heard",
+    **_EPSILONS,
+    "server_gain": "α_u",
+    "jammer_gain": "α_CJ",
+    "effective_noise_std": "σ_m",
+    "aggregate_noise_std": "on weights",
+    "sim_time": "time (s)",
+}
+_POINT_COLUMNS = {**_EPSILONS, "sim_time": "time (s)", "airtime": "airtime (s)", "energy": "energy (J)"}
+_RUN_COLUMNS = {**_EPSILONS, "rounds": "rounds", "participants_mean": "heard", **_POINT_COLUMNS}
 
 
 def round_table(recording: Recording) -> SortedTable:
     """The rounds of a run, or as many of them as a table can show."""
     trace = recording.dataset
-    step = -(-trace.sizes["round"] // MOST_ROWS)
-    columns = [trace["round"].values, *(_column(trace, name) for _, name in _ROUND_COLUMNS)]
+    step, unknown = -(-trace.sizes["round"] // MOST_ROWS), np.full(trace.sizes["round"], np.nan)
+    # An earlier version did not record every variable.
+    columns = [trace["round"].values, *(trace[name].values if name in trace else unknown for name in _ROUND_COLUMNS)]
     rows = [
         [Cell(_percent(value), value) if at == 1 else number_cell(value) for at, value in enumerate(map(float, row))]
         for row in zip(*(column[::step] for column in columns), strict=True)
     ]
-    caption = "Rounds" if step == 1 else f"Every {step}th round"
-    return SortedTable(caption, ("round", *(words for words, _ in _ROUND_COLUMNS)), rows)
-
-
-_RUN_COLUMNS = (
-    ("ε published", "epsilon_published"),
-    ("ε accounted", "epsilon_accounted"),
-    ("rounds", "rounds"),
-    ("heard", "participants_mean"),
-    ("time (s)", "sim_time"),
-    ("airtime (s)", "airtime"),
-    ("energy (J)", "energy"),
-)
+    return SortedTable("Rounds" if step == 1 else f"Every {step}th round", ("round", *_ROUND_COLUMNS.values()), rows)
 
 
 def run_table(recordings: Sequence[Recording]) -> SortedTable:
     """Several runs after their last rounds."""
     rows = []
-    for recording in recordings:
-        summary = recording.summary()
+    for summary in (recording.summary() for recording in recordings):
         name = f"{summary['name']}, seed {summary['seed']}"
         accuracy = Cell(_percent(summary["test_accuracy"]), summary["test_accuracy"])
-        rows.append([Cell(name, name), accuracy, *(number_cell(float(summary[key])) for _, key in _RUN_COLUMNS)])
-    return SortedTable("Runs", ("run", "accuracy", *(words for words, _ in _RUN_COLUMNS)), rows)
-
-
-_POINT_COLUMNS = (
-    ("ε published", "epsilon_published"),
-    ("ε accounted", "epsilon_accounted"),
-    ("time (s)", "sim_time"),
-    ("airtime (s)", "airtime"),
-    ("energy (J)", "energy"),
-)
+        rows.append([Cell(name, name), accuracy, *(number_cell(float(summary[key])) for key in _RUN_COLUMNS)])
+    return SortedTable("Runs", ("run", "accuracy", *_RUN_COLUMNS.values()), rows)
 
 
 def point_table(points: Sequence[Point]) -> SortedTable:
@@ -125,26 +98,23 @@ def point_table(points: Sequence[Point]) -> SortedTable:
     for point in points:
         accuracy, width = point.last["test_accuracy"], point.half_width[-1]
         words = f"{accuracy:.1%}" + ("" if math.isnan(width) else f" ± {100 * width:.1f}")
-        columns = (number_cell(point.last[name]) for _, name in _POINT_COLUMNS)
+        columns = (number_cell(point.last[name]) for name in _POINT_COLUMNS)
         rows.append([Cell(point.label, point.label), number_cell(point.runs), Cell(words, accuracy), *columns])
-    return SortedTable(
-        "Points: means over the seeds after the last round, ± 95 % confidence",
-        ("point", "runs", "accuracy", *(words for words, _ in _POINT_COLUMNS)),
-        rows,
-    )
+    caption = "Points: means over the seeds after the last round, ± 95 % confidence"
+    return SortedTable(caption, ("point", "runs", "accuracy", *_POINT_COLUMNS.values()), rows)
 
 
 _BITS_A_BYTE = 8
-_COST_COLUMNS = (
-    ("messages up", "messages_up"),
-    ("bytes up", "bits_up"),
-    ("messages down", "messages_down"),
-    ("bytes down", "bits_down"),
-    ("time (s)", "seconds"),
-    ("energy (J)", "energy"),
-    ("not heard", "dropouts"),
-    ("refused", "refused"),
-)
+_COST_COLUMNS = {
+    "messages_up": "messages up",
+    "bits_up": "bytes up",
+    "messages_down": "messages down",
+    "bits_down": "bytes down",
+    "seconds": "time (s)",
+    "energy": "energy (J)",
+    "dropouts": "not heard",
+    "refused": "refused",
+}
 
 
 def secure_aggregation_costs(recording: Recording) -> xr.Dataset | None:
@@ -167,15 +137,15 @@ def cost_facts(costs: xr.Dataset) -> list[tuple[str, str]]:
 
 def cost_table(costs: xr.Dataset) -> SortedTable:
     """A row for each stage that the protocol has, all rounds together; unknown watts stay unknown."""
-    totals = costs[[name for _, name in _COST_COLUMNS]].sum("round", skipna=False)
+    totals = costs[list(_COST_COLUMNS)].sum("round", skipna=False)
     rows = []
     for stage in costs["stage"].values:
         values = {name: float(total) for name, total in totals.sel(stage=stage).items()}
         if any(value > 0 for value in values.values()):
             words = SecAggStage(stage).name.lower().replace("_", " ")
-            rows.append([Cell(words, words), *(_cost_cell(name, values[name]) for _, name in _COST_COLUMNS)])
+            rows.append([Cell(words, words), *(_cost_cell(name, values[name]) for name in _COST_COLUMNS)])
     caption = "Secure aggregation: the cost of each stage, all rounds together"
-    return SortedTable(caption, ("stage", *(words for words, _ in _COST_COLUMNS)), rows)
+    return SortedTable(caption, ("stage", *_COST_COLUMNS.values()), rows)
 
 
 def _cost_cell(name: str, value: float) -> Cell:
