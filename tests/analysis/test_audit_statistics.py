@@ -13,7 +13,6 @@ from wirelessfl.analysis.audit.statistics import (
     clopper_pearson_upper,
     epsilon_of_errors,
     epsilon_shown_without_error,
-    plain_epsilon,
     sampled_epsilon,
     shift_bound,
     threshold_bound,
@@ -101,8 +100,8 @@ def test_the_best_threshold_of_a_gaussian_refutes_exactly_its_epsilon(mu: float)
     # Neyman and Pearson: no event tells more than a threshold, so the supremum is the exact curve.
     thresholds = np.linspace(-10, mu + 10, 200_001)
     found = epsilon_of_errors(stats.norm.sf(thresholds), stats.norm.cdf(thresholds - mu), DELTA).max()
-    assert found == pytest.approx(float(gaussian_epsilon(mu, DELTA)), rel=1e-6)
-    assert found == pytest.approx(plain_epsilon(mu, DELTA), rel=1e-6)
+    assert found == pytest.approx(gaussian_epsilon(mu, DELTA), rel=1e-6)
+    assert found == pytest.approx(gaussian_epsilon(mu, DELTA), rel=1e-6)
 
 
 def test_threshold_bound_is_wrong_as_rarely_as_it_says() -> None:
@@ -158,13 +157,13 @@ def test_sampled_epsilon_of_unequal_uses() -> None:
 
 def test_without_sampling_it_is_the_plain_curve() -> None:
     assert sampled_epsilon(np.array([2.0]), 1.0, DELTA, exchange=False) == pytest.approx(
-        plain_epsilon(2.0, DELTA), abs=3e-4
+        gaussian_epsilon(2.0, DELTA), abs=3e-4
     )
 
 
 def test_one_clear_use_is_enough() -> None:
     # ln(1 + q (e^ε0 − 1)) at δ/q (Balle, Barthe and Gaboardi 2018, Theorem 9), ε0 that of the unsampled mechanism.
-    epsilon = plain_epsilon(40.0, DELTA / 0.01)
+    epsilon = gaussian_epsilon(40.0, DELTA / 0.01)
     expected = epsilon + math.log(0.01)
     assert sampled_epsilon(np.full(7, 40.0), 0.01, DELTA, exchange=False) == pytest.approx(expected, rel=1e-4)
     assert sampled_epsilon(np.array([math.inf]), 0.01, DELTA, exchange=True) == math.inf

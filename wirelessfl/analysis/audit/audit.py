@@ -7,18 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from wirelessfl.analysis.audit.choice import STEPS, UPLOADS, Choice, choose_game
+from wirelessfl.analysis.audit.choice import AIR, CROWD, MODELS, STEPS, UPLOADS, Choice, choose_game
 from wirelessfl.analysis.audit.evidence import Evidence, skipped_rounds, weigh
-from wirelessfl.analysis.audit.games import Observations, SlotGame
+from wirelessfl.analysis.audit.games import SlotGame
 from wirelessfl.analysis.audit.noise import NoiseRecord, noise_faults
+from wirelessfl.analysis.audit.noise_records import LONGEST
 from wirelessfl.analysis.audit.rehearsal import Rehearsal, rehearse_for_audit
-from wirelessfl.analysis.audit.scope import not_tested
-from wirelessfl.analysis.audit.worlds import reach_faults, world_faults
+from wirelessfl.analysis.audit.worlds import reach_faults, tried_updates, world_faults
 from wirelessfl.assembly import build_simulation, plan_to_look
-from wirelessfl.errors import InfeasibleError, MissingDataError
+from wirelessfl.errors import InfeasibleError, MissingDataError, precondition
+from wirelessfl.learning.faults import BernoulliAvailability
+from wirelessfl.learning.selection import SelectAll
 from wirelessfl.privacy import Statement, ZcdpRelease
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import Simulation
+from wirelessfl.simulation.uplinks import ChannelNoise, NoNoise
 from wirelessfl.summary import epsilon_text
 
 FALSE_ALARM = 1e-3
@@ -115,13 +118,10 @@ class Audit:
     def as_mapping(self) -> dict[str, Any]:
         """Flat, for JSON."""
         gaussian, threshold = self.evidence.gaussian, self.evidence.threshold
-        plain = gaussian is not None and self.evidence.plain
+        shift = gaussian if self.evidence.plain else None
         return {
             "name": self.name,
-            "delta": self.statement.delta,
-            "unit": self.statement.unit,
-            "adjacency": self.statement.adjacency,
-            "adversary": self.statement.adversary,
+            **{name: getattr(self.statement, name) for name in ("delta", "unit", "adjacency", "adversary")},
             "canary": self.canary,
             "view": self.view,
             "client": self.client,
@@ -137,8 +137,8 @@ class Audit:
             "epsilon_clopper_pearson": threshold.epsilon,
             "false_positive_rate_upper": threshold.false_positives,
             "false_negative_rate_upper": threshold.false_negatives,
-            "mu_estimate": gaussian.estimate if gaussian is not None and plain else None,
-            "mu_lower": gaussian.lower if gaussian is not None and plain else None,
+            "mu_estimate": None if shift is None else shift.estimate,
+            "mu_lower": None if shift is None else shift.lower,
             "mu_published": self.mu_published,
             "mu_accounted": self.mu_accounted,
             "refutes_published": self.refutes_published,
@@ -192,15 +192,16 @@ def audit_simulation(
         ValueError: too few trials.
         InfeasibleError: nobody is heard in any round, or there is no game for the scenario.
     """
-    if trials is not None and trials < FEWEST_TRIALS:
-        raise ValueError(f"an audit takes at least {FEWEST_TRIALS} trials, found {trials}")
-    rehearsal = rehearse_for_audit(simulation)
-    choice = choose_game(rehearsal)
+    enough = trials is None or trials >= FEWEST_TRIALS
+    precondition(enough, f"an audit takes at least {FEWEST_TRIALS} trials, found {trials}")
+    choice = choose_game(rehearsal := rehearse_for_audit(simulation))
     count = int(np.clip(_SECONDS / max(choice.cost, 1e-9), *_TRIALS)) if trials is None else trials
     games = [choice.game, *([] if choice.counts is None else [choice.counts])]
     seen = [game.play(count, lambda part: on_progress(part / len(games))) for game in games]
     ledger, records = rehearsal.ledger, list(choice.noises())
     reach = reach_faults(rehearsal, choice.game) if isinstance(choice.game, SlotGame) else []
+    share = false_alarm / 2 / (len(records) + 1)
+    faults = [fault.words for record in records for fault in noise_faults(record, share)]
     return Audit(
         name=name,
         statement=ledger.statement,
@@ -216,16 +217,9 @@ def audit_simulation(
         mu_published=rehearsal.published_mu(),
         mu_accounted=rehearsal.accounted_mu(),
         evidence=weigh(seen[0], seen[1] if len(seen) > 1 else None, ledger.statement.delta, false_alarm / 2),
-        noise_faults=[*skipped_rounds(seen[0]), *reach, *_examined(records, seen[0], false_alarm / 2)],
+        noise_faults=[*skipped_rounds(seen[0]), *reach, *faults, *world_faults(seen[0], share)],
         not_tested=list(not_tested(rehearsal, choice, records)),
     )
-
-
-def _examined(records: list[NoiseRecord], observations: Observations, false_alarm: float) -> list[str]:
-    # What is wrong with the noise under which a game was played, and with the worlds of the game.
-    share = false_alarm / (len(records) + 1)
-    found = [fault.words for record in records for fault in noise_faults(record, share)]
-    return found + world_faults(observations, share)
 
 
 def _relation(rehearsal: Rehearsal, choice: Choice) -> str:
@@ -233,10 +227,73 @@ def _relation(rehearsal: Rehearsal, choice: Choice) -> str:
     #
     # Theorem 1 of the zCDP paper speaks of a secure sum. Where the ledger gives no credit for the sum, the game is
     # played on the single upload that it counts, which that adversary does not see.
-    relations = {release.relation for release in rehearsal.releases}
-    statement = rehearsal.ledger.statement
+    relations, statement = {release.relation for release in rehearsal.releases}, rehearsal.ledger.statement
     same_unit = all(relation.startswith(f"one {statement.unit}") for relation in relations)
     covers = statement.adjacency == "add_remove" or all("exchanged" in relation for relation in relations)
     sums = [release.secure_sum for release in rehearsal.releases if isinstance(release, ZcdpRelease)]
     sees_more = choice.view == UPLOADS or (choice.view == STEPS and any(sum_ is not None for sum_ in sums))
     return "; ".join(sorted(relations)) if same_unit and covers and not sees_more else ""
+
+
+def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord]) -> Iterator[str]:
+    """Plain phrases on the scenario, the game that was played on it, and the noise that was recorded."""
+    if choice.view == UPLOADS:
+        yield "any noise: this adversary sees what is sent without any, and one look tells all"
+    else:
+        yield "floating-point arithmetic: noise is taken for ideal real numbers, whose lowest bits tell nothing"
+        yield "the random generator: whoever knows the seed or breaks the generator removes all noise"
+    yield "side channels: times, sizes and numbers of messages, energy, and the trace, which holds private data"
+    yield (
+        "real data: one canary and zeros stand for all samples and updates, so that noise or clipping which depends on "
+        "data in another way is not seen; what loading or code from outside computes from data before clipping is not "
+        "looked at"
+    )
+    yield "control by data: senders, channels, scales and rounds are those of a rehearsal without training"
+    if math.isinf(rehearsal.ledger.epsilon_accounted()):
+        yield "a guarantee: the accounted ε is infinite, and nothing can contradict it but the noise itself"
+    if choice.view != UPLOADS:
+        tried = tried_updates(rehearsal, choice.game) if isinstance(choice.game, SlotGame) else []
+        clients = {int(reach.senders[place]) for reach, place in tried}
+        but = f", but for how far the updates of {len(clients)} clients move what is heard" if clients else ""
+        yield f"clients other than number {rehearsal.client}: they are taken to be treated as it is{but}"
+    yield from (f"noise {record.source} {record.left_out}" for record in records if record.left_out)
+    if choice.view != UPLOADS and rehearsal.learner.upload_dimension > LONGEST:
+        yield f"noise on all coordinates at once: {LONGEST:,} of {rehearsal.learner.upload_dimension:,} are recorded"
+    yield from _sampling(rehearsal, choice)
+    yield from _uplink(rehearsal, choice)
+    faults, wait_for = rehearsal.parts.faults, rehearsal.parts.wait_for
+    everybody = wait_for.fraction == 1.0 and wait_for.count is None and wait_for.deadline_s is None
+    reached = isinstance(faults.availability, BernoulliAvailability) and faults.availability.p == 1.0
+    stays = faults.crash_rate_per_s == 0 and faults.restart_probability == 0 and faults.battery_j is None
+    if not (everybody and reached and stays):
+        yield "participation: who is missing or late is taken to depend on public circumstances alone"
+
+
+def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
+    if choice.view == MODELS and not isinstance(rehearsal.parts.selection.rule, SelectAll):
+        yield (
+            "the secrecy of the selection: how often a client is selected is measured, but not whether clients are "
+            "selected independently, nor what else tells who was"
+        )
+        yield "the updates of other clients, which are zeros: who of them a quorum pushes out may tell more"
+    if choice.view in (STEPS, CROWD) and rehearsal.learner.training.sampling == "poisson":
+        yield (
+            "amplification by sampling: how often, and how independently from step to step, the canary is in a "
+            "batch is measured, but not whether samples are drawn independently of each other, nor what else "
+            "tells the batches"
+        )
+    elif choice.view in (STEPS, CROWD):
+        yield "amplification by shuffling, for which the ledger gives no credit: the adversary knows the batches"
+
+
+def _uplink(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
+    view = rehearsal.parts.uplink.audit_view()
+    if isinstance(view, ChannelNoise) and choice.view == AIR:
+        yield "the second quadrature of the reception: the game is played on the first, the ledger counts both"
+        yield "other uses of the radio, such as pilots and control messages"
+        if view.jamming is not None and rehearsal.ledger.statement.colluding:
+            yield "the jammer: its noise is taken off, as a colluding party may know it"
+        elif view.jamming is not None:
+            yield "the jammer's secrecy: that nobody else knows or can remove its noise is taken for granted"
+    if isinstance(view, ChannelNoise | NoNoise):
+        yield from view.not_tested

@@ -13,11 +13,11 @@ from wirelessfl.analysis.audit.statistics import (
     ShiftBound,
     ThresholdBound,
     epsilon_shown_without_error,
-    plain_epsilon,
     sampled_epsilon,
     shift_bound,
     threshold_bound,
 )
+from wirelessfl.privacy import gaussian_epsilon
 from wirelessfl.summary import epsilon_text
 
 Values = NDArray[np.float64]
@@ -30,6 +30,7 @@ _FAINTEST = 1e-5
 _EQUALLY_ALIKE = 1e-6
 # Events of which all pairs are compared.
 _MOST_EVENTS = 512
+_NOTHING = ShiftBound(0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,22 +103,16 @@ def weigh(observations: Observations, counts: Observations | None, delta: float,
     alpha = false_alarm / _BOUNDS
     plain = observations.sample_rate >= 1
     with_canary, without = _matched_filter(observations) if plain else _likelihood_ratio(observations)
-    gaussian, epsilon = None, 0.0
     faint = float(np.max(observations.shift, initial=0.0)) < _FAINTEST
-    if observations.gaussian and faint:
-        gaussian = ShiftBound(0.0, 0.0)
-    elif observations.gaussian and plain:
-        gaussian, epsilon = _plain_bound(with_canary, without, delta, alpha)
-    elif observations.gaussian:
-        gaussian, epsilon = _sampled_bound(observations, delta, alpha)
+    bound, epsilon = _law_bound(observations, delta, alpha) if observations.gaussian and not faint else (_NOTHING, 0.0)
     pair = None if faint else best_difference(observations)
     return Evidence(
         false_alarm=false_alarm,
         plain=plain,
-        gaussian=gaussian,
+        gaussian=bound if observations.gaussian else None,
         epsilon_gaussian=epsilon,
-        epsilon_difference=0.0 if pair is None else _law_bound(pair, delta, alpha),
-        epsilon_count=None if counts is None else _law_bound(counts, delta, alpha),
+        epsilon_difference=0.0 if pair is None else _law_bound(pair, delta, alpha)[1],
+        epsilon_count=None if counts is None else _law_bound(counts, delta, alpha)[1],
         threshold=threshold_bound(with_canary, without, delta, alpha),
         with_canary=with_canary,
         without=without,
@@ -128,15 +123,18 @@ def weigh(observations: Observations, counts: Observations | None, delta: float,
 
 def _matched_filter(observations: Observations) -> tuple[Values, Values]:
     # T = Σ x_e a_e, in units of the nominal noise.
-    size = float(np.linalg.norm(observations.shift))
-    weights = observations.shift / size if size > 0 else observations.shift
+    weights = observations.shift / (float(np.linalg.norm(observations.shift)) or 1.0)
     return observations.plus @ weights, observations.minus @ weights
 
 
-def _law_bound(observations: Observations, delta: float, alpha: float) -> float:
+def _law_bound(observations: Observations, delta: float, alpha: float) -> tuple[ShiftBound, float]:
+    # How far, or by which factor, the canary moves the statistic, and the ε that follows.
     if observations.sample_rate < 1:
-        return _sampled_bound(observations, delta, alpha)[1]
-    return _plain_bound(*_matched_filter(observations), delta, alpha)[1]
+        return _sampled_bound(observations, delta, alpha)
+    with_canary, without = _matched_filter(observations)
+    same = np.ones(len(with_canary))
+    bound = shift_bound(with_canary, without, same, same > 0, alpha)
+    return bound, float(gaussian_epsilon(bound.lower, delta))
 
 
 def best_difference(observations: Observations) -> Observations | None:
@@ -146,8 +144,7 @@ def best_difference(observations: Observations) -> Observations | None:
     trials chooses the events, the second half is what is returned. There are several pairs, which share no event,
     where they are equally alike.
     """
-    trials, events = observations.plus.shape
-    half = trials // 2
+    half, events = len(observations.plus) // 2, observations.plus.shape[1]
     lawful = observations.gaussian and observations.separable and observations.silent is None
     if not lawful or events < 2 or half < 3:
         return None
@@ -165,8 +162,7 @@ def best_difference(observations: Observations) -> Observations | None:
         pairs.append((one, other) if observations.shift[one] >= observations.shift[other] else (other, one))
     if not pairs:
         return None
-    first, second = np.array(pairs).T
-    size = known.std(axis=0)
+    (first, second), size = np.array(pairs).T, known.std(axis=0)
     known_part = correlation[first, second] * size[first] / size[second] * noise[half:, second]
     return replace(
         observations,
@@ -189,13 +185,6 @@ def skipped_rounds(observations: Observations) -> list[str]:
     ]
 
 
-def _plain_bound(with_canary: Values, without: Values, delta: float, alpha: float) -> tuple[ShiftBound, float]:
-    # The distance of two worlds in standard deviations of the noise, and the ε that follows.
-    same = np.ones(len(with_canary))
-    bound = shift_bound(with_canary, without, same, same > 0, alpha)
-    return bound, plain_epsilon(bound.lower, delta)
-
-
 def _sampled_bound(observations: Observations, delta: float, alpha: float) -> tuple[ShiftBound, float]:
     # The Gaussian noise and the sampling rate measured one by one, and composed.
     #
@@ -206,7 +195,7 @@ def _sampled_bound(observations: Observations, delta: float, alpha: float) -> tu
     hits, events = int(included.sum()), included.size
     amplitude = np.broadcast_to(observations.shift, included.shape)
     if np.count_nonzero(included & heard) < 2:
-        return ShiftBound(0.0, 0.0), 0.0
+        return _NOTHING, 0.0
     bound = shift_bound(
         observations.plus[heard], observations.minus[heard], amplitude[heard], included[heard], alpha / 2
     )

@@ -65,6 +65,10 @@ class NoiseFault:
     words: str
     log_probability: float
 
+    def among(self, tests: int) -> "NoiseFault":
+        """The same fault where so many tests share a rate of false alarms."""
+        return replace(self, log_probability=self.log_probability + math.log(tests))
+
 
 def noise_faults(record: NoiseRecord, false_alarm: float) -> list[NoiseFault]:
     """All tests that the noise of a record fails.
@@ -75,32 +79,20 @@ def noise_faults(record: NoiseRecord, false_alarm: float) -> list[NoiseFault]:
     """
     if not len(record.values):
         return []
-    alpha = math.log(false_alarm / _TESTS)
-    found = [*_too_small(record), *_repeated(record), *_repeated_by_neighbours(record), *_repeated_across(record)]
-    found += _not_normal(record)
-    return [fault for fault in found if fault.log_probability < alpha]
-
-
-def _too_small(record: NoiseRecord) -> Iterator[NoiseFault]:
-    # The size in each event, on each coordinate, in all; and together where a rule for some of them would show.
-    tests = list(_sizes(record, record.values**2))
-    for fault in tests:
-        yield replace(fault, log_probability=fault.log_probability + math.log(len(tests)))
+    sizes, tests = list(_sizes(record, record.values**2)), (_repeated, _repeated_by_neighbours, _repeated_across)
+    found = [fault.among(len(sizes)) for fault in sizes]
+    found += [fault for test in (*tests, _not_normal) for fault in test(record)]
+    return [fault for fault in found if fault.log_probability < math.log(false_alarm / _TESTS)]
 
 
 def _sizes(record: NoiseRecord, power: Values) -> Iterator[NoiseFault]:
+    # The size in each event, on each coordinate, in all; and together where a rule for some of them would show.
     yield _smallest(record, power.sum(axis=1), power.shape[1], "events", lambda index: _event(record, index))
     yield _smallest(record, power.sum(axis=0), power.shape[0], "coordinates", lambda index: f"number {index}")
     yield _smallest(record, np.atleast_1d(power.sum()), power.size)
-    yield from _worst(_smallest_labels(record, power))
-    yield from _worst(_smallest_stretches(record, power))
-
-
-def _worst(faults: Iterator[NoiseFault]) -> Iterator[NoiseFault]:
-    tried = list(faults)
-    if tried:
-        worst = min(tried, key=lambda fault: fault.log_probability)
-        yield replace(worst, log_probability=worst.log_probability + math.log(len(tried)))
+    for tried in (list(_smallest_labels(record, power)), list(_smallest_stretches(record, power))):
+        if tried:
+            yield min(tried, key=lambda fault: fault.log_probability).among(len(tried))
 
 
 def _smallest_labels(record: NoiseRecord, power: Values) -> Iterator[NoiseFault]:
@@ -145,10 +137,9 @@ def _event(record: NoiseRecord, index: int) -> str:
 
 
 def _repeated(record: NoiseRecord) -> Iterator[NoiseFault]:
-    values = record.values
-    if len(values) < 2:
+    if len(record.values) < 2:
         return
-    one, other, correlation, log_probability = _worst_pair(values, record.gaussian)
+    one, other, correlation, log_probability = _worst_pair(record.values, record.gaussian)
     apart = [name for name, label in record.labels.items() if label[one] != label[other]]
     yield NoiseFault(
         f"The noise {record.source} is used again: that of ({_event(record, one)}) and that of "
@@ -162,20 +153,18 @@ def _repeated_by_neighbours(record: NoiseRecord) -> Iterator[NoiseFault]:
     for name in record.labels:
         others = [label for other, label in record.labels.items() if other != name]
         order = np.lexsort((record.labels[name], *others))
-        same = np.ones(len(order) - 1, dtype=np.bool_)
-        for label in others:
-            same &= label[order][1:] == label[order][:-1]
-        one, other = order[:-1][same], order[1:][same]
-        if not len(one):
-            continue
-        products = record.values[one] * record.values[other]
-        score = _score(float(products.sum()), float((products**2).sum()))
-        size = float(np.sqrt((record.values[one] ** 2).sum() * (record.values[other] ** 2).sum()))
-        yield NoiseFault(
-            f"The noise {record.source} is not independent from one {name} to the next: over all of them its "
-            f"correlation is {float(products.sum()) / max(size, 1e-300):.3g}.",
-            _sign_bound(score) + math.log(len(record.labels)),
-        )
+        pairs = [label[order][1:] == label[order][:-1] for label in others]
+        same = np.logical_and.reduce([np.ones(len(order) - 1, dtype=np.bool_), *pairs])
+        one, other = record.values[order[:-1][same]], record.values[order[1:][same]]
+        products = one * other
+        total, squares = float(products.sum()), float((products**2).sum())
+        size = float(np.sqrt((one**2).sum() * (other**2).sum()))
+        if len(one):
+            yield NoiseFault(
+                f"The noise {record.source} is not independent from one {name} to the next: over all of them its "
+                f"correlation is {total / max(size, 1e-300):.3g}.",
+                _sign_bound(total / math.sqrt(squares) if squares > 0 else 0.0) + math.log(len(record.labels)),
+            )
 
 
 def _repeated_across(record: NoiseRecord) -> Iterator[NoiseFault]:
@@ -252,10 +241,6 @@ def _worst_pair(rows: Values, gaussian: bool) -> tuple[int, int, float, float]:
 
 def _ratio(sums: Values, sizes: Values) -> Values:
     return np.where(sizes > 0, sums / np.maximum(sizes, 1e-300), 0.0)
-
-
-def _score(total: float, squares: float) -> float:
-    return total / math.sqrt(squares) if squares > 0 else 0.0
 
 
 def _sign_bound(score: float) -> float:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from wirelessfl.privacy.gaussian import EPSILON_CAP, gaussian_epsilon
+from wirelessfl.errors import precondition
+from wirelessfl.privacy.gaussian import EPSILON_CAP
 
 Values = NDArray[np.float64]
 
@@ -60,9 +61,8 @@ def shift_bound(
     Raises:
         ValueError: if it moves fewer than two.
     """
-    if np.count_nonzero(included) < 2:
-        raise ValueError(f"the canary is in {np.count_nonzero(included)} events; to measure it takes at least 2")
-    moved = np.where(included, amplitude, 0.0)
+    hits, moved = np.count_nonzero(included), np.where(included, amplitude, 0.0)
+    precondition(hits >= 2, f"the canary is in {hits} events; to measure it takes at least 2")
     power, degrees = float(moved @ moved), len(plus) - 1
     if power == 0:
         return ShiftBound(0.0, 0.0)
@@ -125,8 +125,7 @@ def threshold_bound(with_canary: Values, without: Values, delta: float, alpha: f
         ValueError: if there are fewer than two trials.
     """
     half = len(with_canary) // 2
-    if half < 1:
-        raise ValueError(f"found {len(with_canary)} trials; to choose a threshold and to judge it takes at least 2")
+    precondition(half, f"found {len(with_canary)} trials; to choose a threshold and to judge it takes at least 2")
 
     def bound_at(thresholds: Values, positive: Values, negative: Values) -> tuple[Values, Values, Values]:
         missed = np.searchsorted(np.sort(positive), thresholds, side="right")
@@ -151,11 +150,6 @@ def epsilon_shown_without_error(trials: int, alpha: float) -> float:
     return float(epsilon_of_errors(rate, rate, 0.0)[0])
 
 
-def plain_epsilon(gdp_mu: float, delta: float) -> float:
-    """ε of the Gaussian mechanism of this μ, on the exact curve."""
-    return float(gaussian_epsilon(gdp_mu, delta))
-
-
 def sampled_epsilon(shifts: Values, sample_rate: float, delta: float, exchange: bool) -> float:
     """A lower bound on ε of many uses of a Gaussian mechanism on a secret Poisson subsample.
 
@@ -172,10 +166,8 @@ def sampled_epsilon(shifts: Values, sample_rate: float, delta: float, exchange: 
     if largest == 0.0:
         return 0.0
     alone = _one_use(largest, sample_rate, delta, exchange)
-    if largest > _CLEAR:
-        return alone
     interval = max(_GRID, (largest**2 / 2 + 12 * largest) / _LARGEST_GRID)
-    return max(alone, _composed(shifts, sample_rate, delta, exchange, interval))
+    return alone if largest > _CLEAR else max(alone, _composed(shifts, sample_rate, delta, exchange, interval))
 
 
 def _one_use(shift: float, sample_rate: float, delta: float, exchange: bool) -> float:
@@ -202,9 +194,7 @@ def _composed(shifts: Values, sample_rate: float, delta: float, exchange: bool, 
 
     relation = NeighboringRelation.REPLACE_ONE if exchange else NeighboringRelation.ADD_OR_REMOVE_ONE
     composed = identity(interval, pessimistic_estimate=False)
-    for shift, count in zip(*np.unique(shifts, return_counts=True), strict=True):
-        if shift == 0:
-            continue
+    for shift, count in zip(*np.unique(shifts[shifts != 0], return_counts=True), strict=True):
         use = from_gaussian_mechanism(
             # Under REPLACE_ONE one contribution is exchanged for another, twice its size away.
             (2.0 if exchange else 1.0) / shift,

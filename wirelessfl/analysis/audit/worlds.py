@@ -99,7 +99,9 @@ def _unequal_reach(observations: Observations, recorded_std: Values, alpha: floa
             amplitude = np.broadcast_to(observations.shift[event], part.shape)[part] / scale[part]
             outputs = world[:, event][part] / scale[part]
             known = (noise[:, event] / recorded_std[event])[released[:, event]]
-            limit = _deviation_limit(known, alpha / (4 * len(events)))
+            # What the standard deviation of normal outputs does not exceed, but with that probability.
+            far_off = float(stats.chi2.ppf(alpha / (4 * len(events)), len(known) - 1))
+            limit = float(np.std(known, ddof=1)) * math.sqrt((len(known) - 1) / far_off)
             quantile = float(stats.norm.isf(alpha / (8 * len(events) * len(outputs))))
             # Of equal amplitudes the median is no further off than any output; of others, by their ratio.
             centre = np.median(outputs / amplitude) * amplitude if amplitude.min() > 0 else np.median(outputs)
@@ -115,16 +117,9 @@ def _unequal_reach(observations: Observations, recorded_std: Values, alpha: floa
             )
 
 
-def _deviation_limit(noise: Values, alpha: float) -> float:
-    # What the standard deviation of normal outputs does not exceed, but with probability alpha.
-    degrees = len(noise) - 1
-    return float(np.std(noise, ddof=1)) * math.sqrt(degrees / float(stats.chi2.ppf(alpha, degrees)))
-
-
 def _dependent_sampling(observations: Observations, alpha: float) -> Iterator[str]:
     included, rate = observations.included, observations.sample_rate
-    trials, events = included.shape
-    hits = included.sum(axis=0)
+    (trials, events), hits = included.shape, included.sum(axis=0)
     unlikely = stats.binom.sf(hits - 1, trials, rate)
     worst = int(np.argmin(unlikely))
     if unlikely[worst] * events < alpha:
