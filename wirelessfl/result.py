@@ -15,8 +15,7 @@ from wirelessfl.errors import OutputError
 from wirelessfl.folder import RunFolder
 from wirelessfl.outputs import replacing
 from wirelessfl.summary import epsilon_text, summarise, to_json
-from wirelessfl.trace import open_trace, read_group
-from wirelessfl.trace.failures import trace_errors
+from wirelessfl.trace import open_trace, read_group, trace_errors
 
 if TYPE_CHECKING:
     import pandas as pd

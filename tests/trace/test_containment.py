@@ -204,4 +204,4 @@ def test_only_the_gate_opens_files_to_read_them() -> None:
         for path in package.rglob("*.py")
         if "h5py.File(" in path.read_text(encoding="utf-8")
     }
-    assert opening == {"trace/containment.py", "trace/writer.py"}
+    assert opening == {"trace/opening.py", "trace/writer.py"}

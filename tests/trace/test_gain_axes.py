@@ -11,8 +11,7 @@ import pytest
 
 import wirelessfl as wfl
 from tests.trace.traces import header, plain_record
-from wirelessfl.trace import RoundRecord, TraceWriter, at_slot_start, gain_shape
-from wirelessfl.trace.codes import GAIN_AXES
+from wirelessfl.trace import GAIN_AXES, RoundRecord, TraceWriter, at_slot_start, gain_shape
 from wirelessfl.trace.schema import ROOT
 
 

@@ -16,8 +16,7 @@ from wirelessfl.scenario.uplink import SecureAggregation
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.uplinks import OverTheAir
 from wirelessfl.streams import STREAM_VERSION
-from wirelessfl.trace import TraceHeader, scenario_digest
-from wirelessfl.trace.codes import GAIN_AXES
+from wirelessfl.trace import GAIN_AXES, TraceHeader, scenario_digest
 from wirelessfl.version import package_version
 
 

@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from wirelessfl.errors import DataError, TraceError, precondition
 from wirelessfl.learning.faults import RecordedAvailability
 from wirelessfl.radio import GivenPositions, Recorded
-from wirelessfl.trace import JAMMER_NODE, Status
-from wirelessfl.trace.codes import FORMAT, GAIN_AXES
-from wirelessfl.trace.opening import opened_values
+from wirelessfl.trace import FORMAT, GAIN_AXES, JAMMER_NODE, Status, opened_values
 
 _KEY_GAINS, _KEY_POSITIONS, _KEY_PRESENCE, _KEY_NORMS = (
     "channel.fading.file",

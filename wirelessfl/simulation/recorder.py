@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from wirelessfl.privacy import Release, ServerNoiseRelease, round_values, settings
 from wirelessfl.privacy import client_values as release_columns
 from wirelessfl.simulation.records import Round
-from wirelessfl.trace import PRIVACY, EventBatch, RoundRecord, SecAggOutcome
-from wirelessfl.trace.codes import REASON_LENGTH
+from wirelessfl.trace import PRIVACY, REASON_LENGTH, EventBatch, RoundRecord, SecAggOutcome
 
 LOCAL_STATISTICS = ("clip_norm", "clipped_share", "noise_multiplier")
 """What private training says of each step that the trace keeps, as means over the steps."""

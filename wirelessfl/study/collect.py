@@ -13,8 +13,7 @@ from wirelessfl.study.factors import is_number, value_text
 from wirelessfl.study.figure import draw_study
 from wirelessfl.study.file import METRICS
 from wirelessfl.study.result import RunRecord, Study
-from wirelessfl.trace import at_slot_start, open_trace
-from wirelessfl.trace.failures import trace_errors
+from wirelessfl.trace import at_slot_start, open_trace, trace_errors
 
 _ROWS_AT_ONCE = 100_000
 

@@ -22,7 +22,7 @@ from wirelessfl.study.figure_layout import MOST_COLUMNS, Layout, Levels, lay_out
 from wirelessfl.study.result import Study
 from wirelessfl.summary.numbers import last_finite
 from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION
-from wirelessfl.trace.schema import ROOT
+from wirelessfl.trace import ROOT
 
 # Okabe and Ito's palette; its yellow is left out, too faint for a line on white.
 COLOURS = (BLUE, VERMILION, GREEN, ORANGE, "#56B4E9", "#CC79A7", "#000000")

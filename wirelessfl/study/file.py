@@ -10,7 +10,7 @@ from wirelessfl.scenario import Scenario, all_keys, scenario_schema
 from wirelessfl.scenario.base import Says, Section, contradictions, key
 from wirelessfl.scenario.sections import Name
 from wirelessfl.scenario.yamltree import inline_yaml
-from wirelessfl.trace.schema import ROOT
+from wirelessfl.trace import ROOT
 
 MAX_SEEDS = 10_000
 MAX_SEED = 2**63 - 1

@@ -10,8 +10,7 @@ from wirelessfl.locks import STUDY_LOCK
 from wirelessfl.outputs import refuse_foreign, refuse_inputs, write_text, writing
 from wirelessfl.study.task import Outcome
 from wirelessfl.summary import to_json
-from wirelessfl.trace import FINISHED, read_attributes
-from wirelessfl.trace.containment import refuse_irregular
+from wirelessfl.trace import FINISHED, read_attributes, refuse_irregular
 
 
 class StudyFolder:

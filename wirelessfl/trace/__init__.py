@@ -8,25 +8,28 @@ from wirelessfl.trace.checkpoint import (
     new_checkpoint,
     save_checkpoint,
 )
-from wirelessfl.trace.codes import (
+from wirelessfl.trace.failures import debugging, failure_words, trace_errors
+from wirelessfl.trace.identity import RunIdentity, continued_identity, scenario_digest
+from wirelessfl.trace.layout import (
     CLOSING,
     EMPTY_CLIENT,
     FINISHED,
+    FORMAT,
     GAIN_AXES,
     JAMMER_NODE,
+    REASON_LENGTH,
     SERVER_NODE,
     EventKind,
     RunStatus,
     SecAggOutcome,
     SecAggStage,
     Status,
+    Variable,
 )
-from wirelessfl.trace.failures import trace_errors
-from wirelessfl.trace.identity import RunIdentity, continued_identity, scenario_digest
-from wirelessfl.trace.layout import Variable
-from wirelessfl.trace.opening import opened_trace
+from wirelessfl.trace.opening import opened_trace, opened_values, refuse_irregular
 from wirelessfl.trace.reader import (
     at_slot_start,
+    available_memory,
     by_client,
     gain_shape,
     has_group,
@@ -38,8 +41,7 @@ from wirelessfl.trace.reader import (
     round_labels,
 )
 from wirelessfl.trace.records import EventBatch, RoundRecord, TraceHeader
-from wirelessfl.trace.reference import reference_markdown
-from wirelessfl.trace.schema import GROUPS, PRIVACY
+from wirelessfl.trace.schema import GROUPS, PRIVACY, ROOT, reference_markdown
 from wirelessfl.trace.storage import axes_of, committed_rounds
 from wirelessfl.trace.writer import TraceWriter
 
@@ -47,10 +49,13 @@ __all__ = [
     "CLOSING",
     "EMPTY_CLIENT",
     "FINISHED",
+    "FORMAT",
     "GAIN_AXES",
     "GROUPS",
     "JAMMER_NODE",
     "PRIVACY",
+    "REASON_LENGTH",
+    "ROOT",
     "SERVER_NODE",
     "CheckpointWriter",
     "EventBatch",
@@ -66,10 +71,13 @@ __all__ = [
     "TraceWriter",
     "Variable",
     "at_slot_start",
+    "available_memory",
     "axes_of",
     "by_client",
     "committed_rounds",
     "continued_identity",
+    "debugging",
+    "failure_words",
     "gain_shape",
     "has_checkpoint",
     "has_group",
@@ -79,9 +87,11 @@ __all__ = [
     "new_checkpoint",
     "open_trace",
     "opened_trace",
+    "opened_values",
     "read_attributes",
     "read_group",
     "reference_markdown",
+    "refuse_irregular",
     "round_labels",
     "save_checkpoint",
     "scenario_digest",

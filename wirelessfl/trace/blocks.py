@@ -8,15 +8,14 @@ import h5py
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wirelessfl.trace.codes import SecAggStage
-from wirelessfl.trace.layout import Group
+from wirelessfl.errors import precondition
+from wirelessfl.trace.layout import Group, SecAggStage
 from wirelessfl.trace.records import (
     RoundRecord,
     check_selected,
     columns,
     event_columns,
     gain_columns,
-    require,
     slot_columns,
 )
 from wirelessfl.trace.schema import EVENTS, PRIVACY, ROOT, SECAGG
@@ -84,7 +83,7 @@ class RoundLayout:
         privacy_slots = slot_columns(PRIVACY, record.privacy_slots, place)
         width = len(root_slots["client_id"])
         fits = all(len(column) == width for column in privacy_slots.values())
-        require(fits, f"{place}: /privacy has another number of slots than client_id")
+        precondition(fits, f"{place}: /privacy has another number of slots than client_id")
         events = event_columns(record.events, record.round_index, place) if record.events is not None else {}
         total = behind.events + (len(events["time"]) if events else 0)
         gains = {variable.name for variable in self.root.gains}
@@ -92,7 +91,7 @@ class RoundLayout:
         values = columns(self.root.of("round"), {**single, "event_count": total}, place)
         privacy = columns(PRIVACY.of("round"), record.privacy, place)
         single_numbers = not any(column.ndim for column in (*values.values(), *privacy.values()))
-        require(single_numbers, f"{place}: values per round must be single numbers")
+        precondition(single_numbers, f"{place}: values per round must be single numbers")
         slots = max(behind.slots, width)
         blocks = [
             Block(dataset_path(EVENTS, name), (total,), (behind.events,), column) for name, column in events.items()
@@ -121,7 +120,7 @@ class RoundLayout:
 
     def _secagg_blocks(self, record: RoundRecord, room: int, behind: Behind, place: str) -> list[Block]:
         if not self.secure:
-            require(
+            precondition(
                 not record.secagg and not record.secagg_stages, f"{place}: the trace was created without {SECAGG.path}"
             )
             return []
@@ -129,7 +128,7 @@ class RoundLayout:
         per_stage = columns(SECAGG.of("round", "stage"), record.secagg_stages, place)
         stages = len(SecAggStage)
         fits = all(array.shape == (stages,) for array in per_stage.values())
-        require(fits, f"{place}: values per stage must be {stages} numbers")
+        precondition(fits, f"{place}: values per stage must be {stages} numbers")
         return [
             *_row_blocks(behind.rounds, SECAGG, (room,), per_round),
             *_row_blocks(behind.rounds, SECAGG, (room, stages), per_stage),

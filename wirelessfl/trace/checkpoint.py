@@ -15,17 +15,19 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
-from wirelessfl.errors import TraceError
-from wirelessfl.trace.containment import refuse_irregular
+from wirelessfl.errors import TraceError, precondition
 from wirelessfl.trace.failures import output_errors
 from wirelessfl.trace.identity import ANEW, RunIdentity
+from wirelessfl.trace.opening import refuse_irregular
 
 Leaf = NDArray[Any] | int | float | str | bool | None
 State = Mapping[str, "Leaf | State"]
@@ -58,7 +60,7 @@ def save_checkpoint(path: str | Path, state: State, identity: RunIdentity) -> No
         checkpoint.settle()
 
 
-class CheckpointWriter:
+class CheckpointWriter(AbstractContextManager["CheckpointWriter"]):
     """Writer that replaces the checkpoint of a run after every round, with a thread that waits for the disk.
 
     As a context manager it waits on the way out; ``settle`` also tells what went wrong.
@@ -81,9 +83,7 @@ class CheckpointWriter:
             if _is_whole(new):
                 new.replace(self._path)
 
-    def __enter__(self) -> Self:
-        return self
-
+    @override
     def __exit__(self, *_: object) -> None:
         self._thread.shutdown()
 
@@ -97,7 +97,7 @@ class CheckpointWriter:
             OutputError: The folder or the disk cannot take it, or could not take the one before.
             ValueError: A key that is no text, or a value of another type.
         """
-        body = _serialised({"run": self._identity.as_mapping(), "state": state})
+        body = _serialised({"run": asdict(self._identity), "state": state})
         self.settle()
         new = new_checkpoint(self._path)
         with output_errors(self._path), _removed_on_failure(new):
@@ -182,47 +182,36 @@ def load_checkpoint(path: str | Path, identity: RunIdentity) -> dict[str, Any]:
     except OSError as error:
         raise TraceError(f"{path}: cannot be read ({error.strerror})") from error
     digest, body = content[len(_MAGIC) : _START], content[_START:]
-    if not content.startswith(_MAGIC):
-        raise TraceError(f"{path}: not a checkpoint of this version; run again with --overwrite")
-    if hashlib.sha256(body).digest() != digest:
-        raise TraceError(f"{path}: damaged checkpoint (its checksum differs); run again with --overwrite")
+    known, whole = content.startswith(_MAGIC), hashlib.sha256(body).digest() == digest
+    precondition(known, f"{path}: not a checkpoint of this version; run again with --overwrite", TraceError)
+    precondition(whole, f"{path}: damaged checkpoint (its checksum differs); run again with --overwrite", TraceError)
     try:
-        saved = _deserialised(body)
+        end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "little")
+        saved = _decode(json.loads(body[_LENGTH_BYTES:end]), memoryview(body)[end:])
+        precondition(isinstance(saved, dict), "no mapping", TypeError)
         of_run, state = RunIdentity.of(saved["run"]), saved["state"]
         if not isinstance(state, dict):
             raise TypeError("the state is no mapping")
     except _NONSENSE as error:
         raise TraceError(f"{path}: not what a run leaves, though its checksum is right ({error}); {ANEW}") from error
-    _check_owner(path, of_run, identity)
-    return state
-
-
-def _check_owner(path: Path, found: RunIdentity, wanted: RunIdentity) -> None:
     # A checkpoint continues the run that wrote it and no other.
     other = [
         f"{words} {there} there, {here} in the trace"
         for words, there, here in (
-            ("run id", found.run_id, wanted.run_id),
-            ("digest of the scenario", found.scenario_digest, wanted.scenario_digest),
-            ("stream version", found.stream_version, wanted.stream_version),
-            ("package version", found.package_version, wanted.package_version),
+            ("run id", of_run.run_id, identity.run_id),
+            ("digest of the scenario", of_run.scenario_digest, identity.scenario_digest),
+            ("stream version", of_run.stream_version, identity.stream_version),
+            ("package version", of_run.package_version, identity.package_version),
         )
         if there != here
     ]
-    if other:
-        raise TraceError(
-            f"{path}: the checkpoint of another run than the trace beside it ({'; '.join(other)}); put back the one "
-            f"that belongs there, or {ANEW}"
-        )
-
-
-def _deserialised(body: bytes) -> dict[str, Any]:
-    # The inverse of ``_serialised``; raises whatever comes of content that no run left.
-    end = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "little")
-    saved = _decode(json.loads(body[_LENGTH_BYTES:end]), memoryview(body)[end:])
-    if not isinstance(saved, dict):
-        raise TypeError("no mapping")
-    return saved
+    precondition(
+        not other,
+        f"{path}: the checkpoint of another run than the trace beside it ({'; '.join(other)}); put back the one "
+        f"that belongs there, or {ANEW}",
+        TraceError,
+    )
+    return state
 
 
 def _serialised(state: State) -> bytes:
@@ -232,12 +221,9 @@ def _serialised(state: State) -> bytes:
 
 
 def _encode_mapping(state: State, arrays: list[bytes], place: str) -> dict[str, Any]:
-    encoded = {}
-    for key, value in state.items():
-        if not isinstance(key, str):
-            raise ValueError(f"checkpoint: key {key!r} in {place or 'the state'} is no text")
-        encoded[key] = _encode(value, arrays, f"{place}{key}")
-    return {"map": encoded}
+    for key in state:
+        precondition(isinstance(key, str), f"checkpoint: key {key!r} in {place or 'the state'} is no text")
+    return {"map": {key: _encode(value, arrays, f"{place}{key}") for key, value in state.items()}}
 
 
 def _encode(value: object, arrays: list[bytes], place: str) -> Any:
@@ -246,7 +232,12 @@ def _encode(value: object, arrays: list[bytes], place: str) -> Any:
         case None | bool() | str():
             return value
         case np.generic() | np.ndarray():
-            return _encode_array(np.asarray(value), arrays, place, scalar=isinstance(value, np.generic))
+            words = "allowed are boolean, integer, real, complex and bytes"
+            precondition(value.dtype.kind in _ARRAY_KINDS, f"checkpoint: {place} has dtype {value.dtype}; {words}")
+            offset = sum(map(len, arrays))
+            arrays.append(value.tobytes())
+            kind = "scalar" if isinstance(value, np.generic) else "array"
+            return {kind: [value.dtype.str, list(value.shape), offset]}
         case int():
             return {"int": hex(value)}
         case float():
@@ -254,16 +245,6 @@ def _encode(value: object, arrays: list[bytes], place: str) -> Any:
         case Mapping():
             return _encode_mapping(value, arrays, f"{place}.")
     raise ValueError(f"checkpoint: {place} is a {type(value).__name__}; allowed are arrays, numbers, text and mappings")
-
-
-def _encode_array(array: NDArray[Any], arrays: list[bytes], place: str, *, scalar: bool) -> Any:
-    if array.dtype.kind not in _ARRAY_KINDS:
-        raise ValueError(
-            f"checkpoint: {place} has dtype {array.dtype}; allowed are boolean, integer, real, complex and bytes"
-        )
-    offset = sum(map(len, arrays))
-    arrays.append(array.tobytes())
-    return {"scalar" if scalar else "array": [array.dtype.str, list(array.shape), offset]}
 
 
 def _decode(node: Any, data: memoryview) -> Any:
@@ -278,7 +259,7 @@ def _decode(node: Any, data: memoryview) -> Any:
         case "float":
             return float(np.frombuffer(bytes.fromhex(value), np.float64)[0])
     dtype, shape, offset = value
-    if kind not in ("array", "scalar") or np.dtype(dtype).kind not in _ARRAY_KINDS or not all(n >= 0 for n in shape):
-        raise ValueError(f"an unknown value {kind}")
+    known = kind in ("array", "scalar") and np.dtype(dtype).kind in _ARRAY_KINDS and all(n >= 0 for n in shape)
+    precondition(known, f"an unknown value {kind}")
     array = np.frombuffer(data, dtype, count=math.prod(shape), offset=offset).reshape(shape).copy()
     return array if kind == "array" else array[()]

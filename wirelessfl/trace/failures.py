@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wirelessfl.errors import OutputError, TraceError, WirelessFLError
 from wirelessfl.locks import RUN_LOCK, holder
-from wirelessfl.outputs import FULL
+from wirelessfl.outputs import FULL, READ_ONLY
 
 
 @contextmanager
@@ -26,36 +26,29 @@ def output_errors(path: Path) -> Iterator[None]:
 
 
 def _write_failure(path: Path, error: Exception) -> str:
-    text = str(error)
-    code = getattr(error, "errno", None)
-    if code in FULL or "No space left" in text:
-        return f"{path}: no space left on the disk; free some and continue with --resume"
-    if code in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"{path}: the folder cannot be written ({os.strerror(code)}); choose another with --out"
-    if _is_locked(error):
-        return f"{path}: {_locked(path)}; wait for it, or choose another folder with --out"
-    if code == errno.ENOENT:
-        return f"{path}: the folder {path.parent} does not exist"
-    return f"{path}: cannot be written ({text})"
+    text, code = str(error), getattr(error, "errno", None)
+    refused = f"the folder cannot be written ({os.strerror(code or 0)}); choose another with --out"
+    locked = _locked(path, error)
+    reasons = {
+        "no space left on the disk; free some and continue with --resume": code in FULL or "No space left" in text,
+        refused: code in READ_ONLY,
+        f"{locked}; wait for it, or choose another folder with --out": locked,
+        f"the folder {path.parent} does not exist": code == errno.ENOENT,
+    }
+    return f"{path}: {next((words for words, holds in reasons.items() if holds), f'cannot be written ({text})')}"
 
 
-def _locked(path: Path) -> str:
-    # Who writes the trace, as the lock of its folder says.
+def _locked(path: Path, error: Exception) -> str:
+    # Words on the writer of a locked trace, as the lock of its folder names it; empty for any other error
+    if not isinstance(error, BlockingIOError) and "lock file" not in str(error):
+        return ""
     who = holder(path.with_name(RUN_LOCK))
     return f"locked by a run that is writing it{f' ({who})' if who else ''}"
 
 
-def _is_locked(error: Exception) -> bool:
-    return isinstance(error, BlockingIOError) or "lock file" in str(error)
-
-
-DEBUG = "WIRELESSFL_DEBUG"
-"""Environment variable: set to anything, what a damaged file raised is shown as it came, with its traceback."""
-
-
 def debugging() -> bool:
-    """Whether errors are shown as they come."""
-    return bool(os.environ.get(DEBUG))
+    """Whether what a damaged file raised is shown as it came, with its traceback: the environment asks for that."""
+    return bool(os.environ.get("WIRELESSFL_DEBUG"))
 
 
 @contextmanager
@@ -84,20 +77,17 @@ def trace_errors(path: Path) -> Iterator[None]:
 
 def read_failure(path: Path, error: Exception) -> str:
     """The words for what was raised while ``path`` was read."""
-    text = str(error)
-    if path.is_dir():
-        return f"{path}: a folder, not a trace; name the trace.h5 inside it"
-    if not path.exists():
-        return f"{path}: no such trace"
-    if _is_locked(error):
-        return f"{path}: {_locked(path)}; wait for it, or stop it with Ctrl-C"
-    if isinstance(error, PermissionError):
-        return f"{path}: no permission to read it"
-    if "signature not found" in text:
-        return f"{path}: not an HDF5 file; name a trace.h5 that wirelessfl wrote"
-    if "truncated file" in text:
-        return f"{path}: cut short (copied incompletely?); restore it, or run again with --overwrite"
-    return damaged(path, failure_words(error))
+    text, locked = str(error), _locked(path, error)
+    reasons = {
+        "a folder, not a trace; name the trace.h5 inside it": path.is_dir(),
+        "no such trace": not path.exists(),
+        f"{locked}; wait for it, or stop it with Ctrl-C": locked,
+        "no permission to read it": isinstance(error, PermissionError),
+        "not an HDF5 file; name a trace.h5 that wirelessfl wrote": "signature not found" in text,
+        "cut short (copied incompletely?); restore it, or run again with --overwrite": "truncated file" in text,
+    }
+    words = next((words for words, holds in reasons.items() if holds), None)
+    return damaged(path, failure_words(error)) if words is None else f"{path}: {words}"
 
 
 _LONGEST_REASON = 300
@@ -119,10 +109,8 @@ def damaged(path: Path, words: str) -> str:
 def _origin(error: Exception) -> str:
     # The last place in this package that an exception came through.
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _PACKAGE in Path(frame.filename).parents]
-    if not frames:
-        return "outside the package"
-    last = frames[-1]
-    return f"in {Path(last.filename).relative_to(_PACKAGE)}, line {last.lineno}"
+    where = [f"in {Path(frame.filename).relative_to(_PACKAGE)}, line {frame.lineno}" for frame in frames]
+    return where[-1] if where else "outside the package"
 
 
 _PACKAGE = Path(__file__).parents[1]

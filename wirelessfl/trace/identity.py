@@ -3,11 +3,11 @@
 import hashlib
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from wirelessfl.errors import TraceError, VersionWarning
+from wirelessfl.errors import TraceError, VersionWarning, precondition
 from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.version import package_version
 
@@ -41,13 +41,9 @@ class RunIdentity:
         """
         texts = [attributes[name] for name in ("run_id", "scenario_digest", "package_version")]
         stream_version = attributes["stream_version"]
-        if not all(isinstance(text, str) for text in texts) or isinstance(stream_version, str | bytes):
-            raise TypeError("the attributes of a run's identity are three texts and a number")
+        typed = all(isinstance(text, str) for text in texts) and not isinstance(stream_version, str | bytes)
+        precondition(typed, "the attributes of a run's identity are three texts and a number", TypeError)
         return cls(texts[0], texts[1], int(stream_version), texts[2])
-
-    def as_mapping(self) -> dict[str, str | int]:
-        """By name, as trace and checkpoint hold them."""
-        return asdict(self)
 
 
 def scenario_digest(text: str) -> str:
@@ -68,24 +64,29 @@ def continued_identity(path: Path, attributes: Mapping[str, Any]) -> RunIdentity
         TraceError: it has no run id, another scenario than it was begun with, or streams of another version.
     """
     recorded = attributes.get("package_version")
-    if "run_id" not in attributes:
-        raise TraceError(
-            f"{path}: has no run id (it was recorded by wirelessfl {recorded}, before there were any), so that no "
-            f"checkpoint can be known as its own; it can be read and reported, but not continued: {ANEW}"
-        )
+    precondition(
+        "run_id" in attributes,
+        f"{path}: has no run id (it was recorded by wirelessfl {recorded}, before there were any), so that no "
+        f"checkpoint can be known as its own; it can be read and reported, but not continued: {ANEW}",
+        TraceError,
+    )
     try:
         identity = RunIdentity.of(attributes)
-        damaged = scenario_digest(attributes["scenario"]) != identity.scenario_digest
+        whole = scenario_digest(attributes["scenario"]) == identity.scenario_digest
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise TraceError(f"{path}: damaged (attributes of its identity are missing or no text); {ANEW}") from error
-    if damaged:
-        raise TraceError(f"{path}: the scenario it holds is not the one it was begun with (its digest differs); {ANEW}")
-    if identity.stream_version != STREAM_VERSION:
-        raise TraceError(
-            f"{path}: begun with stream version {identity.stream_version} (wirelessfl {recorded}), here is "
-            f"{STREAM_VERSION} (wirelessfl {package_version()}): the same seed gives other numbers, so that the rest "
-            f"would be of another run; continue it with wirelessfl {recorded}, or {ANEW}"
-        )
+    precondition(
+        whole,
+        f"{path}: the scenario it holds is not the one it was begun with (its digest differs); {ANEW}",
+        TraceError,
+    )
+    precondition(
+        identity.stream_version == STREAM_VERSION,
+        f"{path}: begun with stream version {identity.stream_version} (wirelessfl {recorded}), here is "
+        f"{STREAM_VERSION} (wirelessfl {package_version()}): the same seed gives other numbers, so that the rest "
+        f"would be of another run; continue it with wirelessfl {recorded}, or {ANEW}",
+        TraceError,
+    )
     if recorded != package_version():
         warnings.warn(
             f"{path}: begun with wirelessfl {recorded}, continued with {package_version()}, whose streams are the same",

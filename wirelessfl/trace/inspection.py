@@ -6,7 +6,8 @@ before memory for them.
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -15,10 +16,10 @@ import numpy as np
 from h5py import h5d
 from numpy.typing import NDArray
 
-from wirelessfl.trace.codes import EMPTY_CLIENT, GAIN_AXES
-from wirelessfl.trace.layout import Attribute, AttributeKind, Group, Variable
+from wirelessfl.errors import precondition
+from wirelessfl.trace.layout import EMPTY_CLIENT, GAIN_AXES, Attribute, AttributeKind, Group, Variable
 from wirelessfl.trace.schema import GROUPS, MODEL
-from wirelessfl.trace.storage import committed_clients, dataset_path
+from wirelessfl.trace.storage import dataset_path
 
 MOST_CLAIMED = 1000
 """Bytes of values that a byte of the file may stand for: as far as deflate goes; rows of NaN are not stored at all."""
@@ -30,15 +31,11 @@ _LAYOUTS = {h5d.COMPACT, h5d.CONTIGUOUS, h5d.CHUNKED}
 
 
 class Damage(Exception):
-    """What is wrong, with the group, dataset or attribute that it is wrong of."""
-
-    def __init__(self, place: str, words: str) -> None:
-        super().__init__(f"{place}: {words}")
+    """Damage of a file: the group, dataset or attribute, and what is wrong with it."""
 
 
 def _require(holds: object, place: str, words: str) -> None:
-    if not holds:
-        raise Damage(place, words)
+    precondition(holds, f"{place}: {words}", Damage)
 
 
 def inspect_trace(file: h5py.File) -> None:
@@ -50,9 +47,9 @@ def inspect_trace(file: h5py.File) -> None:
     size = Path(file.filename).stat().st_size
     room = size * MOST_CLAIMED + _FREE_CLAIM
     axes = tuple(axis for axis in GAIN_AXES if axis in file)
+    groups = [known.over(axes) for known in GROUPS]
     shapes: dict[str, tuple[int, ...]] = {}
-    for known in GROUPS:
-        group = known.over(axes)
+    for group in groups:
         if group.path not in file:
             _require(group.optional, group.path, "no such group")
             continue
@@ -60,8 +57,7 @@ def inspect_trace(file: h5py.File) -> None:
         _require(isinstance(node, h5py.Group), group.path, "no group")
         _check_attributes(node, group)
         for variable in _variables(group):
-            dataset = _dataset(node, group, variable)
-            if dataset is not None:
+            if (dataset := _dataset(node, group, variable)) is not None:
                 shapes[dataset_path(group, variable.name)] = dataset.shape
                 claimed = _claimed(dataset)
                 room -= claimed
@@ -69,7 +65,7 @@ def inspect_trace(file: h5py.File) -> None:
                 labels = variable in group.coordinates
                 holds = room >= 0 and not (labels and claimed > max(size, _stored(dataset)))
                 _require(holds, dataset.name, f"{claimed:,} bytes of values, more than the file can hold")
-    _check_shapes(shapes, axes)
+    _check_shapes(shapes, groups)
     _check_values(file)
 
 
@@ -88,10 +84,9 @@ def inspect_values(file: h5py.File) -> None:
             _require(room >= 0, dataset.name, "more values than the file can hold")
 
 
-def _variables(group: Group) -> Iterator[Variable]:
-    yield from group.coordinates
-    yield from (Variable(name, (name,), ">f4", "", "") for name in group.dimensions)
-    yield from group.variables
+def _variables(group: Group) -> tuple[Variable, ...]:
+    unlabelled = (Variable(name, "", "", dims=(name,), dtype=">f4") for name in group.dimensions)
+    return (*group.coordinates, *unlabelled, *group.variables)
 
 
 def _dataset(node: h5py.Group, group: Group, variable: Variable) -> h5py.Dataset | None:
@@ -106,16 +101,12 @@ def _dataset(node: h5py.Group, group: Group, variable: Variable) -> h5py.Dataset
     alike = (found.kind, found.itemsize) == (wanted.kind, wanted.itemsize)
     _require(alike, place, f"values of type {found}, not {wanted}")
     _require(dataset.ndim == len(variable.dims), place, f"{dataset.ndim} dimensions, not {len(variable.dims)}")
-    tied = _dimension_names(dataset, _read_attributes(dataset))
+    # Readers make up names of dimensions where a variable is tied to nothing.
+    ties = _read_attributes(dataset).get("DIMENSION_LIST", ())
+    tied = tuple(dataset.file[one[0]].name.rpartition("/")[2] if len(one) else "" for one in ties)
     sound = variable.dims in ((variable.name,), tied)
     _require(sound, place, f"dimensions ({', '.join(tied)}), not ({', '.join(variable.dims)})")
     return dataset
-
-
-def _dimension_names(dataset: h5py.Dataset, attributes: Mapping[str, Any]) -> tuple[str, ...]:
-    # The names of what a variable is tied to as its dimensions; readers make up others where it is tied to nothing.
-    ties = attributes.get("DIMENSION_LIST", ())
-    return tuple(dataset.file[references[0]].name.rpartition("/")[2] if len(references) else "" for references in ties)
 
 
 def _claimed(dataset: h5py.Dataset) -> int:
@@ -129,8 +120,7 @@ def _claimed(dataset: h5py.Dataset) -> int:
 
 
 def _stored(dataset: h5py.Dataset) -> int:
-    filtered = dataset.id.get_create_plist().get_nfilters() > 0
-    return int(dataset.id.get_storage_size()) * (MOST_CLAIMED if filtered else 1)
+    return int(dataset.id.get_storage_size()) * (MOST_CLAIMED if dataset.id.get_create_plist().get_nfilters() else 1)
 
 
 def _check_attributes(node: h5py.Group, group: Group) -> None:
@@ -149,11 +139,10 @@ def _read_attributes(node: h5py.Group | h5py.Dataset) -> dict[str, Any]:
         size = h5py.h5a.open(node.id, name.encode()).get_storage_size()
         _require(size <= _LONGEST_TEXT, f"{node.name}, attribute {name}", f"{size} bytes")
         found[name] = node.attrs[name]
-    for references in found.get("DIMENSION_LIST", ()):
-        for reference in references:
-            dimension = node.file[reference]
-            _require(isinstance(dimension, h5py.Dataset), node.name, "a dimension that is no dataset")
-            _require(dimension.name is not None, node.name, "a reference to a dimension that has no name")
+    for reference in chain.from_iterable(found.get("DIMENSION_LIST", ())):
+        dimension = node.file[reference]
+        _require(isinstance(dimension, h5py.Dataset), node.name, "a dimension that is no dataset")
+        _require(dimension.name is not None, node.name, "a reference to a dimension that has no name")
     return found
 
 
@@ -161,8 +150,8 @@ def _check_attribute(attribute: Attribute, value: Any, place: str) -> None:
     if isinstance(value, str):
         _require(len(value) <= _LONGEST_TEXT, place, f"a text of {len(value)} letters")
     _require(_is(attribute.kind, value), place, f"{type(value).__name__}, not a {attribute.kind}")
-    if attribute.among and value not in attribute.among:
-        raise Damage(place, f"{value[:40]!r}, none of {', '.join(attribute.among)}")
+    known = not attribute.among or value in attribute.among
+    _require(known, place, f"{str(value)[:40]!r}, none of {', '.join(attribute.among)}")
 
 
 def _is(kind: AttributeKind, value: Any) -> bool:
@@ -189,10 +178,9 @@ def _tree(value: Any) -> Any:
         return None
 
 
-def _check_shapes(shapes: Mapping[str, tuple[int, ...]], axes: tuple[str, ...]) -> None:
+def _check_shapes(shapes: Mapping[str, tuple[int, ...]], groups: Iterable[Group]) -> None:
     # Every dataset reaches as far as its dimensions do.
-    for known in GROUPS:
-        group = known.over(axes)
+    for group in groups:
         for variable in group.variables:
             place = dataset_path(group, variable.name)
             for dimension, size in zip(variable.dims, shapes.get(place, ()), strict=False):
@@ -224,7 +212,8 @@ def _check_values(file: h5py.File) -> None:
 
 def _check_clients(file: h5py.File, count: int) -> None:
     # Clients of a round are ascending, and so are those of ``client``, up to where a killed run had no labels yet.
-    known, rest = np.split(file["client"][()], [committed_clients(file)])
+    clients = file["client"][()]
+    known, rest = np.split(clients, [np.count_nonzero(clients >= 0)])
     rising = np.all(known >= 0) and np.all(np.diff(known) > 0) and np.all(rest == EMPTY_CLIENT)
     _require(rising, "/client", "clients that do not rise from 0")
     for rows in _pieces(file["client_id"], count):
@@ -244,5 +233,4 @@ def _check_codes(dataset: h5py.Dataset, count: int, path: str) -> None:
 
 def _pieces(dataset: h5py.Dataset, count: int) -> Iterator[NDArray[Any]]:
     step = max(1, _VALUES_AT_ONCE // max(1, math.prod(dataset.shape[1:])))
-    for start in range(0, count, step):
-        yield dataset[start : min(start + step, count)]
+    yield from (dataset[start : min(start + step, count)] for start in range(0, count, step))

@@ -1,13 +1,61 @@
-"""What a trace is made of: groups, their variables over named dimensions, and attributes."""
+"""What a trace is made of: groups of variables over named dimensions, their attributes, and the codes of its values."""
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
-from wirelessfl.trace.codes import GAIN_AXES
+FORMAT = "wirelessfl-trace"
+VERSION = 1
+
+CLOSING = ("why_different", "release_settings")
+"""Root attributes written at the end, lists in JSON; empty lists until then."""
+
+RunStatus = Literal["running", "complete", "interrupted", "failed", "diverged"]
+STATUSES: tuple[RunStatus, ...] = get_args(RunStatus)
+
+FINISHED = ("complete", "diverged")
+"""Of runs that have ended: diverged has a global model, test loss or last updates that are not finite."""
+
+SERVER_NODE = -1
+"""The parameter server in ``/events/node``; clients are their ids, 0 and up."""
+JAMMER_NODE = -2
+"""The cooperative jammer in ``/events/node``, when it is a node of its own."""
+GAIN_AXES = ("block", "subcarrier", "antenna")
+"""Dimensions of complex gains beside round and slot: pieces of a slot, groups of subcarriers, antennas of the receiver;
+a trace has those that are longer than 1."""
+EMPTY_CLIENT = -1
+"""``client_id`` of a slot that nobody fills."""
+
+
+# The numbers of all codes are their places, counted from ``start``: a new one goes to the end.
+
+Status = IntEnum(
+    "Status",
+    "EMPTY_SLOT PARTICIPATED UNAVAILABLE CRASHED LATE DEEP_FADE JAMMING BATTERY_EMPTY ABORTED LOST UNDERWAY OUTAGE",
+    start=0,
+)
+"""Outcome of a round for the client of a slot."""
+
+EventKind = IntEnum(
+    "EventKind",
+    "BROADCAST COMPUTE_START COMPUTE_END TRANSMIT JAM SUPERPOSE AGGREGATE EVALUATE UNAVAILABLE CRASH LATE DEEP_FADE "
+    "BATTERY_EMPTY ARRIVE ADVERTISE_KEYS SHARE_KEYS MASKED_INPUT UNMASK REQUEST VANISH REFUSE TIME_OUT ABORT "
+    "JAMMER_FAILURE SERVER_RESTART CLOUD OUTAGE",
+    start=1,
+)
+"""Event at a node, the code in ``/events/kind``."""
+
+SecAggStage = IntEnum("SecAggStage", "SET_UP ADVERTISE_KEYS SHARE_KEYS MASKED_INPUT UNMASK", start=0)
+"""Stages of secure aggregation: a set-up once in a run, and those of every round."""
+
+SecAggOutcome = IntEnum("SecAggOutcome", "SUMMED ABORTED", start=1)
+"""End of a round of secure aggregation."""
+
+REASON_LENGTH = 240
+"""Letters kept of the reason why a round was given up."""
 
 
 @dataclass(frozen=True)
@@ -16,22 +64,22 @@ class Variable:
 
     Attributes:
         name: Dataset name inside its group.
-        dims: Names of its dimension scales.
-        dtype: NumPy dtype on disk.
         units: SI unit, "1" if dimensionless.
         long_name: What it is, in words.
         source: Where the formula stands, or "" where it is no formula of a paper.
+        dims: Names of its dimension scales.
+        dtype: NumPy dtype on disk.
         flags: Meaning of the integer codes, for enumerations.
         required: Whether every record must carry it; other absent values are NaN.
         gain: Whether it has a value for each block, subcarrier and antenna, in runs that have several of them.
     """
 
     name: str
-    dims: tuple[str, ...]
-    dtype: str
     units: str
     long_name: str
     source: str = ""
+    dims: tuple[str, ...] = ()
+    dtype: str = "f8"
     flags: type[IntEnum] | None = None
     required: bool = False
     gain: bool = False
@@ -44,9 +92,8 @@ class Variable:
 
     def attributes(self) -> dict[str, Any]:
         """CF attributes of the dataset."""
-        attributes: dict[str, Any] = {"long_name": self.long_name, "units": self.units}
-        if self.source:
-            attributes["source"] = self.source
+        source = {"source": self.source} if self.source else {}
+        attributes: dict[str, Any] = {"long_name": self.long_name, "units": self.units, **source}
         if self.flags is not None:
             attributes["flag_values"] = np.array([int(code) for code in self.flags], self.dtype)
             attributes["flag_meanings"] = " ".join(code.name.lower() for code in self.flags)

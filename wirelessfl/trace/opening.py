@@ -1,22 +1,47 @@
-"""The one door to a file that may be damaged or foreign: it is inspected first, and only then read."""
+"""The one way in which the package opens a file that may be damaged or foreign: it is inspected first, and then read.
+
+HDF5 lets a file name other files: links, datasets whose bytes lie elsewhere, datasets put together from other files,
+and filters whose code is a library of the machine. A file from somebody else could so have any file that its reader may
+read copied into figures and tables, or have a library loaded. Nothing that the package writes uses any of this, and
+nothing of it is followed: links are listed and creation properties looked at before the first value is read.
+"""
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import h5py
+from h5py import h5a, h5d, h5l, h5o, h5r, h5t, h5z
 
 from wirelessfl.errors import TraceError
-from wirelessfl.trace.containment import open_hdf5, refuse_irregular, refuse_unlinked_dimensions
 from wirelessfl.trace.failures import damaged, debugging, read_failure, trace_errors
 from wirelessfl.trace.inspection import Damage, inspect_trace, inspect_values
 from wirelessfl.trace.storage import check_format
 from wirelessfl.trace.watched import watched
 
+# Filters that are compiled into every h5py; for any other HDF5 looks for a library in its plug-in folders.
+_BUILT_IN_FILTERS = frozenset(
+    {
+        h5z.FILTER_DEFLATE,
+        h5z.FILTER_SHUFFLE,
+        h5z.FILTER_FLETCHER32,
+        h5z.FILTER_NBIT,
+        h5z.FILTER_SCALEOFFSET,
+        h5z.FILTER_LZF,
+    }
+)
+_LINKS = {h5l.TYPE_SOFT: "a soft link", h5l.TYPE_EXTERNAL: "a link to another file"}
+# The attribute by which a variable refers to its dimensions: the references that a netCDF-4 reader follows.
+_DIMENSIONS = b"DIMENSION_LIST"
+
 _MOST_REMEMBERED = 1024
 # Files that were found in order, by what changes when they do: one inspection a file and process.
 _sound: dict[tuple[object, ...], None] = {}
+
+Inspection = Callable[[Path, h5py.File], None]
+"""Check of an open file, whose path is for messages."""
 
 
 @contextmanager
@@ -26,71 +51,9 @@ def opened_trace(path: Path) -> Iterator[h5py.File]:
     Raises:
         TraceError: It is no trace of this version, or is damaged.
     """
-    inspect_file(path)
-    with trace_errors(path), open_hdf5(path) as file:
+    with opened_values(path, _inspect_trace) as file:
         check_format(path, file.attrs)
         yield file
-
-
-@contextmanager
-def opened_values(path: Path) -> Iterator[h5py.File]:
-    """Any HDF5 file of numbers, open for reading; a trace is inspected as one.
-
-    Raises:
-        TraceError: It is damaged.
-    """
-    inspect_file(path, _inspect_any)
-    with trace_errors(path), open_hdf5(path) as file:
-        yield file
-
-
-def inspect_file(path: Path, inspect: Callable[[Path, h5py.File], None] | None = None) -> None:
-    """Check of a file in a process of its own, unless it was found in order before.
-
-    Raises:
-        TraceError: It cannot be read, is no trace of this version, or is damaged.
-    """
-    inspect = _inspect_trace if inspect is None else inspect
-    with trace_errors(path):
-        refuse_irregular(path)
-        about = path.stat()
-    key = (inspect, about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
-    if key in _sound:
-        return
-    if debugging():
-        _look(path, inspect)
-    elif (words := _watched(path, inspect, about.st_size)) is not None:
-        raise TraceError(words if words.startswith(os.fspath(path)) else damaged(path, words))
-    if len(_sound) >= _MOST_REMEMBERED:
-        _sound.clear()
-    _sound[key] = None
-
-
-def _watched(path: Path, inspect: Callable[[Path, h5py.File], None], size: int) -> str | None:
-    try:
-        return watched(lambda: _words(path, inspect), size)
-    except OSError as error:
-        raise TraceError(
-            f"{path}: not checked, and so not read: no process can be started for it ({error.strerror})"
-        ) from error
-
-
-def _look(path: Path, inspect: Callable[[Path, h5py.File], None]) -> None:
-    with open_hdf5(path) as file:
-        inspect(path, file)
-        refuse_unlinked_dimensions(path, file)
-
-
-def _words(path: Path, inspect: Callable[[Path, h5py.File], None]) -> str | None:
-    try:
-        _look(path, inspect)
-    except TraceError as error:
-        return str(error)
-    except Damage as error:
-        return damaged(path, str(error))
-    except Exception as error:  # the boundary: whatever a damaged file makes a reader raise
-        return read_failure(path, error)
-    return None
 
 
 def _inspect_trace(path: Path, file: h5py.File) -> None:
@@ -103,3 +66,142 @@ def _inspect_any(path: Path, file: h5py.File) -> None:
         _inspect_trace(path, file)
     else:
         inspect_values(file)
+
+
+@contextmanager
+def opened_values(path: Path, inspect: Inspection = _inspect_any) -> Iterator[h5py.File]:
+    """Any HDF5 file of numbers, open for reading; a trace is inspected as one.
+
+    Raises:
+        TraceError: It is damaged.
+    """
+    inspect_file(path, inspect)
+    with trace_errors(path), open_hdf5(path) as file:
+        yield file
+
+
+def inspect_file(path: Path, inspect: Inspection = _inspect_trace) -> None:
+    """Check of a file in a process of its own, unless it was found in order before.
+
+    Raises:
+        TraceError: It cannot be read, is no trace of this version, or is damaged.
+    """
+    with trace_errors(path):
+        refuse_irregular(path)
+        about = path.stat()
+    key = (inspect, about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns)
+    if key in _sound:
+        return
+    if debugging():
+        _look(path, inspect)
+    else:
+        try:
+            words = watched(lambda: _words(path, inspect), about.st_size)
+        except OSError as error:
+            raise TraceError(
+                f"{path}: not checked, and so not read: no process can be started for it ({error.strerror})"
+            ) from error
+        if words is not None:
+            raise TraceError(words if words.startswith(os.fspath(path)) else damaged(path, words))
+    if len(_sound) >= _MOST_REMEMBERED:
+        _sound.clear()
+    _sound[key] = None
+
+
+def _words(path: Path, inspect: Inspection) -> str | None:
+    try:
+        _look(path, inspect)
+    except TraceError as error:
+        return str(error)
+    except Damage as error:
+        return damaged(path, str(error))
+    except Exception as error:  # the boundary: whatever a damaged file makes a reader raise
+        return read_failure(path, error)
+    return None
+
+
+def _look(path: Path, inspect: Inspection) -> None:
+    with open_hdf5(path) as file:
+        inspect(path, file)
+        _refuse_unlinked_dimensions(path, file)
+
+
+@contextmanager
+def open_hdf5(path: Path) -> Iterator[h5py.File]:
+    """An HDF5 file, open for reading, after a check that it is a regular file and self-contained.
+
+    Raises:
+        TraceError: It is neither a regular file nor a folder, or it refers to what lies outside of it.
+        OSError: It cannot be opened, or is no HDF5 file.
+    """
+    refuse_irregular(path)
+    with h5py.File(path, "r") as file:
+        _refuse_outside(path, file)
+        yield file
+
+
+def refuse_irregular(path: Path) -> None:
+    """Checks that a path, if there is anything, is a regular file or a folder: a pipe or a device might never end.
+
+    Raises:
+        TraceError: It is not.
+        OSError: It may not be looked at.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise TraceError(f"{path}: a pipe, socket or device; allowed: a regular file")
+
+
+def _refuse_outside(path: Path, file: h5py.File) -> None:
+    # Refuses links that are not hard ones, datasets with their data elsewhere, and those that need a filter that is not
+    # built in, without following anything
+    names: list[bytes] = []
+
+    def note(name: bytes, link: h5l.LinkInfo) -> str | None:
+        names.append(name)
+        return None if link.type == h5l.TYPE_HARD else _LINKS.get(link.type, "a link of an unknown kind")
+
+    found = file.id.links.visit(note, info=True)
+    if found is not None:
+        raise _refusal(path, names[-1], found)
+    for name in names:
+        node = h5o.open(file.id, name)
+        if isinstance(node, h5d.DatasetID) and (found := _outside(node)) is not None:
+            raise _refusal(path, name, found)
+
+
+def _refuse_unlinked_dimensions(path: Path, file: h5py.File) -> None:
+    # Refuses references to dimensions that no link of the file names: `_refuse_outside` has not seen those
+    names: list[bytes] = []
+    file.id.links.visit(names.append)
+    nodes = {name: h5o.open(file.id, name) for name in names}
+    places = {h5o.get_info(node).addr for node in nodes.values()}
+    for name, node in nodes.items():
+        if not isinstance(node, h5d.DatasetID) or not h5a.exists(node, _DIMENSIONS):
+            continue
+        for reference in (one for references in h5py.Dataset(node).attrs[_DIMENSIONS.decode()] for one in references):
+            target = h5r.dereference(reference, file.id) if reference else None
+            if target is None or h5o.get_info(target).addr not in places:
+                raise _refusal(path, name, "a reference to a dimension that has no name")
+
+
+def _outside(node: h5d.DatasetID) -> str | None:
+    # What of a dataset lies outside of its file, in words; None where nothing does.
+    properties = node.get_create_plist()
+    filters = {properties.get_filter(index)[0] for index in range(properties.get_nfilters())} - _BUILT_IN_FILTERS
+    library = f"a dataset that needs the filter {min(filters, default='')}, whose library HDF5 would load"
+    found = {
+        "a dataset with its data in another file (external storage)": properties.get_external_count(),
+        "a dataset put together from others (virtual)": properties.get_layout() == h5d.VIRTUAL,
+        library: filters,
+        "a dataset of references": isinstance(node.get_type(), h5t.TypeReferenceID),
+    }
+    return next((words for words, holds in found.items() if holds), None)
+
+
+def _refusal(path: Path, name: bytes, found: str) -> TraceError:
+    place = name.decode("utf-8", "replace")
+    return TraceError(f"{path}: /{place}: found {found}; allowed: a file that holds all of its data itself")

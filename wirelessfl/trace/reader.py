@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.errors import TraceError
-from wirelessfl.trace.codes import EMPTY_CLIENT, GAIN_AXES
+from wirelessfl.errors import TraceError, precondition
 from wirelessfl.trace.failures import trace_errors
+from wirelessfl.trace.layout import EMPTY_CLIENT, GAIN_AXES
 from wirelessfl.trace.opening import opened_trace
 from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, ROOT
-from wirelessfl.trace.storage import committed_clients, committed_rounds, committed_snapshots, dataset_path
+from wirelessfl.trace.storage import committed_rounds, committed_snapshots, dataset_path
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,9 +33,9 @@ def read_attributes(path: str | Path, group: str = "/") -> dict[str, Any]:
     Raises:
         TraceError: Not a readable trace of this version, or no such group.
     """
-    _check_present(Path(path), _known_group(group))
+    _check_present(Path(path), known := _known_group(group))
     with opened_trace(Path(path)) as file:
-        attributes = file[_known_group(group)].attrs.items()
+        attributes = file[known].attrs.items()
         return {name: value.item() if isinstance(value, np.generic) else value for name, value in attributes}
 
 
@@ -167,14 +167,13 @@ def by_client(dataset: xr.Dataset) -> xr.Dataset:
     clients, column = np.unique(ids[rows, slots], return_inverse=True)
     fills = {variable.name: variable.fill for variable in ROOT.variables}
     pivoted = {}
-    for name, variable in dataset.data_vars.items():
-        if variable.dims[:2] != ("round", "slot") or name == "client_id":
-            continue
-        further = variable.dims[2:]
-        shape = (len(ids), len(clients), *(variable.sizes[one] for one in further))
-        values = np.full(shape, fills.get(str(name), np.nan), dtype=variable.dtype)
-        values[rows, column] = variable.to_numpy()[rows, slots]
-        pivoted[name] = (("round", "client", *further), values, variable.attrs)
+    for name, variable in dataset.drop_vars("client_id").data_vars.items():
+        if variable.dims[:2] == ("round", "slot"):
+            values = np.full(
+                (len(ids), len(clients), *variable.shape[2:]), fills.get(str(name), np.nan), variable.dtype
+            )
+            values[rows, column] = variable.to_numpy()[rows, slots]
+            pivoted[name] = (("round", "client", *variable.dims[2:]), values, variable.attrs)
     return xr.Dataset(pivoted, {"round": dataset["round"], "client": clients}, dataset.attrs)
 
 
@@ -197,19 +196,20 @@ def _committed_lengths(path: Path) -> dict[str, int]:
     # How much of each growing dimension belongs to committed rounds, and how many clients have their labels.
     with opened_trace(path) as file:
         rounds = committed_rounds(file)
-        events = int(file["event_count"][rounds - 1]) if rounds else 0
-        snapshots = committed_snapshots(file)
-        clients = committed_clients(file)
-    return {"round": rounds, "client": clients, EVENTS.dimensions[0]: events, MODEL.dimensions[0]: snapshots}
+        return {
+            "round": rounds,
+            "client": int(np.count_nonzero(file["client"][()] >= 0)),
+            EVENTS.dimensions[0]: int(file["event_count"][rounds - 1]) if rounds else 0,
+            MODEL.dimensions[0]: committed_snapshots(file),
+        }
 
 
 def _check_present(path: Path, group: str) -> None:
-    if not has_group(path, group):
-        raise TraceError(f"{path}: no group {group} in this trace; only runs with secure aggregation have it")
+    words = f"{path}: no group {group} in this trace; only runs with secure aggregation have it"
+    precondition(has_group(path, group), words, TraceError)
 
 
 def _known_group(group: str) -> str:
-    path = f"/{group.strip('/')}"
-    if path not in {known.path for known in GROUPS}:
-        raise TraceError(f"no group {group!r} in a trace; there are {', '.join(known.path for known in GROUPS)}")
+    path, known = f"/{group.strip('/')}", [known.path for known in GROUPS]
+    precondition(path in known, f"no group {group!r} in a trace; there are {', '.join(known)}", TraceError)
     return path

@@ -12,21 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wirelessfl.trace.codes import Status
-from wirelessfl.trace.layout import Group, Variable
+from wirelessfl.errors import precondition
+from wirelessfl.trace.layout import Group, Status, Variable
 from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, PRIVACY, ROOT, SECAGG
 
 Scalar = str | int | float | bool
-
-
-def require(holds: object, words: str) -> None:
-    """Check what a run hands to its trace.
-
-    Raises:
-        ValueError: It does not hold; ``words`` say what.
-    """
-    if not holds:
-        raise ValueError(words)
 
 
 @dataclass(frozen=True)
@@ -63,10 +53,10 @@ class TraceHeader:
         for group in (known for known in GROUPS if known.path in all_given):
             given = all_given[group.path]
             missing = [a.name for a in group.attributes if a.required and a.name not in given]
-            require(not missing, f"trace header: attributes missing in {group.path}: {', '.join(missing)}")
+            precondition(not missing, f"trace header: attributes missing in {group.path}: {', '.join(missing)}")
             for name, value in given.items():
                 words = f"trace attribute {name}: expected text or a number, found {type(value).__name__}"
-                require(isinstance(value, str | int | float), words)
+                precondition(isinstance(value, str | int | float), words)
 
 
 @dataclass(frozen=True)
@@ -132,9 +122,9 @@ def columns(
     """
     known = {variable.name: variable for variable in variables}
     unknown = sorted(set(given) - set(known))
-    require(not unknown, f"{place}: not in the trace schema: {', '.join(unknown)}")
+    precondition(not unknown, f"{place}: not in the trace schema: {', '.join(unknown)}")
     missing = [name for name, variable in known.items() if variable.required and name not in given]
-    require(not missing, f"{place}: missing {', '.join(missing)}")
+    precondition(not missing, f"{place}: missing {', '.join(missing)}")
     result = {name: _cast(variable, given[name], place) for name, variable in known.items() if name in given}
     if len({array.shape for array in result.values()}) > 1:
         raise ValueError(f"{place}: unequal shapes {', '.join(f'{name} {a.shape}' for name, a in result.items())}")
@@ -145,8 +135,8 @@ def _cast(variable: Variable, value: ArrayLike, place: str) -> NDArray[np.generi
     array, wanted = np.asarray(value), np.dtype(variable.dtype)
     if array.dtype != wanted:
         array = _converted(array, wanted, f"{place}: {variable.name}")
-    if variable.flags is not None and not _known_codes(variable.flags)[array].all():
-        raise ValueError(f"{place}: {variable.name} holds a code that the trace schema does not know")
+    known = variable.flags is None or _known_codes(variable.flags)[array].all()
+    precondition(known, f"{place}: {variable.name} holds a code that the trace schema does not know")
     return np.asarray(array, order="C")
 
 
@@ -158,13 +148,12 @@ def _known_codes(flags: type[IntEnum]) -> NDArray[np.bool_]:
 
 
 def _converted(array: NDArray[Any], wanted: np.dtype[np.generic], place: str) -> NDArray[np.generic]:
-    text = wanted.kind == "S"
-    if array.dtype.kind not in ("S" if text else "iufb"):
-        raise ValueError(f"{place} must be {'bytes' if text else 'real numbers'}, found dtype {array.dtype}")
+    kinds, words = ("S", "bytes") if wanted.kind == "S" else ("iufb", "real numbers")
+    precondition(array.dtype.kind in kinds, f"{place} must be {words}, found dtype {array.dtype}")
     with np.errstate(invalid="ignore"):
         result = array.astype(wanted)
-    if wanted.kind in "iu" and not np.array_equal(result, array):
-        raise ValueError(f"{place} must hold whole numbers that fit {wanted}")
+    exact = wanted.kind not in "iu" or np.array_equal(result, array)
+    precondition(exact, f"{place} must hold whole numbers that fit {wanted}")
     return result
 
 
@@ -176,7 +165,7 @@ def slot_columns(group: Group, given: Mapping[str, ArrayLike], place: str) -> di
     """
     gains = {variable.name for variable in group.gains}
     result = columns(group.of("round", "slot"), {n: v for n, v in given.items() if n not in gains}, place)
-    require(all(array.ndim == 1 for array in result.values()), f"{place}: values per slot must be one-dimensional")
+    precondition(all(array.ndim == 1 for array in result.values()), f"{place}: values per slot must be one-dimensional")
     return result
 
 
@@ -191,7 +180,7 @@ def gain_columns(
     names = {variable.name for variable in variables}
     result = columns(variables, {name: value for name, value in given.items() if name in names}, place)
     for name, array in result.items():
-        require(array.shape == shape, f"{place}: {name} must have the shape {shape}, found {array.shape}")
+        precondition(array.shape == shape, f"{place}: {name} must have the shape {shape}, found {array.shape}")
     return result
 
 
@@ -203,9 +192,9 @@ def check_selected(slots: Mapping[str, NDArray[np.generic]], place: str) -> None
     """
     ids = np.asarray(slots["client_id"], dtype=np.int64)
     ascending = (ids[:1] >= 0).all() and (ids[1:] > ids[:-1]).all()
-    require(ascending, f"{place}: client_id must be ascending, distinct and not negative")
+    precondition(ascending, f"{place}: client_id must be ascending, distinct and not negative")
     named = (slots["status"] != Status.EMPTY_SLOT).all()
-    require(named, f"{place}: a selected client cannot have the status of an empty slot")
+    precondition(named, f"{place}: a selected client cannot have the status of an empty slot")
 
 
 def event_columns(events: EventBatch, round_index: int, place: str) -> dict[str, NDArray[np.generic]]:
@@ -217,5 +206,5 @@ def event_columns(events: EventBatch, round_index: int, place: str) -> dict[str,
     time = np.asarray(events.time)
     given = {"time": time, "node": events.node, "kind": events.kind, "bits": events.bits}
     result = columns(EVENTS.variables, {**given, "round": np.full(time.shape, round_index)}, place)
-    require(time.ndim == 1, f"{place}: events must be one-dimensional")
+    precondition(time.ndim == 1, f"{place}: events must be one-dimensional")
     return result

@@ -1,35 +1,42 @@
-"""The trace schema as data: writer, reader and reference page all come from these tables.
+"""The trace schema as data, and its reference page: writer and reader come from these tables as well.
 
 Adding a quantity to the trace is adding one row here. Every number is SI; "1" marks a dimensionless quantity and
 "normalised" one in the units of RADIO's normalised link, where the receiver noise is σ_c² = 1 per real symbol.
 """
 
-from wirelessfl.trace.codes import REASON_LENGTH, STATUSES, EventKind, SecAggOutcome, SecAggStage, Status
-from wirelessfl.trace.layout import Attribute, Group, Variable
+from functools import partial
+
+import numpy as np
+
+from wirelessfl.trace.layout import (
+    FORMAT,
+    REASON_LENGTH,
+    STATUSES,
+    VERSION,
+    Attribute,
+    EventKind,
+    Group,
+    SecAggOutcome,
+    SecAggStage,
+    Status,
+    Variable,
+)
 
 _PAPER = "ota-cross-layer-dp"
-_ROUND, _SLOT, _CLIENT = ("round",), ("round", "slot"), ("client",)
-
-
-def _per_round(name: str, units: str, long_name: str, source: str = "", *, gain: bool = False) -> Variable:
-    return Variable(name, _ROUND, "f8", units, long_name, source, gain=gain)
-
-
-def _per_slot(name: str, units: str, long_name: str, source: str = "", *, gain: bool = False) -> Variable:
-    return Variable(name, _SLOT, "f8", units, long_name, source, gain=gain)
-
-
-def _per_client(name: str, units: str, long_name: str, source: str = "") -> Variable:
-    return Variable(name, _CLIENT, "f8", units, long_name, source)
-
+_per_round = partial(Variable, dims=("round",))
+_per_slot = partial(Variable, dims=("round", "slot"))
+_per_client = partial(Variable, dims=("client",))
+_per_event = partial(Variable, dims=("event",))
+_per_snapshot = partial(Variable, dims=("snapshot",))
+_per_stage = partial(Variable, dims=("round", "stage"))
 
 ROOT = Group(
     "/",
     "one row per round; round, slot for the clients selected in it; client for whom the run touched",
     coordinates=(
-        Variable("round", _ROUND, "i8", "1", "communication round m; its length is the commit mark"),
-        Variable("slot", ("slot",), "i8", "1", "position among the clients selected in a round"),
-        Variable("client", _CLIENT, "i8", "1", "client id i"),
+        _per_round("round", "1", "communication round m; its length is the commit mark", dtype="i8"),
+        Variable("slot", "1", "position among the clients selected in a round", dims=("slot",), dtype="i8"),
+        _per_client("client", "1", "client id i", dtype="i8"),
     ),
     variables=(
         _per_round("sim_time", "s", "simulated time at the round's end"),
@@ -42,8 +49,8 @@ ROOT = Group(
             "1",
             "clients heard whose update was not finite before clipping; a clip makes it zeros",
         ),
-        Variable("participants", _ROUND, "i8", "1", "clients whose update was received", required=True),
-        Variable("model_version", _ROUND, "i8", "1", "steps that the global model has made at the round's end"),
+        _per_round("participants", "1", "clients whose update was received", dtype="i8", required=True),
+        _per_round("model_version", "1", "steps that the global model has made at the round's end", dtype="i8"),
         _per_round("server_gain", "normalised", "power-control factor of the server α_u", f"{_PAPER}, section III"),
         _per_round("channel_noise_std", "normalised", "receiver noise σ_c per real symbol", f"{_PAPER}, section II"),
         _per_round(
@@ -78,8 +85,8 @@ ROOT = Group(
             f"{_PAPER}, Theorems 1 and 3: ε = ρ + 2 √(ρ ln(1/δ))",
         ),
         _per_round("epsilon_accounted", "1", "cumulative ε of the mechanism that really ran, worst client"),
-        Variable("event_count", _ROUND, "i8", "1", "cumulative number of rows in /events at the round's end"),
-        Variable("client_id", _SLOT, "i8", "1", "client in this slot, −1 if empty", required=True),
+        _per_round("event_count", "1", "cumulative number of rows in /events at the round's end", dtype="i8"),
+        _per_slot("client_id", "1", "client in this slot, −1 if empty", dtype="i8", required=True),
         _per_slot("channel_re", "1", "channel h_i, real part", gain=True),
         _per_slot("channel_im", "1", "channel h_i, imaginary part", gain=True),
         _per_slot("csi_re", "1", "channel estimate ĥ_i, real part", gain=True),
@@ -100,8 +107,8 @@ ROOT = Group(
         _per_slot("staleness", "1", "steps of the global model since the client received its own, of updates heard"),
         _per_slot("compute_time", "s", "simulated time of local training"),
         _per_slot("compute_energy_j", "J", "energy of local training, as far as it came; NaN where not counted"),
-        Variable("status", _SLOT, "u1", "1", "outcome of the round for the client", flags=Status, required=True),
-        Variable("samples", _CLIENT, "i8", "1", "training samples n_i", required=True),
+        _per_slot("status", "1", "outcome of the round for the client", dtype="u1", flags=Status, required=True),
+        _per_client("samples", "1", "training samples n_i", dtype="i8", required=True),
         _per_client("weight", "1", "aggregation weight p_i = n_i / |D|"),
         _per_client(
             "power_budget",
@@ -155,18 +162,16 @@ ROOT = Group(
     ),
 )
 
-_EVENT = ("event",)
-
 EVENTS = Group(
     "/events",
     "what happened, in order of simulated time",
-    dimensions=_EVENT,
+    dimensions=("event",),
     variables=(
-        Variable("time", _EVENT, "f8", "s", "simulated time", required=True),
-        Variable("node", _EVENT, "i8", "1", "client id; −1 the server, −2 the jammer", required=True),
-        Variable("kind", _EVENT, "u1", "1", "what happened", flags=EventKind, required=True),
-        Variable("round", _EVENT, "i8", "1", "communication round", required=True),
-        Variable("bits", _EVENT, "f8", "bit", "size of the message; NaN where there is none"),
+        _per_event("time", "s", "simulated time", required=True),
+        _per_event("node", "1", "client id; −1 the server, −2 the jammer", dtype="i8", required=True),
+        _per_event("kind", "1", "what happened", dtype="u1", flags=EventKind, required=True),
+        _per_event("round", "1", "communication round", dtype="i8", required=True),
+        _per_event("bits", "bit", "size of the message; NaN where there is none"),
     ),
 )
 
@@ -175,7 +180,7 @@ PRIVACY = Group(
     "all that recomputes the ledger without the data; with samples, weight, backoff and status of the root group",
     variables=(
         *(
-            Variable(f"{route}_settings", _ROUND, "i8", "1", f"kind of the {words} release: place in release_settings")
+            _per_round(f"{route}_settings", "1", f"kind of the {words} release: place in release_settings", dtype="i8")
             for route, words in (("air", "uplink's"), ("local", "clients'"), ("server", "server's"))
         ),
         _per_round("air_effective_noise_std", "1", "σ_m in units of y/α_u, as the published theorem has it"),
@@ -213,15 +218,13 @@ PRIVACY = Group(
     ),
 )
 
-_SNAPSHOT = ("snapshot",)
-
 MODEL = Group(
     "/model",
     "flat global models",
     dimensions=("snapshot", "parameter"),
     variables=(
-        Variable("round", _SNAPSHOT, "i8", "1", "round after which the model was stored", required=True),
-        Variable("weights", ("snapshot", "parameter"), "f4", "1", "flat global model w̄", required=True),
+        _per_snapshot("round", "1", "round after which the model was stored", dtype="i8", required=True),
+        Variable("weights", "1", "flat global model w̄", dims=("snapshot", "parameter"), dtype="f4", required=True),
     ),
     attributes=(
         Attribute("dimension", "number of trainable parameters d", kind="whole number"),
@@ -229,21 +232,14 @@ MODEL = Group(
     ),
 )
 
-_STAGE = ("round", "stage")
-
-
-def _per_stage(name: str, units: str, long_name: str) -> Variable:
-    return Variable(name, _STAGE, "f8", units, long_name)
-
-
 SECAGG = Group(
     "/secagg",
     "what secure aggregation cost, stage by stage; there with that kind of uplink alone",
     optional=True,
-    coordinates=(Variable("stage", ("stage",), "u1", "1", "stage of the protocol", flags=SecAggStage),),
+    coordinates=(Variable("stage", "1", "stage of the protocol", dims=("stage",), dtype="u1", flags=SecAggStage),),
     variables=(
-        Variable("outcome", _ROUND, "u1", "1", "how the round ended", flags=SecAggOutcome, required=True),
-        Variable("reason", _ROUND, f"S{REASON_LENGTH}", "1", "why the round was given up; empty where it was not"),
+        _per_round("outcome", "1", "how the round ended", dtype="u1", flags=SecAggOutcome, required=True),
+        _per_round("reason", "1", "why the round was given up; empty where it was not", dtype=f"S{REASON_LENGTH}"),
         _per_round("attempts", "1", "attempts at the sum, each under a nonce of its own"),
         _per_round("threshold", "1", "share holders that recover a secret; NaN where there are no shares"),
         _per_round("neighbours", "1", "clients that each client shares masks with, as planned"),
@@ -267,3 +263,30 @@ SECAGG = Group(
 
 GROUPS = (ROOT, EVENTS, PRIVACY, MODEL, SECAGG)
 """Every group of the trace."""
+
+
+def reference_markdown() -> str:
+    """The reference page of the trace format, one table per group."""
+    lines = [f"# Trace format (`{FORMAT}`, version {VERSION})", ""]
+    for group in GROUPS:
+        lines += [f"## `{group.path}`", "", f"{group.long_name[0].upper()}{group.long_name[1:]}.", ""]
+        lines += ["| variable | dimensions | type | unit | meaning | source |", "| --- | --- | --- | --- | --- | --- |"]
+        lines += [
+            _row(f"`{v.name}`", ", ".join(v.dims), str(np.dtype(v.dtype)), v.units, _meaning(v), v.source)
+            for v in (*group.coordinates, *group.variables)
+        ]
+        if group.attributes:
+            lines += ["", "| attribute | meaning |", "| --- | --- |"]
+            lines += [_row(f"`{a.name}`", a.long_name + " (optional)" * (not a.required)) for a in group.attributes]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _meaning(variable: Variable) -> str:
+    codes = [f"{int(code)} {code.name.lower().replace('_', ' ')}" for code in variable.flags or ()]
+    return ": ".join(filter(None, (variable.long_name, ", ".join(codes))))
+
+
+def _row(*cells: str) -> str:
+    # Escapes the bar, which Markdown tables read as a column border (|h| is full of them).
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -16,8 +16,7 @@ from h5py import h5s, h5t
 from numpy.typing import NDArray
 
 from wirelessfl.errors import TraceError
-from wirelessfl.trace.codes import FORMAT, GAIN_AXES, VERSION, SecAggStage
-from wirelessfl.trace.layout import Group, Variable
+from wirelessfl.trace.layout import FORMAT, GAIN_AXES, VERSION, Group, SecAggStage, Variable
 from wirelessfl.trace.schema import GROUPS, SECAGG
 
 _CHUNK_VALUES = {"round": 1024, "slot": 16384, "client": 4096, "event": 4096, "snapshot": 1024, "parameter": 65536}
@@ -57,11 +56,6 @@ def committed_snapshots(file: h5py.File) -> int:
     return int(np.count_nonzero((labels >= 0) & (labels <= file["round"][rounds - 1]))) if rounds else 0
 
 
-def committed_clients(file: h5py.File) -> int:
-    """How many clients the trace lists; ``client`` can be longer than its labels where its writer was killed."""
-    return int(np.count_nonzero(file["client"][()] >= 0))
-
-
 def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool, gain_axes: Mapping[str, int]) -> None:
     """Groups, dimension scales and datasets of the schema, created empty.
 
@@ -73,15 +67,16 @@ def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool,
         gain_axes: Sizes of the axes of gains that are longer than 1.
     """
     sizes = {"slot": slots, "parameter": parameters, "stage": len(SecAggStage), **gain_axes}
-    for group in (known.over(tuple(gain_axes)) for known in GROUPS):
-        if group.optional and not secagg:
-            continue
+    for group in (known.over(tuple(gain_axes)) for known in GROUPS if secagg or not known.optional):
         node = file.require_group(group.path)
         node.attrs["long_name"] = group.long_name
         for coordinate in group.coordinates:
             _create_dataset(node, coordinate, {}).make_scale(coordinate.name)
         for name in group.dimensions:
-            _create_dimension(node, name, sizes.get(name, 0))
+            # Without labels, marked as netCDF-4 marks it; its values are never stored.
+            size = sizes.get(name, 0)
+            scale = node.create_dataset(name, (size,), dtype=">f4", maxshape=(_LIMIT,), chunks=(1024,))
+            scale.make_scale(f"This is a netCDF dimension but not a netCDF variable.{size:10}")
         for variable in group.variables:
             dataset = _create_dataset(node, variable, sizes)
             for axis, dimension in enumerate(variable.dims):
@@ -94,12 +89,6 @@ def create_layout(file: h5py.File, slots: int, parameters: int, *, secagg: bool,
 def _label(scale: h5py.Dataset, labels: NDArray[np.generic]) -> None:
     scale.resize(labels.shape)
     scale[...] = labels
-
-
-def _create_dimension(node: h5py.Group, name: str, size: int) -> None:
-    # A dimension without labels, marked as netCDF-4 marks it; its values are never stored.
-    scale = node.create_dataset(name, (size,), dtype=">f4", maxshape=(_LIMIT,), chunks=(1024,))
-    scale.make_scale(f"This is a netCDF dimension but not a netCDF variable.{size:10}")
 
 
 def _create_dataset(node: h5py.Group, variable: Variable, sizes: Mapping[str, int]) -> h5py.Dataset:
@@ -117,8 +106,7 @@ def _create_dataset(node: h5py.Group, variable: Variable, sizes: Mapping[str, in
         maxshape=(_LIMIT,) * len(shape),
         fillvalue=variable.fill,
     )
-    for name, value in variable.attributes().items():
-        dataset.attrs[name] = value
+    dataset.attrs.update(variable.attributes())
     return dataset
 
 
@@ -133,7 +121,7 @@ def _chunk(dimension: str, size: int) -> int:
 
 def open_datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
     """Every dataset of the file by its path, such as ``/privacy/air_received_bound``."""
-    labels = [dataset_path(group, label.name) for group in groups_of(file) for label in group.coordinates]
+    labels = [dataset_path(group, label.name) for group in _groups_of(file) for label in group.coordinates]
     return {path: file[path] for path in (*labels, *axes_of(file))}
 
 
@@ -141,13 +129,12 @@ def axes_of(file: h5py.File) -> dict[str, tuple[str, ...]]:
     """The dimensions of every dataset that is not the labels of one, by its path."""
     return {
         dataset_path(group, name): axes
-        for group in groups_of(file)
+        for group in _groups_of(file)
         for name, axes in [(name, (name,)) for name in group.dimensions] + [(v.name, v.dims) for v in group.variables]
     }
 
 
-def groups_of(file: h5py.File) -> tuple[Group, ...]:
-    """The groups of the schema that the file has."""
+def _groups_of(file: h5py.File) -> tuple[Group, ...]:
     return tuple(group.over(gain_axes_of(file)) for group in GROUPS if group.path in file)
 
 
@@ -182,17 +169,9 @@ def _spaces(
     return h5s.create_simple(shape or (1,)), in_file
 
 
-@lru_cache(maxsize=64)
-def _memory_type(dtype: np.dtype[np.generic]) -> h5t.TypeID:
-    return h5t.py_create(dtype)
+_memory_type = lru_cache(maxsize=64)(h5t.py_create)
 
 
 def set_attributes(node: h5py.Group, attributes: Mapping[str, Any]) -> None:
     """Write of attributes; truth values become 1 and 0, which every netCDF reader knows."""
-    for name, value in attributes.items():
-        node.attrs[name] = int(value) if isinstance(value, bool) else value
-
-
-def replace_text(node: h5py.Group, name: str, text: str) -> None:
-    """Change a text attribute in place; setting it anew would take it away first."""
-    node.attrs.modify(name, np.array(text, dtype=h5py.string_dtype()))
+    node.attrs.update({name: int(value) if isinstance(value, bool) else value for name, value in attributes.items()})

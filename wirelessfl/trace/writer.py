@@ -7,43 +7,47 @@ keeps that order on disk.
 
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
 import h5py
 import numpy as np
 from numpy.typing import ArrayLike
+from typing_extensions import override
 
-from wirelessfl.errors import OutputError, TraceError
+from wirelessfl.errors import OutputError, TraceError, precondition
 from wirelessfl.trace.blocks import Behind, Block, RoundLayout, client_blocks
-from wirelessfl.trace.codes import CLOSING, FINISHED, FORMAT, STATUSES, VERSION, RunStatus
 from wirelessfl.trace.failures import output_errors, trace_errors
 from wirelessfl.trace.identity import RunIdentity
 from wirelessfl.trace.journal import HeldBackFile
+from wirelessfl.trace.layout import CLOSING, FINISHED, FORMAT, STATUSES, VERSION, RunStatus
 from wirelessfl.trace.opening import inspect_file
-from wirelessfl.trace.records import RoundRecord, TraceHeader, require
+from wirelessfl.trace.records import RoundRecord, TraceHeader
 from wirelessfl.trace.storage import (
     axes_of,
     committed_rounds,
     committed_snapshots,
     create_layout,
     open_datasets,
-    replace_text,
     set_attributes,
     write_block,
 )
 
 ROUNDS_AHEAD = 64
 """Datasets over rounds grow by so many rows at once: a new extent has to be written out, as their values have."""
-# Room for each text of the end. One that is longer lies elsewhere, and then a kill between two writes can lose it.
-_CLOSING_BYTES = 8192
+# With room for each text of the end. One that is longer lies elsewhere, and then a kill between two writes can lose it.
+_BLANK_CLOSING = dict.fromkeys(CLOSING, "[]".ljust(8192))
 
 
-class TraceWriter:
+class TraceWriter(AbstractContextManager["TraceWriter"]):
     """Writer that appends rounds to a trace file; made by ``create`` or ``resume``.
 
     The file stays locked until ``finish`` or ``close``. As a context manager it closes the file on the way out, which
     leaves the status as it was: a trace whose status is ``running`` and that nobody holds was left by a killed process.
+
+    Attributes:
+        path: The trace.
+        rounds: Number of rounds on disk.
     """
 
     def __init__(self, path: Path, backing: HeldBackFile, file: h5py.File) -> None:
@@ -54,11 +58,7 @@ class TraceWriter:
         self._extents: dict[str, tuple[int, ...]] = {path: dataset.shape for path, dataset in self._datasets.items()}
         self._axes = axes_of(file)
         self._layout = RoundLayout.of(file)
-        self._rounds = committed_rounds(file)
-        self._slots = len(self._datasets["/slot"])
-        self._events = int(self._datasets["/event_count"][self._rounds - 1]) if self._rounds else 0
-        self._snapshots = len(self._datasets["/model/round"])
-        self._last = int(self._datasets["/round"][self._rounds - 1]) if self._rounds else None
+        self._count()
 
     @classmethod
     def create(cls, path: str | Path, header: TraceHeader, slots: int) -> "TraceWriter":
@@ -77,8 +77,8 @@ class TraceWriter:
         header.check()
         partial = path.with_name(f".{path.name}.partial")
         with output_errors(path):
-            if path.exists():
-                raise OutputError(f"{path}: exists already; continue it with --resume or replace it with --overwrite")
+            words = f"{path}: exists already; continue it with --resume or replace it with --overwrite"
+            precondition(not path.exists(), words, OutputError)
             _unlink_link(partial)
             partial.touch()
             with _opened(partial, "w") as (backing, file):
@@ -107,25 +107,19 @@ class TraceWriter:
         inspect_file(path)
         with trace_errors(path), _opened(path, "r+") as (backing, file):
             writer = cls(path, backing, file)
-            if writer.rounds < rounds_done:
-                raise TraceError(
-                    f"{path}: holds {writer.rounds} rounds, the checkpoint beside it {rounds_done}; "
-                    "the two do not belong together, run again with --overwrite"
-                )
+            precondition(
+                writer.rounds >= rounds_done,
+                f"{path}: holds {writer.rounds} rounds, the checkpoint beside it {rounds_done}; "
+                "the two do not belong together, run again with --overwrite",
+                TraceError,
+            )
             with output_errors(path):
                 writer._rewind(rounds_done)
         return writer
 
-    def __enter__(self) -> "TraceWriter":
-        return self
-
+    @override
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def rounds(self) -> int:
-        """Number of rounds on disk."""
-        return self._rounds
 
     @property
     def identity(self) -> RunIdentity:
@@ -140,11 +134,11 @@ class TraceWriter:
             OutputError: The disk cannot take it; the rounds before it are intact.
         """
         place = f"round {record.round_index}"
-        require(record.round_index >= 0, f"{place}: rounds count from 0")
+        precondition(record.round_index >= 0, f"{place}: rounds count from 0")
         follows = self._last is None or record.round_index == self._last + 1
-        require(follows, f"{place}: the trace ends with round {self._last}")
-        room = (self._rounds // ROUNDS_AHEAD + 1) * ROUNDS_AHEAD
-        behind = Behind(self._rounds, self._slots, self._events)
+        precondition(follows, f"{place}: the trace ends with round {self._last}")
+        room = (self.rounds // ROUNDS_AHEAD + 1) * ROUNDS_AHEAD
+        behind = Behind(self.rounds, self._slots, self._events)
         blocks, slots, events = self._layout.blocks(record, room, behind, place)
         if record.weights is not None:
             blocks += self._model_blocks(record.weights, record.round_index)
@@ -152,10 +146,10 @@ class TraceWriter:
             if self._extents["/client_id"] != (room, slots):
                 self._set_lengths(round=room, slot=slots)
             self._write(blocks)
-            self._flush()
-            self._write([Block("/round", (self._rounds + 1,), (self._rounds,), np.array([record.round_index]))])
+            h5py.h5f.flush(self._file.id)  # what is written so far reaches the disk before the mark
+            self._write([Block("/round", (self.rounds + 1,), (self.rounds,), np.array([record.round_index]))])
             self._commit()
-        self._rounds += 1
+        self.rounds += 1
         self._slots, self._events, self._last = slots, events, record.round_index
         self._snapshots += record.weights is not None
 
@@ -178,10 +172,12 @@ class TraceWriter:
             ValueError: Unknown status, names or shapes.
             OutputError: The disk cannot take it; the rounds are intact.
         """
-        require(status in STATUSES, f"trace status {status!r}: expected one of {', '.join(STATUSES)}")
-        require(model is None or status in FINISHED, "the final model belongs to a finished run")
+        precondition(status in STATUSES, f"trace status {status!r}: expected one of {', '.join(STATUSES)}")
+        precondition(model is None or status in FINISHED, "the final model belongs to a finished run")
         unknown = set(attributes or {}) - set(CLOSING)
-        require(not unknown, f"trace attributes {', '.join(sorted(unknown))}: at the end only {', '.join(CLOSING)}")
+        precondition(
+            not unknown, f"trace attributes {', '.join(sorted(unknown))}: at the end only {', '.join(CLOSING)}"
+        )
         blocks = client_blocks(client_values) if client_values is not None else []
         if model is not None:
             blocks += self._model_blocks(model, self._last)
@@ -195,16 +191,16 @@ class TraceWriter:
         if self._backing.closed:
             return
         with output_errors(self.path), closing(self._backing):
-            self._resize("/round", (self._rounds,))  # longer where the last commit failed
-            self._set_lengths(round=self._rounds)
+            self._resize("/round", (self.rounds,))  # longer where the last commit failed
+            self._set_lengths(round=self.rounds)
             self._file.close()
             self._backing.commit()
 
     def _model_blocks(self, weights: ArrayLike, round_index: int | None) -> list[Block]:
         dimension = self._datasets["/model/weights"].shape[1]
         flat = np.ascontiguousarray(weights, dtype=np.float32)
-        require(flat.shape == (dimension,), f"model weights: expected shape ({dimension},), found {flat.shape}")
-        require(round_index is not None, "model weights: there is no round to keep them for")
+        precondition(flat.shape == (dimension,), f"model weights: expected shape ({dimension},), found {flat.shape}")
+        precondition(round_index is not None, "model weights: there is no round to keep them for")
         row = self._snapshots
         if row and int(self._datasets["/model/round"][row - 1]) == round_index:
             row -= 1  # the last round's snapshot is the final model
@@ -225,36 +221,35 @@ class TraceWriter:
             self._datasets[path].id.set_extent(extent)
             self._extents[path] = extent
 
-    def _flush(self) -> None:
-        # Everything written so far reaches the disk before anything written later.
-        h5py.h5f.flush(self._file.id)
-
     def _commit(self) -> None:
-        self._flush()
+        h5py.h5f.flush(self._file.id)
         self._backing.commit()
 
     def _replace_texts(self, texts: Mapping[str, str]) -> None:
-        # Replace texts of the root, each on disk before the next.
+        # Replace texts of the root in place (setting one anew would take it away first), each on disk before the next.
         for name, text in texts.items():
             if self._file.attrs[name] != text:
                 self._commit()
-                replace_text(self._file, name, text)
+                self._file.attrs.modify(name, np.array(text, dtype=h5py.string_dtype()))
 
     def _rewind(self, rounds: int) -> None:
         # Take back what ``finish`` wrote, the status first.
-        self._replace_texts({"status": "running", **_blank_closing()})
+        self._replace_texts({"status": "running", **_BLANK_CLOSING})
         self._set_lengths(client=0)
         self._resize("/client", (0,))
         # Drop everything after the first ``rounds`` rounds, the commit mark first.
         self._resize("/round", (rounds,))
         self._commit()
-        labels = self._datasets["/round"][()]
-        self._rounds, self._last = rounds, int(labels[-1]) if rounds else None
-        self._events = int(self._datasets["/event_count"][rounds - 1]) if rounds else 0
-        self._snapshots = committed_snapshots(self._file)
-        self._slots = len(self._datasets["/slot"])
+        self._count()
         self._set_lengths(round=rounds, slot=self._slots, event=self._events, snapshot=self._snapshots)
         self._commit()
+
+    def _count(self) -> None:
+        # Lengths of what is committed.
+        self.rounds = committed_rounds(self._file)
+        self._last = int(self._datasets["/round"][self.rounds - 1]) if self.rounds else None
+        self._events = int(self._datasets["/event_count"][self.rounds - 1]) if self.rounds else 0
+        self._slots, self._snapshots = len(self._datasets["/slot"]), committed_snapshots(self._file)
 
     def _set_lengths(self, **lengths: int) -> None:
         # Give these dimensions their lengths, in all datasets but the labels.
@@ -283,23 +278,17 @@ def _opened(path: Path, mode: str) -> Iterator[tuple[HeldBackFile, h5py.File]]:
 
 
 def _unlink_link(path: Path) -> None:
-    # Take away what is no file of this folder alone, such as a link that leads elsewhere.
-    #
-    # A file stays: another process may hold its lock.
+    # Takes away what is no file of this folder alone, such as a link that leads elsewhere. A file stays: another process
+    # may hold its lock.
     with suppress(FileNotFoundError):
         about = path.lstat()
         if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
             path.unlink()
 
 
-def _blank_closing() -> dict[str, str]:
-    return dict.fromkeys(CLOSING, "[]".ljust(_CLOSING_BYTES))
-
-
 def _write_header(file: h5py.File, header: TraceHeader, slots: int) -> None:
     # Before all else and with room to grow: `journal` needs the texts that are replaced at the end near their header.
-    set_attributes(file, {"format": FORMAT, "version": VERSION, "status": "running"})
-    set_attributes(file, _blank_closing())
+    set_attributes(file, {"format": FORMAT, "version": VERSION, "status": "running", **_BLANK_CLOSING})
     create_layout(
         *(file, slots, int(header.model["dimension"])), secagg=header.secagg is not None, gain_axes=header.gain_axes
     )

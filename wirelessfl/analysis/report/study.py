@@ -16,8 +16,7 @@ from scipy.special import stdtrit
 from wirelessfl.analysis.report.figures import Drawing
 from wirelessfl.analysis.report.svg import CYCLE, draw_svg, log_scale, whole_numbers
 from wirelessfl.errors import InputError, WirelessFLError
-from wirelessfl.trace.containment import refuse_irregular
-from wirelessfl.trace.failures import debugging, failure_words
+from wirelessfl.trace import debugging, failure_words, refuse_irregular
 
 CONFIDENCE = 0.95
 _SAME_COST = 1.01
