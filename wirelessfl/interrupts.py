@@ -57,15 +57,18 @@ class Interrupts:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
 
-    def check(self) -> None:
+    def check(self, words: str = STOPPED) -> None:
         """End of the run where a signal came.
+
+        Args:
+            words: the message then.
 
         Raises:
             RunInterrupted: a signal came.
         """
         if self.came:
             self._told = True
-            raise RunInterrupted(STOPPED)
+            raise RunInterrupted(words)
 
     def check_last(self) -> None:
         """End of the run where a signal came for which nothing has ended yet.

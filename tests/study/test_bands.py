@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from wirelessfl.study.bands import band
+from wirelessfl.study import band
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 10, 50])

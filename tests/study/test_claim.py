@@ -12,13 +12,13 @@ import pytest
 
 from wirelessfl.errors import OutputError
 from wirelessfl.folder import RunFolder
-from wirelessfl.study.claim import Claim, claim_folder
+from wirelessfl.study.task import Claim, claim_folder
 
 HOLD = """
 import sys, time
 from pathlib import Path
 from wirelessfl.folder import RunFolder
-from wirelessfl.study.claim import claim_folder
+from wirelessfl.study.task import claim_folder
 with {what}:
     print("held", flush=True)
     time.sleep(60)

@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from wirelessfl.study import Factor, RunRecord, Study
-from wirelessfl.study.bands import band
+from wirelessfl.study import Factor, RunRecord, Study, band
 from wirelessfl.study.figure import draw_study
 
 SNR = Factor(("uplink.snr_db",), ((-5,), (0,), (5,)))

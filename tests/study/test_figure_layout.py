@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from wirelessfl.study import Factor
-from wirelessfl.study.figure_layout import MOST_ROWS, lay_out, spread
+from wirelessfl.study.factors import MOST_ROWS, lay_out, spread
 
 
 def factor(key: str, levels: int) -> Factor:

@@ -16,7 +16,7 @@ import pytest
 
 import wirelessfl as wfl
 from tests.study.studies import SLOW_ROUNDS, design, same_numbers
-from wirelessfl.study import Message, Outcome, Progress, StudyDesign, local, run_study, serve
+from wirelessfl.study import Message, Outcome, Progress, StudyDesign, local, run_study
 from wirelessfl.study.local import LocalWorkers, available_cores
 from wirelessfl.study.task import Task
 
@@ -44,7 +44,7 @@ def _command_line(pid: int) -> bytes:
 
 
 def is_gone(pid: int) -> bool:
-    return b"wirelessfl.study.serve" not in _command_line(pid)
+    return b"wirelessfl.study.local" not in _command_line(pid)
 
 
 def eventually(condition: Callable[[], bool]) -> bool:
@@ -68,17 +68,17 @@ def test_messages_survive_the_pipe() -> None:
         Outcome("a", "failed", "wrong:\n  Ünicode"),
         Outcome("a", "complete", summary={"x": [1.5, None]}),
     ):
-        line = serve.encode(message)
+        line = local.encode(message)
         assert line.count("\n") == 1
-        assert serve.decode(line) == message
+        assert local.decode(line) == message
 
 
 def test_a_task_survives_the_pipe() -> None:
     for folders in ((), ("/plugins", "/others")):
         task = Task("id", "name: x\n", "/somewhere", "cpu", None, "/lock", "token", folders)
-        line = serve.encode_task(task)
+        line = local.encode(task)
         assert line.count("\n") == 1
-        assert serve.decode_task(line) == task
+        assert local.decode(line) == task
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -176,7 +176,7 @@ def test_workers_of_a_killed_study_stop_and_it_resumes(tmp_path: Path) -> None:
 
 def test_a_worker_whose_study_is_gone_ends(tmp_path: Path) -> None:
     process = subprocess.run(
-        [sys.executable, "-c", "from wirelessfl.study.serve import main; main()"],
+        [sys.executable, "-c", "from wirelessfl.study.local import main; main()"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=PATIENCE_S,
@@ -192,7 +192,7 @@ def test_cores_are_those_this_process_may_use() -> None:
 
 def test_what_is_not_json_is_not_swallowed() -> None:
     with pytest.raises(json.JSONDecodeError):
-        serve.decode(io.StringIO("hello").read())
+        local.decode(io.StringIO("hello").read())
 
 
 def test_a_log_that_was_taken_away_ends_nothing(tmp_path: Path) -> None:

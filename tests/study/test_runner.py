@@ -19,9 +19,8 @@ from wirelessfl.api import Result
 from wirelessfl.errors import InfeasibleError, OutputError, RunInterrupted
 from wirelessfl.folder import RunFolder
 from wirelessfl.study import Message, Outcome, Progress, Study, StudyDesign, open_study, run_study, runner
-from wirelessfl.study.claim import claim_folder
 from wirelessfl.study.folder import StudyFolder
-from wirelessfl.study.task import run_task
+from wirelessfl.study.task import claim_folder, run_task
 
 GRID = {"uplink.snr_db": [0, 10]}
 FAILING = {"uplink.jammer": [{"epsilon": 2.0, "power_db": -20}, None]}

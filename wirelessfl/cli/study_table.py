@@ -12,8 +12,7 @@ from rich.text import Text
 
 from wirelessfl.cli.console import duration_text, print_table
 from wirelessfl.cli.terminal import open_console
-from wirelessfl.study import Message, Outcome, Progress, Study, StudyDesign
-from wirelessfl.study.bands import band
+from wirelessfl.study import Message, Outcome, Progress, Study, StudyDesign, band
 from wirelessfl.summary import epsilon_text
 
 _REFRESH_S = 0.25

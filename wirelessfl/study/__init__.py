@@ -1,10 +1,9 @@
 """Studies: many runs of one scenario, their design, table and picture."""
 
-from wirelessfl.study.bands import Band, band
 from wirelessfl.study.design import Run, StudyDesign, content_id, load_study
 from wirelessfl.study.factors import Factor, value_text
 from wirelessfl.study.file import study_schema
-from wirelessfl.study.result import RunRecord, Study, open_study
+from wirelessfl.study.result import Band, RunRecord, Study, band, open_study
 from wirelessfl.study.runner import run_study
 from wirelessfl.study.task import Message, Outcome, Progress
 

@@ -17,7 +17,7 @@ from typing import Any, Self, cast
 
 from typing_extensions import override
 
-from wirelessfl.errors import InfeasibleError, InputError
+from wirelessfl.errors import InfeasibleError, InputError, precondition
 from wirelessfl.study.task import MAX_DEATHS, Message, Outcome, Progress, Task, Workers, run_task
 
 SLURM = "slurm"
@@ -50,11 +50,12 @@ def connect(scheduler: str, jobs: int) -> Iterator[Any]:
         InfeasibleError: Dask is not installed, or the scheduler does not answer.
     """
     address = re.fullmatch(r"(?:tcp|tls)://\S+:(\d{1,5})", scheduler)
-    if scheduler != SLURM and not (address and 1 <= int(address[1]) <= _LAST_PORT):
-        raise InputError(
-            f"--scheduler: found {scheduler!r}; allowed: tcp://HOST:PORT, tls://HOST:PORT (ports 1 to {_LAST_PORT}) "
-            f"or {SLURM}"
-        )
+    precondition(
+        scheduler == SLURM or (address and 1 <= int(address[1]) <= _LAST_PORT),
+        f"--scheduler: found {scheduler!r}; allowed: tcp://HOST:PORT, tls://HOST:PORT (ports 1 to {_LAST_PORT}) "
+        f"or {SLURM}",
+        InputError,
+    )
     distributed = _require("distributed", "wirelessfl[cluster]")
     with ExitStack() as resources:
         cluster = resources.enter_context(_slurm_cluster(jobs)) if scheduler == SLURM else None
@@ -142,11 +143,12 @@ class ClusterWorkers(Workers):
         except OSError:
             raise _gone() from None
         self._alone_since = (self._alone_since or now) if alone else None
-        if self._alone_since is not None and now - self._alone_since >= WORKER_PATIENCE_S:
-            raise InfeasibleError(
-                f"the scheduler {self._scheduler} has had no workers for {WORKER_PATIENCE_S:g} s; "
-                "start some with: dask worker SCHEDULER --nthreads 1, and continue with --resume"
-            )
+        precondition(
+            self._alone_since is None or now - self._alone_since < WORKER_PATIENCE_S,
+            f"the scheduler {self._scheduler} has had no workers for {WORKER_PATIENCE_S:g} s; "
+            "start some with: dask worker SCHEDULER --nthreads 1, and continue with --resume",
+            InfeasibleError,
+        )
 
     @override
     def __exit__(self, *_: object) -> None:
@@ -160,9 +162,9 @@ def _outcome(future: Any, run: str) -> Outcome | InfeasibleError:
     if future.status != "error":
         return _gone()
     error = future.exception()
-    if type(error).__name__ == "KilledWorker":
-        return Outcome(run, "failed", f"{MAX_DEATHS} or more workers of the cluster died of it; see their logs")
-    return Outcome(run, "failed", f"{type(error).__name__}: {error}")
+    died = f"{MAX_DEATHS} or more workers of the cluster died of it; see their logs"
+    killed = type(error).__name__ == "KilledWorker"
+    return Outcome(run, "failed", died if killed else f"{type(error).__name__}: {error}")
 
 
 def _gone() -> InfeasibleError:
@@ -180,11 +182,12 @@ def _slurm_cluster(jobs: int) -> Any:
     jobqueue = _require("dask_jobqueue", "dask-jobqueue")
     config = importlib.import_module("dask").config
     missing = [name for name in ("cores", "memory") if config.get(f"jobqueue.slurm.{name}", None) is None]
-    if missing:
-        raise InfeasibleError(
-            f"--scheduler slurm: what a job is made of is not said ({' and '.join(missing)} missing); set cores, "
-            "memory, processes and walltime under jobqueue.slurm in ~/.config/dask/jobqueue.yaml"
-        )
+    precondition(
+        not missing,
+        f"--scheduler slurm: what a job is made of is not said ({' and '.join(missing)} missing); set cores, "
+        "memory, processes and walltime under jobqueue.slurm in ~/.config/dask/jobqueue.yaml",
+        InfeasibleError,
+    )
     cluster = jobqueue.SLURMCluster()
     cluster.scale(jobs)
     return cluster

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from wirelessfl import plugins
-from wirelessfl.errors import ScenarioError
+from wirelessfl.errors import ScenarioError, precondition
 from wirelessfl.scenario import Resolved, Scenario, locate, resolve_document
 from wirelessfl.scenario.overrides import Override, Overrides, RefusedOverride, read_overrides
 from wirelessfl.scenario.rejection import MAX_LINES, line, rejection
@@ -101,8 +101,8 @@ def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: 
     """
     path = locate(source, "studies")
     document = read_document(path, "study", StudyFile.model_fields, "a base and a grid")
-    if document.tree is None:
-        raise ScenarioError(line(document.place(()), (), "an empty file", "a mapping with at least a base and a grid"))
+    words = line(document.place(()), (), "an empty file", "a mapping with at least a base and a grid")
+    precondition(document.tree is not None, words, ScenarioError)
     typed = read_overrides(overrides)
     ours, of_base = _split(typed)
     document = _override_study(document, ours)
@@ -125,11 +125,7 @@ def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: 
 
 
 def _split(overrides: Sequence[Override]) -> tuple[list[Override], list[Override]]:
-    """Overrides of the study, and those of its base with paths from the base on.
-
-    Raises:
-        ScenarioError: an override of something that a study file does not have.
-    """
+    # Overrides of the study, and those of its base with paths from the base on
     ours, of_base = [], []
     for override in overrides:
         first, *rest = override.path
@@ -180,11 +176,7 @@ def _nested(document: Document) -> Document:
 
 
 def _base(file: StudyFile, document: Document, study: Path) -> tuple[Document, Path]:
-    """The base scenario as it is written, and the file that it stands in.
-
-    Raises:
-        ScenarioError: there is no such scenario, or it is not YAML.
-    """
+    # The base scenario as it is written, and the file that it stands in
     if isinstance(file.base, dict):
         places = {path[1:]: place for path, place in document.places.items() if path[:1] == ("base",)}
         return Document(file.base, places), study
@@ -196,7 +188,7 @@ def _base(file: StudyFile, document: Document, study: Path) -> tuple[Document, P
 
 
 class _Builder:
-    """Builder of all runs of a study, with the errors of all points."""
+    # All runs of a study, with the errors of all points
 
     def __init__(
         self, file: StudyFile, document: Document, base: Document, folder: Path | None, of_base: list[Override]
@@ -214,26 +206,19 @@ class _Builder:
         self._runs: dict[str, Run] = {}
 
     def design(self, name: str) -> StudyDesign:
-        self._require_feasible_size()
-        for levels in self._points():
+        sizes = [len(factor.levels) for factor in self._factors]
+        runs = math.prod(sizes) * (len(self._file.seeds) if isinstance(self._file.seeds, list) else self._file.seeds)
+        words = self._on_grid(f"{runs:,} runs", f"at most {MAX_RUNS:,}, seeds included")
+        precondition(runs <= MAX_RUNS, words, ScenarioError)
+        for levels in itertools.product(*map(range, sizes)):
             self._add(levels)
             if len(self._wrong) > MAX_LINES:
                 break
-        if self._wrong:
-            raise ScenarioError("\n".join(self._messages()))
+        precondition(not self._wrong, "\n".join(self._messages(math.prod(sizes))), ScenarioError)
         seeds = tuple(dict.fromkeys(run.scenario.seed for run in self._runs.values()))
         return StudyDesign(
             name, self._factors, seeds, tuple(self._file.metrics), tuple(self._runs.values()), tuple(self._notes)
         )
-
-    def _points(self) -> Iterator[tuple[int, ...]]:
-        return itertools.product(*(range(len(factor.levels)) for factor in self._factors))
-
-    def _require_feasible_size(self) -> None:
-        seeds = len(self._file.seeds) if isinstance(self._file.seeds, list) else self._file.seeds
-        runs = seeds * math.prod(len(factor.levels) for factor in self._factors)
-        if runs > MAX_RUNS:
-            raise ScenarioError(self._on_grid(f"{runs:,} runs", f"at most {MAX_RUNS:,}, seeds included"))
 
     def _on_grid(self, found: str, allowed: str) -> str:
         return line(self._document.place(("grid",)), ("grid",), found, allowed)
@@ -283,18 +268,17 @@ class _Builder:
     def _seeds(self, scenario: Scenario) -> Sequence[int]:
         if isinstance(self._file.seeds, list):
             return self._file.seeds
-        count = self._file.seeds
-        if scenario.seed + count - 1 > MAX_SEED:
-            place, found = self._document.place(("seeds",)), f"{count} seeds from the base's {scenario.seed} on"
-            raise ScenarioError(line(place, ("seeds",), found, f"seeds up to {MAX_SEED}"))
-        return range(scenario.seed, scenario.seed + count)
+        seeds = range(scenario.seed, scenario.seed + self._file.seeds)
+        place, found = self._document.place(("seeds",)), f"{len(seeds)} seeds from the base's {scenario.seed} on"
+        words = line(place, ("seeds",), found, f"seeds up to {MAX_SEED}")
+        precondition(seeds.stop <= MAX_SEED + 1, words, ScenarioError)
+        return seeds
 
     def _refuse(self, text: str, point: str) -> None:
         self._wrong.setdefault(text, []).append(point)
 
-    def _messages(self) -> Iterator[str]:
+    def _messages(self, total: int) -> Iterator[str]:
         # Error messages, with the point of those that do not hold everywhere
-        total = sum(1 for _ in self._points())
         for text, points in itertools.islice(self._wrong.items(), MAX_LINES):
             others = f" and {len(points) - 1} more" if len(points) > 1 else ""
             yield text if len(points) == total else f"{text} (at {points[0]}{others})"

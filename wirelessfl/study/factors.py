@@ -1,12 +1,20 @@
-"""Factors of a study, and its points: one level of each factor."""
+"""Factors of a study, its points (one level of each factor), and their layout in its picture."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from wirelessfl.scenario.yamltree import inline_yaml
 
 _LABEL_LENGTH = 40
+MOST_COLUMNS, MOST_ROWS = 6, 12
+"""Largest numbers of panels; above them evenly spaced levels are shown, and the table has all."""
+
+Levels = tuple[int, ...]
+"""The position of a level in each of several factors."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +105,61 @@ def mapping_texts(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _leaves(mapping: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    leaves: dict[str, Any] = {}
-    for name, value in mapping.items():
-        leaves |= _leaves(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
-    return leaves
+    return {
+        path: leaf
+        for name, value in mapping.items()
+        for path, leaf in (
+            _leaves(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
+        ).items()
+    }
+
+
+_NOWHERE = Factor((), ((),))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Layout of the factors; with fewer of them there are single columns, rows or curves.
+
+    Attributes:
+        factors: All factors of the study; a point has one level of each.
+        columns: Position of the factor over the columns, None without.
+        rows: Positions of the factors over the rows.
+        colours: Position of the factor that the colours tell apart, None without.
+    """
+
+    factors: tuple[Factor, ...]
+    columns: int | None
+    rows: tuple[int, ...]
+    colours: int | None
+
+    def factor(self, position: int | None) -> Factor:
+        """The factor at a position; one with a single nameless level where there is none."""
+        return _NOWHERE if position is None else self.factors[position]
+
+    def point(self, row: Levels, column: int, colour: int) -> Levels:
+        """The levels of the curve of a colour in a panel."""
+        levels = dict(zip(self.rows, row, strict=True)) | {self.columns: column, self.colours: colour}
+        return tuple(levels.get(position, 0) for position in range(len(self.factors)))
+
+    def row_combinations(self) -> list[Levels]:
+        """The levels of the factors over the rows, row by row of a metric."""
+        every = list(itertools.product(*(range(len(self.factors[position].levels)) for position in self.rows)))
+        return [every[index] for index in spread(len(every), MOST_ROWS)]
+
+    def row_text(self, row: Levels) -> str:
+        """What a row shows, a line for each factor."""
+        pairs = zip(self.rows, row, strict=True)
+        return "\n".join(f"{self.factors[at].name} = {self.factors[at].label(level)}" for at, level in pairs)
+
+
+def lay_out(factors: tuple[Factor, ...]) -> Layout:
+    """The first factor that varies over the columns, the last one as colours, those between over the rows."""
+    varied = [position for position, factor in enumerate(factors) if len(factor.levels) > 1]
+    first = varied[0] if len(varied) > 1 else None
+    return Layout(factors, first, tuple(varied[1:-1]), varied[-1] if varied else None)
+
+
+def spread(count: int, most: int) -> list[int]:
+    """All of ``count`` positions, or ``most`` of them at even distances with both ends."""
+    return list(range(count)) if count <= most else [round(at) for at in np.linspace(0, count - 1, most)]

@@ -16,10 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation, Transform
 
-from wirelessfl.study.bands import Band, band
-from wirelessfl.study.factors import Factor
-from wirelessfl.study.figure_layout import MOST_COLUMNS, Layout, Levels, lay_out, spread
-from wirelessfl.study.result import Study
+from wirelessfl.study.factors import MOST_COLUMNS, Factor, Layout, Levels, lay_out, spread
+from wirelessfl.study.result import Band, Study, band
 from wirelessfl.summary.numbers import last_finite
 from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION
 from wirelessfl.trace import ROOT

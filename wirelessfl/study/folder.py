@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.errors import OutputError, TraceError
+from wirelessfl.errors import OutputError, TraceError, precondition
 from wirelessfl.locks import STUDY_LOCK
 from wirelessfl.outputs import refuse_foreign, refuse_inputs, write_text, writing
 from wirelessfl.study.task import Outcome
@@ -29,13 +29,9 @@ class StudyFolder:
         self.log = path / "workers.log"
         self.runs = path / "runs"
 
-    def of_run(self, run: str) -> Path:
-        """Folder of a run, by id."""
-        return self.runs / run
-
     def trace(self, run: str) -> Path:
         """Trace of a run, by id."""
-        return self.of_run(run) / "trace.h5"
+        return self.runs / run / "trace.h5"
 
     def refuse_if_taken(self) -> None:
         """Refusal of a folder with a study.
@@ -45,11 +41,12 @@ class StudyFolder:
         """
         with writing(self.path):  # the name may be too long
             taken = self.record.exists()
-        if taken:
-            raise OutputError(
-                f"{self.path} holds a study already; use --resume to keep its finished runs and compute what is new or "
-                "missing, or --out for another folder"
-            )
+        precondition(
+            not taken,
+            f"{self.path} holds a study already; use --resume to keep its finished runs and compute what is new or "
+            "missing, or --out for another folder",
+            OutputError,
+        )
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -67,12 +64,8 @@ class StudyFolder:
         """
         refuse_inputs(self.files, inputs)
         own = {self.log.name, self.runs.name, STUDY_LOCK}
-        refuse_foreign(
-            self.path,
-            lambda there: set(there) if self.record.name in there else own,
-            "study",
-            "an empty or a new folder, or one with a study",
-        )
+        allowed = "an empty or a new folder, or one with a study"
+        refuse_foreign(self.path, lambda there: set(there) if self.record.name in there else own, "study", allowed)
 
     def drop_results(self) -> None:
         """Removal of table, picture and report.
@@ -87,23 +80,21 @@ class StudyFolder:
     def finished(self, run: str) -> Outcome | None:
         """Outcome of a run that is complete on disk, else None."""
         try:
-            if read_attributes(self.trace(run))["status"] not in FINISHED:
-                return None
-            return Outcome(run, "complete", summary=_read_json(self.of_run(run) / "summary.json"))
+            ended = read_attributes(self.trace(run))["status"] in FINISHED
+            return Outcome(run, "complete", summary=_read_json(self.runs / run / "summary.json")) if ended else None
         except (TraceError, OSError, ValueError):
             return None
 
-    def read_record(self) -> dict[str, Any]:
+    def read_record(self) -> Any:
         """Content of study.json.
 
         Raises:
             OutputError: there is no readable one.
         """
         try:
-            record: dict[str, Any] = _read_json(self.record)
+            return _read_json(self.record)
         except (OSError, ValueError) as error:
             raise OutputError(f"{self.record}: no readable study ({error})") from error
-        return record
 
     def write_record(self, record: dict[str, Any]) -> None:
         """Atomic write of study.json.

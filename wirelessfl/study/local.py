@@ -1,7 +1,12 @@
-"""Worker processes on this machine."""
+"""Worker processes on this machine: their pool, and `main`, which takes tasks on stdin and answers on stdout.
+
+One JSON value a line. A process of its own, and not ``multiprocessing``: that would run the user's script once more in
+every worker, which a script without a main guard and a notebook do not survive.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import queue
 import signal
@@ -11,13 +16,15 @@ import threading
 import time
 from collections import Counter, deque
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, TextIO
 
 from typing_extensions import override
 
+from wirelessfl.errors import RunInterrupted
 from wirelessfl.outputs import writing
-from wirelessfl.study.serve import decode, encode_task
-from wirelessfl.study.task import GRACE_S, MAX_DEATHS, Message, Outcome, Task, Workers
+from wirelessfl.study.task import GRACE_S, MAX_DEATHS, Message, Outcome, Progress, Task, Workers, run_task
 
 
 def available_cores() -> int:
@@ -42,7 +49,9 @@ class LocalWorkers(Workers):
 
     def __init__(self, count: int, threads: int, log: Path) -> None:
         self._count = count
-        self._environment = _environment(threads)
+        limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+        path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
+        self._environment = {**os.environ, **limits, "PYTHONPATH": path}
         self._log_file = log
         with writing(log):  # a link might lead anywhere
             self._log = os.fdopen(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666), "ab")
@@ -64,7 +73,7 @@ class LocalWorkers(Workers):
             return None
         if line is None:
             return self._replace(worker)
-        message = decode(line)
+        message: Message = decode(line)
         if isinstance(message, Outcome):
             worker.task = None
             self._feed()
@@ -123,7 +132,7 @@ class _Worker:
         self.task: Task | None = None
         # -P: the module is looked up where this process finds it, not in the current folder.
         self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", "from wirelessfl.study.serve import main; main()"],
+            [sys.executable, "-P", "-c", "from wirelessfl.study.local import main; main()"],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -145,7 +154,7 @@ class _Worker:
         assert self.process.stdin is not None
         self.task = task
         with suppress(BrokenPipeError):  # of a process that has just died: the end of its output requeues the task
-            self.process.stdin.write(encode_task(task))
+            self.process.stdin.write(encode(task))
             self.process.stdin.flush()
 
     def close_stdin(self) -> None:
@@ -161,7 +170,41 @@ class _Worker:
         self.process.stdout.close()
 
 
-def _environment(threads: int) -> dict[str, str]:
-    limits = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-    path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
-    return {**os.environ, **limits, "PYTHONPATH": path}
+def encode(value: Task | Message) -> str:
+    """A task or message as one line."""
+    return json.dumps([type(value).__name__, asdict(value)]) + "\n"
+
+
+def decode(line: str) -> Any:
+    """The task or message of a line; JSON knows no tuples."""
+    kind, values = json.loads(line)
+    plain = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    return {"Task": Task, "Progress": Progress, "Outcome": Outcome}[kind](**plain)
+
+
+def _read_tasks(requests: TextIO, tasks: queue.SimpleQueue[Task | None]) -> None:
+    # Reader of tasks; at the end of the study it stops the process as Ctrl-C does, after the round in progress.
+    #
+    # A round that lasts longer than the grace period is abandoned: what is on disk is whole.
+    for line in requests:
+        tasks.put(decode(line))
+    tasks.put(None)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE_S)
+    os._exit(RunInterrupted.exit_code)
+
+
+def main() -> None:
+    """Loop over tasks until stdin ends."""
+    replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a user's own code prints is no answer
+
+    def reply(message: Message) -> None:
+        with suppress(BrokenPipeError):  # the study is gone, and so is soon this process
+            replies.write(encode(message))
+            replies.flush()
+
+    tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
+    threading.Thread(target=_read_tasks, args=(sys.stdin, tasks), daemon=True).start()
+    while (task := tasks.get()) is not None:
+        reply(run_task(task, reply))

@@ -1,15 +1,19 @@
-"""Study on disk: its factors, and the end of each run."""
+"""Study on disk: its factors, the end of each run, and means over seeds with confidence intervals."""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.errors import OutputError
-from wirelessfl.study.bands import Band, band
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
+
+from wirelessfl.errors import OutputError, precondition
 from wirelessfl.study.design import StudyDesign
 from wirelessfl.study.factors import Factor, point_text, values_at
 from wirelessfl.study.folder import StudyFolder
@@ -21,6 +25,56 @@ if TYPE_CHECKING:
 
 FORMAT = "wirelessfl-study"
 VERSION = 1
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Band:
+    """A mean over seeds with its confidence interval, one of each a round.
+
+    Attributes:
+        mean: (rounds,) over the seeds; NaN where a seed has no value.
+        half_width: (rounds,) of the confidence interval; NaN with fewer than two seeds.
+        seeds: How many there are.
+    """
+
+    mean: NDArray[np.float64]
+    half_width: NDArray[np.float64]
+    seeds: int
+
+    def text(self, index: int, *, percent: bool = False) -> str:
+        """Text of one mean with its interval."""
+        scale, unit = (100.0, " %") if percent else (1.0, "")
+        mean, half = scale * float(self.mean[index]), scale * float(self.half_width[index])
+        if math.isnan(mean):
+            return "–"
+        digits = f"{mean:.1f}" if percent else f"{mean:.4g}"
+        margin = f"{half:.1f}" if percent else f"{half:.2g}"
+        return f"{digits}{unit}" if math.isnan(half) else f"{digits} ± {margin}{unit}"
+
+
+def band(runs: Sequence[ArrayLike]) -> Band:
+    """Mean and two-sided 95 % confidence interval over seeds, by Student's t: half width t(n−1) s/√n.
+
+    It supposes that the seeds' values are independent and about normal. Where values are infinite, so is the mean.
+
+    Args:
+        runs: One series (rounds,) a seed. Shorter ones end the band: beyond them the mean would be one over the
+            slowest runs alone.
+    """
+    series = [np.asarray(run, dtype=np.float64) for run in runs]
+    length = min((len(one) for one in series), default=0)
+    if not series:
+        return Band(np.full(1, math.nan), np.full(1, math.nan), 0)
+    values = np.stack([one[:length] for one in series])
+    count = len(values)
+    mean = values.mean(axis=0)
+    if count < 2:
+        return Band(mean, np.full(length, math.nan), count)
+    finite = np.isfinite(values).all(axis=0)
+    spread = np.std(np.where(finite, values, 0.0), axis=0, ddof=1)
+    quantile = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
+    return Band(mean, np.where(finite, quantile * spread / math.sqrt(count), math.nan), count)
 
 
 @dataclass(frozen=True)
@@ -100,16 +154,18 @@ class Study:
         """
         import pandas as pd
 
-        if not self.folder.table.exists():
-            raise OutputError(f"{self.path}: this study has not ended; continue it with --resume")
+        words = f"{self.path}: this study has not ended; continue it with --resume"
+        precondition(self.folder.table.exists(), words, OutputError)
         return pd.read_parquet(self.folder.table)
 
     def final(self, name: str) -> dict[tuple[int, ...], Band]:
         """A number of the runs' summaries by point: its mean over the seeds, with the 95 % confidence interval."""
-        return {
-            levels: band([[_number((record.summary or {}).get(name))] for record in records])
-            for levels, records in self.points().items()
-        }
+
+        def number(record: RunRecord) -> float:
+            value = (record.summary or {}).get(name)
+            return math.nan if value is None else float(value)  # JSON has null for NaN and the text inf
+
+        return {levels: band([[number(one)] for one in records]) for levels, records in self.points().items()}
 
     def as_mapping(self) -> dict[str, Any]:
         """Content of study.json."""
@@ -143,12 +199,9 @@ def study_of(design: StudyDesign, folder: StudyFolder, outcomes: Mapping[str, Ou
     records = []
     for run in design.runs:
         outcome = outcomes.get(run.id) or folder.finished(run.id)
-        if outcome is None:
-            status = "interrupted" if folder.trace(run.id).exists() else "waiting"
-            records.append(RunRecord(run.id, run.levels, run.scenario.seed, status))
-        else:
-            ended = (outcome.status, outcome.error, outcome.summary)
-            records.append(RunRecord(run.id, run.levels, run.scenario.seed, *ended))
+        status = "interrupted" if folder.trace(run.id).exists() else "waiting"
+        ended = (status,) if outcome is None else (outcome.status, outcome.error, outcome.summary)
+        records.append(RunRecord(run.id, run.levels, run.scenario.seed, *ended))
     return Study(folder.path, design.name, design.factors, design.metrics, tuple(records))
 
 
@@ -160,16 +213,11 @@ def open_study(path: str | Path) -> Study:
     """
     folder = StudyFolder(Path(path))
     record = folder.read_record()
-    if not isinstance(record, dict) or record.get("format") != FORMAT or record.get("version") != VERSION:
-        raise OutputError(f"{folder.record}: not a wirelessfl study of version {VERSION}")
+    ours = isinstance(record, dict) and record.get("format") == FORMAT and record.get("version") == VERSION
+    precondition(ours, f"{folder.record}: not a wirelessfl study of version {VERSION}", OutputError)
     factors = [Factor(tuple(f["keys"]), tuple(map(tuple, f["levels"]))) for f in record["factors"]]
     records = [RunRecord(**{**run, "levels": tuple(run["levels"])}) for run in record["runs"]]
     return Study(folder.path, record["name"], tuple(factors), tuple(record["metrics"]), tuple(records))
-
-
-def _number(value: Any) -> float:
-    # A number of a summary; JSON has null for NaN and the text inf
-    return float("nan") if value is None else float(value)
 
 
 def _plain(value: Any) -> Any:

@@ -1,24 +1,24 @@
 """Execution of a study: its unfinished runs on a pool of workers, message by message."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
+from typing import assert_never
 
 from wirelessfl import plugins
-from wirelessfl.errors import InfeasibleError, RunInterrupted
+from wirelessfl.errors import InfeasibleError, precondition
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.outputs import output_folder
 from wirelessfl.scenario import dump_scenario
 from wirelessfl.scenario.scenario import outside_code
-from wirelessfl.study.claim import Claim, claim_folder
 from wirelessfl.study.cluster import ClusterWorkers, connect
 from wirelessfl.study.design import Run, StudyDesign
 from wirelessfl.study.folder import StudyFolder
 from wirelessfl.study.local import LocalWorkers, available_cores
 from wirelessfl.study.result import Study, study_of
-from wirelessfl.study.task import MAX_DEATHS, Message, Outcome, Task, Workers
+from wirelessfl.study.task import MAX_DEATHS, Claim, Message, Outcome, Progress, Task, Workers, claim_folder
 
 _POLL_S = 0.2
 
@@ -68,18 +68,19 @@ def run_study(
     ):
         _refuse(folder, design, resume)  # another study may have begun and ended meanwhile
         session = _Session(design, folder, fail_fast, on_message or (lambda _: None))
-        session.find_finished()
+        for outcome in filter(None, (folder.finished(run.id) for run in design.runs)):
+            session.note(outcome)
         local_threads = threads or max(1, available_cores() // crew)
         make_task = partial(_task, folder, claim, device, local_threads if scheduler is None else threads)
         with (
-            session.recorded(),
+            ExitStack() as record,
             LocalWorkers(crew, local_threads, folder.log)
             if scheduler is None
             else ClusterWorkers(client, scheduler) as pool,
             ExitStack() as ending,
         ):
             ending.callback(claim.release)  # runs in progress stop before the workers are left
-            session.work(pool, make_task, interrupts)
+            session.work(pool, make_task, interrupts, record)
         study = session.study()
         from wirelessfl.study.collect import write_results  # brings matplotlib and pyarrow along
 
@@ -98,7 +99,7 @@ def _task(folder: StudyFolder, claim: Claim, device: str, threads: int | None, r
     return Task(
         run=run.id,
         scenario=dump_scenario(run.scenario),
-        folder=str(folder.of_run(run.id).resolve()),
+        folder=str((folder.runs / run.id).resolve()),
         device=device,
         threads=run.scenario.compute.threads or threads,
         claim_file=str(claim.file),
@@ -117,66 +118,55 @@ class _Session:
         self._on_message = on_message
         self._outcomes: dict[str, Outcome] = {}
         self._stops: Counter[str] = Counter()
-        self._begun = False
-
-    def find_finished(self) -> None:
-        for run in self._design.runs:
-            if (outcome := self._folder.finished(run.id)) is not None:
-                self._note(outcome)
 
     def study(self) -> Study:
         return study_of(self._design, self._folder, self._outcomes)
 
-    @contextmanager
-    def recorded(self) -> Iterator[None]:
-        try:
-            yield
-        finally:
-            if self._begun:
-                self._folder.write_record(self.study().as_mapping())
-
-    def work(self, pool: Workers, make_task: Callable[[Run], Task], interrupts: Interrupts) -> None:
-        self._folder.drop_results()
+    def _record(self) -> None:
         self._folder.write_record(self.study().as_mapping())
-        self._begun = True
+
+    def work(self, pool: Workers, make_task: Callable[[Run], Task], interrupts: Interrupts, record: ExitStack) -> None:
+        # Until all runs have ended; the study is recorded now, and again when ``record`` ends
+        self._folder.drop_results()
+        self._record()
+        record.callback(self._record)
         open_runs = {run.id: run for run in self._design.runs if run.id not in self._outcomes}
         for run in open_runs.values():
             pool.submit(make_task(run))
         while open_runs:
-            try:
-                interrupts.check()
-            except RunInterrupted:
-                raise RunInterrupted(
-                    f"stopped with {len(self._outcomes)} of {len(self._design.runs)} runs ended; "
-                    "every trace is intact, continue with --resume"
-                ) from None
-            message = pool.next_message(_POLL_S)
-            if message is None:
-                continue
-            if not isinstance(message, Outcome):
-                self._on_message(message)
-                continue
-            self._stops[message.run] += message.status == "interrupted"
-            if message.status == "interrupted" and self._stops[message.run] < MAX_DEATHS:
-                pool.submit(make_task(open_runs[message.run]))
-                continue
-            run, outcome = open_runs.pop(message.run), self._checked(message)
-            self._note(outcome)
-            if self._fail_fast and outcome.status == "failed":
-                raise InfeasibleError(
-                    f"{self._design.describe(run)}: {outcome.error}\n"
-                    "stopped at this first failure; without --fail-fast the others go on, --resume continues"
-                )
+            interrupts.check(
+                f"stopped with {len(self._outcomes)} of {len(self._design.runs)} runs ended; "
+                "every trace is intact, continue with --resume"
+            )
+            match message := pool.next_message(_POLL_S):
+                case Progress():
+                    self._on_message(message)
+                case Outcome(name, "interrupted") if self._stops[name] + 1 < MAX_DEATHS:
+                    self._stops[name] += 1
+                    pool.submit(make_task(open_runs[name]))
+                case Outcome():
+                    self._end(open_runs.pop(message.run), message)
+                case None:  # nothing came in time
+                    pass
+                case _:
+                    assert_never(message)
 
-    def _note(self, outcome: Outcome) -> None:
+    def note(self, outcome: Outcome) -> None:
         self._outcomes[outcome.run] = outcome
         self._on_message(outcome)
 
-    def _checked(self, outcome: Outcome) -> Outcome:
-        # The outcome, failed where the trace of a complete run is missing here or workers were stopped too often
+    def _end(self, run: Run, outcome: Outcome) -> None:
+        # A run has failed also where its trace is missing here, or workers were stopped too often
+        trace = self._folder.trace(run.id)
         if outcome.status == "interrupted":
-            return Outcome(outcome.run, "failed", f"{MAX_DEATHS} workers were stopped while they computed it")
-        if outcome.status == "complete" and not self._folder.trace(outcome.run).exists():
-            error = f"complete, but {self._folder.trace(outcome.run)} is not there: do all workers share that folder?"
-            return Outcome(outcome.run, "failed", error)
-        return outcome
+            outcome = Outcome(run.id, "failed", f"{MAX_DEATHS} workers were stopped while they computed it")
+        elif outcome.status == "complete" and not trace.exists():
+            words = f"complete, but {trace} is not there: do all workers share that folder?"
+            outcome = Outcome(run.id, "failed", words)
+        self.note(outcome)
+        precondition(
+            not self._fail_fast or outcome.status != "failed",
+            f"{self._design.describe(run)}: {outcome.error}\n"
+            "stopped at this first failure; without --fail-fast the others go on, --resume continues",
+            InfeasibleError,
+        )

@@ -1,21 +1,22 @@
-"""Workers of a study: their tasks, one run each, the messages about it, and the interface of a pool of them."""
+"""Workers of a study: their tasks, messages and pools, and the claim of a study on its folder."""
 
 from __future__ import annotations
 
 import json
 import math
+import secrets
 import threading
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from wirelessfl import plugins
-from wirelessfl.errors import RunInterrupted, WirelessFLError
-from wirelessfl.study.claim import Claim
+from wirelessfl.errors import RunInterrupted, WirelessFLError, precondition
+from wirelessfl.locks import STUDY_LOCK, lock_folder
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound
@@ -27,6 +28,50 @@ MAX_DEATHS = 3
 """A run during which so many workers died is recorded as failed; until then another worker continues it."""
 GRACE_S = 30.0
 """How long a worker may take to finish its round when the study stops; a trace survives a kill as well."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Claim of a study on its folder, in a file that workers on other machines read as well.
+
+    Attributes:
+        file: The file of the claim.
+        token: Its first line while the study runs. A worker that finds another one stops: its study was stopped, or
+            was killed and continued by another process.
+    """
+
+    file: Path
+    token: str
+
+    def holds(self) -> bool:
+        """Whether the study still runs."""
+        try:
+            return self.file.read_text(encoding="utf-8").partition("\n")[0] == self.token
+        except (OSError, UnicodeDecodeError):
+            return False
+
+    def release(self) -> None:
+        """End of the study: its workers stop after their rounds in progress."""
+        if self.holds():
+            holder = self.file.read_text(encoding="utf-8").partition("\n")[2]
+            with suppress(OSError):  # on a full disk the file is empty then, which says the same
+                self.file.write_text(f"released\n{holder}", encoding="utf-8")
+
+
+@contextmanager
+def claim_folder(folder: Path) -> Iterator[Claim]:
+    """Claim of a folder for the duration of a study.
+
+    Raises:
+        OutputError: another study goes on there, or it cannot be written.
+    """
+    token = secrets.token_hex(8)
+    with lock_folder(folder.resolve(), STUDY_LOCK, token, what="a study") as path:
+        claim = Claim(path, token)
+        try:
+            yield claim
+        finally:
+            claim.release()
 
 
 @dataclass(frozen=True)
@@ -151,12 +196,10 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
 def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Callable[[FinishedRound], None]:
     # Function to call after every round: reports, and stops when the study has stopped
     claim = Claim(Path(task.claim_file), task.claim_token)
-    due = time.monotonic()
-    accuracy = math.nan
+    due, accuracy = time.monotonic(), math.nan
 
     def check() -> None:
-        if not claim.holds():
-            raise RunInterrupted("the study has stopped")
+        precondition(claim.holds(), "the study has stopped", RunInterrupted)
 
     def on_round(this: FinishedRound) -> None:
         nonlocal due, accuracy

@@ -60,6 +60,13 @@ class TraceWriter(AbstractContextManager["TraceWriter"]):
         self._layout = RoundLayout.of(file)
         self._count()
 
+    def _count(self) -> None:
+        # Lengths of what is committed.
+        self.rounds = committed_rounds(self._file)
+        self._last: int | None = int(self._datasets["/round"][self.rounds - 1]) if self.rounds else None
+        self._events = int(self._datasets["/event_count"][self.rounds - 1]) if self.rounds else 0
+        self._slots, self._snapshots = len(self._datasets["/slot"]), committed_snapshots(self._file)
+
     @classmethod
     def create(cls, path: str | Path, header: TraceHeader, slots: int) -> "TraceWriter":
         """Writer of a new trace, which appears under its name once its header is on disk.
@@ -244,13 +251,6 @@ class TraceWriter(AbstractContextManager["TraceWriter"]):
         self._set_lengths(round=rounds, slot=self._slots, event=self._events, snapshot=self._snapshots)
         self._commit()
 
-    def _count(self) -> None:
-        # Lengths of what is committed.
-        self.rounds = committed_rounds(self._file)
-        self._last = int(self._datasets["/round"][self.rounds - 1]) if self.rounds else None
-        self._events = int(self._datasets["/event_count"][self.rounds - 1]) if self.rounds else 0
-        self._slots, self._snapshots = len(self._datasets["/slot"]), committed_snapshots(self._file)
-
     def _set_lengths(self, **lengths: int) -> None:
         # Give these dimensions their lengths, in all datasets but the labels.
         for path, axes in self._axes.items():
@@ -278,8 +278,8 @@ def _opened(path: Path, mode: str) -> Iterator[tuple[HeldBackFile, h5py.File]]:
 
 
 def _unlink_link(path: Path) -> None:
-    # Takes away what is no file of this folder alone, such as a link that leads elsewhere. A file stays: another process
-    # may hold its lock.
+    # Takes away what is no file of this folder alone, such as a link that leads elsewhere. A file stays: another
+    # process may hold its lock.
     with suppress(FileNotFoundError):
         about = path.lstat()
         if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1:
