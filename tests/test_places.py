@@ -24,7 +24,7 @@ from wirelessfl.analysis.replay.export import Format
 from wirelessfl.cli import main
 from wirelessfl.errors import OutputError, OutputWarning
 from wirelessfl.folder import RunFolder
-from wirelessfl.locks import RUN_LOCK, lock_folder
+from wirelessfl.outputs import RUN_LOCK, lock_folder
 from wirelessfl.study.local import LocalWorkers
 from wirelessfl.trace import CheckpointWriter, RunIdentity, TraceWriter
 

@@ -62,8 +62,7 @@ class CheckFailed(WirelessFLError):
 
 def require(holds: bool, found: str) -> None:
     """Requirement of a family; raises CheckFailed with what was found where it does not hold."""
-    if not holds:
-        raise CheckFailed(f"not conforming: {found}")
+    precondition(holds, f"not conforming: {found}", CheckFailed)
 
 
 class RunInterrupted(WirelessFLError):

@@ -7,9 +7,8 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wirelessfl.errors import OutputError, ScenarioError, TraceError, WirelessFLError
-from wirelessfl.locks import RUN_LOCK, lock_folder
-from wirelessfl.outputs import PARTIAL, refuse_foreign, refuse_inputs, writing
+from wirelessfl.errors import OutputError, ScenarioError, TraceError, WirelessFLError, precondition
+from wirelessfl.outputs import PARTIAL, RUN_LOCK, lock_folder, refuse_foreign, refuse_inputs, writing
 from wirelessfl.scenario import Scenario, differing_keys, dump_scenario, parse_scenario
 from wirelessfl.trace import (
     FINISHED,
@@ -87,11 +86,12 @@ class RunFolder:
         Raises:
             OutputError: a trace lies here.
         """
-        if self.holds_trace():
-            raise OutputError(
-                f"{self.path} holds a trace already; use --resume to continue it, "
-                "--overwrite to replace it, or --out for another folder"
-            )
+        precondition(
+            not self.holds_trace(),
+            f"{self.path} holds a trace already; use --resume to continue it, "
+            "--overwrite to replace it, or --out for another folder",
+            OutputError,
+        )
 
     def refuse_foreign(self, inputs: Iterable[str | Path] = ()) -> None:
         """Refusal of a folder with files that no run wrote.
@@ -149,11 +149,8 @@ class RunFolder:
         """
         recorded = parse_scenario(read_attributes(self.trace)["scenario"], str(self.trace))
         different = differing_keys(recorded, scenario)
-        if different:
-            raise ScenarioError(
-                f"{self.trace} was begun with another scenario; --resume needs the same one. Different keys:\n  "
-                + "\n  ".join(different)
-            )
+        words = f"{self.trace} was begun with another scenario; --resume needs the same one. Different keys:"
+        precondition(not different, "\n  ".join([words, *different]), ScenarioError)
 
     def is_complete(self) -> bool:
         """Whether the run has ended by itself."""
@@ -201,8 +198,9 @@ class RunFolder:
                     for name, number in numbers.items()
                     if row[name].item() != number
                 )
-        if difference:
-            raise TraceError(
-                f"{self.checkpoint}: does not belong to the trace beside it ({difference}); "
-                "run again with --overwrite, or into another folder with --out"
-            )
+        precondition(
+            not difference,
+            f"{self.checkpoint}: does not belong to the trace beside it ({difference}); "
+            "run again with --overwrite, or into another folder with --out",
+            TraceError,
+        )

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.errors import OutputError
+from wirelessfl.errors import OutputError, precondition
 from wirelessfl.folder import RunFolder
 from wirelessfl.outputs import replacing
 from wirelessfl.summary import epsilon_text, summarise, to_json
@@ -42,12 +42,11 @@ class Result:
         Raises:
             OutputError: one is missing; the trace is there.
         """
-        if self.missing:
-            raise OutputError(
-                f"the run is complete and {self.trace} is whole, but not all that is made of it is there:\n  "
-                + "\n  ".join(self.missing)
-                + "\n--resume makes it from the trace, without running again"
-            )
+        words = f"the run is complete and {self.trace} is whole, but not all that is made of it is there:"
+        listed = "\n  ".join([words, *self.missing])
+        precondition(
+            not self.missing, f"{listed}\n--resume makes it from the trace, without running again", OutputError
+        )
 
     @property
     def trace(self) -> Path:

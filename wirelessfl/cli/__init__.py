@@ -30,17 +30,17 @@ from wirelessfl.outputs import FULL, READ_ONLY
 __all__ = ["main"]
 
 COMMANDS = {
-    "simulate": "wirelessfl.cli.simulate",
-    "validate": "wirelessfl.cli.validate",
-    "study": "wirelessfl.cli.study",
-    "replay": "wirelessfl.cli.replay",
-    "report": "wirelessfl.cli.report",
-    "scenarios": "wirelessfl.cli.scenarios",
-    "families": "wirelessfl.cli.families",
-    "privacy": "wirelessfl.cli.privacy",
-    "audit": "wirelessfl.cli.audit",
-    "papers": "wirelessfl.cli.papers",
-    "schema": "wirelessfl.cli.schema",
+    "simulate": "run",
+    "validate": "run",
+    "study": "study",
+    "replay": "replay",
+    "report": "study",
+    "scenarios": "listings",
+    "families": "listings",
+    "privacy": "privacy",
+    "audit": "privacy",
+    "papers": "listings",
+    "schema": "listings",
 }
 """Module of each command, imported on demand for a quick start-up."""
 
@@ -56,7 +56,7 @@ class Application(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(COMMANDS[cmd_name]).command
+        command: click.Command = getattr(importlib.import_module(f"wirelessfl.cli.{COMMANDS[cmd_name]}"), cmd_name)
         return command
 
     @override

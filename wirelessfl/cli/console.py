@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 def duration_text(seconds: float) -> str:
     """A duration in ms, s, min or h, from seconds."""
-    if seconds < 1:
-        return f"{1e3 * seconds:.3g} ms"
     if seconds < 120:
-        return f"{seconds:.3g} s"
+        return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
@@ -98,8 +96,10 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[str]], *, numbers:
 
 
 def _summary_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str | Text]]:
+    # A row whose number is not known has no text
     accuracy = "unknown" if math.isnan(summary["test_accuracy"]) else f"{summary['test_accuracy']:.1%}"
     delta = f"at δ = {summary['delta']:g}"
+    noise, on_weights, energy = (summary[name] for name in ("effective_noise_std", "aggregate_noise_std", "energy"))
     rows: Sequence[tuple[str, str | Text]] = (
         ("scenario", f"{summary['name']}, seed {summary['seed']} ({summary['status']})"),
         ("rounds", f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard"),
@@ -109,53 +109,55 @@ def _summary_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str | Text]
         ("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}: what holds for what ran"),
         *(("", Text(f"• {reason}")) for reason in summary["why_different"]),
         ("", Text(summary["privacy_scope"], style="dim")),
+        ("effective noise", "" if math.isnan(noise) else _noise_text(noise)),
+        ("noise on weights", "" if math.isnan(on_weights) else _weights_text(on_weights)),
+        ("simulated time", f"{duration_text(summary['sim_time'])}, on the air {duration_text(summary['airtime'])}"),
+        ("energy", "" if math.isnan(energy) else f"{energy:.4g} J"),
+        ("real time", duration_text(summary["wall_time"])),
     )
-    yield from rows
-    if not math.isnan(summary["effective_noise_std"]):
-        yield ("effective noise", f"σ_m = {summary['effective_noise_std']:.4g} a coordinate, before rescaling")
-    if not math.isnan(summary["aggregate_noise_std"]):
-        yield ("noise on weights", f"{summary['aggregate_noise_std']:.4g} a coordinate and round, rescaled (times τ)")
-    yield ("simulated time", f"{duration_text(summary['sim_time'])}, on the air {duration_text(summary['airtime'])}")
-    if not math.isnan(summary["energy"]):
-        yield ("energy", f"{summary['energy']:.4g} J")
-    yield ("real time", duration_text(summary["wall_time"]))
+    return ((name, words) for name, words in rows if words)
+
+
+def _noise_text(std: float) -> str:
+    return f"σ_m = {std:.4g} a coordinate, before rescaling"
+
+
+def _weights_text(std: float) -> str:
+    return f"{std:.4g} a coordinate and round, rescaled (times τ)"
 
 
 def plan_rows(plan: Plan) -> Iterator[tuple[str, str]]:
     """Rows on what a scenario will cost and what its ε will be."""
-    forecast = plan.forecast
-    yield from (
+    forecast, pieces = plan.forecast, f"{plan.pieces} of a slot or upload"
+    noise, on_weights = forecast.effective_noise_std, forecast.aggregate_noise_std
+    gains = f"server α_u = {forecast.server_gain:.4g}, jammer α_CJ = {forecast.jammer_gain:.4g}"
+    short = f"in {plan.shortfall_probability:.2%} of the rounds, allowed {plan.max_shortfall:.2%}"
+    fades = math.isfinite(plan.coherence_s)
+    times = f", {plan.upload_s / plan.coherence_s:.3g} coherence times" if fades else ""
+    upload = "" if math.isnan(plan.upload_s) else f"{duration_text(plan.upload_s)} at the median path gain{times}"
+    start = "" if math.isnan(plan.training_s) else duration_text(plan.training_s)
+    rows = (
         ("scenario", f"{plan.name}: valid"),
         ("model", f"d = {plan.dimension:,} parameters"),
         ("data", f"|D| = {plan.samples:,} samples of {plan.clients:,} clients"),
         ("rounds", f"{forecast.rounds}, with {forecast.participants_mean:.1f} clients heard on average"),
         ("airtime", f"{duration_text(forecast.airtime)} a round"),
-    )
-    if math.isfinite(plan.coherence_s):
-        yield ("coherence time", duration_text(plan.coherence_s))
-    if not math.isnan(plan.upload_s):
-        times = "" if math.isinf(plan.coherence_s) else f", {plan.upload_s / plan.coherence_s:.3g} coherence times"
-        yield ("upload", f"{duration_text(plan.upload_s)} at the median path gain{times}")
-    if math.isfinite(plan.coherence_s) or plan.pieces > 1:
-        yield ("pieces", f"{plan.pieces} of a slot or upload")
-    if not math.isnan(plan.training_s):
-        yield ("deadline", f"a slot fits that starts within {duration_text(plan.training_s)} of the broadcast")
-    yield ("simulated time", f"{duration_text(forecast.round_time)} a round, {duration_text(forecast.sim_time)} in all")
-    if not math.isnan(forecast.effective_noise_std):
-        yield ("effective noise", f"σ_m = {forecast.effective_noise_std:.4g} a coordinate, before rescaling")
-    if not math.isnan(forecast.aggregate_noise_std):
-        yield ("noise on weights", f"{forecast.aggregate_noise_std:.4g} a coordinate and round, rescaled (times τ)")
-    if not math.isnan(forecast.effective_noise_std):
-        yield ("gains", f"server α_u = {forecast.server_gain:.4g}, jammer α_CJ = {forecast.jammer_gain:.4g}")
-    if plan.shortfall_probability > 0:
-        yield ("jammer short", f"in {plan.shortfall_probability:.2%} of the rounds, allowed {plan.max_shortfall:.2%}")
-    yield from (
+        ("coherence time", duration_text(plan.coherence_s) if fades else ""),
+        ("upload", upload),
+        ("pieces", pieces if fades or plan.pieces > 1 else ""),
+        ("deadline", start and f"a slot fits that starts within {start} of the broadcast"),
+        ("simulated time", f"{duration_text(forecast.round_time)} a round, {duration_text(forecast.sim_time)} in all"),
+        ("effective noise", "" if math.isnan(noise) else _noise_text(noise)),
+        ("noise on weights", "" if math.isnan(on_weights) else _weights_text(on_weights)),
+        ("gains", "" if math.isnan(noise) else gains),
+        ("jammer short", short if plan.shortfall_probability > 0 else ""),
         ("ε published", f"{epsilon_text(forecast.epsilon_published)} at δ = {plan.delta:g}"),
         ("ε accounted", f"{epsilon_text(forecast.epsilon_accounted)} at δ = {plan.delta:g}"),
         *(("", f"• {reason}") for reason in forecast.why_different),
         *(("note", note) for note in plan.notes),
         ("memory", f"about {forecast.memory_bytes / 2**20:,.0f} MiB"),
     )
+    return ((name, words) for name, words in rows if words)
 
 
 def audit_rows(audit: Audit, picture: Path) -> list[tuple[str, str]]:

@@ -1,19 +1,33 @@
-"""``wirelessfl privacy``: calculators for ε, noise and jammer gain."""
+"""``wirelessfl privacy``: calculators for ε, noise and jammer gain; ``wirelessfl audit``: distinguishing games."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 
-from wirelessfl.cli.options import json_option
-from wirelessfl.cli.terminal import say
-from wirelessfl.errors import InputError
+from wirelessfl.cli.terminal import (
+    OutputPath,
+    json_option,
+    open_console,
+    override_option,
+    plugins_option,
+    read_scenario,
+    say,
+    scenario_argument,
+)
+from wirelessfl.errors import CheckFailed, InputError, OutputError, precondition
 
 NAMES = {"noise_multiplier": "noise multiplier", "jammer_gain": "jammer gain α_CJ", "needed": "jamming needed"}
 
 delta_option = click.option("--delta", type=float, required=True, metavar="D", help="δ in (0, 1).")
 accountant_option = click.option(
-    "--accountant", type=click.Choice(["pld", "rdp"]), default="pld", show_default=True, help="How steps compose."
+    "--accountant",
+    type=click.Choice(["pld", "rdp"]),
+    default="pld",
+    show_default=True,
+    help="Accountant that composes the steps.",
 )
 sample_rate_option = click.option(
     "--sample-rate", type=float, default=1.0, metavar="Q", show_default=True, help="Poisson sampling rate in (0, 1]."
@@ -21,7 +35,7 @@ sample_rate_option = click.option(
 
 
 @click.group()
-def command() -> None:
+def privacy() -> None:
     """Calculate ε from noise, noise from ε, jammer power from ε.
 
     Noise is taken as real numbers: what the rounding of floating-point noise gives away (Mironov 2012) is not in ε.
@@ -47,7 +61,7 @@ def _answer(calculate: Callable[[Any], Mapping[str, Any]], as_json: bool) -> Non
         say(f"{NAMES.get(name, name.replace('_', ' '))}: {text}")
 
 
-@command.command()
+@privacy.command()
 @click.option("--noise-multiplier", type=float, required=True, metavar="Z", help="Noise std over the clipping norm.")
 @click.option("--steps", type=int, required=True, metavar="N", help="Noised steps.")
 @sample_rate_option
@@ -59,7 +73,7 @@ def epsilon(as_json: bool, **numbers: Any) -> None:
     _answer(lambda calculators: {"epsilon": calculators.dp_sgd_epsilon(**numbers)}, as_json)
 
 
-@command.command()
+@privacy.command()
 @click.option("--epsilon", type=float, required=True, metavar="E", help="ε to be met.")
 @click.option("--steps", type=int, required=True, metavar="N", help="Noised steps.")
 @sample_rate_option
@@ -71,14 +85,23 @@ def noise(as_json: bool, **numbers: Any) -> None:
     _answer(lambda calculators: {"noise_multiplier": calculators.dp_sgd_noise_multiplier(**numbers)}, as_json)
 
 
-@command.command()
+@privacy.command()
 @click.option("--epsilon", type=float, required=True, metavar="E", help="ε to be met over the whole run.")
 @click.option("--rounds", type=int, required=True, metavar="M", help="Communication rounds.")
 @click.option("--samples", type=int, required=True, metavar="D", help="|D|, samples of all clients.")
-@click.option("--server-gain", type=float, required=True, metavar="A", help="α_u.")
-@click.option("--channel-noise-std", type=float, required=True, metavar="S", help="σ_c per real symbol.")
-@click.option("--jammer-channel", type=float, default=1.0, metavar="H", show_default=True, help="|h_CJ|.")
-@click.option("--margin", type=float, default=1.0, metavar="F", show_default=True, help="Factor on the gain.")
+@click.option("--server-gain", type=float, required=True, metavar="A", help="Power-control factor of the server α_u.")
+@click.option(
+    "--channel-noise-std", type=float, required=True, metavar="S", help="Noise std of the receiver σ_c per real symbol."
+)
+@click.option(
+    "--jammer-channel",
+    type=float,
+    default=1.0,
+    metavar="H",
+    show_default=True,
+    help="Magnitude of the jammer's channel |h_CJ|.",
+)
+@click.option("--margin", type=float, default=1.0, metavar="F", show_default=True, help="Safety factor on the gain.")
 @click.option("--calibration", type=click.Choice(["theorem", "exact"]), default="theorem", show_default=True)
 @click.option("--sensitivity", type=float, metavar="X", help="Per-round sensitivity for exact [1/|D|].")
 @delta_option
@@ -88,7 +111,7 @@ def jammer(as_json: bool, **numbers: Any) -> None:
     _answer(lambda calculators: calculators.jammer_calculator(**numbers), as_json)
 
 
-@command.command()
+@privacy.command()
 @click.option("--clip", type=float, required=True, metavar="G", help="Clipping norm of a gradient.")
 @click.option("--noise-std", type=float, required=True, metavar="S", help="Noise std on a mini-batch mean.")
 @click.option("--batch-size", type=int, required=True, metavar="B", help="Samples in a mini-batch, γ.")
@@ -105,3 +128,77 @@ def zcdp(as_json: bool, **numbers: Any) -> None:
     masked sums of integers.
     """
     _answer(lambda calculators: calculators.zcdp_calculator(**numbers), as_json)
+
+
+@click.command()
+@scenario_argument
+@override_option
+@plugins_option
+@click.option(
+    "--trials",
+    type=click.IntRange(min=10),
+    help="Games with and without the canary, each [as many as ten seconds allow].",
+)
+@click.option("--out", type=OutputPath(), help="Folder for audit.png [results/NAME-SEED].")
+@json_option
+def audit(
+    scenario: str,
+    overrides: tuple[str, ...],
+    allow_plugins: bool,
+    trials: int | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Bound ε of SCENARIO from below by attacking it, and compare with published and accounted.
+
+    A worst-case canary goes many times through the clipping, noise and channels that a run uses, and the noise itself
+    is tested. Exit code 4 says that more can be told apart than the accounted ε allows, or that noise is smaller than
+    on record or used again: then a mechanism does not do what its record states. Exit code 3 says that no game can be
+    played on the scenario, and what is missing. What is not tested is listed in any case.
+    """
+    from wirelessfl.analysis.audit.audit import audit_scenario
+    from wirelessfl.analysis.audit.picture import draw_audit
+    from wirelessfl.api import default_folder
+    from wirelessfl.cli.console import audit_rows, print_rows
+    from wirelessfl.outputs import refuse_inputs, replacing, writing
+    from wirelessfl.scenario import locate
+    from wirelessfl.summary import epsilon_text, to_json
+
+    resolved = read_scenario(scenario, overrides, allow_plugins)
+    folder = default_folder(resolved) if out is None else out
+    picture = folder / "audit.png"
+    refuse_inputs([picture], [locate(scenario)])
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with _progress() as on_progress:
+        found = audit_scenario(resolved, trials, on_progress)
+    missing = ""
+    try:
+        with replacing(picture) as new:
+            draw_audit(found, new)
+    except OutputError as error:
+        missing = str(error)
+    if as_json:
+        say(to_json({**found.as_mapping(), "picture": str(picture)}), nl=False)
+    else:
+        print_rows(audit_rows(found, picture))
+    words = f"the accounted ε of {epsilon_text(found.epsilon_accounted)} does not hold: {found.contradiction}"
+    precondition(not found.contradicts_ledger, words, CheckFailed)
+    precondition(not missing, missing, OutputError)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[float], None]]:
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = open_console(stderr=True)
+    with Progress(
+        TextColumn("games"),
+        BarColumn(bar_width=20),
+        TaskProgressColumn(),
+        TimeRemainingColumn(compact=True),
+        console=console,
+        disable=not console.is_terminal,
+    ) as progress:
+        task = progress.add_task("", total=1.0)
+        yield lambda part: progress.advance(task, part)

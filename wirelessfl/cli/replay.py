@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirelessfl.cli.options import OutputPath, json_option, plugins_option
-from wirelessfl.cli.terminal import open_console, remark, say
+from wirelessfl.cli.terminal import OutputPath, json_option, open_console, plugins_option, remark, say
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.replay.comparison import Comparison
@@ -25,24 +24,30 @@ _NAMES_SHOWN = 6
 
 @click.command()
 @click.argument("trace", type=click.Path(path_type=Path), metavar="TRACE")
-@click.option("--verify", is_flag=True, help="Run it again and compare all it holds, bit for bit.")
-@click.option("--delta", "deltas", type=float, multiple=True, metavar="D", help="Both ε at another δ; repeatable.")
-@click.option("--accountant", type=click.Choice(["pld", "rdp", "gdp", "zcdp"]), help="Both ε by this accountant.")
+@click.option("--verify", is_flag=True, help="Run it again and compare all recorded values, bit for bit.")
+@click.option(
+    "--delta", "deltas", type=float, multiple=True, metavar="D", help="Recompute both ε at this δ; repeatable."
+)
+@click.option(
+    "--accountant", type=click.Choice(["pld", "rdp", "gdp", "zcdp"]), help="Recompute both ε with this accountant."
+)
 @click.option(
     "--set",
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Change the policy on the recorded channels, availability and compute times; repeatable.",
+    help="Change one key, with the recorded channels, availability and compute times; repeatable.",
 )
 @plugins_option
 @click.option("--from", "first", type=int, metavar="ROUND", help="First round to look at [the first].")
 @click.option("--to", "last", type=int, metavar="ROUND", help="Last round to look at [the last].")
-@click.option("--export", "form", type=click.Choice(["parquet", "csv", "netcdf", "chrome"]), help="Write it so.")
-@click.option("--out", type=OutputPath(), help="Folder for what is written [replay, beside the trace].")
-@click.option("--quiet", is_flag=True, help="No progress and no table.")
+@click.option(
+    "--export", "form", type=click.Choice(["parquet", "csv", "netcdf", "chrome"]), help="Write the run in this format."
+)
+@click.option("--out", type=OutputPath(), help="Folder for the files written [replay, beside the trace].")
+@click.option("--quiet", is_flag=True, help="Print neither progress nor a table.")
 @json_option
-def command(
+def replay(
     trace: Path,
     verify: bool,
     deltas: tuple[float, ...],
@@ -58,7 +63,7 @@ def command(
 ) -> None:
     """Analyse the recorded run in TRACE, a trace.h5.
 
-    Without options its table is printed. `--set` runs it again under the recorded conditions with another policy,
+    Without options its summary is printed. `--set` runs it again under the recorded conditions with another policy,
     and prints the paired difference. `--export chrome` writes a timeline for Perfetto or chrome://tracing.
     """
     from wirelessfl.analysis.replay.export import export
@@ -201,10 +206,5 @@ def _print_paired(rows: list[PairedRow], first: int, last: int, picture: Path) -
 
 
 def _number_text(value: float, *, signed: bool) -> str:
-    from math import isinf, isnan
-
-    if isnan(value):
-        return "–"
-    if isinf(value):
-        return "∞" if value > 0 else "−∞"
-    return f"{value:+.4g}" if signed else f"{value:.4g}"
+    special = {"nan": "–", "inf": "∞", "-inf": "−∞"}
+    return special.get(f"{value:g}", f"{value:+.4g}" if signed else f"{value:.4g}")

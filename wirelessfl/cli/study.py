@@ -1,15 +1,16 @@
-"""``wirelessfl study``: a grid of scenarios, each with many seeds."""
+"""``wirelessfl study``: a grid of scenarios with many seeds; ``wirelessfl report``: a page over runs and studies."""
 
 from pathlib import Path
 
 import click
 
-from wirelessfl.cli.options import OutputPath, json_option, plugins_option
-from wirelessfl.cli.terminal import remark, say
+from wirelessfl.cli.terminal import OutputPath, json_option, plugins_option, remark, say
+
+MOST_FAILURES = 10
 
 
 @click.command()
-@click.argument("study", metavar="STUDY")
+@click.argument("source", metavar="STUDY")
 @click.option(
     "--set",
     "overrides",
@@ -18,17 +19,27 @@ from wirelessfl.cli.terminal import remark, say
     help="Change one key: of the base scenario, e.g. base.rounds=10, or of the study, e.g. seeds=3.",
 )
 @plugins_option
-@click.option("--workers", type=click.IntRange(min=1), help="Processes, or Slurm workers [one a core].")
+@click.option(
+    "--workers", type=click.IntRange(min=1), help="Number of worker processes, or of Slurm workers [one per core]."
+)
 @click.option("--threads", type=click.IntRange(min=1), help="Torch threads of a worker [cores divided by workers].")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
-@click.option("--scheduler", metavar="ADDRESS", help="Run on a Dask cluster: tcp://HOST:PORT, or slurm.")
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where training runs; auto is a GPU if there is one.",
+)
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Run on a Dask cluster: its tcp://HOST:PORT, or slurm for jobs of its own."
+)
 @click.option("--resume", is_flag=True, help="Keep finished runs, compute what is new or missing.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
 @click.option("--out", type=OutputPath(), help="Folder for the results [results/NAME].")
-@click.option("--quiet", is_flag=True, help="No progress and no table.")
+@click.option("--quiet", is_flag=True, help="Print neither progress nor a table.")
 @json_option
-def command(
-    study: str,
+def study(
+    source: str,
     overrides: tuple[str, ...],
     allow_plugins: bool,
     workers: int | None,
@@ -43,9 +54,9 @@ def command(
 ) -> None:
     """Run STUDY, a YAML file or the name of a shipped study (`wirelessfl scenarios list --studies`).
 
-    Every point is checked before the first run. Writes study.json, study.parquet, study.png, report.html and a
-    folder with the trace of every run. A run that fails is recorded and does not stop the others; the exit code is
-    then 3.
+    Every combination of its values is checked before the first run. Writes study.json, study.parquet, study.png,
+    report.html and a folder with the trace of every run. A run that fails is recorded and does not stop the others; the
+    exit code is then 3.
     """
     from wirelessfl.analysis.report.page import write_report
     from wirelessfl.cli.study_table import print_study, study_progress
@@ -53,7 +64,7 @@ def command(
     from wirelessfl.study import load_study, run_study
     from wirelessfl.summary import to_json
 
-    design = load_study(study, overrides, allow_plugins=allow_plugins)
+    design = load_study(source, overrides, allow_plugins=allow_plugins)
     for note in design.notes:
         remark(f"note: {note}")
     with study_progress(design, quiet=quiet) as on_message:
@@ -83,4 +94,16 @@ def command(
         )
 
 
-MOST_FAILURES = 10
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@click.option(
+    "--out", type=OutputPath(), metavar="FILE.html", help="Where to write the page [report.html, beside PATH]."
+)
+def report(paths: tuple[Path, ...], out: Path | None) -> None:
+    """Write one HTML page over each PATH: a trace, the folder of a run, or the folder of a study.
+
+    The page is one file with its figures and sortable tables, and loads nothing from the network.
+    """
+    from wirelessfl.analysis.report.page import write_report
+
+    say(f"report  {write_report(paths, out)}")

@@ -1,6 +1,7 @@
-"""Text for terminals and pipes of any encoding, and standard streams whose failures are reported after the work.
+"""Shared arguments and options of commands, and their output: text for terminals and pipes of any encoding.
 
-A closed or full stream would otherwise raise wherever something is printed, and stop a run for a line of progress.
+Failures of the standard streams are reported after the work: a closed or full stream would otherwise raise wherever
+something is printed, and stop a run for a line of progress.
 """
 
 from __future__ import annotations
@@ -15,9 +16,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+import click
+from typing_extensions import override
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
+
+    from wirelessfl.scenario import Scenario
 
 _STANDARD = 3
 _ESCAPED = "wirelessfl.escaped"
@@ -32,11 +38,8 @@ def _escape(error: UnicodeError) -> tuple[str, int]:
 
 
 def _escaped(letter: str) -> str:
-    code = ord(letter)
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    high, low = divmod(code - 0x10000, 0x400)
-    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+    high, low = divmod(ord(letter) - 0x10000, 0x400)
+    return f"\\u{ord(letter):04x}" if high < 0 else f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
 codecs.register_error(_ESCAPED, _escape)
@@ -45,8 +48,7 @@ codecs.register_error(_ESCAPED, _escape)
 def escape_what_is_lacking() -> None:
     """Escape sequences on stdout and stderr for characters that their encoding lacks, where Python would raise."""
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
+        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors=_ESCAPED)
 
 
@@ -122,9 +124,7 @@ def _failure(output: _Descriptor | None) -> str | None:
     with suppress(OSError, ValueError):
         sys.stdout.flush()
     error = None if output is None else output.failure
-    if error is None or error.errno == errno.EPIPE:
-        return None
-    return f"standard output cannot be written: {error.strerror}"
+    return f"standard output cannot be written: {error.strerror}" if error and error.errno != errno.EPIPE else None
 
 
 def _open_closed() -> None:
@@ -135,10 +135,8 @@ def _open_closed() -> None:
 
 
 def _tolerant(stream: TextIO | None, original: TextIO | None) -> tuple[_Descriptor | None, TextIO]:
-    if stream is None:
-        return None, Path(os.devnull).open("w", encoding="utf-8")
-    if stream is not original:
-        return None, stream
+    if stream is None or stream is not original:
+        return None, stream or Path(os.devnull).open("w", encoding="utf-8")
     with suppress(OSError):
         stream.flush()
     raw = _Descriptor(stream.fileno(), "w", closefd=False)
@@ -148,3 +146,44 @@ def _tolerant(stream: TextIO | None, original: TextIO | None) -> tuple[_Descript
         stream.errors,
         line_buffering=stream is sys.stderr or stream.isatty(),
     )
+
+
+class OutputPath(click.Path):
+    """Path of an output; the empty name, which Python takes for the current folder, is refused."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    @override
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "":
+            self.fail("found an empty name; allowed: a path (. is the current folder)", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+scenario_argument = click.argument("scenario", metavar="SCENARIO")
+override_option = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change one key: a dotted path and a YAML value, e.g. uplink.jammer.epsilon=0.5.",
+)
+plugins_option = click.option(
+    "--allow-plugins",
+    is_flag=True,
+    help="Run code from outside the package that a recorded scenario names; for a file of your own it is not needed.",
+)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else on stdout."
+)
+
+
+def read_scenario(source: str, overrides: tuple[str, ...], allow_plugins: bool) -> Scenario:
+    """The scenario of a command, with a note on stderr for every key that an override dropped."""
+    from wirelessfl.scenario import resolve_scenario
+
+    resolved = resolve_scenario(source, overrides, allow_plugins=allow_plugins)
+    for note in resolved.notes:
+        remark(f"note: {note}")
+    return resolved.scenario

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from wirelessfl.errors import OutputError, TraceError, precondition
-from wirelessfl.locks import STUDY_LOCK
-from wirelessfl.outputs import refuse_foreign, refuse_inputs, write_text, writing
+from wirelessfl.outputs import STUDY_LOCK, refuse_foreign, refuse_inputs, write_text, writing
 from wirelessfl.study.task import Outcome
 from wirelessfl.summary import to_json
 from wirelessfl.trace import FINISHED, read_attributes, refuse_irregular

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from wirelessfl import plugins
 from wirelessfl.errors import RunInterrupted, WirelessFLError, precondition
-from wirelessfl.locks import STUDY_LOCK, lock_folder
+from wirelessfl.outputs import STUDY_LOCK, lock_folder
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound

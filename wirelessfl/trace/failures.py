@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from wirelessfl.errors import OutputError, TraceError, WirelessFLError
-from wirelessfl.locks import RUN_LOCK, holder
-from wirelessfl.outputs import FULL, READ_ONLY
+from wirelessfl.outputs import FULL, READ_ONLY, RUN_LOCK, holder
 
 
 @contextmanager

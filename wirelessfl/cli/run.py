@@ -1,4 +1,4 @@
-"""``wirelessfl simulate``: run of one scenario."""
+"""``wirelessfl simulate`` and ``wirelessfl validate``: run of one scenario, or its check and plan."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.cli.options import (
+from wirelessfl.cli.terminal import (
     OutputPath,
     json_option,
     override_option,
     plugins_option,
     read_scenario,
+    remark,
+    say,
     scenario_argument,
 )
-from wirelessfl.cli.terminal import remark, say
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound
@@ -29,10 +30,16 @@ if TYPE_CHECKING:
 @plugins_option
 @click.option("--seed", type=click.IntRange(min=0), help="Random seed; overrides the scenario's.")
 @click.option("--out", type=OutputPath(), help="Folder for the results [results/NAME-SEED].")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where training runs; auto is a GPU if there is one.",
+)
 @click.option("--threads", type=click.IntRange(min=1), help="Torch threads [as the scenario says, else all cores].")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; start it where there is none.")
-@click.option("--overwrite", is_flag=True, help="Replace the trace that lies there.")
+@click.option("--overwrite", is_flag=True, help="Replace the run that lies in the results folder.")
 @click.option(
     "--tensorboard",
     is_flag=False,
@@ -40,9 +47,9 @@ if TYPE_CHECKING:
     metavar="[DIR]",
     help="Also log every round for TensorBoard [tensorboard, in the results folder].",
 )
-@click.option("--quiet", is_flag=True, help="No progress and no table.")
+@click.option("--quiet", is_flag=True, help="Print neither progress nor a table.")
 @json_option
-def command(
+def simulate(
     scenario: str,
     overrides: tuple[str, ...],
     allow_plugins: bool,
@@ -60,7 +67,7 @@ def command(
 
     Writes trace.h5, scenario.yaml, summary.json, summary.png and timeline.png into the results folder.
     """
-    from wirelessfl.api import default_folder, simulate
+    from wirelessfl import api
     from wirelessfl.cli.console import print_summary, progress_line
     from wirelessfl.scenario import locate
     from wirelessfl.summary import TensorBoardLog, to_json
@@ -68,18 +75,19 @@ def command(
     if seed is not None:
         overrides = (*overrides, f"seed={seed}")
     resolved = read_scenario(scenario, overrides, allow_plugins)
-    folder = default_folder(resolved) if out is None else out
+    folder = api.default_folder(resolved) if out is None else out
     with ExitStack() as watchers:
-        watching: list[Callable[[FinishedRound], None]] = []
+        watching: list[Callable[[FinishedRound], None]] = [
+            watchers.enter_context(progress_line(resolved.rounds, quiet=quiet))
+        ]
         if tensorboard is not None:
             watching.append(watchers.enter_context(TensorBoardLog(tensorboard or folder / "tensorboard")))
-        watching.append(watchers.enter_context(progress_line(resolved.rounds, quiet=quiet)))
 
         def on_round(finished: FinishedRound) -> None:
             for watch in watching:
                 watch(finished)
 
-        result = simulate(
+        result = api.simulate(
             resolved,
             folder,
             device=device,
@@ -97,3 +105,31 @@ def command(
     elif not quiet:
         print_summary(result.summary, {"trace": result.trace, "picture": result.picture, "timeline": result.timeline})
     result.require_files()
+
+
+@click.command()
+@scenario_argument
+@override_option
+@plugins_option
+@click.option("--plot", is_flag=True, help="Draw all nodes and their links: NAME-topology.png.")
+@json_option
+def validate(scenario: str, overrides: tuple[str, ...], allow_plugins: bool, plot: bool, as_json: bool) -> None:
+    """Check SCENARIO and print its plan: sizes, airtime, noise, expected ε (published and accounted), memory.
+
+    All rounds are simulated with everything but the training, so that time and privacy are those of the run with this
+    seed.
+    """
+    from wirelessfl import api
+    from wirelessfl.cli.console import plan_rows, print_rows
+    from wirelessfl.summary import to_json
+
+    resolved = read_scenario(scenario, overrides, allow_plugins)
+    if plot:
+        picture = Path(f"{resolved.name}-topology.png")
+        api.plot_topology(resolved, picture)
+        remark(f"picture: {picture}")
+    plan = api.make_plan(resolved)
+    if as_json:
+        say(to_json(plan.as_mapping()), nl=False)
+    else:
+        print_rows(plan_rows(plan))
