@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import wirelessfl as wfl
-from wirelessfl import locks
+from wirelessfl import outputs
 from wirelessfl.cli import main
 from wirelessfl.errors import OutputError
 from wirelessfl.trace import read_attributes
@@ -230,11 +230,11 @@ def test_a_claim_on_a_full_disk(at: str, tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, at, full)
-    with locks.lock_folder(tmp_path, locks.RUN_LOCK):
-        assert locks.holder(tmp_path / locks.RUN_LOCK) == ""
+    with outputs.lock_folder(tmp_path, outputs.RUN_LOCK):
+        assert outputs.holder(tmp_path / outputs.RUN_LOCK) == ""
     with (
         pytest.raises(OutputError, match="No space left"),
-        locks.lock_folder(tmp_path, locks.STUDY_LOCK, "token"),
+        outputs.lock_folder(tmp_path, outputs.STUDY_LOCK, "token"),
     ):
         pass
 
