@@ -25,7 +25,7 @@ FLOORS = (
     {"cli"},
     {"analysis", "study"},
     {"api"},
-    {"planning", "result"},
+    {"result"},
     {"folder", "interrupts"},
     {"summary"},
     {"assembly"},

@@ -12,8 +12,7 @@ from wirelessfl.errors import OutputError, PlanWarning, RunInterrupted
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs, write_text
-from wirelessfl.planning import Plan, make_plan, plot_topology
-from wirelessfl.result import Result, result_of
+from wirelessfl.result import Plan, Result, make_plan, plot_topology, result_of
 from wirelessfl.scenario import Scenario, dump_scenario, load_scenario
 from wirelessfl.scenario.scenario import texts
 from wirelessfl.streams import Streams

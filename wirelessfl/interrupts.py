@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -31,12 +30,15 @@ class Interrupts:
 
     Args:
         insists: the process is a command's: code that swallows an interrupt is interrupted again, and at last ended.
+
+    Attributes:
+        told: whether a signal has ended something.
     """
 
     def __init__(self, *, insists: bool = False) -> None:
         self.insists = insists
         self._came_at: float | None = None
-        self._told = False
+        self.told = False
         self._waits = True
 
     @property
@@ -67,17 +69,8 @@ class Interrupts:
             RunInterrupted: a signal came.
         """
         if self.came:
-            self._told = True
+            self.told = True
             raise RunInterrupted(words)
-
-    def check_last(self) -> None:
-        """End of the run where a signal came for which nothing has ended yet.
-
-        Raises:
-            RunInterrupted: there was one.
-        """
-        if not self._told:
-            self.check()
 
     @contextmanager
     def at_once(self, words: str = STOPPED) -> Iterator[None]:
@@ -98,7 +91,7 @@ class Interrupts:
             self._waits = True
             if not self.came or isinstance(error, RunInterrupted):
                 raise
-            self._told = True
+            self.told = True
             raise RunInterrupted(words) from error  # also where a library turned the interrupt into an error of its own
         finally:
             self._waits = True
@@ -150,7 +143,8 @@ def catch_interrupts(*, insists: bool = False) -> Iterator[Interrupts]:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
-    interrupts.check_last()
+    if not interrupts.told:
+        interrupts.check()
 
 
 @contextmanager
@@ -160,14 +154,10 @@ def stop_at_once() -> Iterator[None]:
     Raises:
         RunInterrupted: a signal came.
     """
-    _ignore_at_exit()
+    atexit.unregister(_ignore)
+    atexit.register(_ignore)
     with catch_interrupts(insists=True) as interrupts, interrupts.at_once():
         yield
-
-
-@cache
-def _ignore_at_exit() -> None:
-    atexit.register(_ignore)
 
 
 def _ignore() -> None:  # at shutdown, where an interrupt could only leave a traceback

@@ -32,9 +32,8 @@ def read_checkpoint(data: bytes) -> None:
     """The body of a checkpoint behind a right checksum."""
     import hashlib
 
-    from wirelessfl.trace import load_checkpoint
+    from wirelessfl.trace import RunIdentity, load_checkpoint
     from wirelessfl.trace.checkpoint import _MAGIC
-    from wirelessfl.trace.identity import RunIdentity
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "checkpoint.bin"

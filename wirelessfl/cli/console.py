@@ -18,7 +18,7 @@ from wirelessfl.summary import epsilon_text
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.audit.audit import Audit
-    from wirelessfl.planning import Plan
+    from wirelessfl.result import Plan
     from wirelessfl.simulation import FinishedRound
 
 

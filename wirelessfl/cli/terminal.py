@@ -76,7 +76,7 @@ def open_console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     class Plain(Console):
-        """Segments with their text escaped; what rich itself puts out for the terminal stays."""
+        # Segments with their text escaped; what rich itself puts out for the terminal stays
 
         def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
             for segment in super().render(renderable, options):
@@ -87,7 +87,7 @@ def open_console(*, stderr: bool = False) -> Console:
 
 
 class _Descriptor(io.FileIO):
-    """Standard stream that keeps its first failure and drops all writes after it."""
+    # Standard stream that keeps its first failure and drops all writes after it
 
     failure: OSError | None = None
 

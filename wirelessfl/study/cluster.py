@@ -157,10 +157,8 @@ class ClusterWorkers(Workers):
 
 
 def _outcome(future: Any, run: str) -> Outcome | InfeasibleError:
-    if future.status == "finished":
-        return cast("Outcome", future.result())
     if future.status != "error":
-        return _gone()
+        return cast("Outcome", future.result()) if future.status == "finished" else _gone()
     error = future.exception()
     died = f"{MAX_DEATHS} or more workers of the cluster died of it; see their logs"
     killed = type(error).__name__ == "KilledWorker"

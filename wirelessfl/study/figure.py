@@ -62,7 +62,7 @@ def draw_study(study: Study, path: Path) -> None:
 
 @dataclass(frozen=True)
 class _Curve:
-    """Metric at one point: by round, and at the end of each run, which may differ in length."""
+    # Metric at one point: by round, and at the end of each run, which may differ in length
 
     rounds: Band
     last: Band

@@ -147,12 +147,13 @@ class StudyFile(Section):
             for axis, name in keys
             if name in self.set
         ]
-        for index, (axis, name) in enumerate(keys):
-            for _, other in keys[:index]:
-                if self._overlap(name, other):
-                    found = "the key a second time" if name == other else f"a key that overlaps with {other}"
-                    wrong.append((f"{axis}.{name}", found, "every part of the scenario on one axis only"))
-        return wrong
+        twice = [
+            (f"{axis}.{name}", "the key a second time" if name == other else f"a key that overlaps with {other}")
+            for index, (axis, name) in enumerate(keys)
+            for _, other in keys[:index]
+            if self._overlap(name, other)
+        ]
+        return wrong + [(*one, "every part of the scenario on one axis only") for one in twice]
 
     def _overlap(self, name: str, other: str) -> bool:
         # Whether two axes set the same part; one may change a key of the mappings that the other sets

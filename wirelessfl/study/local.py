@@ -140,34 +140,31 @@ class _Worker:
             encoding="utf-8",
             start_new_session=True,
         )
-        self._inbox = inbox
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self._stdin, self._stdout, self._inbox = self.process.stdin, self.process.stdout, inbox
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
+        for line in self._stdout:
             self._inbox.put((self, line))
         self._inbox.put((self, None))
 
     def give(self, task: Task) -> None:
-        assert self.process.stdin is not None
         self.task = task
         with suppress(BrokenPipeError):  # of a process that has just died: the end of its output requeues the task
-            self.process.stdin.write(encode(task))
-            self.process.stdin.flush()
+            self._stdin.write(encode(task))
+            self._stdin.flush()
 
     def close_stdin(self) -> None:
-        assert self.process.stdin is not None
         with suppress(BrokenPipeError):
-            self.process.stdin.close()
+            self._stdin.close()
 
     def close(self) -> None:
         # Close both pipes of an ended process
-        assert self.process.stdout is not None
         self.close_stdin()
         self._reader.join()
-        self.process.stdout.close()
+        self._stdout.close()
 
 
 def encode(value: Task | Message) -> str:

@@ -9,7 +9,6 @@ from wirelessfl.trace.checkpoint import (
     save_checkpoint,
 )
 from wirelessfl.trace.failures import debugging, failure_words, trace_errors
-from wirelessfl.trace.identity import RunIdentity, continued_identity, scenario_digest
 from wirelessfl.trace.layout import (
     CLOSING,
     EMPTY_CLIENT,
@@ -40,7 +39,14 @@ from wirelessfl.trace.reader import (
     read_group,
     round_labels,
 )
-from wirelessfl.trace.records import EventBatch, RoundRecord, TraceHeader
+from wirelessfl.trace.records import (
+    EventBatch,
+    RoundRecord,
+    RunIdentity,
+    TraceHeader,
+    continued_identity,
+    scenario_digest,
+)
 from wirelessfl.trace.schema import GROUPS, PRIVACY, ROOT, reference_markdown
 from wirelessfl.trace.storage import axes_of, committed_rounds
 from wirelessfl.trace.writer import TraceWriter

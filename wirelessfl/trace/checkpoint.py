@@ -13,9 +13,9 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from wirelessfl.errors import TraceError, precondition
-from wirelessfl.trace.failures import output_errors
-from wirelessfl.trace.identity import ANEW, RunIdentity
+from wirelessfl.trace.failures import output_errors, removed_on_failure
 from wirelessfl.trace.opening import refuse_irregular
+from wirelessfl.trace.records import ANEW, RunIdentity
 
 Leaf = NDArray[Any] | int | float | str | bool | None
 State = Mapping[str, "Leaf | State"]
@@ -100,7 +100,7 @@ class CheckpointWriter(AbstractContextManager["CheckpointWriter"]):
         body = _serialised({"run": asdict(self._identity), "state": state})
         self.settle()
         new = new_checkpoint(self._path)
-        with output_errors(self._path), _removed_on_failure(new):
+        with output_errors(self._path), removed_on_failure(new):
             new.unlink(missing_ok=True)  # it may be a link that leads elsewhere
             with new.open("wb") as file:
                 file.write(_MAGIC + hashlib.sha256(body).digest())
@@ -131,20 +131,10 @@ def has_checkpoint(path: Path) -> bool:
 
 def _take_place(new: Path, path: Path) -> None:
     # Put what is written of ``new`` on disk before its name changes: never is there a file without content.
-    with _removed_on_failure(new):
+    with removed_on_failure(new):
         with new.open("rb") as file:
             os.fsync(file.fileno())
         new.replace(path)
-
-
-@contextmanager
-def _removed_on_failure(new: Path) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
-        raise
 
 
 def _is_whole(path: Path) -> bool:

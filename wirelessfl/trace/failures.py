@@ -4,7 +4,7 @@ import errno
 import os
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from wirelessfl.errors import OutputError, TraceError, WirelessFLError
@@ -22,6 +22,17 @@ def output_errors(path: Path) -> Iterator[None]:
         yield
     except (OSError, RuntimeError) as error:
         raise OutputError(_write_failure(path, error)) from error
+
+
+@contextmanager
+def removed_on_failure(new: Path) -> Iterator[None]:
+    """Context in which a file is written, of which nothing is left where that fails."""
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise
 
 
 def _write_failure(path: Path, error: Exception) -> str:
@@ -95,9 +106,8 @@ _LONGEST_REASON = 300
 def failure_words(error: Exception) -> str:
     """An exception that nobody raised on purpose, in one line: its type, where it came from, and its text."""
     text = " ".join(str(error).split())[:_LONGEST_REASON]
-    if isinstance(error, MemoryError):
-        return f"more values than memory can hold {text}".rstrip()
-    return f"{type(error).__name__} {_origin(error)}: {text}"
+    memory = f"more values than memory can hold {text}".rstrip()
+    return memory if isinstance(error, MemoryError) else f"{type(error).__name__} {_origin(error)}: {text}"
 
 
 def damaged(path: Path, words: str) -> str:

@@ -158,10 +158,7 @@ def _cut(writes: Mapping[int, bytes], end: int) -> Iterator[tuple[int, bytes]]:
     # The writes in order, those across ``end`` as two.
     for offset, data in writes.items():
         inside = max(0, min(len(data), end - offset))
-        if inside:
-            yield offset, data[:inside]
-        if inside < len(data):
-            yield offset + inside, data[inside:]
+        yield from ((at, part) for at, part in ((offset, data[:inside]), (offset + inside, data[inside:])) if part)
 
 
 def _lock(descriptor: int) -> None:

@@ -78,11 +78,12 @@ def in_memory(dataset: xr.Dataset, path: Path) -> xr.Dataset:
         TraceError: They take more memory than there is, or cannot be read.
     """
     available = available_memory()
-    if dataset.nbytes > available:
-        raise TraceError(
-            f"{path}: found {dataset.nbytes / 2**30:,.1f} GiB of values to read at once; "
-            f"allowed: what memory can take, {available / 2**30:,.1f} GiB"
-        )
+    precondition(
+        dataset.nbytes <= available,
+        f"{path}: found {dataset.nbytes / 2**30:,.1f} GiB of values to read at once; "
+        f"allowed: what memory can take, {available / 2**30:,.1f} GiB",
+        TraceError,
+    )
     with trace_errors(path):
         return dataset.load()
 

@@ -15,7 +15,7 @@ import numpy as np
 from h5py import h5s, h5t
 from numpy.typing import NDArray
 
-from wirelessfl.errors import TraceError
+from wirelessfl.errors import TraceError, precondition
 from wirelessfl.trace.layout import FORMAT, GAIN_AXES, VERSION, Group, SecAggStage, Variable
 from wirelessfl.trace.schema import GROUPS, SECAGG
 
@@ -35,13 +35,15 @@ def check_format(path: Path, attributes: Mapping[str, object]) -> None:
     Raises:
         TraceError: Otherwise.
     """
-    if np.ndim(form := attributes.get("format")) or form != FORMAT:  # type: ignore[arg-type]
-        raise TraceError(f"{path}: an HDF5 file, but not a wirelessfl trace")
-    if np.ndim(version := attributes.get("version")) or version != VERSION:  # type: ignore[arg-type]
-        raise TraceError(
-            f"{path}: trace version {str(version)[:40]}, this wirelessfl reads version {VERSION}; "
-            "use the wirelessfl that wrote it"
-        )
+    form, version = (attributes.get(name) for name in ("format", "version"))
+    ours = not np.ndim(form) and form == FORMAT  # type: ignore[arg-type]
+    precondition(ours, f"{path}: an HDF5 file, but not a wirelessfl trace", TraceError)
+    precondition(
+        not np.ndim(version) and version == VERSION,  # type: ignore[arg-type]
+        f"{path}: trace version {str(version)[:40]}, this wirelessfl reads version {VERSION}; "
+        "use the wirelessfl that wrote it",
+        TraceError,
+    )
 
 
 def committed_rounds(file: h5py.File) -> int:

@@ -95,15 +95,14 @@ def _endless(seconds: float) -> str:
 
 def _words(reader: int, deadline: float) -> str | None:
     # What the process writes until it ends; None if it does not in time.
-    said = b""
-    while True:
+    said, ended = b"", False
+    while not ended:
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([reader], [], [], left)[0]:
             return None
-        part = os.read(reader, _MOST_WORDS)
-        if not part:
-            return said.decode("utf-8", "replace")
-        said += part
+        said += (part := os.read(reader, _MOST_WORDS))
+        ended = not part
+    return said.decode("utf-8", "replace")
 
 
 def _look(look: Callable[[], str | None], writer: int, seconds: int) -> None:

@@ -17,12 +17,11 @@ from typing_extensions import override
 
 from wirelessfl.errors import OutputError, TraceError, precondition
 from wirelessfl.trace.blocks import Behind, Block, RoundLayout, client_blocks
-from wirelessfl.trace.failures import output_errors, trace_errors
-from wirelessfl.trace.identity import RunIdentity
+from wirelessfl.trace.failures import output_errors, removed_on_failure, trace_errors
 from wirelessfl.trace.journal import HeldBackFile
 from wirelessfl.trace.layout import CLOSING, FINISHED, FORMAT, STATUSES, VERSION, RunStatus
 from wirelessfl.trace.opening import inspect_file
-from wirelessfl.trace.records import RoundRecord, TraceHeader
+from wirelessfl.trace.records import RoundRecord, RunIdentity, TraceHeader
 from wirelessfl.trace.storage import (
     axes_of,
     committed_rounds,
@@ -88,15 +87,11 @@ class TraceWriter(AbstractContextManager["TraceWriter"]):
             precondition(not path.exists(), words, OutputError)
             _unlink_link(partial)
             partial.touch()
-            with _opened(partial, "w") as (backing, file):
-                try:
-                    _write_header(file, header, slots)
-                    writer = cls(path, backing, file)
-                    writer._commit()
-                    partial.rename(path)
-                except BaseException:
-                    partial.unlink(missing_ok=True)
-                    raise
+            with _opened(partial, "w") as (backing, file), removed_on_failure(partial):
+                _write_header(file, header, slots)
+                writer = cls(path, backing, file)
+                writer._commit()
+                partial.rename(path)
         return writer
 
     @classmethod
