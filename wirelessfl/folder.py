@@ -106,12 +106,10 @@ class RunFolder:
         refuse_foreign(self.path, self._known, "run", "an empty or a new folder, or one with a run and nothing else")
 
     def _known(self, there: list[str]) -> set[str]:
-        known = _BESIDE_A_RUN | {file.name for file in self._partial()}
-        if self.trace.name not in there:
-            return known
-        written = {file.name for file in self.files}
-        own = self.scenario.name not in there or self._wrote_scenario()
-        return known | (written if own else written - {self.scenario.name})
+        written = {file.name for file in self.files} if self.trace.name in there else set()
+        if written and self.scenario.name in there and not self._wrote_scenario():
+            written.remove(self.scenario.name)
+        return _BESIDE_A_RUN | {file.name for file in self._partial()} | written
 
     def _partial(self) -> tuple[Path, Path]:
         return self.path / f".{self.trace.name}.partial", new_checkpoint(self.checkpoint)

@@ -41,11 +41,6 @@ class Interrupts:
         self.told = False
         self._waits = True
 
-    @property
-    def came(self) -> bool:
-        """Whether a signal came."""
-        return self._came_at is not None
-
     def note(self, number: int, frame: FrameType | None) -> None:
         """Signal handler; a second signal ends the process at once."""
         now = time.monotonic()
@@ -68,7 +63,7 @@ class Interrupts:
         Raises:
             RunInterrupted: a signal came.
         """
-        if self.came:
+        if self._came_at is not None:
             self.told = True
             raise RunInterrupted(words)
 
@@ -89,7 +84,7 @@ class Interrupts:
             yield
         except BaseException as error:
             self._waits = True
-            if not self.came or isinstance(error, RunInterrupted):
+            if self._came_at is None or isinstance(error, RunInterrupted):
                 raise
             self.told = True
             raise RunInterrupted(words) from error  # also where a library turned the interrupt into an error of its own
@@ -100,7 +95,7 @@ class Interrupts:
     def _again(self, otherwise: Callable[[Any], None]) -> Callable[[Any], None]:
         # Hook for exceptions in destructors and the like, after which an interrupt is repeated
         def hook(lost: Any) -> None:
-            if not (self.came and issubclass(lost.exc_type, KeyboardInterrupt)):
+            if self._came_at is None or not issubclass(lost.exc_type, KeyboardInterrupt):
                 otherwise(lost)
             elif self.insists:
                 signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _INSIST_S)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 from typing_extensions import override
 
@@ -77,9 +77,7 @@ def print_summary(summary: Mapping[str, Any], files: Mapping[str, Path]) -> None
 
 def print_rows(rows: Iterable[tuple[str, str | Text]]) -> None:
     """Table on stdout of texts beside their names in bold."""
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
+    table = Table(Column(style="bold", no_wrap=True), Column(), show_header=False, box=None, pad_edge=False)
     for name, words in rows:
         table.add_row(name, words)
     open_console().print(table)
@@ -87,9 +85,10 @@ def print_rows(rows: Iterable[tuple[str, str | Text]]) -> None:
 
 def print_table(heads: Iterable[str], rows: Iterable[Iterable[str]], *, numbers: bool = False) -> None:
     """Table on stdout with bold heads; with ``numbers`` all columns but the first are flush right."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for at, head in enumerate(heads):
-        table.add_column(head, overflow="fold", justify="right" if numbers and at else "left")
+    columns = (
+        Column(head, overflow="fold", justify="right" if numbers and at else "left") for at, head in enumerate(heads)
+    )
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
     for row in rows:
         table.add_row(*row)
     open_console().print(table)

@@ -102,7 +102,13 @@ def noise(as_json: bool, **numbers: Any) -> None:
     help="Magnitude of the jammer's channel |h_CJ|.",
 )
 @click.option("--margin", type=float, default=1.0, metavar="F", show_default=True, help="Safety factor on the gain.")
-@click.option("--calibration", type=click.Choice(["theorem", "exact"]), default="theorem", show_default=True)
+@click.option(
+    "--calibration",
+    type=click.Choice(["theorem", "exact"]),
+    default="theorem",
+    show_default=True,
+    help="By the paper's theorem, or exact for the given sensitivity.",
+)
 @click.option("--sensitivity", type=float, metavar="X", help="Per-round sensitivity for exact [1/|D|].")
 @delta_option
 @json_option

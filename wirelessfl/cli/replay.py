@@ -14,7 +14,6 @@ from wirelessfl.cli.terminal import OutputPath, json_option, open_console, plugi
 if TYPE_CHECKING:
     from wirelessfl.analysis.replay.comparison import Comparison
     from wirelessfl.analysis.replay.export import Format
-    from wirelessfl.analysis.replay.ledger import LedgerRow
     from wirelessfl.analysis.replay.paired import PairedRow
     from wirelessfl.analysis.replay.recording import Recording
     from wirelessfl.scenario import Resolved
@@ -26,17 +25,24 @@ _NAMES_SHOWN = 6
 @click.argument("trace", type=click.Path(path_type=Path), metavar="TRACE")
 @click.option("--verify", is_flag=True, help="Run it again and compare all recorded values, bit for bit.")
 @click.option(
-    "--delta", "deltas", type=float, multiple=True, metavar="D", help="Recompute both ε at this δ; repeatable."
+    "--delta",
+    "deltas",
+    type=float,
+    multiple=True,
+    metavar="D",
+    help="Recompute published and accounted ε at this δ; repeatable.",
 )
 @click.option(
-    "--accountant", type=click.Choice(["pld", "rdp", "gdp", "zcdp"]), help="Recompute both ε with this accountant."
+    "--accountant",
+    type=click.Choice(["pld", "rdp", "gdp", "zcdp"]),
+    help="Recompute published and accounted ε with this accountant.",
 )
 @click.option(
     "--set",
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Change one key, with the recorded channels, availability and compute times; repeatable.",
+    help="Change one key and run again with the recorded channels, availability and compute times; repeatable.",
 )
 @plugins_option
 @click.option("--from", "first", type=int, metavar="ROUND", help="First round to look at [the first].")
@@ -69,8 +75,8 @@ def replay(
     from wirelessfl.analysis.replay.export import export
     from wirelessfl.analysis.replay.ledger import recompute_privacy
     from wirelessfl.analysis.replay.recording import open_recording
-    from wirelessfl.cli.console import print_summary
-    from wirelessfl.summary import to_json
+    from wirelessfl.cli.console import print_summary, print_table
+    from wirelessfl.summary import epsilon_text, to_json
 
     if verify and overrides:
         raise click.UsageError("--verify repeats the recorded policy, --set changes it; use one of them")
@@ -93,7 +99,11 @@ def replay(
     if rows:
         answer["ledgers"] = [asdict(row) for row in rows]
         if shown:
-            _print_ledgers(rows)
+            cells = (
+                (f"{row.delta:g}", row.accountant, *map(epsilon_text, (row.epsilon_published, row.epsilon_accounted)))
+                for row in rows
+            )
+            print_table(("δ", "accountant", "ε published", "ε accounted"), cells)
     if changed is not None:
         answer["paired"] = _counterfactual(recording, changed, ", ".join(overrides), folder, quiet, shown)
     if form is not None:
@@ -110,19 +120,6 @@ def _changed(recording: Recording, overrides: tuple[str, ...], allow_plugins: bo
     from wirelessfl.analysis.replay.counterfactual import changed_scenario
 
     return changed_scenario(recording, overrides, allow_plugins=allow_plugins)
-
-
-def _print_ledgers(rows: list[LedgerRow]) -> None:
-    from wirelessfl.cli.console import print_table
-    from wirelessfl.summary import epsilon_text
-
-    print_table(
-        ("δ", "accountant", "ε published", "ε accounted"),
-        (
-            (f"{row.delta:g}", row.accountant, epsilon_text(row.epsilon_published), epsilon_text(row.epsilon_accounted))
-            for row in rows
-        ),
-    )
 
 
 def _verify(recording: Recording, out: Path | None, allow_plugins: bool, quiet: bool) -> Comparison:

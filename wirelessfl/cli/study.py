@@ -31,7 +31,7 @@ MOST_FAILURES = 10
     help="Where training runs; auto is a GPU if there is one.",
 )
 @click.option(
-    "--scheduler", metavar="ADDRESS", help="Run on a Dask cluster: its tcp://HOST:PORT, or slurm for jobs of its own."
+    "--scheduler", metavar="ADDRESS", help="Run on a Dask cluster: tcp://HOST:PORT, or slurm to start Slurm jobs."
 )
 @click.option("--resume", is_flag=True, help="Keep finished runs, compute what is new or missing.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
@@ -60,7 +60,7 @@ def study(
     """
     from wirelessfl.analysis.report.page import write_report
     from wirelessfl.cli.study_table import print_study, study_progress
-    from wirelessfl.errors import InfeasibleError
+    from wirelessfl.errors import InfeasibleError, precondition
     from wirelessfl.study import load_study, run_study
     from wirelessfl.summary import to_json
 
@@ -85,13 +85,14 @@ def study(
         say(to_json(result.as_mapping()), nl=False)
     elif not quiet:
         print_study(result)
-    if result.failures:
-        lines = [f"{result.describe(record)}: {record.error}" for record in result.failures[:MOST_FAILURES]]
-        more = [f"and {len(result.failures) - MOST_FAILURES} more"] if len(result.failures) > MOST_FAILURES else []
-        raise InfeasibleError(
-            f"{len(result.failures)} of {len(result.records)} runs failed; {result.folder.record} has all, "
-            "--resume tries them again:\n  " + "\n  ".join([*lines, *more])
-        )
+    lines = [f"{result.describe(record)}: {record.error}" for record in result.failures[:MOST_FAILURES]]
+    more = [f"and {len(result.failures) - MOST_FAILURES} more"] if len(result.failures) > MOST_FAILURES else []
+    precondition(
+        not result.failures,
+        f"{len(result.failures)} of {len(result.records)} runs failed; {result.folder.record} has all, "
+        "--resume tries them again:\n  " + "\n  ".join([*lines, *more]),
+        InfeasibleError,
+    )
 
 
 @click.command()

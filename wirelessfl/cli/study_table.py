@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from wirelessfl.cli.console import duration_text, print_table
@@ -49,16 +49,19 @@ class LiveTable:
         ended = [message for message in self._latest.values() if isinstance(message, Outcome)]
         failed = sum(_accuracy(outcome) is None for outcome in ended)
         left = self.seconds_left()
-        words = [f"{len(ended)} of {len(self._design.runs)} runs", f"{len(self._latest) - len(ended)} running"]
-        words += [f"{failed} failed"] if failed else []
-        words += [f"about {duration_text(round(left))} left"] if left >= 0.5 else []
-        return ", ".join(words)
+        words = (
+            f"{len(ended)} of {len(self._design.runs)} runs",
+            f"{len(self._latest) - len(ended)} running",
+            f"{failed} failed" if failed else "",
+            f"about {duration_text(round(left))} left" if left >= 0.5 else "",
+        )
+        return ", ".join(filter(None, words))
 
     def render(self, height: int) -> Group:
         """Table of at most ``height`` lines; where not all points fit, those that run come first."""
-        table = Table(box=None, header_style="bold", pad_edge=False)
-        for name in (*(factor.short_name for factor in self._design.factors), "runs", "test accuracy", "now"):
-            table.add_column(name, no_wrap=True)
+        names = (*(factor.short_name for factor in self._design.factors), "runs", "test accuracy", "now")
+        columns = (Column(name, no_wrap=True) for name in names)
+        table = Table(*columns, box=None, header_style="bold", pad_edge=False)
         points: dict[tuple[int, ...], list[Message | None]] = {}
         for run in self._design.runs:
             points.setdefault(run.levels, []).append(self._latest.get(run.id))
@@ -88,8 +91,8 @@ def _accuracy(outcome: Outcome) -> float | None:
 
 
 def _running_text(progress: Progress) -> str:
-    rounds = f"round {progress.round}/{progress.rounds}"
-    return rounds if math.isnan(progress.test_accuracy) else f"{rounds} at {progress.test_accuracy:.1%}"
+    accuracy = "" if math.isnan(progress.test_accuracy) else f" at {progress.test_accuracy:.1%}"
+    return f"round {progress.round}/{progress.rounds}{accuracy}"
 
 
 @contextmanager
@@ -114,24 +117,20 @@ def study_progress(design: StudyDesign, *, quiet: bool = False) -> Iterator[Call
 
         yield on_message
     else:
-        yield from _live(table, console)
+        with Live(table.render(console.height), console=console, auto_refresh=False) as live:
+            due = 0.0
 
+            def refresh(message: Message) -> None:
+                nonlocal due
+                table.note(message)
+                if time.monotonic() >= due:
+                    live.update(table.render(console.height), refresh=True)
+                    due = time.monotonic() + _REFRESH_S
 
-def _live(table: LiveTable, console: Console) -> Iterator[Callable[[Message], None]]:
-    with Live(table.render(console.height), console=console, auto_refresh=False) as live:
-        due = 0.0
-
-        def on_message(message: Message) -> None:
-            nonlocal due
-            table.note(message)
-            if time.monotonic() >= due:
+            try:
+                yield refresh
+            finally:
                 live.update(table.render(console.height), refresh=True)
-                due = time.monotonic() + _REFRESH_S
-
-        try:
-            yield on_message
-        finally:
-            live.update(table.render(console.height), refresh=True)
 
 
 def _outcome_text(outcome: Outcome) -> str:

@@ -105,7 +105,10 @@ class _Descriptor(io.FileIO):
 @contextmanager
 def standard_streams() -> Iterator[Callable[[], str | None]]:
     """Context with streams that do not fail as standard output and error; yields the reason for unwritten results."""
-    _open_closed()
+    # Missing standard descriptors are opened: the next files would take their numbers and be printed into.
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < _STANDARD:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
     before = sys.stdout, sys.stderr
     output, sys.stdout = _tolerant(sys.stdout, sys.__stdout__)
     _, sys.stderr = _tolerant(sys.stderr, sys.__stderr__)
@@ -125,13 +128,6 @@ def _failure(output: _Descriptor | None) -> str | None:
         sys.stdout.flush()
     error = None if output is None else output.failure
     return f"standard output cannot be written: {error.strerror}" if error and error.errno != errno.EPIPE else None
-
-
-def _open_closed() -> None:
-    # Opens missing standard descriptors, whose numbers the next files would take and be printed into
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) < _STANDARD:
-        os.set_inheritable(descriptor, True)
-    os.close(descriptor)
 
 
 def _tolerant(stream: TextIO | None, original: TextIO | None) -> tuple[_Descriptor | None, TextIO]:

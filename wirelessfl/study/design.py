@@ -101,8 +101,11 @@ def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: 
     """
     path = locate(source, "studies")
     document = read_document(path, "study", StudyFile.model_fields, "a base and a grid")
-    words = line(document.place(()), (), "an empty file", "a mapping with at least a base and a grid")
-    precondition(document.tree is not None, words, ScenarioError)
+    precondition(
+        document.tree is not None,
+        line(document.place(()), (), "an empty file", "a mapping with at least a base and a grid"),
+        ScenarioError,
+    )
     typed = read_overrides(overrides)
     ours, of_base = _split(typed)
     document = _override_study(document, ours)
@@ -208,8 +211,11 @@ class _Builder:
     def design(self, name: str) -> StudyDesign:
         sizes = [len(factor.levels) for factor in self._factors]
         runs = math.prod(sizes) * (len(self._file.seeds) if isinstance(self._file.seeds, list) else self._file.seeds)
-        words = self._on_grid(f"{runs:,} runs", f"at most {MAX_RUNS:,}, seeds included")
-        precondition(runs <= MAX_RUNS, words, ScenarioError)
+        precondition(
+            runs <= MAX_RUNS,
+            self._on_grid(f"{runs:,} runs", f"at most {MAX_RUNS:,}, seeds included"),
+            ScenarioError,
+        )
         for levels in itertools.product(*map(range, sizes)):
             self._add(levels)
             if len(self._wrong) > MAX_LINES:

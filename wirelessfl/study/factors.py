@@ -47,14 +47,13 @@ class Factor:
     def label(self, level: int) -> str:
         """Label of a level; of a mapping only what differs between the levels."""
         if len(self.keys) == 1 and all(isinstance(values[0], dict) for values in self.levels):
-            return mapping_texts([values[0] for values in self.levels])[level]
+            return _mapping_texts([values[0] for values in self.levels])[level]
         return ", ".join(value_text(value) for value in self.levels[level])
 
     def setting(self, level: int) -> str:
         """Text of the keys and values of a level."""
-        if len(self.keys) == 1:
-            return f"{self.keys[0]}={self.label(level)}"
-        return ", ".join(f"{name}={value_text(value)}" for name, value in self.values(level).items())
+        together = ", ".join(f"{name}={value_text(value)}" for name, value in self.values(level).items())
+        return f"{self.keys[0]}={self.label(level)}" if len(self.keys) == 1 else together
 
     def values(self, level: int) -> dict[str, Any]:
         """Values of a level by key."""
@@ -85,11 +84,9 @@ def point_text(factors: Sequence[Factor], levels: Sequence[int]) -> str:
     return ", ".join(factor.setting(level) for factor, level in zip(factors, levels, strict=True)) or "the base"
 
 
-def mapping_texts(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Shortest distinct text of each of several mappings, by what not all of them have.
-
-    These are the names alone (gaussian, shuffle), or with other values and their keys, or all of it as in YAML.
-    """
+def _mapping_texts(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
+    # Shortest distinct text of each of several mappings, by what not all of them have: the names alone (gaussian,
+    # shuffle), or with other values and their keys, or all of it as in YAML
     leaves = [_leaves(mapping) for mapping in mappings]
     common = [leaf for leaf in leaves[0].items() if all(leaf in other.items() for other in leaves)]
     own = [[leaf for leaf in one.items() if leaf not in common] for one in leaves]
@@ -98,10 +95,8 @@ def mapping_texts(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
         ", ".join(value if isinstance(value, str) else f"{path} {value_text(value)}" for path, value in each)
         for each in own
     ]
-    for texts in (names, settings):
-        if all(texts) and len(set(texts)) == len(texts):
-            return texts
-    return [inline_yaml(dict(one)) for one in mappings]
+    whole = [inline_yaml(dict(one)) for one in mappings]
+    return next((texts for texts in (names, settings) if all(texts) and len(set(texts)) == len(texts)), whole)
 
 
 def _leaves(mapping: Mapping[str, Any], above: str = "") -> dict[str, Any]:

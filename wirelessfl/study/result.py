@@ -154,8 +154,11 @@ class Study:
         """
         import pandas as pd
 
-        words = f"{self.path}: this study has not ended; continue it with --resume"
-        precondition(self.folder.table.exists(), words, OutputError)
+        precondition(
+            self.folder.table.exists(),
+            f"{self.path}: this study has not ended; continue it with --resume",
+            OutputError,
+        )
         return pd.read_parquet(self.folder.table)
 
     def final(self, name: str) -> dict[tuple[int, ...], Band]:
@@ -174,8 +177,8 @@ class Study:
             "version": VERSION,
             "name": self.name,
             "metrics": list(self.metrics),
-            "factors": [_plain(asdict(factor)) for factor in self.factors],
-            "runs": [_plain(asdict(record)) for record in self.records],
+            "factors": [{"keys": list(one.keys), "levels": list(map(list, one.levels))} for one in self.factors],
+            "runs": [{**asdict(record), "levels": list(record.levels)} for record in self.records],
         }
 
     def _repr_html_(self) -> str:
@@ -218,9 +221,3 @@ def open_study(path: str | Path) -> Study:
     factors = [Factor(tuple(f["keys"]), tuple(map(tuple, f["levels"]))) for f in record["factors"]]
     records = [RunRecord(**{**run, "levels": tuple(run["levels"])}) for run in record["runs"]]
     return Study(folder.path, record["name"], tuple(factors), tuple(record["metrics"]), tuple(records))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -97,7 +97,10 @@ class CheckpointWriter(AbstractContextManager["CheckpointWriter"]):
             OutputError: The folder or the disk cannot take it, or could not take the one before.
             ValueError: A key that is no text, or a value of another type.
         """
-        body = _serialised({"run": asdict(self._identity), "state": state})
+        arrays: list[bytes] = []
+        content = _encode_mapping({"run": asdict(self._identity), "state": state}, arrays, "")
+        tree = json.dumps(content, allow_nan=False).encode()
+        body = b"".join([len(tree).to_bytes(_LENGTH_BYTES, "little"), tree, *arrays])
         self.settle()
         new = new_checkpoint(self._path)
         with output_errors(self._path), removed_on_failure(new):
@@ -202,12 +205,6 @@ def load_checkpoint(path: str | Path, identity: RunIdentity) -> dict[str, Any]:
         TraceError,
     )
     return state
-
-
-def _serialised(state: State) -> bytes:
-    arrays: list[bytes] = []
-    tree = json.dumps(_encode_mapping(state, arrays, ""), allow_nan=False).encode()
-    return b"".join([len(tree).to_bytes(_LENGTH_BYTES, "little"), tree, *arrays])
 
 
 def _encode_mapping(state: State, arrays: list[bytes], place: str) -> dict[str, Any]:

@@ -117,8 +117,11 @@ def damaged(path: Path, words: str) -> str:
 
 def _origin(error: Exception) -> str:
     # The last place in this package that an exception came through.
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _PACKAGE in Path(frame.filename).parents]
-    where = [f"in {Path(frame.filename).relative_to(_PACKAGE)}, line {frame.lineno}" for frame in frames]
+    where = [
+        f"in {Path(frame.filename).relative_to(_PACKAGE)}, line {frame.lineno}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if _PACKAGE in Path(frame.filename).parents
+    ]
     return where[-1] if where else "outside the package"
 
 

@@ -7,6 +7,7 @@ before memory for them.
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
 from itertools import chain
 from pathlib import Path
 from typing import Any, assert_never
@@ -17,7 +18,17 @@ from h5py import h5d
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
-from wirelessfl.trace.layout import EMPTY_CLIENT, GAIN_AXES, Attribute, AttributeKind, Group, Variable
+from wirelessfl.trace.layout import (
+    EMPTY_CLIENT,
+    GAIN_AXES,
+    Attribute,
+    AttributeKind,
+    EventKind,
+    Group,
+    SecAggOutcome,
+    Status,
+    Variable,
+)
 from wirelessfl.trace.schema import GROUPS, MODEL
 from wirelessfl.trace.storage import dataset_path
 
@@ -203,9 +214,14 @@ def _check_values(file: h5py.File) -> None:
     rising = np.all(np.diff(events, prepend=0) >= 0) and np.all(events <= length)
     _require(rising, "/event_count", f"counts that do not rise, or beyond the {length} events")
     _check_clients(file, count)
-    for path, rows in (("status", count), ("events/kind", int(events[-1]) if count else 0), ("secagg/outcome", count)):
+    happened = int(events[-1]) if count else 0
+    for path, flags, length in (
+        ("status", Status, count),
+        ("events/kind", EventKind, happened),
+        ("secagg/outcome", SecAggOutcome, count),
+    ):
         if path in file:
-            _check_codes(file[path], rows, path)
+            _check_codes(file[path], flags, length)
     labels = file["model/round"][()]
     _require(np.all(np.diff(labels[labels >= 0]) > 0), f"{MODEL.path}/round", "labels that do not rise")
 
@@ -221,14 +237,11 @@ def _check_clients(file: h5py.File, count: int) -> None:
         _require(np.all(rows >= EMPTY_CLIENT) and np.all(rising), "/client_id", "clients of a round that do not rise")
 
 
-def _check_codes(dataset: h5py.Dataset, count: int, path: str) -> None:
-    variables = {f"{group.path}/{v.name}".lstrip("/"): v for group in GROUPS for v in group.variables}
-    flags = variables[path].flags
-    assert flags is not None
+def _check_codes(dataset: h5py.Dataset, flags: type[IntEnum], count: int) -> None:
     codes = np.zeros(256, dtype=bool)
     codes[[0, *flags]] = True
     for rows in _pieces(dataset, count):
-        _require(codes[rows].all(), f"/{path}", "a code that the trace format does not know")
+        _require(codes[rows].all(), dataset.name, "a code that the trace format does not know")
 
 
 def _pieces(dataset: h5py.Dataset, count: int) -> Iterator[NDArray[Any]]:

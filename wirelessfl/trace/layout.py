@@ -163,5 +163,4 @@ class Group:
 
     @cached_property
     def _by_dims(self) -> dict[tuple[str, ...], tuple[Variable, ...]]:
-        found = {variable.dims for variable in self.variables}
-        return {dims: tuple(variable for variable in self.variables if variable.dims == dims) for dims in found}
+        return {found.dims: tuple(v for v in self.variables if v.dims == found.dims) for found in self.variables}

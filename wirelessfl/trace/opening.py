@@ -9,7 +9,7 @@ nothing of it is followed: links are listed and creation properties looked at be
 import os
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import h5py
@@ -147,12 +147,10 @@ def refuse_irregular(path: Path) -> None:
         TraceError: It is not.
         OSError: It may not be looked at.
     """
-    try:
+    with suppress(FileNotFoundError):
         mode = path.stat().st_mode
-    except FileNotFoundError:
-        return
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-        raise TraceError(f"{path}: a pipe, socket or device; allowed: a regular file")
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise TraceError(f"{path}: a pipe, socket or device; allowed: a regular file")
 
 
 def _refuse_outside(path: Path, file: h5py.File) -> None:

@@ -206,8 +206,11 @@ def _committed_lengths(path: Path) -> dict[str, int]:
 
 
 def _check_present(path: Path, group: str) -> None:
-    words = f"{path}: no group {group} in this trace; only runs with secure aggregation have it"
-    precondition(has_group(path, group), words, TraceError)
+    precondition(
+        has_group(path, group),
+        f"{path}: no group {group} in this trace; only runs with secure aggregation have it",
+        TraceError,
+    )
 
 
 def _known_group(group: str) -> str:

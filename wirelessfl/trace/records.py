@@ -5,20 +5,16 @@ Records are plain values; they are checked against the schema here and turned in
 
 import hashlib
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
-from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from wirelessfl.errors import TraceError, VersionWarning, precondition
 from wirelessfl.streams import STREAM_VERSION
-from wirelessfl.trace.layout import Group, Status, Variable
-from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, PRIVACY, ROOT, SECAGG
+from wirelessfl.trace.schema import GROUPS, MODEL, PRIVACY, ROOT, SECAGG
 from wirelessfl.version import package_version
 
 Scalar = str | int | float | bool
@@ -143,8 +139,10 @@ class TraceHeader:
             missing = [a.name for a in group.attributes if a.required and a.name not in given]
             precondition(not missing, f"trace header: attributes missing in {group.path}: {', '.join(missing)}")
             for name, value in given.items():
-                words = f"trace attribute {name}: expected text or a number, found {type(value).__name__}"
-                precondition(isinstance(value, str | int | float), words)
+                precondition(
+                    isinstance(value, str | int | float),
+                    f"trace attribute {name}: expected text or a number, found {type(value).__name__}",
+                )
 
 
 @dataclass(frozen=True)
@@ -190,109 +188,3 @@ class RoundRecord:
     secagg_stages: Mapping[str, ArrayLike] = field(default_factory=dict)
     events: EventBatch | None = None
     weights: ArrayLike | None = None
-
-
-def columns(
-    variables: Iterable[Variable], given: Mapping[str, ArrayLike], place: str
-) -> dict[str, NDArray[np.generic]]:
-    """Columns in the schema's dtypes, all of one length.
-
-    Args:
-        variables: Rows of the schema that may be given.
-        given: Values by name, each (n,) (or all scalar).
-        place: Where they go, for messages.
-
-    Returns:
-        One C-contiguous array for each given name, in the order of the schema.
-
-    Raises:
-        ValueError: Unknown names, missing required ones, unequal shapes, or values that the dtype cannot hold.
-    """
-    known = {variable.name: variable for variable in variables}
-    unknown = sorted(set(given) - set(known))
-    precondition(not unknown, f"{place}: not in the trace schema: {', '.join(unknown)}")
-    missing = [name for name, variable in known.items() if variable.required and name not in given]
-    precondition(not missing, f"{place}: missing {', '.join(missing)}")
-    result = {name: _cast(variable, given[name], place) for name, variable in known.items() if name in given}
-    if len({array.shape for array in result.values()}) > 1:
-        raise ValueError(f"{place}: unequal shapes {', '.join(f'{name} {a.shape}' for name, a in result.items())}")
-    return result
-
-
-def _cast(variable: Variable, value: ArrayLike, place: str) -> NDArray[np.generic]:
-    array, wanted = np.asarray(value), np.dtype(variable.dtype)
-    if array.dtype != wanted:
-        array = _converted(array, wanted, f"{place}: {variable.name}")
-    known = variable.flags is None or _known_codes(variable.flags)[array].all()
-    precondition(known, f"{place}: {variable.name} holds a code that the trace schema does not know")
-    return np.asarray(array, order="C")
-
-
-@cache
-def _known_codes(flags: type[IntEnum]) -> NDArray[np.bool_]:
-    known = np.zeros(256, dtype=np.bool_)
-    known[list(flags)] = True
-    return known
-
-
-def _converted(array: NDArray[Any], wanted: np.dtype[np.generic], place: str) -> NDArray[np.generic]:
-    kinds, words = ("S", "bytes") if wanted.kind == "S" else ("iufb", "real numbers")
-    precondition(array.dtype.kind in kinds, f"{place} must be {words}, found dtype {array.dtype}")
-    with np.errstate(invalid="ignore"):
-        result = array.astype(wanted)
-    exact = wanted.kind not in "iu" or np.array_equal(result, array)
-    precondition(exact, f"{place} must hold whole numbers that fit {wanted}")
-    return result
-
-
-def slot_columns(group: Group, given: Mapping[str, ArrayLike], place: str) -> dict[str, NDArray[np.generic]]:
-    """The columns over the selected clients, each (n,).
-
-    Raises:
-        ValueError: As for ``columns``; also where they are not one-dimensional.
-    """
-    gains = {variable.name for variable in group.gains}
-    result = columns(group.of("round", "slot"), {n: v for n, v in given.items() if n not in gains}, place)
-    precondition(all(array.ndim == 1 for array in result.values()), f"{place}: values per slot must be one-dimensional")
-    return result
-
-
-def gain_columns(
-    variables: Iterable[Variable], given: Mapping[str, ArrayLike], shape: tuple[int, ...], place: str
-) -> dict[str, NDArray[np.generic]]:
-    """The columns over the axes of gains, each of one shape: those axes, behind the selected clients or alone.
-
-    Raises:
-        ValueError: As for ``columns``; also where they have another shape.
-    """
-    names = {variable.name for variable in variables}
-    result = columns(variables, {name: value for name, value in given.items() if name in names}, place)
-    for name, array in result.items():
-        precondition(array.shape == shape, f"{place}: {name} must have the shape {shape}, found {array.shape}")
-    return result
-
-
-def check_selected(slots: Mapping[str, NDArray[np.generic]], place: str) -> None:
-    """Check that slots hold distinct clients in ascending order, each with a status.
-
-    Raises:
-        ValueError: Otherwise.
-    """
-    ids = np.asarray(slots["client_id"], dtype=np.int64)
-    ascending = (ids[:1] >= 0).all() and (ids[1:] > ids[:-1]).all()
-    precondition(ascending, f"{place}: client_id must be ascending, distinct and not negative")
-    named = (slots["status"] != Status.EMPTY_SLOT).all()
-    precondition(named, f"{place}: a selected client cannot have the status of an empty slot")
-
-
-def event_columns(events: EventBatch, round_index: int, place: str) -> dict[str, NDArray[np.generic]]:
-    """The rows of ``/events`` for one round, each (n,).
-
-    Raises:
-        ValueError: Unequal lengths, or codes that ``EventKind`` does not know.
-    """
-    time = np.asarray(events.time)
-    given = {"time": time, "node": events.node, "kind": events.kind, "bits": events.bits}
-    result = columns(EVENTS.variables, {**given, "round": np.full(time.shape, round_index)}, place)
-    precondition(time.ndim == 1, f"{place}: events must be one-dimensional")
-    return result

@@ -83,8 +83,11 @@ class TraceWriter(AbstractContextManager["TraceWriter"]):
         header.check()
         partial = path.with_name(f".{path.name}.partial")
         with output_errors(path):
-            words = f"{path}: exists already; continue it with --resume or replace it with --overwrite"
-            precondition(not path.exists(), words, OutputError)
+            precondition(
+                not path.exists(),
+                f"{path}: exists already; continue it with --resume or replace it with --overwrite",
+                OutputError,
+            )
             _unlink_link(partial)
             partial.touch()
             with _opened(partial, "w") as (backing, file), removed_on_failure(partial):
