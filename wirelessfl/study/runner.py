@@ -68,17 +68,12 @@ def run_study(
     ):
         _refuse(folder, design, resume)  # another study may have begun and ended meanwhile
         session = _Session(design, folder, fail_fast, on_message or (lambda _: None))
-        for outcome in filter(None, (folder.finished(run.id) for run in design.runs)):
-            session.note(outcome)
         local_threads = threads or max(1, available_cores() // crew)
         make_task = partial(_task, folder, claim, device, local_threads if scheduler is None else threads)
-        with (
-            ExitStack() as record,
-            LocalWorkers(crew, local_threads, folder.log)
-            if scheduler is None
-            else ClusterWorkers(client, scheduler) as pool,
-            ExitStack() as ending,
-        ):
+        pool: Workers = (
+            LocalWorkers(crew, local_threads, folder.log) if scheduler is None else ClusterWorkers(client, scheduler)
+        )
+        with ExitStack() as record, pool, ExitStack() as ending:
             ending.callback(claim.release)  # runs in progress stop before the workers are left
             session.work(pool, make_task, interrupts, record)
         study = session.study()
@@ -127,6 +122,8 @@ class _Session:
 
     def work(self, pool: Workers, make_task: Callable[[Run], Task], interrupts: Interrupts, record: ExitStack) -> None:
         # Until all runs have ended; the study is recorded now, and again when ``record`` ends
+        for outcome in filter(None, (self._folder.finished(run.id) for run in self._design.runs)):
+            self._note(outcome)
         self._folder.drop_results()
         self._record()
         record.callback(self._record)
@@ -151,7 +148,7 @@ class _Session:
                 case _:
                     assert_never(message)
 
-    def note(self, outcome: Outcome) -> None:
+    def _note(self, outcome: Outcome) -> None:
         self._outcomes[outcome.run] = outcome
         self._on_message(outcome)
 
@@ -163,7 +160,7 @@ class _Session:
         elif outcome.status == "complete" and not trace.exists():
             words = f"complete, but {trace} is not there: do all workers share that folder?"
             outcome = Outcome(run.id, "failed", words)
-        self.note(outcome)
+        self._note(outcome)
         precondition(
             not self._fail_fast or outcome.status != "failed",
             f"{self._design.describe(run)}: {outcome.error}\n"
