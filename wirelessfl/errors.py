@@ -1,4 +1,4 @@
-"""The one exception tree; each branch owns an exit code of the command line.
+"""Exceptions of the package, as a tree; each branch owns an exit code of the command line.
 
 WirelessFLError              1   never raised itself
 ├── InputError               2   the input is wrong: what the user wrote or pointed at

@@ -23,7 +23,7 @@ from wirelessfl.study.task import MAX_DEATHS, Message, Outcome, Progress, Task, 
 SLURM = "slurm"
 CONNECT_TIMEOUT_S = 10.0
 WORKER_PATIENCE_S = 300.0
-"""How long a scheduler without any worker is waited for; clusters that grow with the load need a while."""
+"""Longest wait for a scheduler without any worker; clusters that grow with the load need a while."""
 _LOOK_INTERVAL_S = 2.0
 _LAST_PORT = 65535
 

@@ -143,7 +143,7 @@ class Layout:
         return [every[index] for index in spread(len(every), MOST_ROWS)]
 
     def row_text(self, row: Levels) -> str:
-        """What a row shows, a line for each factor."""
+        """Label of a row, a line for each factor."""
         pairs = zip(self.rows, row, strict=True)
         return "\n".join(f"{self.factors[at].name} = {self.factors[at].label(level)}" for at, level in pairs)
 

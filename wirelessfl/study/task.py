@@ -27,7 +27,7 @@ REPORT_INTERVAL_S = 0.5
 MAX_DEATHS = 3
 """A run during which so many workers died is recorded as failed; until then another worker continues it."""
 GRACE_S = 30.0
-"""How long a worker may take to finish its round when the study stops; a trace survives a kill as well."""
+"""Longest time of a worker to finish its round when the study stops; a trace survives a kill as well."""
 
 
 @dataclass(frozen=True)

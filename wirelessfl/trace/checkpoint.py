@@ -31,7 +31,7 @@ from wirelessfl.trace.records import ANEW, RunIdentity
 
 Leaf = NDArray[Any] | int | float | str | bool | None
 State = Mapping[str, "Leaf | State"]
-"""What lives across rounds: nested mappings with text keys over arrays, numbers, text, truth values and None."""
+"""State that lives across rounds: nested mappings with text keys over arrays, numbers, text, truth values and None."""
 
 # The number grows whenever parts of the simulation remember something else than before.
 _MAGIC = b"wirelessfl-checkpoint 3\n"
@@ -123,7 +123,7 @@ class CheckpointWriter(AbstractContextManager["CheckpointWriter"]):
 
 
 def new_checkpoint(path: Path) -> Path:
-    """Where a checkpoint is written before it takes its place at ``path``."""
+    """Path at which a checkpoint is written before it takes its place at ``path``."""
     return path.with_name(f".{path.name}.partial")
 
 

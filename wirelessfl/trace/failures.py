@@ -1,4 +1,4 @@
-"""What goes wrong with a file, in words: the one place where foreign exceptions become those of the package."""
+"""Failures to read or write a file, in words: here alone foreign exceptions become those of the package."""
 
 import errno
 import os

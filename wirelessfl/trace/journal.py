@@ -31,7 +31,7 @@ _JOINED_GAP = 1 << 18
 
 
 class HeldBackFile(io.RawIOBase):
-    """What ``h5py.File`` takes as a Python file object; locked as HDF5 locks, from opening to ``close``.
+    """Python file object for ``h5py.File``; locked as HDF5 locks, from opening to ``close``.
 
     Args:
         path: An existing file.

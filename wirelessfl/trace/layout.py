@@ -1,4 +1,4 @@
-"""What a trace is made of: groups of variables over named dimensions, their attributes, and the codes of its values."""
+"""Elements of a trace: groups of variables over named dimensions, their attributes, and the codes of its values."""
 
 from dataclasses import dataclass, replace
 from enum import IntEnum

@@ -1,4 +1,4 @@
-"""The one way in which the package opens a file that may be damaged or foreign: it is inspected first, and then read.
+"""Opening of files that may be damaged or foreign, for the whole package: inspected first, and then read.
 
 HDF5 lets a file name other files: links, datasets whose bytes lie elsewhere, datasets put together from other files,
 and filters whose code is a library of the machine. A file from somebody else could so have any file that its reader may

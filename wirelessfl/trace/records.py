@@ -1,4 +1,4 @@
-"""What a run announces: its identity, a header, one record per round, and the events of that round.
+"""Records of a run: its identity, a header, one record per round, and the events of that round.
 
 Records are plain values; they are checked against the schema here and turned into rows by the writer.
 """
@@ -19,12 +19,12 @@ from wirelessfl.version import package_version
 
 Scalar = str | int | float | bool
 ANEW = "run again with --overwrite, or into another folder with --out"
-"""What to do about a run that cannot be continued."""
+"""Advice on a run that cannot be continued."""
 
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """What a trace and its checkpoint have in common.
+    """Identity of a run: the attributes that its trace and its checkpoint share.
 
     Attributes:
         run_id: drawn at random when the run began.
@@ -105,7 +105,7 @@ def continued_identity(path: Path, attributes: Mapping[str, Any]) -> RunIdentity
 
 @dataclass(frozen=True)
 class TraceHeader:
-    """What is known before the first round.
+    """Attributes and axes of a trace that are known before the first round.
 
     Attributes:
         attributes: Root attributes: scenario, seed, created, package_version, torch_version, device, and further ones.

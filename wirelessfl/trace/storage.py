@@ -47,12 +47,12 @@ def check_format(path: Path, attributes: Mapping[str, object]) -> None:
 
 
 def committed_rounds(file: h5py.File) -> int:
-    """How many rounds the trace holds; HDF5 wipes a label before it shortens ``round``, so a wiped one is no round."""
+    """Number of rounds of the trace; HDF5 wipes a label before it shortens ``round``, so a wiped one is no round."""
     return int(np.count_nonzero(file["round"][()] >= 0))
 
 
 def committed_snapshots(file: h5py.File) -> int:
-    """How many of the stored models belong to committed rounds."""
+    """Number of stored models that belong to committed rounds."""
     rounds = committed_rounds(file)
     labels = file["model/round"][()]
     return int(np.count_nonzero((labels >= 0) & (labels <= file["round"][rounds - 1]))) if rounds else 0

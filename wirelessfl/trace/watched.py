@@ -33,7 +33,7 @@ _ENDING = {signal.SIGINT, signal.SIGTERM}
 
 
 def watched(look: Callable[[], str | None], size: int) -> str | None:
-    """What is wrong with a file, as ``look`` says it from a process of its own.
+    """Words about what is wrong with a file, from ``look`` in a process of its own.
 
     Elsewhere than on Linux, where a process with threads is not forked safely, it is looked at in this process.
 
