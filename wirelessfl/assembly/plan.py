@@ -15,8 +15,7 @@ from wirelessfl.learning import Algorithm, ExecutionPlan, FlatModel, LocalTraini
 from wirelessfl.learning.batches import local_steps
 from wirelessfl.learning.cohort import BlockMemory, GradientTransform, Precision, client_bytes, cpu_chunks, cuda_chunk
 from wirelessfl.scenario.sections import Compute
-from wirelessfl.trace import read_attributes
-from wirelessfl.trace.reader import available_memory
+from wirelessfl.trace import available_memory, read_attributes
 
 
 @dataclass(frozen=True)
