@@ -191,12 +191,9 @@ class Account:
         """(len(profiles),) quick upper bounds on ``epsilons``; infinite where the accountant is quick itself."""
         if statement.accountant != "pld":
             return np.full(len(profiles), np.inf)
-        sampled = np.array([bool(profile.uses) for profile in profiles], dtype=np.bool_)
-        plain = np.array([profile.mu_squared for profile in profiles if not profile.uses])
-        bounds = np.empty(len(profiles))
-        bounds[~sampled] = self.gaussian_epsilons(plain, statement)
-        bounds[sampled] = cheap_upper_bounds([profile for profile in profiles if profile.uses], statement.delta)
-        return bounds
+        if self.conversion == "accountant":
+            return cheap_upper_bounds(profiles, statement.delta)
+        return self.gaussian_epsilons(np.array([profile.mu_squared for profile in profiles]), statement)
 
     def gaussian_epsilons(self, mu_squared: NDArray[np.float64], statement: Statement) -> NDArray[np.float64]:
         """(n,) epsilon of plain Gaussian mechanisms of these costs (n,)."""

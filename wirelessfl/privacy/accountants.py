@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 Uses = tuple[tuple[SampledGaussian, int], ...]
-"""How often each sampled mechanism was used, in the order of first use."""
+"""Number of uses of each sampled mechanism, in the order of first use."""
 
 _GRID_ERROR = 3e-5  # relative error of epsilon that the grid may add
 _KEPT_PREFIXES = 32  # compositions kept for runs that go on
@@ -120,7 +120,7 @@ def _epsilon_on_grid(mu_squared: float, uses: Uses, delta: float, expected: floa
         return np.inf
     composed = _composed_pld(uses, interval)
     if mu_squared > 0:
-        composed = composed.compose(_gaussian_pld(mu_squared, interval))
+        composed = composed.compose(_uncached_pld(SampledGaussian(1.0 / np.sqrt(mu_squared), 1.0), interval))
     return float(composed.get_epsilon_for_delta(delta))
 
 
@@ -155,8 +155,7 @@ def _composed_pld(uses: Uses, interval: float) -> PrivacyLossDistribution:
     return composed
 
 
-@lru_cache(maxsize=64)
-def _step_pld(event: SampledGaussian, interval: float) -> PrivacyLossDistribution:
+def _uncached_pld(event: SampledGaussian, interval: float) -> PrivacyLossDistribution:
     from dp_accounting import NeighboringRelation
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
@@ -169,10 +168,7 @@ def _step_pld(event: SampledGaussian, interval: float) -> PrivacyLossDistributio
     )
 
 
-def _gaussian_pld(mu_squared: float, interval: float) -> PrivacyLossDistribution:
-    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
-
-    return from_gaussian_mechanism(1.0 / np.sqrt(mu_squared), value_discretization_interval=interval)
+_step_pld = lru_cache(maxsize=64)(_uncached_pld)
 
 
 # ---------------------------------------------------------------------------------------------- RDP
@@ -228,19 +224,15 @@ def _step_rdp(event: SampledGaussian) -> NDArray[np.float64]:
     import dp_accounting
     from dp_accounting.rdp import RdpAccountant
 
+    gaussian = dp_accounting.GaussianDpEvent(event.noise_multiplier / (2 if event.fixed_size else 1))
     if event.fixed_size:
-        accountant = RdpAccountant(_rdp_orders(), dp_accounting.NeighboringRelation.REPLACE_ONE)
-        size = 10**9  # only the ratio of the two sizes enters
-        sampled = dp_accounting.SampledWithoutReplacementDpEvent(
-            size, round(size * event.sample_rate), dp_accounting.GaussianDpEvent(event.noise_multiplier / 2)
-        )
+        relation, size = dp_accounting.NeighboringRelation.REPLACE_ONE, 10**9  # only the ratio of the two sizes enters
+        sampled = dp_accounting.SampledWithoutReplacementDpEvent(size, round(size * event.sample_rate), gaussian)
     else:
-        accountant = RdpAccountant(_rdp_orders())
-        sampled = dp_accounting.PoissonSampledDpEvent(
-            event.sample_rate, dp_accounting.GaussianDpEvent(event.noise_multiplier)
-        )
+        relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+        sampled = dp_accounting.PoissonSampledDpEvent(event.sample_rate, gaussian)
     with _quiet_absl(), np.errstate(over="ignore"):
-        return np.asarray(accountant.compose(sampled).rdp, dtype=np.float64)
+        return np.asarray(RdpAccountant(_rdp_orders(), relation).compose(sampled).rdp, dtype=np.float64)
 
 
 @contextmanager

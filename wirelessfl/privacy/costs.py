@@ -124,7 +124,7 @@ class PrivacyFacts:
 _LARGEST_MULTIPLIER = 1e100
 
 Conversion = Literal["accountant", "zcdp", "tail_bound"]
-"""How a total cost becomes an epsilon: by the statement's accountant, or by the formula a paper prints."""
+"""Conversion of a total cost to an epsilon: by the statement's accountant, or by the formula a paper prints."""
 
 
 class Caveat(StrEnum):

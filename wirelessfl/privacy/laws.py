@@ -24,11 +24,11 @@ class NoiseLaw:
     """Law of noise of multiplier sigma; here of independent noise on every coordinate."""
 
     def published_factor(self) -> float | None:
-        """What sigma is multiplied by in the paper; None where no paper claims anything."""
+        """Factor of sigma in the paper; None where no paper claims anything."""
         return 1.0
 
     def accounted_factor(self) -> float:
-        """What sigma is multiplied by to give the multiplier that holds."""
+        """Factor of sigma that gives the multiplier that holds."""
         return 1.0
 
     def remarks(self) -> Iterator[str]:

@@ -63,10 +63,10 @@ def choose_neighbourhood(
             return failure <= Fraction(1, 2**security_bits)
 
         first = bisect_left(thresholds, True, key=is_secure)  # a higher threshold is never less secure
-        if first < len(thresholds):
-            failure = correctness_failure(num_clients, num_dropouts, degree, thresholds[first])
-            if failure <= Fraction(1, 2**correctness_bits):
-                return Neighbourhood(degree, thresholds[first])
+        if first < len(thresholds) and correctness_failure(
+            num_clients, num_dropouts, degree, thresholds[first]
+        ) <= Fraction(1, 2**correctness_bits):
+            return Neighbourhood(degree, thresholds[first])
     raise ValueError(
         f"no graph on {num_clients} clients tolerates {num_colluding} colluders and {num_dropouts} dropouts "
         f"at {security_bits} bits of security and {correctness_bits} of correctness"

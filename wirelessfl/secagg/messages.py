@@ -45,8 +45,7 @@ class Message:
     @property
     def bits(self) -> int:
         """Size on the air: header, tag and arrays."""
-        values = (getattr(self, field.name) for field in fields(self))
-        return HEADER_BITS + 8 * sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+        return HEADER_BITS + 8 * sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
     def sealed(self, link_key: bytes) -> Self:
         """The message with its authentication tag."""
@@ -58,8 +57,11 @@ class Message:
         Raises:
             AlteredMessage: the message is not what the holder of the key sealed.
         """
-        authentic = hmac.compare_digest(self.tag, self._expected_tag(link_key))
-        precondition(authentic, f"the {type(self).__name__} from {self.sender} does not verify", AlteredMessage)
+        precondition(
+            hmac.compare_digest(self.tag, self._expected_tag(link_key)),
+            f"the {type(self).__name__} from {self.sender} does not verify",
+            AlteredMessage,
+        )
 
     def _expected_tag(self, link_key: bytes) -> bytes:
         code = hmac.new(link_key, bytes([self.kind]), "sha256")
@@ -71,11 +73,7 @@ class Message:
 
 
 def _authenticated(value: object) -> tuple[bytes, bytes]:
-    """What the tag covers of a field's value: its type, with the shape of an array, and its bytes.
-
-    Raises:
-        MalformedMessage: a message has no fields of this type.
-    """
+    # What the tag covers of a field's value: its type, with the shape of an array, and its bytes
     match value:
         case np.ndarray():
             return f"{value.dtype.str}{value.shape}".encode(), value.tobytes()

@@ -63,7 +63,7 @@ class PrfParameters:
 
 @dataclass(frozen=True, eq=False)
 class PairwiseSeeds:
-    """What a client keeps from round to round: peers (m,) ascending, seeds (m, 32), and the last nonce it used."""
+    """Rows that a client keeps from round to round: peers (m,) ascending, seeds (m, 32), and the last nonce it used."""
 
     peers: Names
     seeds: Octets
@@ -172,7 +172,7 @@ class PrfClient:
 
 
 class _Collection:
-    """One message from each client under one nonce, taken by the server until it is closed."""
+    # One message from each client under one nonce, taken by the server until it is closed
 
     def __init__(self, parameters: PrfParameters, nonce: int, link_keys: Mapping[int, bytes]) -> None:
         self.parameters = parameters

@@ -107,7 +107,12 @@ class SecAggServer:
                 message.check(2)
                 self._advertised[sender] = message
             case EncryptedShares():
-                self._check_encrypted(message)
+                precondition(
+                    np.array_equal(message.peers, names(sorted(self._graph.adj[sender]))),
+                    f"client {sender} did not share with exactly its neighbours",
+                    MalformedMessage,
+                )
+                check_octets(message.ciphertexts, (len(message.peers), SEALED_BYTES))
                 self._encrypted[sender] = message
             case MaskedInput():
                 message.check(self.parameters.ring, self.parameters.dimension)
@@ -186,14 +191,6 @@ class SecAggServer:
             peers=names(peers),
             keys=np.stack([self._advertised[peer].keys for peer in peers]),
         )
-
-    def _check_encrypted(self, message: EncryptedShares) -> None:
-        precondition(
-            np.array_equal(message.peers, names(sorted(self._graph.adj[message.sender]))),
-            f"client {message.sender} did not share with exactly its neighbours",
-            MalformedMessage,
-        )
-        check_octets(message.ciphertexts, (len(message.peers), SEALED_BYTES))
 
     def _share_deliveries(self) -> Iterable[ShareDelivery]:
         # Ciphertexts by receiver, and by sender within

@@ -100,9 +100,8 @@ def check_clipping_rule(rule: ClippingRule, parts: Sequence[int] = (6, 4, 3, 1),
             gradients, present = _example_gradients(parts, generator)
             clipped = _check_step(rule, gradients, present, parts, state, step)
             released = torch.randn(_CLIENTS, sum(parts), generator=generator, dtype=torch.float64)
-            after = rule.learn(released, clipped.state, step)
-            _check_rows(after, state, "learn")
-            state = after
+            before, state = state, rule.learn(released, clipped.state, step)
+            _check_rows(state, before, "learn")
 
 
 def samples_of(gradients: Tensor, present: Tensor, parts: Sequence[int]) -> Samples:
@@ -134,8 +133,10 @@ def _check_step(
     _require_same(few, expected, present[rows], "a client's result depends on the other clients")
     if rule.law().unproven is None:
         other = rule.clip(samples_of(3 * gradients.flip(1), present, parts), state, step)
-        same = torch.equal(other.sensitivity, clipped.sensitivity)
-        require(same, "the sensitivity follows this step's raw gradients, and the law does not say so")
+        require(
+            torch.equal(other.sensitivity, clipped.sensitivity),
+            "the sensitivity follows this step's raw gradients, and the law does not say so",
+        )
     for broken in (float("nan"), float("inf")):
         spoilt = gradients.clone()
         spoilt[:, 0] = broken
@@ -150,8 +151,10 @@ def _check_bound(clipped: Clipped, gradients: Tensor, present: Tensor, parts: Se
     shapes = (present.shape, (*present.shape, len(parts)))
     require(weights.shape in shapes, f"weights have shape {tuple(weights.shape)} for samples {tuple(present.shape)}")
     require(sensitivity.shape == (len(present),), f"sensitivity has shape {tuple(sensitivity.shape)}")
-    bounded = bool(((sensitivity > 0) & sensitivity.isfinite()).all())
-    require(bounded, f"sensitivity {sensitivity.tolist()} is not positive and finite")
+    require(
+        bool(((sensitivity > 0) & sensitivity.isfinite()).all()),
+        f"sensitivity {sensitivity.tolist()} is not positive and finite",
+    )
     require(bool(((weights >= 0) & (weights <= 1))[present].all()), "weights lie outside [0, 1]")
     reach = torch.linalg.vector_norm(_of_elements(weights, parts) * gradients, dim=-1) / sensitivity[:, None]
     farthest = float(reach[present].max())

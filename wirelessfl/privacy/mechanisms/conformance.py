@@ -70,8 +70,11 @@ def _check_streams(mechanism: NoiseMechanism, noise: Tensor, sensitivity: Tensor
     mechanism.add(total, sensitivity, step)
     same = torch.allclose(total - data, noise, rtol=ROUNDING, atol=ROUNDING * float(noise.abs().max() + 3))
     require(same, "the noise depends on the data")
-    other_steps = {"step": replace(step, step=1), "round": replace(step, round_index=2)}
-    other_steps["seed"] = replace(step, streams=Streams(step.streams.seed + 1))
+    other_steps = {
+        "step": replace(step, step=1),
+        "round": replace(step, round_index=2),
+        "seed": replace(step, streams=Streams(step.streams.seed + 1)),
+    }
     for what, other in other_steps.items():
         drawn, _ = _noise(mechanism, dimension, sensitivity, other)
         require(not bool((drawn == noise).any(1).any()), f"the noise is the same in another {what}")

@@ -38,13 +38,13 @@ class Release(Protocol):
 
     @property
     def relation(self) -> str:
-        """Which runs the paper's published figure compares, such as "one sample more or fewer"."""
+        """Relation: which runs the paper's published figure compares, such as "one sample more or fewer"."""
 
     def published(self, facts: PrivacyFacts) -> Spending:
-        """What the paper's theorem says, fed with this round's numbers."""
+        """Spending by the paper's theorem, fed with this round's numbers."""
 
     def accounted(self, facts: PrivacyFacts, statement: Statement) -> Spending:
-        """What holds for the mechanism that ran, for the statement's unit, adjacency and adversary."""
+        """Spending that holds for the mechanism that ran, for the statement's unit, adjacency and adversary."""
 
     def remarks(self, facts: PrivacyFacts, statement: Statement) -> Iterator[str]:
         """Plain sentences that say why the two differ."""

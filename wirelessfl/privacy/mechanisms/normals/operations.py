@@ -60,10 +60,8 @@ def key_stream(head: Tensor, members: Tensor, step: int, first_block: int, block
     """
     shape = (4, len(members), blocks)
     counter = torch.arange(blocks, dtype=torch.int32, device=head.device) + _wrapped(first_block)
-    last = torch.empty(4, len(members), blocks, dtype=torch.int32, device=head.device)
-    last[0] = counter
-    last[1:3] = members.t()[:, :, None]
-    last[3].fill_(_wrapped(step))
+    nonce = members.t()[:, :, None].expand(2, *shape[1:])
+    last = torch.cat([counter.expand(1, *shape[1:]), nonce, head.new_full((1, *shape[1:]), _wrapped(step))])
     rows = [head[first : first + 4, None, None].expand(shape) for first in (0, 4, 8)]
     a, b, c, d = (row.clone(memory_format=torch.contiguous_format) for row in (*rows, last))
     for _ in range(10):
@@ -93,8 +91,7 @@ def radii(words: Tensor) -> Tensor:
     On a CPU torch's square root of a float32 may be off by one rounding; by way of float64 it is exact everywhere.
     """
     highest = words.bitwise_right_shift(1).bitwise_and_(2**31 - 1)
-    squares = logarithm(highest.float().add_(0.5).mul_(2.0**-31)).mul_(-2.0)
-    return squares.double().sqrt_().float()
+    return logarithm(highest.float().add_(0.5).mul_(2.0**-31)).mul_(-2.0).double().sqrt_().float()
 
 
 def logarithm(u: Tensor) -> Tensor:
