@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from wirelessfl.errors import precondition
 from wirelessfl.privacy.costs import require_choices
+from wirelessfl.privacy.wavelet import lemma_1_variance
 
 ClipDomain = Literal["gradient", "coefficients", "weighted"]
 WaveletReading = Literal["algorithm_1", "lemma_2"]
@@ -68,7 +69,7 @@ class HaarNoise(NoiseLaw):
 
     @override
     def published_factor(self) -> float | None:
-        factor = 1.0 if self.reading == "algorithm_1" else self._lemma_2_factor()
+        factor = 1.0 if self.reading == "algorithm_1" else math.sqrt(lemma_1_variance(self.length))
         return None if self.clip_domain == "gradient" else factor
 
     @override
@@ -81,7 +82,7 @@ class HaarNoise(NoiseLaw):
     def remarks(self) -> Iterator[str]:
         if self.clip_domain != "gradient":
             names = {"algorithm_1": "Algorithm 1, multiplier σ", "lemma_2": "Lemma 2, multiplier σ√((2 + log₂ m)/2)"}
-            other = self._lemma_2_factor() if self.reading == "algorithm_1" else 1.0
+            other = math.sqrt(lemma_1_variance(self.length)) if self.reading == "algorithm_1" else 1.0
             yield (
                 f"The published figure reads the wavelet paper by {names[self.reading]}; its other reading is the "
                 f"accountant at {other:.4g} σ."
@@ -92,9 +93,6 @@ class HaarNoise(NoiseLaw):
                 f"The noise on a coefficient is divided by its weight, so one contribution clipped in the "
                 f"{self.clip_domain} domain can stand out {bound} times as far: the true multiplier is σ/{bound}."
             )
-
-    def _lemma_2_factor(self) -> float:
-        return math.sqrt((2.0 + math.log2(self.length)) / 2.0)
 
 
 @dataclass(frozen=True)

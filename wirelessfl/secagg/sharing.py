@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
 from wirelessfl.secagg.encoding import RingVector
-from wirelessfl.secagg.keys import KeyPair, MaskStream, agree, pair_context
+from wirelessfl.secagg.keys import KEY_BYTES, KeyPair, MaskStream, agree, pair_context
 from wirelessfl.secagg.messages import Names, UnmaskShares
 from wirelessfl.secagg.protocol import MalformedMessage, RandomBytes, RoundParameters
 
-SECRET_BYTES = 32
 _LIMB_BITS = 30
-LIMBS = -(-8 * SECRET_BYTES // _LIMB_BITS)
+LIMBS = -(-8 * KEY_BYTES // _LIMB_BITS)
 _BIT = np.arange(_LIMB_BITS, dtype=np.uint64)
 
 # The shares of the mask key and of the self-mask seed.
@@ -147,7 +146,7 @@ def split(
 ) -> NDArray[np.uint32]:
     """Shares (m, s, LIMBS) of the secrets (s, 32) for the holders at the (m,) points."""
     bits = np.zeros((len(secrets), LIMBS * _LIMB_BITS), dtype=np.uint8)
-    bits[:, : 8 * SECRET_BYTES] = np.unpackbits(secrets, axis=1, bitorder="little")
+    bits[:, : 8 * KEY_BYTES] = np.unpackbits(secrets, axis=1, bitorder="little")
     limbs = bits.reshape(-1, _LIMB_BITS).astype(np.uint64) @ (np.uint64(1) << _BIT)
     shares = share_elements(MERSENNE_31, limbs, points, threshold, random_bytes)
     return shares.astype(np.uint32).reshape(len(points), len(secrets), LIMBS)
@@ -162,10 +161,10 @@ def reconstruct(points: Elements, shares: NDArray[np.uint32]) -> NDArray[np.uint
     limbs = reconstruct_elements(MERSENNE_31, points, shares.astype(np.uint64))
     bits = ((limbs[:, :, None] >> _BIT) & np.uint64(1)).astype(np.uint8).reshape(len(limbs), -1)
     precondition(
-        not (limbs >> _LIMB_BITS).any() and not bits[:, 8 * SECRET_BYTES :].any(),
+        not (limbs >> _LIMB_BITS).any() and not bits[:, 8 * KEY_BYTES :].any(),
         "the shares do not reconstruct a 32-byte secret: at least one was altered",
     )
-    return np.packbits(bits[:, : 8 * SECRET_BYTES], axis=1, bitorder="little")
+    return np.packbits(bits[:, : 8 * KEY_BYTES], axis=1, bitorder="little")
 
 
 def shares_of(plaintexts: bytes) -> NDArray[np.uint32]:
