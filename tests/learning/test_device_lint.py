@@ -26,7 +26,6 @@ ALLOWED: dict[str, dict[Finding, str]] = {
     "learning/cohort/block.py": {
         Finding("upload", "from_numpy"): UPLOAD,
         Finding("pack", "from_numpy"): UPLOAD,
-        Finding("places_of", "tolist"): UPLOAD,
         Finding("unpack", "from_numpy"): UPLOAD,
         Finding("download", "numpy"): "the report",
         Finding("_on_host", "cpu"): "the report, of a device that is no GPU",
@@ -59,6 +58,7 @@ ALLOWED: dict[str, dict[Finding, str]] = {
     "learning/evaluation.py": {Finding("evaluate", "tolist"): "the one report of an evaluation"},
     "radio/superposition.py": {
         Finding("Superposition.received", "cpu"): "what the server heard: one vector a slot",
+        Finding("row_norms", "cpu"): "one number a client, for powers that follow from norms",
         Finding("_like", "new_tensor"): "on the host, to be sent from pinned memory",
         Finding("_side_by_side", "tolist"): "edges of ranges, on the host",
     },

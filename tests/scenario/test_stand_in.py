@@ -9,7 +9,7 @@ import pytest
 
 from wirelessfl.errors import DataError, ScenarioError
 from wirelessfl.learning.data import adult, load_adult
-from wirelessfl.learning.data.files import ROOT_VARIABLE
+from wirelessfl.learning.data.examples import ROOT_VARIABLE
 from wirelessfl.scenario import Scenario, dump_scenario, parse_scenario, resolve_scenario
 from wirelessfl.scenario.data import ADULT_FILES, ADULT_FOLDERS, Adult
 from wirelessfl.scenario.data import ROOT_VARIABLE as VARIABLE_IN_SCENARIOS

@@ -36,7 +36,7 @@ from wirelessfl.learning.models import (
     mlp,
     resnet18_gn,
 )
-from wirelessfl.learning.optimizers import SGD, AdaGrad, Adam, Optimizer
+from wirelessfl.learning.optimizers import SGD, AdaGrad, Adam, Optimizer, ServerOptimizer, ServerSgd
 from wirelessfl.learning.partition import (
     Partition,
     classes_partition,
@@ -46,7 +46,6 @@ from wirelessfl.learning.partition import (
     power_law_partition,
 )
 from wirelessfl.learning.population import PartitionedData, Population, Shards, SyntheticPopulation
-from wirelessfl.learning.server_optimizers import ServerOptimizer, ServerSgd
 
 AggregationRule = Algorithm
 """The name of the protocol before version 0.2."""

@@ -147,8 +147,7 @@ class EdgeModels:
         heard = weight > 0
         self.models[heard] += mean_update[heard].astype(np.float32)
         self.weight = self.weight + weight
-        average: NDArray[np.float64] = self.weight / self.weight.sum() @ self.models.astype(np.float64)
-        return average - self.global_model
+        return np.asarray(self.weight / self.weight.sum() @ self.models.astype(np.float64) - self.global_model)
 
     def is_averaging(self, round_index: int) -> bool:
         """Whether a round ends with an averaging in the cloud."""

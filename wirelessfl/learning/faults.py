@@ -61,8 +61,7 @@ class GilbertElliott(RemembersNodes):
     def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
         """(n,) the clients' states, at first drawn from the stationary law."""
         known, last = self.nodes.recall(clients)
-        rounds_since = round_index - last["round"]
-        memory = np.where(known, (1.0 - self.p_leave - self.p_return) ** rounds_since, 0.0)
+        memory = np.where(known, (1.0 - self.p_leave - self.p_return) ** (round_index - last["round"]), 0.0)
         probability = self.stationary + memory * (last["there"] - self.stationary)
         there = streams.nodes("availability", round_index, clients).uniform()[:, 0] < probability
         self.nodes.write(clients, there=there, round=np.full(len(clients), round_index))
@@ -81,8 +80,7 @@ class RecordedAvailability:
 
     def available(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
         """(n,) as recorded."""
-        present: NDArray[np.bool_] = self.presence[round_index, clients]
-        return present
+        return np.asarray(self.presence[round_index, clients])
 
 
 _ONE = np.zeros(1, dtype=np.int64)
@@ -114,7 +112,5 @@ class Faults:
 
     def server_restarts(self, round_index: int, streams: Streams) -> bool:
         """Whether the server goes down in a round."""
-        if self.restart_probability == 0.0:
-            return False
-        drawn = streams.nodes("server_restart", round_index, _ONE).uniform()[0, 0]
-        return bool(drawn < self.restart_probability)
+        chance = self.restart_probability
+        return chance > 0 and bool(streams.nodes("server_restart", round_index, _ONE).uniform()[0, 0] < chance)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -29,18 +30,13 @@ def check_module(module: nn.Module, feature_shape: Sequence[int], num_classes: i
         ValueError: naming the layer or the property that does not fit.
     """
     for name, layer in module.named_modules():
-        precondition(
-            not isinstance(layer, _BatchNorm) or isinstance(layer, _InstanceNorm),
-            f"layer {name!r} ({type(layer).__name__}) mixes the samples of a batch; use GroupNorm",
-        )
-        precondition(
-            not getattr(layer, "track_running_stats", False),
-            f"layer {name!r} ({type(layer).__name__}) keeps running statistics; switch them off",
-        )
-        precondition(
-            not isinstance(layer, _DropoutNd) or layer.p <= 0,
-            f"layer {name!r} ({type(layer).__name__}) is random; results would depend on batching",
-        )
+        mixes = isinstance(layer, _BatchNorm) and not isinstance(layer, _InstanceNorm)
+        for refused, why in (
+            (mixes, "mixes the samples of a batch; use GroupNorm"),
+            (getattr(layer, "track_running_stats", False), "keeps running statistics; switch them off"),
+            (isinstance(layer, _DropoutNd) and layer.p > 0, "is random; results would depend on batching"),
+        ):
+            precondition(not refused, f"layer {name!r} ({type(layer).__name__}) {why}")
     parameters = list(module.named_parameters())
     precondition(parameters, "the model has no parameters to train")
     for name, parameter in parameters:
@@ -49,10 +45,6 @@ def check_module(module: nn.Module, feature_shape: Sequence[int], num_classes: i
             f"parameter {name!r} is {parameter.dtype}; all parameters must be torch.float32",
         )
         precondition(parameter.requires_grad, f"parameter {name!r} is frozen; register constants as buffers")
-    _check_logits(module, feature_shape, num_classes)
-
-
-def _check_logits(module: nn.Module, feature_shape: Sequence[int], num_classes: int) -> None:
     probe = copy.deepcopy(module).double()
     generator = torch.Generator().manual_seed(0)
     samples = torch.rand(_PROBE_SAMPLES, *feature_shape, generator=generator, dtype=torch.float64)
@@ -173,8 +165,7 @@ class FlatModel:
 
     def logits(self, flat: Tensor, inputs: Tensor) -> Tensor:
         """(B, num_classes) logits of ``inputs`` (B, *feature_shape) at the parameters ``flat`` (d,)."""
-        output: Tensor = functional_call(self.module, self.unflatten(flat), (inputs,))
-        return output
+        return cast(Tensor, functional_call(self.module, self.unflatten(flat), (inputs,)))
 
 
 def _build_from_seed(build: Callable[[], nn.Module], seed: int) -> nn.Module:

@@ -152,7 +152,7 @@ class ExternalAlgorithm(
 Algorithm = Annotated[FedAvg | FedProx | Upcycled | ExternalAlgorithm, Family("name", default="upcycled")]
 
 
-class ServerSgd(CoreVariant, core="wirelessfl.learning.server_optimizers:ServerSgd"):
+class ServerSgd(CoreVariant, core="wirelessfl.learning.optimizers:ServerSgd"):
     """Gradient descent with momentum on the pseudo-gradient."""
 
     name: Literal["sgd"] = key("sgd", "The aggregated update, with momentum, times lr is added to the global model.")

@@ -8,6 +8,7 @@ found without one.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -47,10 +48,8 @@ def pack(arrays: Sequence[NDArray[Any]], pinned: bool = False) -> tuple[Tensor, 
 
 def places_of(arrays: Sequence[NDArray[Any]]) -> tuple[int, list[slice]]:
     """How many bytes ``arrays`` take, packed, and where each lies."""
-    lengths = [-(-array.nbytes // _ALIGNMENT) * _ALIGNMENT for array in arrays]
-    ends = np.cumsum(lengths).tolist()
-    firsts = [end - length for end, length in zip(ends, lengths, strict=True)]
-    return sum(lengths), [slice(first, first + array.nbytes) for first, array in zip(firsts, arrays, strict=True)]
+    firsts = [0, *accumulate(-(-array.nbytes // _ALIGNMENT) * _ALIGNMENT for array in arrays)]
+    return firsts[-1], [slice(first, first + array.nbytes) for first, array in zip(firsts, arrays, strict=False)]
 
 
 def unpack(packed: Tensor, arrays: Sequence[NDArray[Any]], places: Sequence[slice]) -> list[Tensor]:

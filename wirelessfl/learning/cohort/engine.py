@@ -120,8 +120,7 @@ def train_plainly(
         data: Of the clients.
         correction: (k, d) added to every gradient, on the device; None for none.
     """
-    linear = training.optimizer.linear and correction is None
-    models = _linear_models(model, start, data) if linear else None
+    models = _linear_models(model, start, data) if training.optimizer.linear and correction is None else None
     run = LocalRun(models or _sampled_models(model, start, data), training, data, correction)
     run.train()
     return run.finished()

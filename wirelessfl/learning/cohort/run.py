@@ -153,10 +153,7 @@ class LocalRun:
     def __init__(
         self, models: LocalModels, training: LocalTraining, data: BlockData, correction: Tensor | None = None
     ) -> None:
-        self.models = models
-        self.correction = correction
-        self.training = training
-        self.data = data
+        self.models, self.training, self.data, self.correction = models, training, data, correction
         self.groups = [
             _Group(matrix, accumulated, anchor, training.optimizer.start(matrix))
             for matrix, accumulated, anchor in zip(models.trained, models.accumulated, models.anchors, strict=True)

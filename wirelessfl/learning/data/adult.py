@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, precondition
-from wirelessfl.learning.data.examples import Dataset, Examples
-from wirelessfl.learning.data.files import data_root, find_files, not_found
+from wirelessfl.learning.data.examples import Dataset, Examples, data_root, find_files, not_found
 from wirelessfl.streams import Streams
 
 COLUMNS = (
@@ -127,17 +126,13 @@ def read_table(path: Path) -> Table:
     return dict(zip(COLUMNS, np.array(rows).T, strict=True))
 
 
-def _numbers(column: NDArray[np.str_], name: str, path: Path) -> NDArray[np.float64]:
+def _scaled(column: NDArray[np.str_], name: str, path: Path) -> NDArray[np.float64]:
+    # A numeric column by public constants, see `load_adult`.
     try:
         values = column.astype(np.float64)
     except ValueError:
         raise DataError(f"{path}: {name} must be a number in every line") from None
     precondition(np.isfinite(values).all(), f"{path}: {name} must be finite", DataError)
-    return values
-
-
-def _scaled(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    # A numeric column by public constants, see `load_adult`.
     if name in LARGEST_AMOUNT:
         largest = LARGEST_AMOUNT[name]
         return np.asarray(np.log1p(np.clip(values, 0, largest)) / np.log1p(largest))
@@ -146,18 +141,15 @@ def _scaled(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
 
 
 def _examples(table: Table, path: Path) -> Examples:
-    columns = [_scaled(_numbers(table[name], name, path), name)[:, None] for name in NUMERIC]
+    columns = [_scaled(table[name], name, path)[:, None] for name in NUMERIC]
     indicators = [table[name][:, None] == np.array(categories) for name, categories in CATEGORIES.items()]
     inputs = torch.from_numpy(np.concatenate([*columns, *indicators], axis=1, dtype=np.float32))
     return Examples(inputs, torch.from_numpy((table["income"] == CLASS_NAMES[1]).astype(np.int64)))
 
 
-TRAIN_ROWS, TEST_ROWS = 32_561, 16_281
-POSITIVE_SHARE = 7_841 / 32_561
-"""Of the training file."""
-
-SIGNAL = 3.0
-"""Standard deviation of the linear score over the scale of the logistic noise on it."""
+_TRAIN_ROWS, _TEST_ROWS = 32_561, 16_281
+_POSITIVE_SHARE = 7_841 / 32_561  # of the training file
+_SIGNAL = 3.0  # standard deviation of the linear score over the scale of the logistic noise on it
 
 
 def load_adult_stand_in(split_seed: int = 0) -> Dataset:
@@ -167,15 +159,15 @@ def load_adult_stand_in(split_seed: int = 0) -> Dataset:
     label is positive where a random linear score plus logistic noise is among the largest 24 %.
     """
     generator = Streams(split_seed).generator("adult/stand-in")
-    rows = TRAIN_ROWS + TEST_ROWS
+    rows = _TRAIN_ROWS + _TEST_ROWS
     columns: list[NDArray[np.float64] | NDArray[np.bool_]] = [generator.standard_normal((rows, len(NUMERIC)))]
     for count in map(len, CATEGORIES.values()):
         share = 1.0 / np.arange(1, count + 1)
         columns.append(generator.choice(count, (rows, 1), p=share / share.sum()) == np.arange(count))
     inputs = np.concatenate(columns, axis=1, dtype=np.float32)
     score = inputs @ generator.standard_normal(inputs.shape[1])
-    score = SIGNAL * (score - score.mean()) / score.std() + generator.logistic(size=rows)
-    targets = (score > np.quantile(score[:TRAIN_ROWS], 1 - POSITIVE_SHARE)).astype(np.int64)
+    score = _SIGNAL * (score - score.mean()) / score.std() + generator.logistic(size=rows)
+    targets = (score > np.quantile(score[:_TRAIN_ROWS], 1 - _POSITIVE_SHARE)).astype(np.int64)
     examples = Examples(torch.from_numpy(inputs), torch.from_numpy(targets))
-    train, test = np.split(np.arange(rows), [TRAIN_ROWS])
+    train, test = np.split(np.arange(rows), [_TRAIN_ROWS])
     return Dataset("adult", examples.take(train), examples.take(test), CLASS_NAMES)

@@ -1,9 +1,10 @@
 """All datasets by the name they have in a scenario, the digits of scikit-learn, and downloads of published files."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -102,21 +103,16 @@ def import_datasets() -> ModuleType:
 def _import() -> ModuleType:
     from torchvision import datasets
 
-    module: ModuleType = datasets
-    return module
+    return cast(ModuleType, datasets)
 
 
-_LIBRARY: list[torch.library.Library] = []  # a declaration lives as long as its library object
-
-
-def _declare_operators() -> None:
-    if _LIBRARY:
-        return
+@cache  # a declaration lives as long as its library object
+def _declare_operators() -> torch.library.Library:
     make_library: Any = torch.library.Library  # untyped in torch
     library = make_library("torchvision", "FRAGMENT")
     library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    _LIBRARY.append(library)
+    return cast(torch.library.Library, library)
 
 
 def download(name: str, root: str | Path) -> None:
@@ -129,8 +125,7 @@ def download(name: str, root: str | Path) -> None:
     Raises:
         DataError: the dataset cannot be downloaded, or the network, the server or the folder fails.
     """
-    if name not in _PUBLISHED_AS:
-        raise DataError(f"download: allowed are {', '.join(_PUBLISHED_AS)}, found {name!r}")
+    precondition(name in _PUBLISHED_AS, f"download: allowed are {', '.join(_PUBLISHED_AS)}, found {name!r}", DataError)
     kind, options = _PUBLISHED_AS[name]
     make = getattr(import_datasets(), kind)
     try:

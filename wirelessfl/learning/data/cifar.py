@@ -2,14 +2,13 @@
 
 import pickle
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import torch
 
 from wirelessfl.errors import DataError, precondition
-from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
-from wirelessfl.learning.data.files import data_root, find_files, not_found
+from wirelessfl.learning.data.examples import Dataset, Examples, data_root, find_files, from_halves, not_found
 
 FOLDERS = ("cifar-10-batches-py", "CIFAR10/cifar-10-batches-py", "CIFAR10", ".")
 TRAIN_BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
@@ -83,7 +82,8 @@ def read_batch(path: Path) -> Examples:
     """
     try:
         with path.open("rb") as file:
-            batch = _unpickle(file)
+            # latin1 is what NumPy needs for arrays pickled by Python 2, as the published batches were.
+            batch = _ArraysOnly(file, encoding="latin1").load()
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
     except _NotPlain:
@@ -106,8 +106,3 @@ def read_batch(path: Path) -> Examples:
     images = torch.from_numpy(data.reshape(-1, *SHAPE).astype(np.float32))
     mean, std = (255 * torch.tensor(constants)[:, None, None] for constants in (MEAN, STD))
     return Examples(images.sub_(mean).div_(std), torch.tensor(labels, dtype=torch.int64))
-
-
-def _unpickle(file: BinaryIO) -> object:
-    # latin1 is what NumPy needs for arrays pickled by Python 2, as the published batches were.
-    return _ArraysOnly(file, encoding="latin1").load()

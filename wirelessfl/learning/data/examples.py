@@ -1,15 +1,19 @@
-"""Datasets: inputs and class labels, divided into train and test."""
+"""Datasets: inputs and class labels, divided into train and test, and the files that they are read from."""
 
 from __future__ import annotations
 
+import gzip
+import os
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wirelessfl.errors import DataError, precondition
+from wirelessfl.errors import DataError, MissingDataError, precondition
 from wirelessfl.streams import Streams
 
 
@@ -157,8 +161,8 @@ def _relabelled(examples: Examples, new_label: NDArray[np.int64]) -> tuple[Examp
     return Examples(examples.take(rows).inputs, torch.from_numpy(targets[rows])), rows
 
 
-TEST_SHARE = 0.2
-"""Share of the test half where the source is not divided."""
+# Share of the test half where the source is not divided
+_TEST_SHARE = 0.2
 
 
 def from_halves(
@@ -170,7 +174,7 @@ def from_halves(
     whole = train or test
     if whole is None:
         raise ValueError("one half at least is needed")
-    train_rows, test_rows = stratified_split(whole.targets.numpy(), TEST_SHARE, split_seed)
+    train_rows, test_rows = stratified_split(whole.targets.numpy(), _TEST_SHARE, split_seed)
     return Dataset(name, whole.take(train_rows), whole.take(test_rows), class_names)
 
 
@@ -189,11 +193,102 @@ def stratified_split(
     Returns:
         Train rows and test rows, each ascending: the order of the source is kept.
     """
-    keys = Streams(split_seed).generator("split").random(len(targets))
-    by_class = np.lexsort((keys, targets))
+    by_class = np.lexsort((Streams(split_seed).generator("split").random(len(targets)), targets))
     counts = np.bincount(targets)
     starts = np.cumsum(counts) - counts
     labels = targets[by_class]
     rank = np.arange(len(targets)) - starts[labels]
     is_test = rank < np.rint(test_share * counts)[labels]
     return np.sort(by_class[~is_test]), np.sort(by_class[is_test])
+
+
+ROOT_VARIABLE = "WIRELESSFL_DATA"
+
+
+def data_root(root: str | Path | None, dataset: str) -> Path:
+    """The folder with the datasets: ``root``, else the environment variable WIRELESSFL_DATA.
+
+    Raises:
+        MissingDataError: neither is given, or it is no folder.
+    """
+    chosen = root if root is not None else os.environ.get(ROOT_VARIABLE)
+    if not chosen:
+        raise MissingDataError(
+            f"{dataset} is read from files: set data.dataset.root to the folder that holds them "
+            f"(or the environment variable {ROOT_VARIABLE})"
+        )
+    path = Path(chosen).expanduser()
+    if not path.is_dir():
+        raise MissingDataError(f"data.dataset.root: {path} is not a folder; {dataset} is read from there")
+    return path
+
+
+def find_files(root: Path, folders: Sequence[str], names: Sequence[str]) -> list[Path] | None:
+    """All of ``names`` in the first of ``folders`` below ``root`` that has them all, plain or as .gz; None if none has.
+
+    The files may lie in a read-only folder; nothing is unpacked to disk.
+    """
+    candidates = ([_plain_or_packed(root / folder / name) for name in names] for folder in folders)
+    return next(([path for path in found if path is not None] for found in candidates if all(found)), None)
+
+
+def _plain_or_packed(path: Path) -> Path | None:
+    packed = path.with_name(path.name + ".gz")
+    return path if path.is_file() else packed if packed.is_file() else None
+
+
+def not_found(dataset: str, root: Path, folders: Sequence[str], names: Sequence[str]) -> MissingDataError:
+    """The error that says which files were looked for, and where."""
+    places = ", ".join(str(root / folder) for folder in folders)
+    return MissingDataError(
+        f"{dataset}: found none of {', '.join(names)} (plain or .gz) in {places}; set data.dataset.root"
+    )
+
+
+_UNSIGNED_BYTE = 0x08
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
+    """Array of one IDX file of unsigned bytes.
+
+    The format (LeCun, "The MNIST database"): two zero bytes, the element type (8: unsigned byte), the number of
+    dimensions, each dimension as a big-endian 32-bit number, then the elements, the last dimension running fastest.
+
+    Args:
+        path: The file; whether it is gzipped is told from its first bytes.
+        ndim: How many dimensions it must have.
+
+    Raises:
+        DataError: unreadable, damaged, of another type or shape, too short or too long.
+    """
+    content = _read(path)
+    header = 4 + 4 * ndim
+    precondition(
+        len(content) >= header,
+        f"{path}: truncated; an IDX file of {ndim} dimensions has {header} bytes before its elements",
+        DataError,
+    )
+    precondition(
+        content[:4] == bytes([0, 0, _UNSIGNED_BYTE, ndim]),
+        f"{path}: not an IDX file of unsigned bytes in {ndim} dimensions, which begins with 00 00 08 {ndim:02x}",
+        DataError,
+    )
+    shape = tuple(int(size) for size in np.frombuffer(content, ">u4", count=ndim, offset=4))
+    expected = int(np.prod(shape, dtype=object))
+    precondition(
+        len(content) - header == expected,
+        f"{path}: damaged; its header announces {expected} elements, it holds {len(content) - header}",
+        DataError,
+    )
+    return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+        return gzip.decompress(content) if content[:2] == _GZIP_MAGIC else content
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path}: damaged gzip file: {error}") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error

@@ -22,11 +22,8 @@ from wirelessfl.streams import Streams
 
 FEATURES = 60
 NUM_CLASSES = 10
-INPUT_STD = np.arange(1.0, FEATURES + 1) ** -0.6
-"""(60,) square roots of the diagonal of Σ."""
-
-POOLED_CLIENTS = 30
-"""Natural owners in the pooled dataset, as many as in the paper."""
+_INPUT_STD = np.arange(1.0, FEATURES + 1) ** -0.6  # (60,) square roots of the diagonal of Σ
+_POOLED_CLIENTS = 30  # natural owners in the pooled dataset, as many as in the paper
 
 
 @dataclass(frozen=True)
@@ -45,8 +42,7 @@ class LabelledSource:
 
     def label(self, inputs: NDArray[np.float64]) -> NDArray[np.int64]:
         """(n,) labels of ``inputs`` (n, 60); softmax keeps the order, so it is left out."""
-        labels: NDArray[np.int64] = np.argmax(inputs @ self.weights + self.biases, axis=1)
-        return labels
+        return np.asarray(np.argmax(inputs @ self.weights + self.biases, axis=1))
 
 
 class SyntheticLaw(Protocol):
@@ -116,7 +112,7 @@ def draw_examples(
     for client, start, end in zip(clients.tolist(), (ends - sizes).tolist(), ends.tolist(), strict=True):
         source = law.source(streams, client)
         generator = streams.generator(f"synthetic/{half}", 0, client)
-        samples = source.mean + INPUT_STD * generator.standard_normal((end - start, FEATURES))
+        samples = source.mean + _INPUT_STD * generator.standard_normal((end - start, FEATURES))
         inputs[start:end] = samples
         targets[start:end] = source.label(samples)
     return Examples(torch.from_numpy(inputs), torch.from_numpy(targets))
@@ -162,8 +158,8 @@ def load_synthetic(
     """
     law = law or SkewedSources()
     streams = Streams(split_seed)
-    clients = np.arange(POOLED_CLIENTS)
-    sizes = (size_law or LogNormalSizes()).draw(streams, POOLED_CLIENTS)
+    clients = np.arange(_POOLED_CLIENTS)
+    sizes = (size_law or LogNormalSizes()).draw(streams, _POOLED_CLIENTS)
     train = draw_examples(law, streams, "train", clients, sizes)
     shuffled = streams.generator("synthetic/order").permutation(len(train))  # so that `limit` takes some of everyone
     test = draw_examples(law, streams, "test", clients, -(-sizes // 10))

@@ -1,6 +1,7 @@
 """Convolutional networks: those of the private-training papers, and ResNet-18 without any layer that mixes samples."""
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -89,8 +90,7 @@ class BasicBlock(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """(B, channels, H, W) to (B, filters, H/stride, W/stride)."""
         hidden = functional.relu(self.norm1(self.conv1(inputs)))
-        output: Tensor = functional.relu(self.norm2(self.conv2(hidden)) + self.skip(inputs))
-        return output
+        return functional.relu(cast(Tensor, self.norm2(self.conv2(hidden)) + self.skip(inputs)))
 
 
 def resnet18_gn(feature_shape: Sequence[int], num_classes: int, groups: int = 32) -> nn.Sequential:

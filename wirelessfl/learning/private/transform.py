@@ -75,8 +75,9 @@ class PrivateGradients(GradientTransform):
             multiplier = self.noise.add(total, clipped.sensitivity, context)
             rows = self.clipping.learn(total, clipped.state, context)
             add_to(into, total.div_(context.divisor[:, None]), decay)
+        reduced = clipped.weights < 1 if clipped.weights.ndim == 2 else (clipped.weights < 1).any(-1)
         statistics = {
-            "clipped_share": _clipped_share(clipped.weights, gradients.present),
+            "clipped_share": (reduced & gradients.present).sum(1) / gradients.present.sum(1),
             "clip_norm": clipped.sensitivity.clone(),  # it may be a state row, which the engine goes on to overwrite
             "noise_multiplier": multiplier,
         }
@@ -96,12 +97,6 @@ class PrivateGradients(GradientTransform):
     def release(self, steps: LocalSteps) -> Release:
         """The record of a round's local steps for the ledger."""
         return self.noise.release(steps, self.clipping)
-
-
-def _clipped_share(weights: Tensor, present: Tensor) -> Tensor:
-    # (k,) share of the samples present whose weight, or that of any part, is below 1.
-    clipped = weights < 1 if weights.ndim == 2 else (weights < 1).any(-1)
-    return (clipped & present).sum(1) / present.sum(1)
 
 
 def resumed_state(
@@ -176,11 +171,10 @@ class FiniteGradients:
     """
 
     def __init__(self, gradients: SampleGradients, broken: Tensor) -> None:
-        self._gradients = gradients
-        self._broken = broken
+        self._gradients, self._broken = gradients, broken
 
     def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
-        """See ``SampleGradients.weighted_sum``."""
+        """(k, d) sums Σ_b weights_b ∇ℓ_b, as ``SampleGradients.weighted_sum`` without the broken gradients."""
         gradients = self._gradients
         counted = (gradients.present & ~self._broken)[..., None]
         weights = (weights[..., None] if weights.ndim == 2 else weights).where(counted, 0.0)

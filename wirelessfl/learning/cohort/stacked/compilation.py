@@ -1,16 +1,17 @@
 """From a module to a program, where all its layers are known."""
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from wirelessfl.learning.cohort.stacked import layers, spatial
 from wirelessfl.learning.cohort.stacked.layers import Layer, TrainedLayer
 from wirelessfl.learning.cohort.stacked.program import Program, Slot, Step
-from wirelessfl.learning.cohort.stacked.spatial import GroupNorm
+from wirelessfl.learning.cohort.stacked.spatial import aten
 from wirelessfl.learning.flat import FlatModel
 from wirelessfl.learning.models import TemperedSigmoid
 
@@ -109,14 +110,18 @@ def _max_pool(module: nn.MaxPool2d) -> Layer | None:
 
 
 def _avg_pool(module: nn.AvgPool2d) -> Layer | None:
-    settings = _pair(module.kernel_size), _pair(module.stride), _pair(module.padding)
-    flags = module.ceil_mode, module.count_include_pad
-    return spatial.AvgPool2d((*settings, *flags)) if module.divisor_override is None else None
+    pairs = _pair(module.kernel_size), _pair(module.stride), _pair(module.padding)
+    settings: dict[str, Any] = dict(zip(("kernel_size", "stride", "padding"), pairs, strict=True))
+    settings |= {"ceil_mode": module.ceil_mode, "count_include_pad": module.count_include_pad}
+    derivative = partial(aten.avg_pool2d_backward, **settings, divisor_override=None)
+    pool = spatial.MeanPool(partial(functional.avg_pool2d, **settings), derivative)
+    return pool if module.divisor_override is None else None
 
 
 def _adaptive_pool(module: nn.AdaptiveAvgPool2d) -> Layer | None:
     size = _pair(module.output_size)
-    return None if None in size else spatial.AdaptiveAvgPool2d(size)
+    means = partial(functional.adaptive_avg_pool2d, output_size=size)
+    return None if None in size else spatial.MeanPool(means, aten._adaptive_avg_pool2d_backward)
 
 
 _Makers: TypeAlias = dict[type[nn.Module], Callable[[Any], Layer | None]]
@@ -132,5 +137,5 @@ _SPATIAL: _Makers = {
     nn.MaxPool2d: _max_pool,
     nn.AvgPool2d: _avg_pool,
     nn.AdaptiveAvgPool2d: _adaptive_pool,
-    nn.GroupNorm: lambda module: GroupNorm(module.num_groups, module.eps) if module.affine else None,
+    nn.GroupNorm: lambda module: spatial.GroupNorm(module.num_groups, module.eps) if module.affine else None,
 }

@@ -9,7 +9,7 @@ Group norm goes by its own formulas: torch's ``native_group_norm_backward`` give
 images differ in memory format, and crashes where not all of its results are asked for (torch 2.13).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -180,37 +180,24 @@ class MaxPool2d(Layer):
 
 
 @dataclass(frozen=True)
-class AvgPool2d(Layer):
-    """Means; ``saved`` is the images.
+class MeanPool(Layer):
+    """Means over windows; ``saved`` is the images.
 
     Attributes:
-        settings: Kernel, stride, padding, whether output sizes are rounded up, and whether padding counts.
+        means: Of the images.
+        derivative: By the images, from δ and the images.
     """
 
-    settings: tuple[Pair, Pair, Pair, bool, bool]
+    means: Callable[[Tensor], Tensor]
+    derivative: Callable[[Tensor, Tensor], Tensor]
 
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        return functional.avg_pool2d(inputs, *self.settings), inputs
+        return self.means(inputs), inputs
 
     @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        return cast(Tensor, aten.avg_pool2d_backward(delta, saved, *self.settings, None))
-
-
-@dataclass(frozen=True)
-class AdaptiveAvgPool2d(Layer):
-    """Means of as many windows as outputs are wanted; ``saved`` is the images."""
-
-    size: Pair
-
-    @override
-    def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        return functional.adaptive_avg_pool2d(inputs, self.size), inputs
-
-    @override
-    def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:
-        return cast(Tensor, aten._adaptive_avg_pool2d_backward(delta, saved))
+        return self.derivative(delta, saved)
 
 
 @dataclass(frozen=True)
