@@ -23,8 +23,8 @@ from wirelessfl.streams import Streams
 
 
 @dataclass(frozen=True)
-class IdealUplink(SlotUplink):
-    """Exact aggregation Σ p_i Δ_i / Σ p_i over those who reported.
+class ExactUplink(SlotUplink):
+    """Updates of those who reported arrive exactly and at once.
 
     Attributes:
         registry: the registered clients.
@@ -33,26 +33,36 @@ class IdealUplink(SlotUplink):
 
     registry: Registry
     dimension: int
-    rotating_jammer: bool = False
-    airtime: float = 0.0
 
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """Plan in which all clients that reported are heard, at once."""
         return SlotPlan(senders=ready, silent=ready[:0], airtime=0.0)
 
-    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
-        """The weighted mean; its release has no noise, so that no guarantee holds."""
-        clients = this.clients[plan.senders]
-        weight = self.registry.weight(clients)
+    def summed(
+        self, plan: SlotPlan, blocks: Iterable[CohortBlock], weight: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], tuple[TrainingRecord, ...]]:
+        """(d,) the sum of the senders' updates under (k,) weights, and the records of their training."""
         total, training = Superposition(self.dimension), []
         for block in blocks:
             total.add(block.updates, weight[block.positions].astype(np.complex128))
             training.append(TrainingRecord.of(plan.senders[block.positions], block))
+        return np.asarray(total.received(), dtype=np.float64), tuple(training)
+
+
+@dataclass(frozen=True)
+class IdealUplink(ExactUplink):
+    """The noise-free reference: exact aggregation Σ p_i Δ_i / Σ p_i over those who reported, at no cost."""
+
+    def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
+        """The weighted mean; its release has no noise, so that no guarantee holds."""
+        clients = this.clients[plan.senders]
+        weight = self.registry.weight(clients)
+        total, training = self.summed(plan, blocks, weight)
         return Reception(
-            aggregate=np.asarray(total.received(), dtype=np.float64) / weight.sum(),
+            aggregate=total / weight.sum(),
             releases=(BareRelease(this.index, clients),),
             battery_drain_j=np.zeros(len(clients)),
-            training=tuple(training),
+            training=training,
             energy=Energy(math.nan, math.nan),
         )
 
@@ -80,51 +90,38 @@ class IdealUplink(SlotUplink):
 
 
 @dataclass(frozen=True)
-class TrustedServer(SlotUplink):
+class TrustedServer(ExactUplink):
     """Updates arrive exactly, are clipped, summed with fixed public weights p_i/q, and noised.
 
     The sum is never divided by who arrived: that would make the weights depend on the others. Noise is added in every
     round, also where nobody was selected or all who were got lost: a model that stays as it is would tell that.
 
     Attributes:
-        registry: the registered clients.
-        dimension: d.
         central: clipping and noise.
         streams: randomness of the run.
     """
 
-    registry: Registry
-    dimension: int
     central: CentralNoise
     streams: Streams
-    rotating_jammer: bool = False
-    airtime: float = 0.0
 
     @property
     def steps_without_senders(self) -> bool:
         """Every round is released."""
         return True
 
-    def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
-        """Plan in which all clients that reported are heard, at once."""
-        return SlotPlan(senders=ready, silent=ready[:0], airtime=0.0)
-
     def receive(self, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reception:
         """Σ (p_i/q) Δ_i + noise; the noise alone where nobody sends."""
         clients = this.clients[plan.senders]
         weights = server_weights(self.registry.weight(clients), self.central.sample_rate)
-        total, training = Superposition(self.dimension), []
-        for block in blocks:
-            clipped = self.central.clip_block(block, this.index)
-            total.add(clipped.updates, weights[clipped.positions].astype(np.complex128))
-            training.append(TrainingRecord.of(plan.senders[clipped.positions], clipped))
+        clipped = (self.central.clip_block(block, this.index) for block in blocks)
+        total, training = self.summed(plan, clipped, weights)
         noise = self.central.noise(self.dimension, this.index, self.streams.generator("server_noise", this.index))
         noise_std = self.central.noise_std(this.index)
         return Reception(
-            aggregate=np.asarray(total.received(), dtype=np.float64) + noise,
+            aggregate=total + noise,
             releases=(self.central.release(this.index, clients, self.dimension),),
             battery_drain_j=np.zeros(len(clients)),
-            training=tuple(training),
+            training=training,
             energy=Energy(math.nan, math.nan),
             slot=SlotRecord(effective_noise_std=noise_std, aggregate_noise_std=noise_std),
         )

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -21,15 +21,11 @@ from wirelessfl.radio import (
     NormScaledPowerControl,
     PowerControl,
     Receiver,
-    SlotLinks,
     SlotPlan,
-    SlotTransmission,
     Transmission,
     TransmitPlan,
     at_the_clip,
-    credited_over_pieces,
     follows_own_norms,
-    transmit_over_pieces,
 )
 
 # Relative error of norms in single precision
@@ -79,28 +75,6 @@ def transmission(
     if not np.all(np.abs(sent.tx_gain) * norms <= bound * (1 + _ROUNDING)):
         _refuse(policy, "sends a smaller update with more energy than one of norm uplink.clip")
     return sent
-
-
-def transmission_over_pieces(
-    policy: PowerControl,
-    plan: TransmitPlan,
-    links: SlotLinks,
-    sends: NDArray[np.bool_],
-    norms: NDArray[np.float64],
-) -> SlotTransmission:
-    """How a block of clients transmits in the pieces of a slot in which they send, (k, R).
-
-    Raises:
-        ScenarioError: as for ``transmission``.
-    """
-    return transmit_over_pieces(partial(transmission, policy), plan, links, sends, norms)
-
-
-def credited(
-    policy: PowerControl, sent: SlotTransmission, plan: TransmitPlan, links: SlotLinks, sends: NDArray[np.bool_]
-) -> SlotTransmission:
-    """A transmission whose back-off the ledger may use: where it earns credit, no more than the gains bear out."""
-    return sent if policy.needs_norms else credited_over_pieces(sent, plan, links, sends)
 
 
 def caveat(policy: PowerControl) -> Caveat | None:
@@ -165,7 +139,7 @@ class AirPlan(SlotPlan):
     noise_std: NDArray[np.float64]
     jammer: JammerLink | None
 
-    @property
+    @cached_property
     def loudest(self) -> TransmitPlan:
         """The plan with the largest α_u, in whose units receivers are compared."""
         return max(self.transmit.values(), key=lambda plan: plan.server_gain)

@@ -1,8 +1,9 @@
 """The noise of a slot over the air, as theorems have it and as the ledger counts it, and the records of the slot."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,9 @@ from wirelessfl.radio import (
     received_amplitude,
     worst_over_pieces,
 )
-from wirelessfl.simulation.records import Round, SlotRecord, TrainingRecord, TransmissionRecord
+from wirelessfl.simulation.records import Round, SlotRecord, TransmissionRecord
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, caveat
-from wirelessfl.simulation.uplinks.air.transmitters import Transmitters
+from wirelessfl.simulation.uplinks.air.transmitters import Received, Transmitters
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +40,12 @@ class SlotNoise:
     late: LateArrival | None
     num_symbols: int
 
-    @property
+    @cached_property
     def unjammed_std(self) -> float:
         """σ_c/α_u, the least over receivers, blocks and subcarriers."""
         return float(self.plan.noise_std.min()) / self.plan.loudest.server_gain
 
-    @property
+    @cached_property
     def published_std(self) -> float:
         """σ_m, the least over the slot."""
         jammer = self.plan.jammer
@@ -101,25 +102,6 @@ class SlotNoise:
         return np.angle(mismatch if late is None else mismatch * late.rotations(self.num_symbols)[:, None, None, :])
 
 
-@dataclass(frozen=True, eq=False)
-class Received:
-    """The signals of a slot at its receivers, of those with senders.
-
-    Attributes:
-        plan: of the slot, at the scale at which everybody sent.
-        signal: y (d,) of each receiver, with noise.
-        interference: (d,) what of it other receivers' clients sent, without noise; none with one receiver.
-        training: of the senders.
-        transmissions: of the senders.
-    """
-
-    plan: AirPlan
-    signal: dict[int, NDArray[np.float64]]
-    interference: dict[int, NDArray[np.float64]]
-    training: tuple[TrainingRecord, ...]
-    transmissions: tuple[TransmissionRecord, ...]
-
-
 def slot_record(
     received: Received, noise: SlotNoise, jammer_energy: float, has_cells: bool, has_edges: bool
 ) -> SlotRecord:
@@ -143,27 +125,14 @@ def slot_record(
     )
 
 
-def air_rule(theorem: AirTheorem, gradient_step: int | None, samples: NDArray[np.int64]) -> dict[str, Any]:
-    """Whose theorem applies, and what bounds the influence of one of a client's (n,) samples.
-
-    Args:
-        theorem: of the power control.
-        gradient_step: batch size where the update is one step of per-sample-clipped gradients, else None.
-        samples: (n,) n_i.
-    """
-    if gradient_step is None:
-        return {"theorem": theorem, "rule": "whole_update"}
-    whole = bool(np.all(samples <= gradient_step))
-    batch_size = None if whole else np.minimum(samples, gradient_step)
-    return {"theorem": theorem, "rule": "gradient_step", "batch_size": batch_size}
-
-
 def air_release(
     this: Round,
     transmitters: Transmitters,
     noise: SlotNoise,
     transmissions: Sequence[TransmissionRecord],
-    rule: Mapping[str, Any],
+    theorem: AirTheorem,
+    gradient_step: int | None,
+    samples: NDArray[np.int64],
 ) -> AirRelease:
     """The record for the ledger, in units of y/α_u at the largest α_u: what could arrive, under how much noise.
 
@@ -174,15 +143,18 @@ def air_release(
         transmitters: of the slot.
         noise: of the slot.
         transmissions: as realised.
-        rule: as `air_rule` gives it.
+        theorem: of the power control.
+        gradient_step: batch size where the update is one step of per-sample-clipped gradients, else None.
+        samples: (k,) n_i.
     """
     plan, policies = transmitters.plan, transmitters.policies
     own, is_public = plan.links.own, not any(policy.needs_norms for policy in policies)
-    at_the_clip = transmitters.at_the_clip()
+    at_the_clip = transmitters.at_the_clip
     counted, received = transmitters.credited(at_the_clip), received_amplitude(own, at_the_clip, plan.loudest)
     backoff = counted.backoff if is_public else over_clients(transmissions, "backoff", len(this.clients))[plan.senders]
     worst = worst_over_pieces(received, noise.visible_std())
     gain = np.array([plan.transmit[station].server_gain for station in plan.links.serving.tolist()])
+    most = samples.max(initial=0) if gradient_step is None else gradient_step
     return AirRelease(
         round_index=this.index,
         clients=this.clients[plan.senders],
@@ -195,7 +167,9 @@ def air_release(
         csi_ratio=largest_csi_ratio(own, counted),
         backoff_is_public=is_public,
         caveat=next(filter(None, map(caveat, policies)), None),
-        **rule,
+        theorem=theorem,
+        rule="whole_update" if gradient_step is None else "gradient_step",
+        batch_size=np.minimum(samples, most) if np.any(samples > most) else None,
     )
 
 

@@ -1,7 +1,8 @@
-"""The transmitters of a slot over the air: power control, amplifiers, and what their signals cost."""
+"""The signals of a slot over the air: power control, amplifiers, superposition at the receivers, and their cost."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,42 @@ from numpy.typing import NDArray
 from wirelessfl.learning import CohortBlock
 from wirelessfl.radio import (
     AirInterface,
+    LateArrival,
     Modulation,
+    NormScaledPowerControl,
     PowerControl,
     SlotTransmission,
+    Superposition,
+    credited_over_pieces,
     energy_shares,
     limit_amplitude,
     row_norms,
+    transmit_over_pieces,
 )
-from wirelessfl.simulation.records import TransmissionRecord
-from wirelessfl.simulation.uplinks.air.plan import AirPlan, credited, transmission_over_pieces
+from wirelessfl.simulation.records import TrainingRecord, TransmissionRecord
+from wirelessfl.simulation.uplinks.air.plan import AirPlan, transmission
 
 Ranges = tuple[tuple[int, int], ...]
 """First and one past the last coordinate of each block and group of subcarriers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """The signals of a slot at its receivers, of those with senders.
+
+    Attributes:
+        plan: of the slot, at the scale at which everybody sent.
+        signal: y (d,) of each receiver, with noise.
+        interference: (d,) what of it other receivers' clients sent, without noise; none with one receiver.
+        training: of the senders.
+        transmissions: of the senders.
+    """
+
+    plan: AirPlan
+    signal: dict[int, NDArray[np.float64]]
+    interference: dict[int, NDArray[np.float64]]
+    training: tuple[TrainingRecord, ...]
+    transmissions: tuple[TransmissionRecord, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +87,46 @@ class Transmitters:
         record = TransmissionRecord(positions, sent.backoff, gain.max(axis=(1, 2)), energy, joules, truncated)
         return symbols, sent, record
 
+    def received(
+        self, blocks: Iterable[CohortBlock], late: LateArrival | None, noise: dict[int, NDArray[np.float64]]
+    ) -> Received:
+        """The signals at receivers with some noise (d,), of their own clients and of all others, block by block.
+
+        Args:
+            blocks: updates of the senders.
+            late: how late the senders arrive, or None.
+            noise: at each receiver with senders; becomes its signal.
+        """
+        plan, several, norms = self.plan, len(self.policies) > 1, np.zeros(len(self.plan.senders))
+        shape = (self.air.dimension, self.iq_packing, len(self.ranges))
+        own = {station: Superposition(*shape) for station in noise}
+        foreign = {station: Superposition(*shape) for station in noise if several}
+        training, transmissions = [], []
+        for block in blocks:
+            serving, channel = plan.links.serving[block.positions], plan.links.channel[block.positions, ..., 0]
+            symbols, sent, record = self.send(block)
+            offset = None if late is None else late[block.positions]
+            for station in own:
+                arriving, there = channel[:, station] * sent.tx_gain, (serving == station)[:, None, None]
+                own[station].add(symbols, np.where(there, arriving, 0) if several else arriving, offset)
+                if several:
+                    foreign[station].add(symbols, np.where(there, 0, arriving), offset)
+            training.append(TrainingRecord.of(plan.senders[block.positions], block))
+            transmissions.append(record)
+            norms[block.positions] = block.norm
+        arrived = {station: np.asarray(air.received()) for station, air in own.items()}
+        interference = {station: np.asarray(air.received(), dtype=np.float64) for station, air in foreign.items()}
+        for policy in self.policies:
+            if isinstance(policy, NormScaledPowerControl):
+                ((station, announced),) = plan.transmit.items()
+                settled = policy.settled(announced, norms)
+                louder = settled.server_gain / announced.server_gain
+                plan, arrived[station] = replace(plan, transmit={station: settled}), arrived[station] * louder
+                transmissions = [record.scaled(louder) for record in transmissions]
+        for station, signal in noise.items():
+            signal += arrived[station] + interference[station] if several else arrived[station]
+        return Received(plan, noise, interference, tuple(training), tuple(transmissions))
+
     def gains(self, positions: NDArray[np.int64], norms: NDArray[np.float64]) -> SlotTransmission:
         """How some of the senders transmit, each after the plan of the receiver that serves it."""
         sends, serving = self.plan.sends[positions], self.plan.links.serving[positions]
@@ -69,22 +134,28 @@ class Transmitters:
         for station, announced in self.plan.transmit.items():
             mine = np.flatnonzero(serving == station)
             links = self.plan.links.own.take(positions[mine])
-            sent = transmission_over_pieces(self.policies[station], announced, links, sends[mine], norms[mine])
+            transmit = partial(transmission, self.policies[station])
+            sent = transmit_over_pieces(transmit, announced, links, sends[mine], norms[mine])
             gain[mine], backoff[mine] = sent.tx_gain, sent.each_backoff
         return SlotTransmission(gain, backoff)
 
+    @cached_property
     def at_the_clip(self) -> SlotTransmission:
         """How the senders would transmit updates of norm τ."""
         count = len(self.plan.senders)
         return self.gains(np.arange(count), np.full(count, self.air.clip))
 
     def credited(self, sent: SlotTransmission) -> SlotTransmission:
-        """A transmission of all senders with the back-off that the ledger may use."""
-        backoff = np.zeros(sent.each_backoff.shape)
+        """A transmission of all senders with the back-off that the ledger may use.
+
+        Where it earns credit, it is no more than the gains bear out.
+        """
+        backoff = sent.each_backoff.copy()
         for station, announced in self.plan.transmit.items():
-            mine = np.flatnonzero(self.plan.links.serving == station)
-            own, links = SlotTransmission(sent.tx_gain[mine], sent.each_backoff[mine]), self.plan.links.own.take(mine)
-            backoff[mine] = credited(self.policies[station], own, announced, links, self.plan.sends[mine]).each_backoff
+            if not self.policies[station].needs_norms:
+                mine = np.flatnonzero(self.plan.links.serving == station)
+                own, links = SlotTransmission(sent.tx_gain[mine], backoff[mine]), self.plan.links.own.take(mine)
+                backoff[mine] = credited_over_pieces(own, announced, links, self.plan.sends[mine]).each_backoff
         return SlotTransmission(sent.tx_gain, backoff)
 
     def _limited(self, symbols: Any, sent: SlotTransmission) -> Any:
@@ -104,6 +175,13 @@ class Transmitters:
         if gain.shape[1] == 1:
             return gain[:, 0]
         return np.asarray(np.sqrt((gain**2 * energy_shares(symbols, self.ranges)).sum(axis=1)))
+
+
+def scale_ranges(values: NDArray[np.float64], ranges: Ranges, factors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values (..., d) times a factor (T, F) for each block and group of subcarriers, in place."""
+    for (first, end), factor in zip(ranges, factors.ravel().tolist(), strict=True):
+        values[..., first:end] *= factor
+    return values
 
 
 def renormalised(received: NDArray[np.float64], ranges: Ranges, weight: NDArray[np.float64]) -> NDArray[np.float64]:

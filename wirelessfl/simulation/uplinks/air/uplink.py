@@ -3,7 +3,7 @@
 import math
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -23,29 +23,25 @@ from wirelessfl.radio import (
     Jamming,
     Modulation,
     Network,
-    NormScaledPowerControl,
     PowerControl,
     Receiver,
     SlotPlan,
     SlotSchedule,
     SumReceiver,
-    Superposition,
     coordinate_ranges,
     jammer_energy,
     received_jamming_std,
 )
 from wirelessfl.simulation.cell import Cell
-from wirelessfl.simulation.records import Energy, LinkRecord, Round, TrainingRecord, TransmissionRecord
+from wirelessfl.simulation.records import Energy, LinkRecord, Round, TransmissionRecord
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, announcements, combiners, noise_behind, vouched
 from wirelessfl.simulation.uplinks.air.records import (
-    Received,
     SlotNoise,
     air_release,
-    air_rule,
     over_clients,
     slot_record,
 )
-from wirelessfl.simulation.uplinks.air.transmitters import Ranges, Transmitters, renormalised
+from wirelessfl.simulation.uplinks.air.transmitters import Ranges, Received, Transmitters, renormalised, scale_ranges
 from wirelessfl.simulation.uplinks.base import AuditView, ChannelNoise, Collected, Reading
 from wirelessfl.simulation.uplinks.slot import Reception, SlotUplink
 from wirelessfl.streams import Streams
@@ -114,13 +110,13 @@ class OverTheAir(SlotUplink):
         """(T, F, A) of the gains: blocks of the slot, groups of subcarriers, antennas."""
         return (self.schedule.pieces, 1, self.receiver.antennas)
 
-    @property
+    @cached_property
     def ranges(self) -> Ranges:
         """The coordinates of each block and group of subcarriers."""
         blocks, subcarriers, _ = self.gain_shape
         return coordinate_ranges(self.air.dimension, blocks * subcarriers, self.iq_packing)
 
-    @property
+    @cached_property
     def air_of_all_rows(self) -> AirInterface:
         """The uplink where every piece has a row: the noise of the whole slot against the signals of all rows."""
         return replace(self.air, dimension=self.air.dimension * self.schedule.estimates)
@@ -191,30 +187,25 @@ class OverTheAir(SlotUplink):
         """Reception: superposition, jamming and noise at every receiver, scaled back; the cells are put together."""
         if not isinstance(plan, AirPlan):
             raise TypeError(f"an over-the-air slot was planned by another uplink: {type(plan).__name__}")
-        loudest = np.abs(self._transmitters(plan).at_the_clip().tx_gain).max(axis=(1, 2))
-        drain = (loudest * self.air.clip) ** 2 * self.joules_per_unit
+        transmitters, unit = self._transmitters(plan), self.joules_per_unit
+        loudest = np.abs(transmitters.at_the_clip.tx_gain).max(axis=(1, 2))
+        drain = (loudest * self.air.clip) ** 2 * unit
         received = self._received(this, plan, blocks)
+        if received.plan is not plan:
+            transmitters = self._transmitters(received.plan)
         plan, noise = received.plan, self._slot_noise(this, received.plan)
-        jamming = 0.0
-        if self.jamming is not None:
-            jamming = jammer_energy(plan.jammer_gain, self.num_symbols, self.jamming.noise)
+        jamming = 0.0 if self.jamming is None else jammer_energy(plan.jammer_gain, self.num_symbols, self.jamming.noise)
         transmitted = float(np.nansum(over_clients(received.transmissions, "energy", len(this.clients))))
-        energy = Energy(
-            (transmitted + jamming) * self.joules_per_unit, float(drain.sum()) + jamming * self.joules_per_unit
-        )
-        samples = self.network.registry.samples[this.clients[plan.senders]]
-        rule = air_rule(self.theorem, self.gradient_step, samples)
-        release = air_release(this, self._transmitters(plan), noise, received.transmissions, rule)
+        energy = Energy((transmitted + jamming) * unit, float(drain.sum()) + jamming * unit)
+        rule = (self.theorem, self.gradient_step, self.network.registry.samples[this.clients[plan.senders]])
+        release = air_release(this, transmitters, noise, received.transmissions, *rule)
         counted = vouched(release, (self.receiver, self.modulation), self.unvouched)
         slot = slot_record(received, noise, jamming, self.has_cells, self.edges is not None)
         for station, announced_plan in plan.transmit.items():
             policy = self.policies[station]
             if isinstance(policy, AdaptivePowerControl):
                 self.policies[station] = policy.after(announced_plan)
-        sums = {
-            station: self.modulation.decode(signal, plan.transmit[station])
-            for station, signal in received.signal.items()
-        }
+        sums = {c: self.modulation.decode(signal, plan.transmit[c]) for c, signal in received.signal.items()}
         records = (received.training, received.transmissions)
         return Reception(self._together(plan, sums), (counted,), drain, *records, slot, energy)
 
@@ -241,12 +232,9 @@ class OverTheAir(SlotUplink):
             self.edges.restore(state["edges"])
 
     def _jammer_link(self, this: Round, jammer: int | None, instants: Instants) -> JammerLink | None:
-        if self.jamming is None:
-            return None
-        if not self.rotating_jammer:
-            return self.network.jammer_link(this.moment, instants)
         if jammer is None:
-            return None
+            alone = self.jams and not self.rotating_jammer
+            return self.network.jammer_link(this.moment, instants) if alone else None
         position = np.array([jammer])
         link = self.network.slot_links(this.clients[position], this.moment, instants)
         this.links.append(LinkRecord(position, link))
@@ -261,52 +249,21 @@ class OverTheAir(SlotUplink):
         return Transmitters(plan, self.policies, self.modulation, *constants)
 
     def _received(self, this: Round, plan: AirPlan, blocks: Iterable[CohortBlock]) -> Received:
-        # What arrives at each receiver of its own clients and of all others, block by block, with noise
-        stations, transmitters = list(plan.transmit), self._transmitters(plan)
-        shape, several = (self.air.dimension, self.iq_packing, len(self.ranges)), len(self.policies) > 1
-        own = {station: Superposition(*shape) for station in stations}
-        foreign = {station: Superposition(*shape) for station in stations if several}
         late = self.network.late_arrival(this.clients[plan.senders], this.index)
-        signal = {station: self._noise(this.index, plan, station) for station in stations}  # while the workers train
-        training, transmissions = [], []
-        for block in blocks:
-            serving, channel = plan.links.serving[block.positions], plan.links.channel[block.positions, ..., 0]
-            symbols, sent, record = transmitters.send(block)
-            offset = None if late is None else late[block.positions]
-            for station in stations:
-                arriving, there = channel[:, station] * sent.tx_gain, (serving == station)[:, None, None]
-                own[station].add(symbols, np.where(there, arriving, 0) if several else arriving, offset)
-                if several:
-                    foreign[station].add(symbols, np.where(there, 0, arriving), offset)
-            training.append(TrainingRecord.of(plan.senders[block.positions], block))
-            transmissions.append(record)
-        arrived = {station: np.asarray(air.received()) for station, air in own.items()}
-        interference = {station: np.asarray(air.received(), dtype=np.float64) for station, air in foreign.items()}
-        for policy in self.policies:
-            if isinstance(policy, NormScaledPowerControl):
-                ((station, announced_plan),) = plan.transmit.items()
-                norms = over_clients(training, "norm", len(this.clients))[plan.senders]
-                settled = policy.settled(announced_plan, norms)
-                louder = settled.server_gain / announced_plan.server_gain
-                plan, arrived[station] = replace(plan, transmit={station: settled}), arrived[station] * louder
-                transmissions = [record.scaled(louder) for record in transmissions]
-        for station in stations:
-            signal[station] += arrived[station] + interference[station] if several else arrived[station]
-        return Received(plan, signal, interference, tuple(training), tuple(transmissions))
+        # Drawn while the workers train
+        noise = {station: self._noise(this.index, plan, station) for station in plan.transmit}
+        return self._transmitters(plan).received(blocks, late, noise)
 
     def _noise(self, round_index: int, plan: AirPlan, station: int) -> NDArray[np.float64]:
         # (d,) receiver noise, and jamming, as they add to the coordinates of the sum at a receiver
         streams, dimension = self.network.streams, self.air.dimension
         noise = streams.generator("receiver_noise", round_index, station).standard_normal(dimension)
-        noise_std = np.broadcast_to(plan.noise_std[station], self.gain_shape[:2])
-        for (first, end), std in zip(self.ranges, noise_std.ravel().tolist(), strict=True):
-            noise[first:end] *= std
+        scale_ranges(noise, self.ranges, np.broadcast_to(plan.noise_std[station], self.gain_shape[:2]))
         if plan.jammer is not None and self.jamming is not None and plan.jammer_gain > 0:
-            jammer = plan.jammer
-            received = received_jamming_std(plan.jammer_gain, jammer.channel, self.jamming.noise, jammer.phase_error)
+            channel, phase = plan.jammer.channel, plan.jammer.phase_error
+            received = received_jamming_std(plan.jammer_gain, channel, self.jamming.noise, phase)
             jamming = streams.generator("jammer_noise", round_index).standard_normal(dimension)
-            for (first, end), std in zip(self.ranges, received.ravel().tolist(), strict=True):
-                noise[first:end] += std * jamming[first:end]
+            noise += scale_ranges(jamming, self.ranges, received)
         return noise
 
     def _together(self, plan: AirPlan, sums: dict[int, NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -339,6 +296,5 @@ class OverTheAir(SlotUplink):
         whole = self.jamming is None or self.jamming.noise == "complex"
         counted = noise.published_std if whole else noise.unjammed_std
         if whole:  # the noise of each piece as little as in the one with the least
-            for (first, end), noise_std in zip(self.ranges, noise.counted_std().ravel().tolist(), strict=True):
-                readings[:, first:end] *= counted / noise_std
+            scale_ranges(readings, self.ranges, counted / noise.counted_std())
         return Reading(readings, np.full(len(readings), counted))
