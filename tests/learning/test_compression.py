@@ -65,6 +65,30 @@ class Crowd(Signs):
         return Payload((rows >= 0, scale), self.bits(rows.shape[1]))
 
 
+class Feedback(Signs):
+    """Adds to what a client sends what it lost in the round before, and says nothing of that memory."""
+
+    def __init__(self) -> None:
+        self.lost: NDArray[np.float32] = np.zeros((1, 1), dtype=np.float32)
+
+    def encode(self, rows: NDArray[np.float32], generators: Sequence[np.random.Generator]) -> Payload:
+        known = rows + self.lost if self.lost.shape == rows.shape else rows
+        payload = super().encode(known, generators)
+        self.lost = known - self.decode(payload)
+        return payload
+
+
+class Loudest(Signs):
+    """Takes the largest scale that it has ever seen, and says nothing of that memory."""
+
+    def __init__(self) -> None:
+        self.scale = 0.0
+
+    def encode(self, rows: NDArray[np.float32], generators: Sequence[np.random.Generator]) -> Payload:
+        self.scale = max(self.scale, float(np.abs(rows).max()))
+        return Payload((rows >= 0, np.full(len(rows), self.scale)), self.bits(rows.shape[1]))
+
+
 def coded(name: str, **changes: Any) -> dict[str, Any]:
     """A digital uplink with a codec from this file."""
     codec = {"name": f"tests.learning.test_compression:{name}"}
@@ -144,3 +168,9 @@ def test_conformance() -> None:
     for wrong in (Liar(), Cut(), Crowd()):
         with pytest.raises(CheckFailed, match="not conforming"):
             check_codec(wrong)
+
+
+@pytest.mark.parametrize("wrong", [Feedback, Loudest])
+def test_what_a_codec_remembers_between_rounds_is_found(wrong: type[Codec]) -> None:
+    with pytest.raises(CheckFailed, match="hidden state"):
+        check_codec(wrong())

@@ -110,6 +110,13 @@ def test_late_clients_spill_into_the_next_symbol(
     np.testing.assert_allclose(air.received(), expected.received()[:dimension], rtol=1e-12, atol=1e-12)
 
 
+def test_late_ofdm_over_groups_of_subcarriers_is_refused() -> None:
+    late = LateArrival(np.array([0.25]), subcarriers=4)
+    Superposition(8, pieces=2).add(np.ones((1, 8)), np.ones((1, 2, 1), dtype=np.complex128), late)
+    with pytest.raises(ValueError, match="F must be 1"):
+        Superposition(8, pieces=2).add(np.ones((1, 8)), np.ones((1, 1, 2), dtype=np.complex128), late)
+
+
 def test_a_late_client_arrives_with_no_more_energy() -> None:
     for late in (0.0, 0.2, 0.5, 0.99):
         air = Superposition(50)

@@ -104,6 +104,8 @@ class Superposition:
         )
         by_range = coefficients.reshape(len(coefficients), len(self._ranges))
         if late is not None and late.subcarriers is not None:
+            grouped = coefficients.ndim == 3 and coefficients.shape[2] > 1
+            precondition(not grouped, "late arrival with OFDM turns all subcarriers of a block: F must be 1")
             for piece, (first, end) in enumerate(self._ranges):
                 part = updates[:, first:end]
                 turned = by_range[:, piece, None] * late.rotations(num_symbols(end - first, self._iq_packing))

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wirelessfl.privacy import Release, ServerNoiseRelease, round_values, settings
-from wirelessfl.privacy import client_values as release_columns
+from wirelessfl.privacy import Release, ServerNoiseRelease, client_values, round_values, settings
 from wirelessfl.simulation.records import Round
 from wirelessfl.trace import PRIVACY, REASON_LENGTH, EventBatch, RoundRecord, SecAggOutcome
 
@@ -55,8 +54,18 @@ class FinishedRound:
     @cached_property
     def values(self) -> dict[str, float]:
         """Variables per round."""
-        numbers = {name: float(column) for name, column in _jammer_columns(self.round).items() if not column.ndim}
-        return {**_round_columns(self.round), **numbers}
+        this = self.round
+        values = {
+            "energy": this.energy.joules,
+            "updates_not_finite": float(this.not_finite),
+            "wall_time": this.wall_time,
+            **{_SERVER.get(name, name): value for name, value in vars(this.server).items()},
+        }
+        if this.slot is not None:
+            values |= {name: value for name, value in vars(this.slot).items() if name != "jammer"}
+            if this.slot.jammer is not None:
+                values["jammer_path_gain"] = this.slot.jammer.path_gain
+        return values | {name: float(column) for name, column in _jammer_columns(this).items() if not column.ndim}
 
     @cached_property
     def blocks(self) -> dict[str, NDArray[np.float64]]:
@@ -66,21 +75,36 @@ class FinishedRound:
     @cached_property
     def slots(self) -> dict[str, NDArray[np.float64]]:
         """Variables per round and client, each (n,) or (n, T), NaN where a client has no value."""
-        return _client_columns(self.round)
+        this = self.round
+        columns = {"compute_time": this.compute_time}
 
+        def put(record: Any, **values: Any) -> None:
+            for name, column in values.items():
+                if name not in columns:
+                    columns[name] = np.full((len(this.clients), *np.shape(column)[1:]), np.nan)
+                columns[name][record.positions] = column
 
-def _round_columns(this: Round) -> dict[str, float]:
-    values = {
-        "energy": this.energy.joules,
-        "updates_not_finite": float(this.not_finite),
-        "wall_time": this.wall_time,
-        **{_SERVER.get(name, name): value for name, value in vars(this.server).items()},
-    }
-    if this.slot is not None:
-        values |= {name: value for name, value in vars(this.slot).items() if name != "jammer"}
-        if this.slot.jammer is not None:
-            values["jammer_path_gain"] = this.slot.jammer.path_gain
-    return values
+        for name, column in (("compute_energy_j", this.compute_joules), ("staleness", this.staleness)):
+            if column is not None:
+                columns[name] = column
+        for link in this.links:
+            gains, clients = link.links, link.links.channel.shape[:1]
+            put(link, path_gain=gains.path_gain, **_over_axes("", gains.channel, gains.estimate, clients))
+            if link.station is not None:
+                put(link, cell=link.station)
+        for trained in this.training:
+            known = {name: mean for name, mean in trained.statistics.items() if name in LOCAL_STATISTICS}
+            put(trained, update_norm_raw=trained.norm_raw, update_norm=trained.norm, **known)
+        for sent in this.transmissions:
+            put(sent, backoff=sent.backoff, tx_gain_abs=sent.gain, truncated_share=sent.truncated_share)
+            put(sent, tx_energy=sent.energy, tx_energy_j=sent.joules)
+        if this.uploads is not None:
+            up = this.uploads
+            put(up, tx_time=up.airtime_s, tx_energy=up.energy, tx_energy_j=up.joules)
+        if this.pilots is not None:
+            before = columns.get("tx_energy_j", np.zeros(len(this.clients)))
+            put(this.pilots, tx_energy_j=np.nan_to_num(before)[this.pilots.positions] + this.pilots.joules)
+        return columns
 
 
 def _jammer_columns(this: Round) -> dict[str, NDArray[np.float64]]:
@@ -100,38 +124,6 @@ def _over_axes(
         for name, gains in found.items()
         for part, attribute in (("re", "real"), ("im", "imag"))
     }
-
-
-def _client_columns(this: Round) -> dict[str, NDArray[np.float64]]:
-    columns = {"compute_time": this.compute_time}
-
-    def put(record: Any, **values: Any) -> None:
-        for name, column in values.items():
-            if name not in columns:
-                columns[name] = np.full((len(this.clients), *np.shape(column)[1:]), np.nan)
-            columns[name][record.positions] = column
-
-    for name, column in (("compute_energy_j", this.compute_joules), ("staleness", this.staleness)):
-        if column is not None:
-            columns[name] = column
-    for link in this.links:
-        gains = link.links
-        put(link, path_gain=gains.path_gain, **_over_axes("", gains.channel, gains.estimate, gains.channel.shape[:1]))
-        if link.station is not None:
-            put(link, cell=link.station)
-    for trained in this.training:
-        known = {name: mean for name, mean in trained.statistics.items() if name in LOCAL_STATISTICS}
-        put(trained, update_norm_raw=trained.norm_raw, update_norm=trained.norm, **known)
-    for sent in this.transmissions:
-        put(sent, backoff=sent.backoff, tx_gain_abs=sent.gain, truncated_share=sent.truncated_share)
-        put(sent, tx_energy=sent.energy, tx_energy_j=sent.joules)
-    if this.uploads is not None:
-        up = this.uploads
-        put(up, tx_time=up.airtime_s, tx_energy=up.energy, tx_energy_j=up.joules)
-    if this.pilots is not None:
-        before = columns.get("tx_energy_j", np.zeros(len(this.clients)))
-        put(this.pilots, tx_energy_j=np.nan_to_num(before)[this.pilots.positions] + this.pilots.joules)
-    return columns
 
 
 def round_record(
@@ -166,7 +158,7 @@ def round_record(
                 put(f"{route}_{name}", positions, number)
             else:
                 privacy[f"{route}_{name}"] = number
-        for name, column in release_columns(release).items():
+        for name, column in client_values(release).items():
             put(f"{route}_{name}", positions, column)
     secagg, stages = _secure_aggregation(this)
     return RoundRecord(

@@ -169,7 +169,7 @@ class SecAggRecord:
     Attributes:
         costs: columns per stage, each (stages,), see ``/secagg`` in the trace.
         threshold: share holders that recover a secret; NaN where there are no shares.
-        neighbours: clients that each client exchanges masks with, as planned; NaN where nothing could be planned.
+        neighbours: clients with which each client has masks in common, as planned; NaN where nothing could be planned.
         attempts: attempts at the sum.
         abort_reason: why the round was given up; empty where it was not.
     """

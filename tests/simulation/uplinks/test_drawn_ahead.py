@@ -12,7 +12,7 @@ from tests.simulation.scenarios import run, small
 from wirelessfl.radio.network import ChannelSource
 from wirelessfl.simulation import FinishedRound
 from wirelessfl.simulation.medium import TICKS_PER_SECOND
-from wirelessfl.simulation.uplinks.digital.uplink import DigitalUplink
+from wirelessfl.simulation.uplinks.digital.round_links import Uploads
 from wirelessfl.trace import EventBatch, EventKind, Status
 
 FIXED = {"model": "fixed", "rate_bps": 2e6}
@@ -81,7 +81,7 @@ def test_links_drawn_ahead_are_those_drawn_one_by_one(
     rate = FIXED if channel == "gauss_markov" else {"model": "adaptive"}
     rounds, events = played(rate, **keys)
     ahead, calls[:] = list(calls), []
-    monkeypatch.setattr(DigitalUplink, "_uploads", lambda *_: None)
+    monkeypatch.setattr(Uploads, "after", lambda *_: None)
     expected, expected_events = played(rate, **keys)
     assert set(calls) == {1} and sum(calls) == sum(ahead), "as many links"
     assert len(ahead) < len(calls) or waiting == "the first"

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from wirelessfl.learning.aggregation import Mixing
 from wirelessfl.privacy import BareRelease
-from wirelessfl.radio import Link, Superposition
-from wirelessfl.simulation.cell import Cell, ClientTraining
+from wirelessfl.radio import Superposition
+from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.medium import AirTime, Medium, all_seconds, seconds, ticks
 from wirelessfl.simulation.records import Round, TrainingRecord
 from wirelessfl.simulation.selection import Job, JobsInFlight
@@ -106,32 +106,25 @@ class Asynchronous:
         # Nobody interrupts a client: when it will begin to send is known when it starts.
         begins = all_seconds([arrives + training.ticks for training in trainings])
         links = self.uploads.offer(this, idle, 1.0 / len(this.clients), begins)
-        compute_s = this.compute_time[idle].tolist()
+        compute_s, bits = this.compute_time[idle].tolist(), self.uploads.payload_bits
         for training, link, duration in zip(trainings, links, compute_s, strict=True):
-            job = self._job(this.index, cell.state.model_version, arrives, training, link, duration)
+            crashes, training_ends = training.crash_ticks is not None, arrives + training.ticks
+            sends = link.sends and not crashes
+            job = Job(
+                client=training.node,
+                round_index=this.index,
+                version=cell.state.model_version,
+                model_arrives=arrives,
+                training_ends=training_ends,
+                ends=training_ends + (ticks(link.duration(bits)) if sends else 0),
+                compute_s=duration,
+                bits=bits,
+                sends=sends,
+                outcome=int(Status.CRASHED if crashes else outcome_of(link)),
+                active=link.active,
+            )
             self.jobs.start(job, cell.state.parameters)
             medium.env.process(asynchronous_client(medium, job, since=medium.now - 1))
-
-    def _job(
-        self, round_index: int, version: int, arrives: int, training: ClientTraining, link: Link, compute_s: float
-    ) -> Job:
-        crashes, bits = training.crash_ticks is not None, self.uploads.payload_bits
-        training_ends = arrives + training.ticks
-        sends = link.sends and not crashes
-        outcome = Status.CRASHED if crashes else outcome_of(link)
-        return Job(
-            client=training.node,
-            round_index=round_index,
-            version=version,
-            model_arrives=arrives,
-            training_ends=training_ends,
-            ends=training_ends + (ticks(link.duration(bits)) if sends else 0),
-            compute_s=compute_s,
-            bits=bits,
-            sends=sends,
-            outcome=int(outcome),
-            active=link.active,
-        )
 
     def _account(self, cell: Cell, this: Round, begin: int) -> Collected:
         # Account for what was done since ``begin``, and step by what has arrived
@@ -140,7 +133,8 @@ class Asynchronous:
         air_time, began_to_send = AirTime(), []
         for position, job in zip(positions.tolist(), jobs, strict=True):
             this.status[position] = job.outcome if job.ends <= now else Status.UNDERWAY
-            this.worked[position] = _overlap(job.model_arrives, job.training_ends, begin, now)
+            began, stopped = _part(job.model_arrives, job.training_ends, begin, now)
+            this.worked[position] = stopped - began
             fresh = job.round_index == this.index or job.training_ends > begin
             began_to_send.append(job.sends and fresh and job.training_ends <= now)
             first, last = _part(job.training_ends, job.ends, begin, now)
@@ -187,8 +181,3 @@ class Asynchronous:
 def _part(begin: int, end: int, first: int, last: int) -> tuple[int, int]:
     # The part of a stretch of time that lies between two instants; empty at one of them if there is none
     return min(max(begin, first), last), min(max(end, first), last)
-
-
-def _overlap(begin: int, end: int, first: int, last: int) -> int:
-    start, stop = _part(begin, end, first, last)
-    return stop - start

@@ -33,6 +33,8 @@ class ExactUplink(SlotUplink):
 
     registry: Registry
     dimension: int
+    rotating_jammer = False
+    airtime = 0.0
 
     def plan(self, this: Round, ready: NDArray[np.int64], jammer: int | None) -> SlotPlan:
         """Plan in which all clients that reported are heard, at once."""

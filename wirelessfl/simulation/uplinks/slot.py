@@ -123,8 +123,8 @@ class SlotUplink(ABC):
         airtime: seconds of a slot, which is over by the deadline; 0 where updates take no time.
     """
 
-    rotating_jammer: bool = False
-    airtime: float = 0.0
+    rotating_jammer: bool
+    airtime: float
 
     @property
     def jams(self) -> bool:

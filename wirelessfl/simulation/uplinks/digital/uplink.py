@@ -14,7 +14,7 @@ from wirelessfl.learning import CohortBlock
 from wirelessfl.learning.compression import Codec, NoCodec
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import DigitalLinks, Link, Moment, MultipleAccess, Ofdma, Superposition
-from wirelessfl.simulation.cell import Cell, ClientTraining, TrainingTimes, train
+from wirelessfl.simulation.cell import Cell, ClientTraining, train
 from wirelessfl.simulation.medium import END_EVENT, AirTime, Medium, Report, seconds, ticks
 from wirelessfl.simulation.records import Round, TrainingRecord
 from wirelessfl.simulation.uplinks.base import AuditView, Collected, NoNoise
@@ -94,7 +94,11 @@ class DigitalUplink:
         this.slot_opens = seconds(medium.now)
         arrives, times = cell.broadcast(), cell.training_times(this, present)
         share, at_a_time = self.access.bandwidth_share(max(1, len(present))), self.access.at_a_time(len(present))
-        uploads = self._uploads(cell, this, times) if at_a_time >= len(present) else None
+        uploads = None
+        if at_a_time >= len(present):  # nobody waits for the channel
+            model_arrives, latest = medium.now + ticks(cell.broadcast_s), cell.wait_for.closes_after()
+            needed = cell.wait_for.needed(len(this.clients))
+            uploads = Uploads.after(times, model_arrives, latest, needed, self.payload_bits)
         links = RoundLinks(self.links, this, present, share, self.payload_bits, uploads)
         channel = simpy.Resource(medium.env, at_a_time)
         processes = {
@@ -112,17 +116,8 @@ class DigitalUplink:
             processes[position].interrupt()
         yield medium.occupy(0.0)  # those who were interrupted stop sending
         window.write_statuses(this.status)
-        return self._received(cell, this, np.array(sorted(window.ready), dtype=np.int64), air_time)
-
-    def _uploads(self, cell: Cell, this: Round, times: TrainingTimes) -> Uploads:
-        # The uploads of a round in which nobody waits for the channel
-        model_arrives = cell.medium.now + ticks(cell.broadcast_s)
-        latest, needed = cell.wait_for.closes_after(), cell.wait_for.needed(len(this.clients))
-        return Uploads.after(times, model_arrives, latest, needed, self.payload_bits)
-
-    def _received(self, cell: Cell, this: Round, heard: NDArray[np.int64], air_time: AirTime) -> Collected:
-        cell.drain(this.clients, record_uploads(self.links, this, air_time))
-        transmitted = air_time.senders()
+        cell.drain(this.clients, self.note_energy(this, air_time))
+        heard, transmitted = np.array(sorted(window.ready), dtype=np.int64), air_time.senders()
         return Collected(
             heard=heard,
             transmitted=transmitted,

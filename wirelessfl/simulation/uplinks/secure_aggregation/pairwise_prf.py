@@ -103,9 +103,9 @@ class PairwisePrf(SecureUplink):
             ]
         )
         for message in self.membership.advertisements:
-            costs.uplink(SecAggStage.SET_UP, message.bits)
+            costs.add(SecAggStage.SET_UP, messages_up=1.0, bits_up=message.bits)
         for answer in self.membership.answers:
-            costs.downlink(SecAggStage.SET_UP, answer.bits)
+            costs.add(SecAggStage.SET_UP, messages_down=1.0, bits_down=answer.bits)
             yield medium.occupy(answer.bits / cell.timing.downlink_bps)
             medium.note(EventKind.REQUEST, answer.receiver, answer.bits)
         airtime = air_time.by_client(self.registered)

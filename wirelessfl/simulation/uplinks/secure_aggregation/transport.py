@@ -1,6 +1,5 @@
-"""Messages of one round of secure aggregation: their transport, their costs by stage, and the clients that answer."""
+"""Transport of the messages of one round of secure aggregation, with their costs by stage."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -10,8 +9,8 @@ import simpy
 from numpy.typing import NDArray
 
 from wirelessfl.secagg import Message, Stage
-from wirelessfl.simulation.cell import Cell, ClientTraining, train
-from wirelessfl.simulation.medium import AirTime, Medium, ProtocolMessage, Report, ticks
+from wirelessfl.simulation.cell import Cell
+from wirelessfl.simulation.medium import AirTime, ProtocolMessage, Report, ticks
 from wirelessfl.simulation.records import Round
 from wirelessfl.simulation.uplinks.digital.round_links import RoundLinks
 from wirelessfl.trace import EventKind, SecAggStage, Status
@@ -31,14 +30,6 @@ class StageCosts:
     def __init__(self) -> None:
         self.table: dict[str, NDArray[np.float64]] = {name: np.zeros(len(SecAggStage)) for name in COLUMNS}
 
-    def uplink(self, stage: SecAggStage, bits: float) -> None:
-        """A client begins to send."""
-        self.add(stage, messages_up=1.0, bits_up=bits)
-
-    def downlink(self, stage: SecAggStage, bits: float) -> None:
-        """The server begins to send."""
-        self.add(stage, messages_down=1.0, bits_down=bits)
-
     @property
     def energy(self) -> float:
         """Joules of all stages; NaN where watts are unknown."""
@@ -50,23 +41,9 @@ class StageCosts:
             self.table[name][stage] += amount
 
 
-_COLUMN = {
-    Stage.ADVERTISE_KEYS: SecAggStage.ADVERTISE_KEYS,
-    Stage.SHARE_KEYS: SecAggStage.SHARE_KEYS,
-    Stage.MASKED_INPUT: SecAggStage.MASKED_INPUT,
-    Stage.UNMASK: SecAggStage.UNMASK,
-}
-_EVENT = {
-    Stage.ADVERTISE_KEYS: EventKind.ADVERTISE_KEYS,
-    Stage.SHARE_KEYS: EventKind.SHARE_KEYS,
-    Stage.MASKED_INPUT: EventKind.MASKED_INPUT,
-    Stage.UNMASK: EventKind.UNMASK,
-}
-
-
 def column_of(stage: Stage) -> SecAggStage:
     """The stage of the protocol as the trace numbers it."""
-    return _COLUMN[stage]
+    return SecAggStage[stage.name]
 
 
 class Transport:
@@ -77,6 +54,7 @@ class Transport:
         costs: messages and bits.
         lost: status of clients, by position, that will not be heard again.
         losses_show: whether the server notices a loss at once; else it has to wait until its time is up.
+        inboxes: messages of the server to each client, by position.
         first_message_at: when the first message of the stage under way was sent, in ticks; None before.
     """
 
@@ -111,11 +89,7 @@ class Transport:
         self._links = links
         self._vanishing = vanishing
         self._sent = np.zeros(len(this.clients), dtype=np.int64)
-        self._inboxes = {position: simpy.Store(cell.medium.env) for position in positions.tolist()}
-
-    def inbox(self, position: int) -> simpy.Store:
-        """The client's inbox."""
-        return self._inboxes[position]
+        self.inboxes = {position: simpy.Store(cell.medium.env) for position in positions.tolist()}
 
     def reaches_server(self, position: int) -> bool:
         """Whether the client's channel lets it send at all; if not, that is noted."""
@@ -134,8 +108,8 @@ class Transport:
         share = float(self._vanishing[position, self._sent[position]])
         self._sent[position] += 1
         self._begin()
-        medium.note(_EVENT[message.stage], node, message.bits)
-        self.costs.uplink(column_of(message.stage), message.bits)
+        medium.note(EventKind[message.stage.name], node, message.bits)
+        self.costs.add(column_of(message.stage), messages_up=1.0, bits_up=message.bits)
         vanishes = not np.isnan(share)
         duration = ticks(link.duration(message.bits * share if vanishes else message.bits))
         yield from self.air_time.send(medium, position, duration, column_of(message.stage), link.active)
@@ -169,47 +143,7 @@ class Transport:
         self._begin()
         with suppress(simpy.Interrupt):
             for message in messages:
-                self.costs.downlink(stage, message.bits)
+                self.costs.add(stage, messages_down=1.0, bits_down=message.bits)
                 yield self._medium.occupy(message.bits / self._cell.timing.downlink_bps)
                 self._medium.note(EventKind.REQUEST, message.receiver, message.bits)
-                self._inboxes[position_of[message.receiver]].put(message)
-
-
-class ClientSide(ABC):
-    """The client's side of a protocol: what each client sends."""
-
-    @abstractmethod
-    def opening(self, position: int) -> ProtocolMessage | None:
-        """What a client says once it has trained; None for a report that takes no time."""
-
-    @abstractmethod
-    def answer(self, position: int, request: Message) -> ProtocolMessage:
-        """A client's answer to a message of the server."""
-
-
-def protocol_client(
-    medium: Medium, training: ClientTraining, transport: Transport, protocol: ClientSide
-) -> Generator[simpy.Event, Any, None]:
-    """Train, then take part in secure aggregation: answer the server for as long as it asks.
-
-    Args:
-        medium: carries reports.
-        training: the client's round.
-        transport: carries the messages of the protocol.
-        protocol: says what the client says.
-    """
-    busy = True
-    try:
-        if not (yield from train(medium, training)) or not transport.reaches_server(training.position):
-            return
-        message = protocol.opening(training.position)
-        if message is None:
-            medium.send(Report(training.position))
-        while message is None or (yield from transport.send(message)):
-            busy = False
-            request = yield transport.inbox(training.position).get()
-            busy = True
-            message = protocol.answer(training.position, request)
-    except simpy.Interrupt:
-        if busy:
-            medium.note(EventKind.LATE, training.node)
+                self.inboxes[position_of[message.receiver]].put(message)
