@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import h5py
+import pytest
 from click.testing import CliRunner
 
 import wirelessfl as wfl
@@ -30,3 +32,14 @@ def test_refusals_are_one_message(tmp_path: Path) -> None:
         result = CliRunner().invoke(main, ["report", *arguments])
         assert result.exit_code == 2 and result.stdout == ""
         assert words in result.stderr and "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-320])
+def test_values_that_no_run_writes_are_damage(tmp_path: Path, value: float) -> None:
+    # Zeroed blocks of the file: the channel powers h²/β of the page divide by zero, or overflow.
+    trace = wfl.simulate(small(rounds=1), tmp_path / "x", device="cpu", threads=1, pictures=False).trace
+    with h5py.File(trace, "r+") as file:
+        file["path_gain"][...] = value
+    result = CliRunner().invoke(main, ["report", str(trace), "--out", str(tmp_path / "page.html")])
+    assert result.exit_code == 2 and result.stdout == ""
+    assert f"{trace}: damaged (FloatingPointError in analysis/report/channel.py" in " ".join(result.stderr.split())

@@ -195,7 +195,9 @@ def _link(file: h5py.File, path: Path, name: str, how: str) -> None:
                 layout[...] = h5py.VirtualSource(str(outside), "/x", shape=shape)
             file.create_virtual_dataset(name, layout)
         case "hard":
-            other = next(one for one in file if isinstance(file[one], h5py.Dataset))
-            file[name] = file[other]
+            # a link made before may lead nowhere
+            other = next((one for one in file if isinstance(file.get(one), h5py.Dataset)), None)
+            if other is not None:
+                file[name] = file[other]
         case unknown:
             raise ValueError(f"no link is called {unknown!r}")

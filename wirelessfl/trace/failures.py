@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import numpy as np
+
 from wirelessfl.errors import OutputError, TraceError, WirelessFLError
 from wirelessfl.outputs import FULL, READ_ONLY, RUN_LOCK, holder
 
@@ -67,14 +69,16 @@ def trace_errors(path: Path) -> Iterator[None]:
 
     Every exception is caught here, and nowhere else: what a damaged file raises in NumPy, HDF5, xarray or in sums over
     its values cannot be listed. The words name the exception and where it came from, so that a fault of this package
-    is not taken for one of the file; ``WIRELESSFL_DEBUG`` shows it whole.
+    is not taken for one of the file; ``WIRELESSFL_DEBUG`` shows it whole. A division by zero, an overflow or an invalid
+    operation of NumPy is one of them: no values that a run wrote lead there.
 
     Raises:
         TraceError: One line that says what is wrong with the file and what to do.
         OutputError: What was made of it found no room on the disk.
     """
     try:
-        yield
+        with np.errstate(divide="raise", over="raise", invalid="raise"):
+            yield
     except WirelessFLError:
         raise
     except Exception as error:
