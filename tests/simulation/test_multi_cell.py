@@ -12,7 +12,7 @@ from wirelessfl.assembly import build_simulation
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import AlgorithmFacts, FedAvg
 from wirelessfl.privacy import gaussian_epsilon, zcdp_epsilon
-from wirelessfl.radio.network import CellularNetwork
+from wirelessfl.radio.network import Network
 from wirelessfl.scenario import Scenario, load_scenario
 from wirelessfl.simulation import FinishedRound, Simulation
 from wirelessfl.simulation.learner import Learner
@@ -49,9 +49,9 @@ def played(scenario: Scenario) -> tuple[Simulation, list[FinishedRound], np.ndar
     return simulation, rounds, simulation.state.parameters.astype(np.float64) - before
 
 
-def network_of(simulation: Simulation) -> CellularNetwork:
+def network_of(simulation: Simulation) -> Network:
     network = simulation.deployment.network
-    assert isinstance(network, CellularNetwork)
+    assert network.sites is not None
     return network
 
 

@@ -12,7 +12,6 @@ from wirelessfl.errors import InfeasibleError, ModelWarning, ScenarioError
 from wirelessfl.memory import forgotten
 from wirelessfl.radio import (
     BlockFading,
-    CellularNetwork,
     ChannelSource,
     DistanceGain,
     Fading,
@@ -53,7 +52,7 @@ def topology_graph(deployment: Deployment) -> nx.Graph:
     (registered), ``places`` (whether there are any) and ``spacing`` (metres between base stations; NaN for one).
     """
     network = deployment.network
-    sites = network.sites[:2] if isinstance(network, CellularNetwork) else np.zeros((1, 2))
+    sites = np.zeros((1, 2)) if network.sites is None else network.sites[:2]
     spacing = float(np.linalg.norm(sites[1] - sites[0])) if len(sites) == 2 else math.nan
     places = isinstance(network.clients.large_scale, DistanceGain)
     graph = nx.Graph(clients=network.registry.count, places=places, spacing=spacing)
@@ -68,7 +67,7 @@ def topology_graph(deployment: Deployment) -> nx.Graph:
 
 def _add_stations(graph: nx.Graph, deployment: Deployment) -> None:
     network, uplink = deployment.network, deployment.uplink
-    if not isinstance(network, CellularNetwork):
+    if network.sites is None:
         graph.add_node("station 0", kind="server", x=0.0, y=0.0)
         return
     behind = "cloud" if isinstance(uplink, OverTheAir) and uplink.edges is not None else "server"
@@ -87,7 +86,7 @@ def _add_clients(graph: nx.Graph, network: Network) -> None:
     large_scale = network.clients.large_scale
     if not isinstance(large_scale, DistanceGain):
         return
-    for client, (x, y) in enumerate(large_scale.placement.positions(clients, _START).tolist()):
+    for client, (x, y) in enumerate(large_scale.placement.motion(clients, _START).position.tolist()):
         graph.add_node(client, x=x, y=y)
     if large_scale.model.rician_k is not None:
         seen = np.stack([source.large_scale.gains(clients, _START).line_of_sight for source in sources], axis=1)
@@ -100,7 +99,7 @@ def _add_jammer(graph: nx.Graph, network: Network) -> None:
     graph.add_edge("jammer", "station 0", kind="radio")
     large_scale = network.jammer.large_scale
     if isinstance(large_scale, DistanceGain):
-        ((x, y),) = large_scale.placement.positions(np.zeros(1, dtype=np.int64), _START).tolist()
+        ((x, y),) = large_scale.placement.motion(np.zeros(1, dtype=np.int64), _START).position.tolist()
         graph.add_node("jammer", x=x, y=y)
 
 

@@ -4,7 +4,7 @@ Clients and jammer have channels of the same laws and streams of their own.
 """
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,6 @@ from wirelessfl.assembly.slot import build_numerology, build_path_loss, build_pi
 from wirelessfl.conformance import returned
 from wirelessfl.errors import ModelWarning, ScenarioError
 from wirelessfl.radio import (
-    CellularNetwork,
     ChannelSource,
     DirectRay,
     DistanceGain,
@@ -151,7 +150,7 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
         source(law, Draws(streams, site=f"site{number}_"), places, (float(x), float(y)))
         for number, (x, y) in enumerate(sites.tolist()[1:], start=1)
     ]
-    return CellularNetwork(network.registry, network.clients, network.jammer, streams, tuple(further), sites)
+    return replace(network, others=tuple(further), sites=sites)
 
 
 def build_fading(scenario: Scenario, jammer: bool = False) -> FadingModel:

@@ -40,7 +40,7 @@ from wirelessfl.radio.jamming import (
 )
 from wirelessfl.radio.links import CellLinks, Links, SlotLinks
 from wirelessfl.radio.modulation import Analog, Modulation
-from wirelessfl.radio.network import CellularNetwork, Channels, ChannelSource, JammerLink, Network, Registry
+from wirelessfl.radio.network import Channels, ChannelSource, JammerLink, Network, Registry
 from wirelessfl.radio.placement import (
     GivenPositions,
     PlacementLaw,
@@ -154,7 +154,6 @@ __all__ = [
     "BlockFading",
     "Calibration",
     "CellLinks",
-    "CellularNetwork",
     "ChannelSource",
     "Channels",
     "Cotaf",

@@ -55,17 +55,6 @@ def estimate_channel(
     return np.asarray(mean + (channel + error - mean) * trust)
 
 
-def pilot_error_std(pilot_symbols: int, symbol_snr: float, path_gain: NDArray[np.float64]) -> NDArray[np.float64]:
-    """σ_e = √(N0/(E β)) (n,), relative to √β: the error of a channel that is observed through n pilot symbols.
-
-    Args:
-        pilot_symbols: n, of energy E/n each.
-        symbol_snr: E/(n N0), before path loss.
-        path_gain: β (n,).
-    """
-    return np.asarray(1.0 / np.sqrt(pilot_symbols * symbol_snr * path_gain))
-
-
 def mean_estimate_power(
     path_gain: NDArray[np.float64],
     error_std: NDArray[np.float64] | float,

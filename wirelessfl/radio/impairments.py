@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
-from wirelessfl.radio.csi import Estimator, mean_estimate_power, pilot_error_std
+from wirelessfl.radio.csi import Estimator, mean_estimate_power
 from wirelessfl.radio.slot_schedule import Pilots
 from wirelessfl.streams import NodeStream
 
@@ -82,10 +82,10 @@ class LinkImpairments:
     cfo_hz: float = 0.0
 
     def error_std(self, path_gain: NDArray[np.float64]) -> NDArray[np.float64]:
-        """(n,) the standard deviation of the estimation error relative to √β."""
+        """(n,) the standard deviation of the estimation error relative to √β; √(N0/(E β)) of pilots of energy E."""
         if self.pilots is None:
             return np.full(len(path_gain), self.csi_error_std)
-        return pilot_error_std(self.pilots.symbols, self.pilots.symbol_snr, path_gain)
+        return np.asarray(1.0 / np.sqrt(self.pilots.symbols * self.pilots.symbol_snr * path_gain))
 
     def mean_estimate_power(
         self, path_gain: NDArray[np.float64], specular_power: NDArray[np.float64]

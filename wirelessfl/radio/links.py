@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,8 @@ from wirelessfl.errors import precondition
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
-    """Knowledge of the clients' uplinks when a round's transmit gains are chosen; all arrays (n,).
+class ClientLinks:
+    """Channels of n clients, and what is known of the clients; all arrays (n, ...).
 
     Attributes:
         channel: h_i, path gain included.
@@ -31,6 +32,20 @@ class Links:
     path_gain: NDArray[np.float64]
     mean_estimate_power: NDArray[np.float64]
 
+    def __len__(self) -> int:
+        return len(self.channel)
+
+    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> Self:
+        """The links of some clients, by position or mask; of all, these."""
+        if index.dtype == np.bool_ and index.all():
+            return self
+        return type(self)(**{name: values[index] for name, values in vars(self).items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Links(ClientLinks):
+    """The uplinks of one round when transmit gains are chosen: one number a client in every array (n,)."""
+
     def __post_init__(self) -> None:
         columns = vars(self)
         for name, values in columns.items():
@@ -45,41 +60,18 @@ class Links:
             "channel and estimate must be finite for every client",
         )
 
-    def __len__(self) -> int:
-        return len(self.channel)
-
-    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> Links:
-        """The links of some clients, by position or mask; of all, these."""
-        if index.dtype == np.bool_ and index.all():
-            return self
-        return Links(**{name: values[index] for name, values in vars(self).items()})
-
     def in_deep_fade(self, threshold: float) -> NDArray[np.bool_]:
         """Mask (n,) of clients with |ĥ|²/E|ĥ|² below ``threshold`` g; Rayleigh fading: Pr = 1 − e^{−g} at any β."""
         return np.abs(self.estimate) ** 2 < threshold * self.mean_estimate_power
 
 
 @dataclass(frozen=True, eq=False)
-class SlotLinks:
+class SlotLinks(ClientLinks):
     """Links of n clients over a slot of T blocks and F groups of subcarriers, received with A antennas.
 
-    They are known from R estimates each: 1, that of the slot's start, or T.
-
-    Attributes:
-        channel: h (n, T, F, A), path gain included.
-        estimate: ĥ (n, R, F, A).
-        weight: p_i (n,).
-        power_budget: P_i (n,) of the whole slot.
-        path_gain: β_i (n,).
-        mean_estimate_power: E|ĥ_i|² (n,).
+    Channels are (n, T, F, A), power budgets those of the whole slot. Estimates (n, R, F, A) are R each: 1, that of the
+    slot's start, or T.
     """
-
-    channel: NDArray[np.complex128]
-    estimate: NDArray[np.complex128]
-    weight: NDArray[np.float64]
-    power_budget: NDArray[np.float64]
-    path_gain: NDArray[np.float64]
-    mean_estimate_power: NDArray[np.float64]
 
     def __post_init__(self) -> None:
         once = (len(self), 1, *self.channel.shape[2:])
@@ -88,17 +80,10 @@ class SlotLinks:
             f"estimates {self.estimate.shape} do not go with channels {self.channel.shape}",
         )
 
-    def __len__(self) -> int:
-        return len(self.channel)
-
     @property
     def pieces(self) -> int:
         """T."""
         return int(self.channel.shape[1])
-
-    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> SlotLinks:
-        """The links of some clients, by position or mask."""
-        return SlotLinks(**{name: values[index] for name, values in vars(self).items()})
 
     def combined(self, weights: NDArray[np.complex128]) -> SlotLinks:
         """The links behind a combiner: fᴴh and fᴴĥ, as those of one antenna.

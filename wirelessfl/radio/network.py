@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from wirelessfl.memory import Memory, memories_among
 from wirelessfl.radio.csi import (
@@ -200,12 +199,16 @@ class Network:
         clients: channels of the clients.
         jammer: channels of an external jammer.
         streams: randomness of the run.
+        others: channels to base stations beside the one in the origin, of the same positions and independent draws.
+        sites: (C, 2) positions of all base stations in metres; None for a single one, which is the server itself.
     """
 
     registry: Registry
     clients: ChannelSource
     jammer: ChannelSource
     streams: Streams
+    others: tuple[ChannelSource, ...] = ()
+    sites: NDArray[np.float64] | None = None
 
     def slot_links(self, clients: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> SlotLinks:
         """The uplinks of ``clients`` over a slot; moments of successive calls do not go back in time."""
@@ -214,7 +217,7 @@ class Network:
     @property
     def sources(self) -> tuple[ChannelSource, ...]:
         """(C,) channels of the clients to each base station."""
-        return (self.clients,)
+        return (self.clients, *self.others)
 
     def cell_links(self, clients: NDArray[np.int64], moment: Moment, instants: Instants = AT_ONCE) -> CellLinks:
         """The links of ``clients`` over a slot, each served by the base station with the largest path gain."""
@@ -253,34 +256,7 @@ class Network:
         return self.clients.large_scale.last_distances(clients)
 
     def memories(self) -> dict[str, Memory]:
-        """The parts that remember, by name."""
-        return {**self.clients.memories(), **self.jammer.memories()}
-
-
-@dataclass(frozen=True)
-class CellularNetwork(Network):
-    """A network with base stations beside the one in the origin.
-
-    Shadowing and fading of a client's links to different base stations are independent.
-
-    Attributes:
-        others: channels to the further base stations; positions are shared with those to the first.
-        sites: (C, 2) positions of all base stations in metres.
-    """
-
-    others: tuple[ChannelSource, ...]
-    sites: NDArray[np.float64]
-
-    @property
-    @override
-    def sources(self) -> tuple[ChannelSource, ...]:
-        return (self.clients, *self.others)
-
-    @override
-    def memories(self) -> dict[str, Memory]:
-        """The parts that remember, by name; the places are remembered once."""
-        further = [source.memories().items() for source in self.others]
-        return {
-            **super().memories(),
-            **{name: memory for items in further for name, memory in items if not name.endswith("placement")},
-        }
+        """The parts that remember, by name; the places of clients are remembered once."""
+        own = {**self.clients.memories(), **self.jammer.memories()}
+        further = (item for source in self.others for item in source.memories().items())
+        return {**own, **{name: memory for name, memory in further if not name.endswith("placement")}}

@@ -1,9 +1,9 @@
 """Digital uploads: orthogonal multiple access, rates of links, and the division of long messages into pieces."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,24 +13,21 @@ from wirelessfl.errors import precondition
 from wirelessfl.radio.slot_schedule import Refresh
 
 
-@runtime_checkable
-class MultipleAccess(Protocol):
+class MultipleAccess(ABC):
     """Division of one band among n uploads without interference."""
 
     def bandwidth_share(self, num_clients: int) -> float:
-        """B_i/B of each client."""
+        """B_i/B of each client: the band is divided evenly among those that send at the same time."""
+        return 1.0 / self.at_a_time(num_clients)
 
+    @abstractmethod
     def at_a_time(self, num_clients: int) -> int:
         """Number of clients that may send at the same time."""
 
 
 @dataclass(frozen=True)
-class Tdma:
+class Tdma(MultipleAccess):
     """Time division: the full band, one after the other; airtimes add."""
-
-    def bandwidth_share(self, num_clients: int) -> float:
-        """1."""
-        return 1.0
 
     def at_a_time(self, num_clients: int) -> int:
         """1."""
@@ -38,12 +35,8 @@ class Tdma:
 
 
 @dataclass(frozen=True)
-class Ofdma:
+class Ofdma(MultipleAccess):
     """Frequency division: an equal part of the band each, all at once; the longest counts."""
-
-    def bandwidth_share(self, num_clients: int) -> float:
-        """1/n."""
-        return 1.0 / num_clients
 
     def at_a_time(self, num_clients: int) -> int:
         """All of them."""

@@ -73,11 +73,11 @@ def test_who_stands_still_keeps_his_surroundings_and_nothing_is_remembered() -> 
 
 def test_nobody_walks_faster_than_allowed_and_a_moment_asked_twice_is_one_place() -> None:
     walking, nodes = Walking(WALK, DRAWS), NODES[:500]
-    before = walking.positions(nodes, Moment(1, 3.0))
-    np.testing.assert_array_equal(walking.positions(nodes, Moment(1, 3.0)), before)
+    before = walking.motion(nodes, Moment(1, 3.0)).position
+    np.testing.assert_array_equal(walking.motion(nodes, Moment(1, 3.0)).position, before)
     for round_index, time in ((2, 4.0), (5, 50.0), (6, 51.5)):
         elapsed = time - {2: 3.0, 5: 4.0, 6: 50.0}[round_index]
-        now = walking.positions(nodes, Moment(round_index, time))
+        now = walking.motion(nodes, Moment(round_index, time)).position
         assert np.linalg.norm(now - before, axis=1).max() <= 10.0 * elapsed * (1 + 1e-9)
         assert np.linalg.norm(now, axis=1).max() <= 300.0 * (1 + 1e-9)
         before = now
@@ -87,17 +87,19 @@ def test_a_walk_does_not_depend_on_when_it_is_asked_for() -> None:
     seldom, often = Walking(WALK, DRAWS), Walking(WALK, DRAWS)
     for time in np.linspace(0.0, 200.0, 23):
         # Several times in a round, as uploads one after the other ask.
-        often.positions(NODES[:200], Moment(1, float(time)))
+        often.motion(NODES[:200], Moment(1, float(time)))
     np.testing.assert_allclose(
-        seldom.positions(NODES[:200], Moment(7, 200.0)), often.positions(NODES[:200], Moment(7, 200.0)), atol=1e-7
+        seldom.motion(NODES[:200], Moment(7, 200.0)).position,
+        often.motion(NODES[:200], Moment(7, 200.0)).position,
+        atol=1e-7,
     )
 
 
 def test_a_walk_does_not_depend_on_who_else_is_asked() -> None:
     together, alone = Walking(WALK, DRAWS), Walking(WALK, DRAWS)
     for moment in (Moment(1, 2.0), Moment(4, 90.0)):
-        everyone = together.positions(NODES[:20], moment)
-        np.testing.assert_array_equal(alone.positions(NODES[7:8], moment), everyone[7:8])
+        everyone = together.motion(NODES[:20], moment).position
+        np.testing.assert_array_equal(alone.motion(NODES[7:8], moment).position, everyone[7:8])
 
 
 def test_outside_its_range_a_model_is_used_with_a_warning() -> None:

@@ -7,6 +7,7 @@ Both describe the scattered part, of mean power 1 at any instant: Rayleigh fadin
 import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -236,10 +237,7 @@ class GaussMarkovFading(ScatteredFading, RemembersNodes):
 class ClarkeFading(ScatteredFading):
     """Isotropic scattering at simulated time, in closed form: nothing has to be remembered."""
 
-    @property
-    def varies(self) -> bool:
-        """Yes: gains are those of simulated time."""
-        return True
+    varies: ClassVar[bool] = True
 
     def over(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment, offsets: NDArray[np.float64]

@@ -1,7 +1,7 @@
 """Small-scale fading of links over rounds and time, mean power 1: the protocol, blocks, and the direct ray."""
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,11 +62,7 @@ class BlockFading:
     law: FadingModel
     in_sight: Rician | None
     draws: Draws
-
-    @property
-    def varies(self) -> bool:
-        """No: one gain for a link and round."""
-        return False
+    varies: ClassVar[bool] = False
 
     def gains(
         self, nodes: NDArray[np.int64], line_of_sight: NDArray[np.bool_], moment: Moment

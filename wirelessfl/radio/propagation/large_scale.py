@@ -7,7 +7,7 @@ state of the line of sight (Table 7.6.3.1-2).
 
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,10 +103,7 @@ class LargeScale(Protocol):
 class UnitGain:
     """No path loss: every link has gain 1, and nodes have no places."""
 
-    @property
-    def varies(self) -> bool:
-        """No."""
-        return False
+    varies: ClassVar[bool] = False
 
     def gains(self, nodes: NDArray[np.int64], moment: Moment) -> LargeScaleGains:
         """Ones."""

@@ -83,9 +83,6 @@ class Placement(Protocol):
     def moves(self) -> bool:
         """Whether any node moves."""
 
-    def positions(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
-        """(n, 2) metres at a moment that is no earlier than the last one asked for."""
-
     def motion(self, nodes: NDArray[np.int64], moment: Moment) -> Motion:
         """The motion at a moment that is no earlier than the last one asked for."""
 
@@ -105,10 +102,6 @@ class Standing:
     law: PlacementLaw
     draws: Draws
     moves: bool = False
-
-    def positions(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
-        """(n, 2) metres, the same at all times."""
-        return self.last_positions(nodes)
 
     def motion(self, nodes: NDArray[np.int64], moment: Moment) -> Motion:
         """Rest."""
@@ -138,10 +131,6 @@ class Walking(RemembersNodes):
             position=_NOWHERE, target=_NOWHERE, speed=np.nan, pause=np.nan, travelled=np.nan, legs=0, time=0.0
         )
     )
-
-    def positions(self, nodes: NDArray[np.int64], moment: Moment) -> NDArray[np.float64]:
-        """(n, 2) metres."""
-        return self.motion(nodes, moment).position
 
     def motion(self, nodes: NDArray[np.int64], moment: Moment) -> Motion:
         """The motion; who is asked for the first time set out at time 0.
