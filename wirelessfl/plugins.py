@@ -94,7 +94,7 @@ def load_function(key: str, reference: str, result: type) -> Callable[..., Any]:
 
 
 def make(key: str, reference: str, factory: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """What a plug-in's class or function makes.
+    """Object made by a plug-in's class or function.
 
     Raises:
         ScenarioError: It does not take the options, or raises.

@@ -38,7 +38,7 @@ class ChunkCache:
     folder: Path
 
     def load(self, key: str, chunks: Sequence[int]) -> int | None:
-        """Which of ``chunks`` is kept under ``key``, or None."""
+        """The one of ``chunks`` that is kept under ``key``, or None."""
         try:
             chunk = json.loads(self._file(key).read_text(encoding="utf-8"))["chunk"]
         except (OSError, ValueError, TypeError, KeyError, RecursionError):

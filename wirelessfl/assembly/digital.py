@@ -62,7 +62,7 @@ def build_digital_uplink(scenario: Scenario, uplink: Digital, network: Network, 
 
 
 def build_digital_links(scenario: Scenario, uplink: DigitalLink, network: Network) -> DigitalLinks:
-    """What the clients' channels carry."""
+    """Digital links of the clients: rate, SNR, band and division of messages."""
     watts, snr, channel = math.nan, 0.0, scenario.channel
     bandwidth = scenario.timing.bandwidth_hz
     if uplink.tx_power_dbm is None:

@@ -112,7 +112,7 @@ _ROTATING = 1000
 
 
 def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float, float]:
-    """How often in a round the jammer lacks the power that is needed, and the energy E₁ needed at |h_CJ| = 1.
+    """Probability that the jammer lacks the power needed in a round, and the energy E₁ needed at |h_CJ| = 1.
 
     A Rayleigh link has the closed form Pr(short) = 1 − exp(−E₁/(P_CJ β_CJ)), β_CJ its path gain; other laws are drawn,
     and so are slots with an estimate for each piece, in which the weakest of them counts.
@@ -132,10 +132,8 @@ def jammer_shortfall(uplink: Uplink, selection: ClientSelection) -> tuple[float,
         budget = jammer_energy(jamming.gain_limit, uplink.num_symbols, jamming.noise)
         if gain == 0.0 or np.isinf(budget):
             return 0.0, energy
-        if uplink.rotating_jammer:
-            source, nodes = network.clients, clients[:_ROTATING]
-        else:
-            source, nodes = network.jammer, np.zeros(1, np.int64)
+        rotating = (network.clients, clients[:_ROTATING])
+        source, nodes = rotating if uplink.rotating_jammer else (network.jammer, np.zeros(1, np.int64))
         return _probability_short(source, nodes, energy / budget, network.streams, instants.estimates), energy
 
 
@@ -180,10 +178,8 @@ def _share_below(law: FadingModel, power: NDArray[np.float64], streams: Streams)
     # (n,) Pr(|gain|² < power) under a law of mean power 1.
     if isinstance(law, Rayleigh):
         return np.array([shortfall_probability(value, 1.0) for value in power.tolist()])
-    if isinstance(law, Recorded):
-        gains = law.gains[np.isfinite(law.gains)]
-    else:
-        gains = law.draw(streams.nodes("shortfall", 1, np.arange(_DRAWS, dtype=np.int64)))
+    draws = streams.nodes("shortfall", 1, np.arange(_DRAWS, dtype=np.int64))
+    gains = law.gains[np.isfinite(law.gains)] if isinstance(law, Recorded) else law.draw(draws)
     return np.searchsorted(np.sort(np.abs(gains) ** 2), power) / len(gains)
 
 
@@ -220,7 +216,7 @@ class UploadSpan:
 
 
 def upload_span(scenario: Scenario, uplink: Uplink) -> UploadSpan:
-    """How long a message lasts."""
+    """Duration of a message."""
     uploads = uplink.uploads if isinstance(uplink, Asynchronous) else uplink
     if not isinstance(uploads, DigitalUplink | SecureUplink):
         return UploadSpan()

@@ -93,14 +93,14 @@ def load_data(scenario: Scenario) -> tuple[Dataset, Examples | None]:
 
 
 def public_samples(mechanism: Mechanism) -> int:
-    """How many training samples are public and belong to no client."""
+    """Number of training samples that are public and belong to no client."""
     clipping = None if isinstance(mechanism, NoMechanism | Zcdp) else mechanism.clipping
     return clipping.proxy_samples if isinstance(clipping, MedianClip) else 0
 
 
 @dataclass(frozen=True)
 class DataContext:
-    """What a data set is told beside its own keys.
+    """Context of data sets, beside their own keys.
 
     Attributes:
         split_seed: fixes the division into training and test samples where the source has none.
@@ -140,7 +140,7 @@ def _synthetic_law(alpha: float, beta: float, iid: bool) -> SharedSource | Skewe
 
 @dataclass(frozen=True)
 class PartitionContext:
-    """What the functions of `wirelessfl.learning.partition` are called with beside their own keys."""
+    """Context of the functions of `wirelessfl.learning.partition`, beside their own keys."""
 
     num_samples: int
     targets: NDArray[np.int64]
@@ -202,7 +202,7 @@ def uploads_are_updates(scenario: Scenario) -> bool:
 
 
 def build_training(scenario: Scenario, algorithm: Algorithm, model: FlatModel) -> LocalTraining:
-    """What every client does in a round."""
+    """Local training of every client in a round."""
     training, server = scenario.training, algorithm.start(torch.zeros(model.dimension))
     nobody = algorithm.first_rows(server, np.zeros(0, dtype=np.int64))
     return LocalTraining(

@@ -109,7 +109,7 @@ def unvouched(scenario: Scenario) -> str | None:
 
 @dataclass(frozen=True)
 class PrivacyContext:
-    """What clipping rules and noise mechanisms are made with beside their own keys.
+    """Context of clipping rules and noise mechanisms, beside their own keys.
 
     Attributes:
         clip_norm: C, ``training.privacy.clip``.
@@ -124,7 +124,7 @@ class PrivacyContext:
 
 @dataclass(frozen=True)
 class NoiseContext:
-    """What the package's noise mechanisms are made with beside their own keys.
+    """Context of the package's noise mechanisms, beside their own keys.
 
     Attributes:
         noise_multiplier: σ/C in each round.

@@ -47,7 +47,7 @@ from wirelessfl.streams import Streams
 
 @dataclass(frozen=True)
 class CorrelationContext:
-    """What a correlation in time can ask for beside its keys.
+    """Context of correlations in time, beside their keys.
 
     Attributes:
         channel: the section of the scenario.
@@ -167,16 +167,15 @@ def build_fading(scenario: Scenario, jammer: bool = False) -> FadingModel:
 
 
 def build_placement(scenario: Scenario, draws: Draws) -> Placement:
-    """Where the nodes of some streams are."""
+    """Placement of the nodes of some streams."""
     law = make_object("channel.placement.scheme", scenario.channel.placement, context=RunFacts.of(scenario))
     return Walking(law, draws) if isinstance(law, RandomWaypoint) else Standing(law, draws)
 
 
 def _jammer_placement(scenario: Scenario, draws: Draws) -> Placement:
     jammer = _external_jammer(scenario)
-    if jammer is not None and jammer.position_m is not None:
-        return Standing(GivenPositions((jammer.position_m,)), draws)
-    return build_placement(scenario, draws)
+    place = None if jammer is None else jammer.position_m
+    return build_placement(scenario, draws) if place is None else Standing(GivenPositions((place,)), draws)
 
 
 def _external_jammer(scenario: Scenario) -> Jammer | None:

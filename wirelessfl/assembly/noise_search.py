@@ -78,7 +78,7 @@ def calibrate(
 
 @dataclass(frozen=True)
 class Guess:
-    """Where ε is about the target.
+    """A point at which ε is about the target.
 
     Attributes:
         log_noise: there, ln noise.

@@ -18,7 +18,7 @@ from wirelessfl.scenario.yamltree import plain_value
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What is known of a run before anything of it is made.
+    """Facts of a run before anything of it is made.
 
     Attributes:
         rounds: M.

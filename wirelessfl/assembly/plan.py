@@ -72,7 +72,7 @@ class Resources:
 
 
 def choose_plan(compute: Compute, device: str, threads: int | None) -> Resources:
-    """What a new run on this machine may use.
+    """Resources that a new run may use on this machine.
 
     Args:
         compute: what the scenario says.
@@ -94,7 +94,7 @@ def choose_plan(compute: Compute, device: str, threads: int | None) -> Resources
 
 
 def plan_to_look(compute: Compute) -> Resources:
-    """What is used to look at a scenario and not to run it: the CPU, and no stopwatch.
+    """Resources to look at a scenario and not to run it: the CPU, and no stopwatch.
 
     Raises:
         InfeasibleError: the precision needs a GPU.

@@ -48,32 +48,23 @@ CHANNEL_NOISE_STD = 1.0
 
 @dataclass(frozen=True)
 class PowerControlContext:
-    """What a power control can ask for beside its keys.
+    """Context of power controls, beside their keys.
 
     Attributes:
         scenario: the whole of it.
         network: registered clients, their weights and budgets, and their channels.
         statement: what ε is said about.
+        rounds: M.
+        threshold: the deep-fade threshold on |ĥ|²/E|ĥ|².
+        total_samples: |D|.
     """
 
     scenario: Scenario
     network: Network
     statement: Statement
-
-    @property
-    def rounds(self) -> int:
-        """M."""
-        return self.scenario.rounds
-
-    @property
-    def threshold(self) -> float:
-        """The deep-fade threshold on |ĥ|²/E|ĥ|²."""
-        return self.scenario.faults.fade_threshold
-
-    @property
-    def total_samples(self) -> int:
-        """|D|."""
-        return self.network.registry.total_samples
+    rounds: int
+    threshold: float
+    total_samples: int
 
 
 def build_power_control(
@@ -86,7 +77,8 @@ def build_power_control(
         InfeasibleError: a threshold that no channel reaches.
         ScenarioError: a policy of the user's own cannot be used.
     """
-    context = PowerControlContext(scenario, network, statement)
+    facts = (scenario.rounds, scenario.faults.fade_threshold, network.registry.total_samples)
+    context = PowerControlContext(scenario, network, statement, *facts)
     policy: PowerControl = make_object("uplink.power_control.policy", control, context=context)
     if isinstance(control, External) and policy.needs_norms and is_non_expansive(policy):
         try:
@@ -214,7 +206,7 @@ def build_calibration(
     statement: Statement,
     non_expansive: bool,
 ) -> Calibration:
-    """How much noise a round needs for an ε of the whole run, under a power control that may be ``non_expansive``."""
+    """Calibration of a round's noise to an ε of the whole run, under a power control that may be ``non_expansive``."""
     delta, rounds = scenario.privacy.delta, scenario.rounds
     if calibration == "theorem":
         return TheoremCalibration(noise_std_theorem(epsilon, delta, rounds, registry.total_samples))

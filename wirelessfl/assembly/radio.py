@@ -1,7 +1,6 @@
 """Channel, power control, jammer and uplink of a scenario. dB become linear here and nowhere else."""
 
 import math
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 from wirelessfl.assembly.digital import build_digital_uplink, build_secure_uplink
@@ -41,30 +40,16 @@ from wirelessfl.simulation.uplinks import IdealUplink, OverTheAir, Uplink
 from wirelessfl.simulation.uplinks.air.plan import OwnRelease
 
 
-@dataclass(frozen=True)
-class Cells:
-    """What stands on the server's side of the radio.
-
-    Attributes:
-        receivers: C.
-        backhaul_s: seconds between receivers and server, there and back.
-        edges: models of the edges, or None.
-    """
-
-    receivers: int = 1
-    backhaul_s: float = 0.0
-    edges: EdgeModels | None = None
-
-
-def build_cells(topology: Topology, network: Network, facts: AlgorithmFacts, dimension: int) -> Cells:
-    """The cells of a topology, for uploads of P·d numbers of an algorithm."""
+def build_cells(
+    topology: Topology, network: Network, facts: AlgorithmFacts, dimension: int
+) -> tuple[int, float, EdgeModels | None]:
+    """Receivers C of a topology, seconds to the server and back for uploads of P·d numbers, and models of the edges."""
     if isinstance(topology, SingleCell):
-        return Cells()
+        return 1, 0.0, None
     numbers = dimension + dimension // facts.payload * facts.broadcast
     receivers, both_ways = len(network.sources), BITS_PER_PARAMETER * numbers / topology.backhaul_bps
-    if isinstance(topology, MultiCell):
-        return Cells(receivers, both_ways)
-    return Cells(receivers, both_ways, EdgeModels(receivers, topology.edge_rounds))
+    edges = None if isinstance(topology, MultiCell) else EdgeModels(receivers, topology.edge_rounds)
+    return receivers, both_ways, edges
 
 
 def power_budget(scenario: Scenario, dimension: int) -> float:
@@ -105,11 +90,11 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
             return IdealUplink(network.registry, dimension)
         case OverTheAirSection():
             air = AirInterface(uplink.clip, CHANNEL_NOISE_STD, dimension, symbol_energy(scenario, dimension))
-            cells = build_cells(scenario.topology, network, build_algorithm(scenario).facts(), dimension)
-            control = uplink.power_control
-            policies = [build_power_control(scenario, control, network, statement) for _ in range(cells.receivers)]
+            facts, control = build_algorithm(scenario).facts(), uplink.power_control
+            receivers, backhaul_s, edges = build_cells(scenario.topology, network, facts, dimension)
+            policies = [build_power_control(scenario, control, network, statement) for _ in range(receivers)]
             policy = policies[0]
-            if cells.receivers > 1 and isinstance(policy, NormScaledPowerControl):
+            if receivers > 1 and isinstance(policy, NormScaledPowerControl):
                 raise ScenarioError(
                     f"uplink.power_control.policy: {type(policy).__name__} scales by the norms of a slot, found with "
                     f"topology.kind: {scenario.topology.kind}; allowed is single_cell"
@@ -130,8 +115,8 @@ def build_uplink(scenario: Scenario, network: Network, dimension: int, statement
                 gradient_step=gradient_step(scenario, uplink.clip, is_non_expansive(policy)),
                 theorem=control.theorem,
                 **_waveform(scenario, uplink),
-                backhaul_s=cells.backhaul_s,
-                edges=cells.edges,
+                backhaul_s=backhaul_s,
+                edges=edges,
                 has_cells=not isinstance(scenario.topology, SingleCell),
             )
         case Digital():

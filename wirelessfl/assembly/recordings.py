@@ -115,7 +115,7 @@ def load_norms(file: str, rounds: int) -> tuple[float, ...]:
 
 
 def load_presence(file: str, rounds: int, clients: int) -> NDArray[np.bool_]:
-    """Who could be reached, (rounds + 1, clients) with an empty row for round 0.
+    """Presence of the clients, (rounds + 1, clients) with an empty row for round 0.
 
     CSV with the columns round, client and available (0 or 1), or a trace; whoever is not named in a round is there.
 

@@ -1,18 +1,20 @@
-"""The whole simulation of a scenario."""
+"""The whole simulation of a scenario, and the header of its trace."""
 
-from collections.abc import Callable
-from dataclasses import fields, replace
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from wirelessfl.assembly.calibration import calibrate
 from wirelessfl.assembly.digital import build_asynchronous
 from wirelessfl.assembly.first_round import check_jammer_power, check_uploads
-from wirelessfl.assembly.learning import (
-    build_algorithm,
-    build_model,
-    build_population,
-    build_training,
-    on_device,
-)
+from wirelessfl.assembly.learning import build_algorithm, build_model, build_population, build_training, on_device
 from wirelessfl.assembly.mechanism import build_central_noise, build_local_privacy, unvouched
 from wirelessfl.assembly.network import build_network
 from wirelessfl.assembly.objects import RunFacts, make_object
@@ -27,21 +29,23 @@ from wirelessfl.learning.timing import Timing
 from wirelessfl.memory import memories_among, restore_memories
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
 from wirelessfl.radio import Network, Registry
-from wirelessfl.scenario import Scenario
+from wirelessfl.scenario import Scenario, dump_scenario
 from wirelessfl.scenario.timing import Asynchronous, Quorum
 from wirelessfl.scenario.timing import Timing as TimingSection
-from wirelessfl.scenario.uplink import jammer_of
+from wirelessfl.scenario.uplink import SecureAggregation, jammer_of
 from wirelessfl.simulation.learner import Learner
 from wirelessfl.simulation.run import Deployment, Simulation, StopRules
 from wirelessfl.simulation.selection import ClientSelection, JobsInFlight, KeepAtWork
 from wirelessfl.simulation.state import SimulationState, check_continues, restoring
 from wirelessfl.simulation.uplinks import OverTheAir, TrustedServer, Uplink
 from wirelessfl.simulation.window import WaitFor
-from wirelessfl.streams import Streams
+from wirelessfl.streams import STREAM_VERSION, Streams
+from wirelessfl.trace import GAIN_AXES, TraceHeader, scenario_digest
+from wirelessfl.version import package_version
 
 
 def build_faults(scenario: Scenario) -> Faults:
-    """What goes wrong.
+    """Faults of clients, links, jammer and server.
 
     Raises:
         DataError: a recording of who is there cannot be read, or is too short.
@@ -58,7 +62,7 @@ def build_faults(scenario: Scenario) -> Faults:
 
 
 def build_availability(scenario: Scenario) -> AvailabilityModel:
-    """Who can be reached."""
+    """Availability of the clients."""
     availability = scenario.faults.availability
     model: AvailabilityModel = make_object("faults.availability.model", availability, context=RunFacts.of(scenario))
     return model
@@ -179,10 +183,11 @@ def _build_uplink(
 ) -> Uplink:
     # The uplink after all checks that need no round.
     central = build_central_noise(scenario, dimension, facts, statement, wait_for)
-    if central is None:
-        uplink = build_uplink(scenario, network, dimension, statement)
-    else:
-        uplink = TrustedServer(network.registry, dimension, central, network.streams)
+    uplink: Uplink = (
+        build_uplink(scenario, network, dimension, statement)
+        if central is None
+        else TrustedServer(network.registry, dimension, central, network.streams)
+    )
     jammer = jammer_of(scenario.uplink)
     if jammer is not None and isinstance(uplink, OverTheAir):
         check_jammer_power(jammer, uplink, selection)
@@ -192,8 +197,78 @@ def _build_uplink(
 
 
 def build_wait_for(timing: TimingSection) -> WaitFor:
-    """When the server stops waiting."""
+    """Rule by which the server stops waiting."""
     if not isinstance(timing.wait_for, Quorum):
         return WaitFor(deadline_s=timing.deadline_s)
     fraction, count = timing.wait_for.fraction, timing.wait_for.count
     return WaitFor(1.0 if fraction is None else fraction, count, timing.deadline_s)
+
+
+def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
+    """The header of a new trace."""
+    parts, statement = simulation.deployment, simulation.ledger.statement
+    plan, model = parts.learner.plan, parts.learner.model
+    text = dump_scenario(scenario)
+    # Axes of gains that are longer than 1 are told; links that are not over the air have one of each.
+    gains = parts.uplink.gain_shape if isinstance(parts.uplink, OverTheAir) else (1, 1, 1)
+    return TraceHeader(
+        attributes={
+            "name": scenario.name,
+            "scenario": text,
+            "scenario_digest": scenario_digest(text),
+            "seed": scenario.seed,
+            "stream_version": STREAM_VERSION,
+            "run_id": secrets.token_hex(16),
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "package_version": package_version(),
+            "torch_version": str(torch.__version__),
+            "device": plan.device,
+            "plan": json.dumps(asdict(plan)),
+            "delta": statement.delta,
+            "dimension": model.dimension,
+            "total_samples": parts.network.registry.total_samples,
+        },
+        privacy={
+            "delta": statement.delta,
+            "unit": statement.unit,
+            "adjacency": statement.adjacency,
+            "adversary": statement.adversary,
+            "colluding": statement.colluding,
+            "total_samples": parts.network.registry.total_samples,
+            "largest_weight": simulation.ledger.facts.largest_weight,
+        },
+        model={
+            "dimension": model.dimension,
+            "parameters": json.dumps({name: list(shape) for name, shape in model.shapes.items()}),
+        },
+        secagg=_secure_aggregation(scenario.uplink) if isinstance(scenario.uplink, SecureAggregation) else None,
+        gain_axes={axis: size for axis, size in zip(GAIN_AXES, gains, strict=True) if size > 1},
+    )
+
+
+def _secure_aggregation(uplink: SecureAggregation) -> dict[str, str | int]:
+    return {"protocol": uplink.protocol, "ring_bits": uplink.bits, "weights_hidden": int(uplink.hide_weights)}
+
+
+def closing_attributes(simulation: Simulation) -> dict[str, str]:
+    """Attributes known at the end alone: the ledger's words, and the kinds of its releases."""
+    return {
+        "why_different": json.dumps(simulation.ledger.why_different(), ensure_ascii=False),
+        "release_settings": json.dumps(list(simulation.state.release_settings)),
+    }
+
+
+def client_values(simulation: Simulation) -> Mapping[str, NDArray[Any]]:
+    """The columns over clients, for those whom the run has touched: a trace grows with the active clients."""
+    registry, ledger = simulation.deployment.network.registry, simulation.ledger
+    clients = np.sort(ledger.state()["clients"]).astype(np.int64)
+    published, accounted = ledger.client_epsilons()
+    return {
+        "client": clients,
+        "samples": registry.samples[clients],
+        "weight": registry.weight(clients),
+        "power_budget": np.full(len(clients), registry.power_budget),
+        "distance": simulation.deployment.network.last_distances(clients),
+        "client_epsilon_published": published[clients],
+        "client_epsilon_accounted": accounted[clients],
+    }

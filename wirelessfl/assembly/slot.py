@@ -60,9 +60,9 @@ def data_airtime(scenario: Scenario, dimension: int) -> float:
     if not isinstance(uplink, OverTheAirSection):
         return 0.0
     grid = build_numerology(timing)
-    if grid is not None:
-        return grid.slot_duration(num_symbols(dimension, uplink.iq_packing))
-    return slot_duration(dimension, timing.bandwidth_hz, uplink.iq_packing)
+    if grid is None:
+        return slot_duration(dimension, timing.bandwidth_hz, uplink.iq_packing)
+    return grid.slot_duration(num_symbols(dimension, uplink.iq_packing))
 
 
 def slot_airtime(scenario: Scenario, dimension: int) -> float:
@@ -75,7 +75,7 @@ def slot_airtime(scenario: Scenario, dimension: int) -> float:
 
 
 def build_schedule(scenario: Scenario, uplink: OverTheAirSection, dimension: int) -> SlotSchedule:
-    """How a slot is divided.
+    """Schedule of a slot: its pieces and pilots.
 
     Raises:
         ScenarioError: the channel changes so fast that the slot needs more pieces than are allowed, or than there are

@@ -1,4 +1,4 @@
-"""What every part of a scenario is made of: frozen sections, keys with a meaning, families of variants.
+"""Parts of a scenario: frozen sections, keys with a meaning, families of variants.
 
 A *section* is a mapping in the scenario file. A *family* is a section that comes in variants, told apart by one
 key (``kind``, ``model``, ...), each variant with its own keys only: the union of the variants is the registry.
@@ -49,7 +49,7 @@ Wait = Annotated[float, Field(gt=0, le=1e12)]
 
 @dataclass(frozen=True)
 class Says:
-    """What is allowed, in words, where the type alone does not tell a user enough."""
+    """Allowed values in words, where the type alone does not tell a user enough."""
 
     text: str
 
@@ -98,7 +98,7 @@ class Section(BaseModel):
         return {**value, **{first: cls.otherwise[first] for first in neither}}
 
     def rules(self) -> list[Rule]:
-        """What has to go together in the section."""
+        """Rules between the keys of the section."""
         return []
 
     @model_validator(mode="after")
@@ -137,7 +137,7 @@ class CoreVariant(Section):
     """Names of the core for keys that it calls otherwise; None for keys that are no argument of it."""
 
     def arguments(self) -> dict[str, Any]:
-        """What it is made with: every key but the tag, which is the first; dB become linear here."""
+        """Arguments of the object: every key but the tag, which is the first; dB become linear here."""
         named = {name: self.core_names.get(name, name) for name in list(type(self).model_fields)[1:]}
         return {core: getattr(self, name) for name, core in named.items() if core is not None}
 
@@ -149,19 +149,19 @@ class External(Section):
     """The name of the family."""
 
     protocol: ClassVar[str]
-    """What the object must be, a protocol or a class, as ``package.module:Name``; checked before it is called."""
+    """Protocol or class of the object, as ``package.module:Name``; checked before it is called."""
 
     check: ClassVar[str]
     """The family's conformance check, as ``wirelessfl.room.conformance:check_family``."""
 
     context: ClassVar[str | None] = None
-    """What fills parameters without a default that ``options`` leave out, as ``package.module:Name`` of its class."""
+    """Source of parameters without a default that ``options`` leave out, as ``package.module:Name`` of its class."""
 
     returned: ClassVar[bool] = False
     """Whether the tag names a function that returns the object; otherwise a class whose instance it is."""
 
     called_with: ClassVar[tuple[str, ...]] = ()
-    """What a function is called with before its options, by name."""
+    """Names of the arguments of a function before its options."""
 
     options: Options = key({}, "Keyword arguments for the object named, passed on as they are.")
 
@@ -172,11 +172,11 @@ class External(Section):
 
     @property
     def reference(self) -> str:
-        """What it names, as ``package.module:Name``."""
+        """The object named, as ``package.module:Name``."""
         return str(getattr(self, self.tag))
 
     def arguments(self) -> dict[str, Any]:
-        """What it is made with."""
+        """Arguments of the object."""
         return self.options
 
     @model_serializer(mode="wrap")
@@ -186,7 +186,7 @@ class External(Section):
 
 
 RUN = "wirelessfl.assembly.objects:RunFacts"
-"""What families are told of the run that need nothing else."""
+"""Context of families that need facts of the run alone."""
 
 
 def contradictions(several: list[tuple[str, str, str]]) -> PydanticCustomError:
@@ -210,24 +210,17 @@ class Family:
     def variant(self, union: Any, value: Mapping[Any, Any]) -> type[Section] | None:
         """The variant that a mapping means, or None if its tag is unknown."""
         tag = value.get(self.key, self.default)
-        if not isinstance(tag, str):
-            return None
-        return self.variants(union).get("" if ":" in tag else tag)
+        return self.variants(union).get("" if ":" in tag else tag) if isinstance(tag, str) else None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         choices = {f"@{tag}": handler.generate_schema(member) for tag, member in self.variants(source).items()}
         return core_schema.tagged_union_schema(choices, self._choice, strict=True)
 
     def _choice(self, value: Any) -> str | None:
-        if isinstance(value, BaseModel):
-            tag = getattr(value, self.key, None)
-        elif isinstance(value, Mapping):
-            tag = value.get(self.key, self.default)
-        else:
+        if not isinstance(value, BaseModel | Mapping):
             return None
-        if not isinstance(tag, str):
-            return "unknown"
-        return "@" if ":" in tag else f"@{tag}"
+        tag = getattr(value, self.key, None) if isinstance(value, BaseModel) else value.get(self.key, self.default)
+        return "unknown" if not isinstance(tag, str) else "@" if ":" in tag else f"@{tag}"
 
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler

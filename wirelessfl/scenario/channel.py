@@ -134,7 +134,7 @@ Correlation = Annotated[
 
 
 class Csi(Section):
-    """What transmitters know of the channel."""
+    """Channel state information at the transmitters."""
 
     error_std: Annotated[float, Field(ge=0, le=1e6)] = key(
         0.0, "Standard deviation of the estimation error relative to √β: ĥ = h + e, e ~ CN(0, error_std² β)."
@@ -156,7 +156,7 @@ class Csi(Section):
 
 
 class Sync(Section):
-    """What clocks and oscillators do to a link after its channel was estimated."""
+    """Errors of clocks and oscillators after the channel was estimated."""
 
     phase_std: Annotated[float, Field(ge=0, le=10)] = key(
         0.0, "Standard deviation of the phase by which a channel has turned since its estimate [rad]."

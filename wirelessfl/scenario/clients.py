@@ -144,7 +144,7 @@ class ServerRestart(Section):
 
 
 class Faults(Section):
-    """What goes wrong."""
+    """Faults of clients, links, jammer and server."""
 
     availability: Availability = key(BernoulliAvailability(), "Who is there when a round begins.")
     crash_rate_per_s: Annotated[float, Field(ge=0, le=1e12)] = key(

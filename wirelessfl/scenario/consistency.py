@@ -33,7 +33,7 @@ from wirelessfl.scenario.uplink_consistency import uplink_rules
 
 
 def scenario_rules(scenario: Sections) -> list[Rule]:
-    """What has to go together between the sections."""
+    """Rules between the sections."""
     own = (_data, _model, _clients, _energy, _mechanism, _asynchronous, _profile)
     return [rule for rules_of in (*own, uplink_rules, radio_rules) for rule in rules_of(scenario)]
 

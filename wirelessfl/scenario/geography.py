@@ -99,7 +99,7 @@ class Tr38901PathLoss(CoreVariant, core="wirelessfl.radio.propagation.path_loss:
     reference_distance_m: Metres = key(100.0, f"{_REFERENCE} The reference has a line of sight.")
 
     def arguments(self) -> dict[str, Any]:
-        """What the core takes."""
+        """Arguments of the path loss, the station's height filled in."""
         return {
             "scenario": self.scenario,
             "carrier_hz": self.carrier_hz,

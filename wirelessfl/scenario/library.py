@@ -29,7 +29,7 @@ class Shipped:
 
 
 def shelf_folder(shelf: Shelf) -> Path:
-    """Where the shipped files lie: inside an installed wheel, else at the top of the checkout."""
+    """Folder of the shipped files: inside an installed wheel, else at the top of the checkout."""
     if shelf == "studies":
         return shelf_folder("scenarios") / "studies"
     package = Path(__file__).resolve().parents[1]

@@ -128,7 +128,7 @@ class NoMechanism(Section):
 
 
 class GradientNoise(CoreVariant, exclusive=(("noise_multiplier", "epsilon"),), otherwise={"noise_multiplier": 1.0}):
-    """What the mechanisms with a noise multiplier have in common."""
+    """Base of the mechanisms with a noise multiplier."""
 
     mechanism: str = key("", "The mechanism.")
     unit: Literal["sample", "client"] = key(

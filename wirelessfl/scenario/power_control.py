@@ -1,4 +1,4 @@
-"""How server and clients set their gains over the air, and whose theorem states an ε for it."""
+"""Power control over the air: gains of server and clients, and the theorem that states an ε for them."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -20,7 +20,7 @@ Theorem = Literal["cross_layer", "privacy_for_free", "none"]
 
 
 class Policy(CoreVariant):
-    """What the ledger and the uplink ask of a power control before it is made."""
+    """Base of the power controls: facts for the ledger and the uplink before the object is made."""
 
     theorem: ClassVar[Theorem] = "none"
     """Whose theorem states its published ε."""

@@ -23,7 +23,7 @@ from wirelessfl.scenario.uplink import DigitalLink, OverTheAir, jammer_of
 
 
 def radio_rules(scenario: Sections) -> list[Rule]:
-    """What has to go together in the channel and around it."""
+    """Rules of the channel and around it."""
     parts = (_fading, _waveform, _estimates, _placement, _faults, _topology)
     return [rule for rules_of in parts for rule in rules_of(scenario)]
 

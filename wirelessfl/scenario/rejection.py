@@ -82,7 +82,7 @@ def _if_default(document: Document, path: KeyPath) -> str:
 
 
 def unknown_key(root: type[Section], tree: Any, path: KeyPath) -> tuple[str, str]:
-    """What is allowed in place of an unknown key, and a guess what was meant."""
+    """Keys that are allowed in place of an unknown one, and a guess of the one meant."""
     parent_type = type_along(root, tree, path[:-1])
     parent = value_along(tree, path[:-1])
     section = section_at(parent_type, parent if isinstance(parent, Mapping) else {})

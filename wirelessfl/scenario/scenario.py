@@ -22,7 +22,7 @@ class Scenario(Sections):
     """One simulated system, complete: with the same seed it always gives the same trace."""
 
     def rules(self) -> list[Rule]:
-        """What has to go together of all sections."""
+        """Rules between all sections."""
         return scenario_rules(self)
 
 
@@ -161,7 +161,7 @@ def texts(value: Any) -> Iterator[str]:
 
 
 def power_notes(scenario: Scenario) -> tuple[str, ...]:
-    """What a scenario's keys mean for its watts."""
+    """Notes on what a scenario's keys mean for its watts."""
     uplink = scenario.uplink
     if isinstance(uplink, OverTheAir) and uplink.iq_packing and uplink.snr_db is not None:
         return (

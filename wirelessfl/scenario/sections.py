@@ -22,13 +22,13 @@ StoredModels = Annotated[
 
 
 class Evaluate(Section):
-    """How often the test set is used."""
+    """Use of the test set."""
 
     every: Count = key(1, "Rounds between two evaluations; the last round is always evaluated.")
 
 
 class Trace(Section):
-    """What the trace holds beside the numbers of each round."""
+    """Content of the trace beside the numbers of each round."""
 
     events: bool = key(True, "Store the event log.")
     models: StoredModels = key("final", "Store no model, the final one, or one every N rounds.")
@@ -62,7 +62,7 @@ class Stop(Section):
 
 
 class Compute(Section):
-    """How the host computes; it changes results by float rounding only."""
+    """Resources of the host; they change results by float rounding only."""
 
     threads: Annotated[int, Field(ge=1, le=1024)] | None = key(None, "Threads of the host. null: chosen.")
     chunk: Count | None = key(

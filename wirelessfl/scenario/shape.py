@@ -1,4 +1,4 @@
-"""What the models say about the shape of a scenario: which keys a place has and what each allows, in words.
+"""Shape of a scenario, read off its models: the keys of a place and what each allows, in words.
 
 Error messages, overrides, profiles and the reference page all read it from here, hence from the models themselves.
 """
@@ -142,7 +142,7 @@ def type_along(root: type[Section], tree: Any, path: tuple[str | int, ...]) -> A
 
 
 def value_along(tree: Any, path: tuple[str | int, ...]) -> Any:
-    """What lies under a key path of a tree, None where there is nothing."""
+    """The value under a key path of a tree, None where there is nothing."""
     for segment in path:
         tree = step_into(tree, segment)
     return tree
@@ -182,7 +182,7 @@ def tags_of(family: Family, union: Any) -> list[str]:
 
 
 def allowed(tp: Any) -> str:
-    """What a place of this type allows, in words."""
+    """Values that a place of this type allows, in words."""
     members = alternatives(tp)
     if len(members) > 1:
         return " or ".join(allowed(member) for member in members)

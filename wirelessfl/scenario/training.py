@@ -175,7 +175,7 @@ ServerOptimizer = Annotated[ServerSgd | ExternalServerOptimizer, Family("name", 
 
 
 class LocalOptimizer(CoreVariant, core_names={"lr": None}):
-    """What the local optimizers have in common: the learning rate is no argument of their class."""
+    """Base of the local optimizers: the learning rate is no argument of their class."""
 
 
 class Sgd(LocalOptimizer, core="wirelessfl.learning.optimizers:SGD"):
@@ -224,7 +224,7 @@ Optimizer = Annotated[Sgd | Adam | AdaGrad | ExternalOptimizer, Family("name", d
 
 
 class Training(Section, exclusive=(("epochs", "steps"),), otherwise={"epochs": 5}):
-    """What a client does between broadcast and upload, and what the server does with the sum."""
+    """Local training between broadcast and upload, and the server's step."""
 
     algorithm: Algorithm = key(Upcycled(), "Local objective, what clients keep and send, and the server's step.")
     server_optimizer: ServerOptimizer = key(

@@ -204,7 +204,7 @@ Codec = Annotated[NoCodec | ExternalCodec, Family("name", default="none")]
 
 
 class DigitalLink(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"snr_db": 1.0}):
-    """What digital uplinks have in common: every client sends in a band of its own."""
+    """Base of the digital uplinks: every client sends in a band of its own."""
 
     kind: str = key("", "The kind.")
     snr_db: Decibel | None = key(
@@ -231,7 +231,7 @@ class Digital(DigitalLink):
 
 
 class StageDropout(Section):
-    """How likely a client vanishes for good while it sends its message of a stage."""
+    """Probabilities that a client vanishes for good while it sends its message of a stage."""
 
     advertise_keys: Probability = key(0.0, "Probability to vanish while advertising keys.")
     share_keys: Probability = key(0.0, "Probability to vanish while sharing keys.")

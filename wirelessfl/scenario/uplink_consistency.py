@@ -34,7 +34,7 @@ from wirelessfl.scenario.uplink import (
 
 
 def uplink_rules(scenario: Sections) -> list[Rule]:
-    """What has to go together in the uplink and around it."""
+    """Rules of the uplink and around it."""
     parts = (_jammer, _codec, _secure_aggregation, _rate, _power_control)
     return [rule for rules_of in parts for rule in rules_of(scenario)]
 

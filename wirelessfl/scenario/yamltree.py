@@ -103,7 +103,7 @@ class Document:
     places: dict[KeyPath, str] = field(default_factory=dict)
 
     def place(self, path: KeyPath) -> str:
-        """Where a key path stands, or else its nearest ancestor."""
+        """Place of a key path, or else of its nearest ancestor."""
         while path not in self.places and path:
             path = path[:-1]
         return self.places.get(path, "scenario")
