@@ -20,11 +20,11 @@ from wirelessfl.scenario.uplink import OverTheAir
 if TYPE_CHECKING:
     import xarray as xr
 
-MILESTONES = (0.5, 0.8, 0.9)
-"""Test accuracies at which time and energy are reported, beside the best accuracy."""
+# Test accuracies at which time and energy are reported, beside the best accuracy.
+_MILESTONES = (0.5, 0.8, 0.9)
 
-TOLERATED_DB = 10.0
-"""Decibels by which a clip may exceed the median norm before a user is told."""
+# Decibels by which a clip may exceed the median norm before a user is told.
+_TOLERATED_DB = 10.0
 
 NOT_COVERED = (
     "Both ε hold for one run and for what the adversary sees, never for the trace: the seed, update norms, "
@@ -52,7 +52,7 @@ class ClipFit:
 
     def warning(self) -> str | None:
         """Warning to the user; None where the clip fits."""
-        if self.excess_db <= TOLERATED_DB:
+        if self.excess_db <= _TOLERATED_DB:
             return None
         return (
             f"{self.key} is {self.excess_db:.1f} dB above the median norm of the updates: power and noise are set for "
@@ -176,7 +176,7 @@ def last_finite(values: NDArray[np.float64]) -> float:
 
 def _to_accuracy(accuracy: NDArray[np.float64], spent: NDArray[np.float64]) -> dict[str, float | None]:
     best = np.nanmax(accuracy) if np.any(~np.isnan(accuracy)) else math.nan
-    levels = {**{f"{level:.0%}": level for level in MILESTONES}, "best": best}
+    levels = {**{f"{level:.0%}": level for level in _MILESTONES}, "best": best}
     reached = {name: np.flatnonzero(accuracy >= level) for name, level in levels.items()}
     return {name: float(spent[first[0]]) if len(first) else None for name, first in reached.items()}
 

@@ -59,8 +59,8 @@ def draw_summary(trace: xr.Dataset, path: Path) -> None:
 
 def run_title(trace: xr.Dataset) -> str:
     """Name and seed of a run, and its status unless it is complete."""
-    status = trace.attrs["status"]
-    return f"{trace.attrs['name']}, seed {trace.attrs['seed']}" + ("" if status == "complete" else f" ({status})")
+    ended = "" if trace.attrs["status"] == "complete" else f" ({trace.attrs['status']})"
+    return f"{trace.attrs['name']}, seed {trace.attrs['seed']}{ended}"
 
 
 def _plot(axes: Axes, rounds: NDArray[np.int64], values: NDArray[np.float64], colour: str, label: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from wirelessfl.errors import InputError, OutputError
+from wirelessfl.errors import InputError, OutputError, precondition
 from wirelessfl.outputs import writing
 
 if TYPE_CHECKING:
@@ -49,8 +49,11 @@ class TensorBoardLog(AbstractContextManager["TensorBoardLog"]):
             ) from None
         self.folder = Path(folder)
         there = next(path for path in (self.folder, *self.folder.absolute().parents) if path.exists())
-        if not there.is_dir() or not os.access(there, os.W_OK):
-            raise OutputError(f"{folder} cannot be written: {there} is no folder that can be written in")
+        precondition(
+            there.is_dir() and os.access(there, os.W_OK),
+            f"{folder} cannot be written: {there} is no folder that can be written in",
+            OutputError,
+        )
         self._open = SummaryWriter
         self._writer: Any = None
 

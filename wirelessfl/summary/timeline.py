@@ -37,11 +37,11 @@ _NEXT: dict[EventKind, Doing | None] = {
     EventKind.UNMASK: "sends",
 }
 WIDTH_IN = 7.2
-MOST_CLIENTS = 200
-"""Distinct clients above which the overview shows slots instead of clients."""
-ZOOM_ROUNDS, ZOOM_CLIENTS = 3, 40
-"""Rounds and clients whose every step is shown; where rounds are single steps of an asynchronous run, as many rounds
-as bring back as many clients."""
+# Distinct clients above which the overview shows slots instead of clients.
+_MOST_CLIENTS = 200
+# Rounds and clients whose every step is shown; where rounds are single steps of an asynchronous run, as many rounds
+# as bring back as many clients.
+_ZOOM_ROUNDS, _ZOOM_CLIENTS = 3, 40
 
 STATUS_COLOURS = {
     Status.EMPTY_SLOT: "#FFFFFF",
@@ -195,10 +195,10 @@ def _overview(axes: Axes, trace: xr.Dataset) -> None:
 
 
 def _status_cells(trace: xr.Dataset) -> tuple[NDArray[np.uint8], str]:
-    # Statuses (rounds, rows) by client, or by slot above ``MOST_CLIENTS`` clients, and the label of the rows
+    # Statuses (rounds, rows) by client, or by slot above ``_MOST_CLIENTS`` clients, and the label of the rows
     ids, status = trace["client_id"].to_numpy(), trace["status"].to_numpy()
     clients = np.unique(ids[ids >= 0])
-    if len(clients) > MOST_CLIENTS:
+    if len(clients) > _MOST_CLIENTS:
         return status, "slot"
     cells = np.zeros((len(ids), len(clients)), dtype=np.uint8)
     rounds, slots = np.nonzero(ids >= 0)
@@ -207,17 +207,17 @@ def _status_cells(trace: xr.Dataset) -> tuple[NDArray[np.uint8], str]:
 
 
 def _zoom_rounds(trace: xr.Dataset) -> int:
-    # Rounds in which as many clients return as in ``ZOOM_ROUNDS`` rounds in which all do
+    # Rounds in which as many clients return as in ``_ZOOM_ROUNDS`` rounds in which all do
     status = trace["status"].to_numpy()
     active = np.count_nonzero(status != Status.EMPTY_SLOT, axis=1)
     back = np.cumsum(active - np.count_nonzero(status == Status.UNDERWAY, axis=1))
-    return max(ZOOM_ROUNDS, int(np.searchsorted(back, np.cumsum(active)[:ZOOM_ROUNDS].max(initial=0))) + 1)
+    return max(_ZOOM_ROUNDS, int(np.searchsorted(back, np.cumsum(active)[:_ZOOM_ROUNDS].max(initial=0))) + 1)
 
 
 def _zoom_rows(events: xr.Dataset) -> dict[int, int]:
     # Row of each node that is shown step by step: server on top, then jammer and clients
     nodes = np.unique(events["node"].to_numpy())
-    clients = nodes[nodes >= 0][:ZOOM_CLIENTS].tolist()
+    clients = nodes[nodes >= 0][:_ZOOM_CLIENTS].tolist()
     others = [node for node in (JAMMER_NODE, SERVER_NODE) if node in nodes]
     return {int(node): row for row, node in enumerate([*clients, *others])}
 

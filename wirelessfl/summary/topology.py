@@ -16,12 +16,12 @@ WIDTH_IN = 5.0
 # Okabe and Ito's palette; the middle cell and the ring around it all get different colours.
 CELL_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F7F7F")
 BLACK = "#000000"
-RADIO_LINKS = {
+# Label and line style by line of sight, None where the channel has no such state.
+_RADIO_LINKS = {
     None: ("radio link", "solid"),
     True: ("line of sight", "solid"),
     False: ("no line of sight", "dotted"),
 }
-"""Label and line style by line of sight, None where the channel has no such state."""
 
 Place = tuple[float, float]
 
@@ -78,7 +78,7 @@ def _links(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
     groups: dict[tuple[str, str], list[list[Place]]] = {}
     for one, other, data in graph.edges(data=True):
         sight = graph.nodes[one].get("line_of_sight", graph.nodes[other].get("line_of_sight"))
-        group = ("wire", "dashed") if data["kind"] == "wire" else RADIO_LINKS[sight]
+        group = ("wire", "dashed") if data["kind"] == "wire" else _RADIO_LINKS[sight]
         groups.setdefault(group, []).append([places[one], places[other]])
     for (label, style), lines in groups.items():
         colour = BLACK if label == "wire" else "#7F7F7F"

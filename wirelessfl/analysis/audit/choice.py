@@ -212,12 +212,12 @@ def _canary_client(rehearsal: Rehearsal, streams: Streams) -> CanaryClient:
     parameters = torch.from_numpy(rehearsal.state.parameters)
     samples = int(learner.population.sizes[rehearsal.client])
     secret = private.adds_noise and learner.training.sampling == "poisson" and learner.training.batch_size < samples
-    transforms = {
-        index: private.transform(learner.model, parameters, rehearsal.state, index, learner.plan) for index in rounds
-    }
     return CanaryClient(
         training=learner.training,
-        transforms=transforms,
+        transforms={
+            index: private.transform(learner.model, parameters, rehearsal.state, index, learner.plan)
+            for index in rounds
+        },
         learning_rates={index: _learning_rate(learner, index) for index in rounds},
         parts=learner.model.sizes,
         client=rehearsal.client,

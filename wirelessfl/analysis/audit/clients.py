@@ -217,5 +217,4 @@ class TrainedUploads(Uploads):
 def chunks(count: int, dimension: int) -> Iterator[NDArray[np.int64]]:
     """The numbers from 0 to count in pieces that train side by side."""
     at_once = max(1, _ELEMENTS // dimension)
-    for first in range(0, count, at_once):
-        yield np.arange(first, min(first + at_once, count), dtype=np.int64)
+    return (np.arange(first, min(first + at_once, count), dtype=np.int64) for first in range(0, count, at_once))

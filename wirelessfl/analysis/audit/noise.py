@@ -250,7 +250,5 @@ def _sign_bound(score: float) -> float:
 def _autocorrelation(values: Values) -> Values:
     # (d − 1,) Σ over events and coordinates of z_j z_{j+l}, for the distances l = 1 ... d − 1.
     dimension = values.shape[1]
-    power = np.zeros(dimension + 1)
-    for row in values:
-        power += np.abs(np.fft.rfft(row, 2 * dimension)) ** 2
+    power = sum((np.abs(np.fft.rfft(row, 2 * dimension)) ** 2 for row in values), start=np.zeros(dimension + 1))
     return np.asarray(np.fft.irfft(power, 2 * dimension)[1:dimension])

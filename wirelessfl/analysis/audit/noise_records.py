@@ -37,7 +37,7 @@ def local_noise(client: CanaryClient, releases: Mapping[int, Release]) -> NoiseR
         releases: the record of its local noise in each round.
     """
     kept = kept_coordinates(client.dimension)
-    most = event_count(len(kept))
+    most = _event_count(len(kept))
     in_a_round, at_once = client.num_steps // len(client.rounds), _SEEDS * _CLIENTS
     steps = max(1, min(in_a_round, most // (at_once * min(len(client.rounds), _ROUNDS))))
     rounds, rows = spread(client.rounds, max(2, most // (at_once * steps))), np.arange(_CLIENTS, dtype=np.int64)
@@ -88,7 +88,7 @@ def slot_noise(game: SlotGame, haar_noise: bool, exact: bool) -> NoiseRecord:
     rounds = game.slots.rounds
     alike = _silent_slot(game, rounds[0], 0, haar_noise)[1]
     kept = kept_coordinates(alike.shape[1])
-    most = max(2, event_count(len(kept)) // len(alike))
+    most = max(2, _event_count(len(kept)) // len(alike))
     seeds = int(np.clip(most // len(rounds), *_SLOT_SEEDS))
     chosen = spread(rounds, max(2, most // seeds))
     found, events = list[Values](), list[tuple[int, ...]]()
@@ -122,8 +122,8 @@ def _silent_slot(game: SlotGame, round_index: int, seed: int, haar_noise: bool) 
     return len(slot.plan.senders), haar_whitened(readings) if haar_noise else readings
 
 
-def event_count(dimension: int) -> int:
-    """Events that are recorded of so many coordinates each."""
+def _event_count(dimension: int) -> int:
+    # Events that are recorded of so many coordinates each.
     return int(np.clip(_ELEMENTS // max(dimension, 1), *_EVENTS))
 
 

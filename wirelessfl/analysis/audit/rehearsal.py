@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wirelessfl.errors import InfeasibleError
+from wirelessfl.errors import InfeasibleError, precondition
 from wirelessfl.learning.selection import SelectAll, SelectPoisson, SelectUniform
 from wirelessfl.privacy import (
     AirRelease,
@@ -50,8 +50,11 @@ def require_known(what: str, part: object) -> None:
     Raises:
         InfeasibleError: it is of such a kind.
     """
-    if not isinstance(part, _KNOWN[what]):
-        raise InfeasibleError(f"this scenario cannot be audited: no game knows the {what} {type(part).__name__}")
+    precondition(
+        isinstance(part, _KNOWN[what]),
+        f"this scenario cannot be audited: no game knows the {what} {type(part).__name__}",
+        InfeasibleError,
+    )
 
 
 def require_known_releases(releases: list[Release]) -> None:
@@ -164,8 +167,6 @@ def _worst_client(ledger: Ledger, slots: list[tuple[Round, SlotPlan]]) -> int:
     published, accounted = ledger.client_epsilons()
     told = ledger.facts.weights.copy()
     if slots:
-        heard = np.zeros(len(told))
-        for this, plan in slots:
-            heard[this.clients[plan.senders]] += 1
-        told *= np.sqrt(heard)
+        heard = np.concatenate([this.clients[plan.senders] for this, plan in slots])
+        told *= np.sqrt(np.bincount(heard, minlength=len(told)))
     return int(np.lexsort((published, told, accounted))[-1])

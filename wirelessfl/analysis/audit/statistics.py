@@ -18,8 +18,8 @@ from wirelessfl.privacy.gaussian import EPSILON_CAP
 
 Values = NDArray[np.float64]
 
-ROUNDING = 1e-9
-"""A standard deviation below this part of the distance is float rounding: there is no noise."""
+# A standard deviation below this part of the distance is float rounding: there is no noise.
+_ROUNDING = 1e-9
 # Spacing of the loss grid; rounding down loses at most half of it in a step.
 _GRID = 3e-4
 _LARGEST_GRID = 50_000
@@ -70,7 +70,7 @@ def shift_bound(
     left = [world - moved * (moved @ world) / power for world in (plus, minus)]
     deviation = math.sqrt(max(float(noise @ noise) for noise in left) / degrees)
     distance = float(moved @ (plus - minus)) / power
-    if deviation <= ROUNDING * abs(distance):
+    if deviation <= _ROUNDING * abs(distance):
         certain = math.inf if distance > 0 else 0.0
         return ShiftBound(certain, certain)
     pairs = (left[0] - left[1])[included]

@@ -84,7 +84,10 @@ class _Comparing:
         self.recorded, self.repeated = Axes.of(ours), Axes.of(theirs)
         self.partial = last < self.recorded.rounds
         self.dims = axes_of(theirs)
-        self.rules = Rules.between(dict(ours.attrs), dict(theirs.attrs), partial=self.partial)
+        before, after = ours.attrs, theirs.attrs
+        stopped = before.get("status") == "failed" and after.get("status") == "interrupted"
+        other_version = before.get("package_version") != after.get("package_version")
+        self.rules = Rules(other_version, stopped, self.partial)
         self.status, self.result = ours.attrs.get("status"), Comparison()
 
     def compare(self) -> Comparison:
@@ -130,19 +133,15 @@ class _Comparing:
         # Objects that one of the traces has and the other has not, or of another kind.
         for path in dict.fromkeys([*self.theirs, *self.ours]):
             kinds = [_kind(nodes.get(path)) for nodes in (self.ours, self.theirs)]
-            if kinds[0] == kinds[1]:
-                continue
-            if not self.rules.other_version or None not in kinds:
+            if kinds[0] != kinds[1] and not (self.rules.other_version and None in kinds):
                 yield Difference(_name(path), "", kinds[0] or "nothing", kinds[1] or "nothing")
-            elif path in self.ours:
+            elif kinds[0] != kinds[1] and path in self.ours:
                 self.result.leave_out(_name(path), OTHER_LAYOUT, self._size(path))
 
     def _unequal(self, of_rounds: bool) -> Iterator[tuple[_Pair, slice, _Values, int]]:
         # Datasets over rounds, or all others, with different numbers: the rows compared, and the first that differs.
-        for pair in self._pairs():
+        for pair in (pair for pair in self._pairs() if (pair.dims[0] in Axes.OF_ROUNDS) == of_rounds):
             dim, whole = pair.dims[0], slice(0, len(pair.theirs) if pair.theirs.shape else None)
-            if (dim in Axes.OF_ROUNDS) != of_rounds:
-                continue
             excuse = FREE_DATASETS.get(pair.path, TOTALS if dim == "client" and self.partial else None)
             if excuse is not None:
                 self.result.leave_out(_name(pair.path), excuse, self._size(pair.path))
@@ -196,10 +195,8 @@ class _Comparing:
         return max(found, expected) if open_end or wider else expected
 
     def _attributes(self) -> Iterator[Difference]:
-        for path, theirs in self.theirs.items():
-            ours = self.ours.get(path)
-            if ours is None:
-                continue
+        for path in [path for path in self.theirs if path in self.ours]:
+            ours, theirs = self.ours[path], self.theirs[path]
             for name in dict.fromkeys([*theirs.attrs, *ours.attrs]):
                 missing = name not in ours.attrs or name not in theirs.attrs
                 reason = self.rules.of_attribute(path, name, missing=missing)

@@ -5,7 +5,7 @@ Whatever a repeated run need not repeat is listed here; all the rest has to be t
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from wirelessfl.trace import CLOSING
 
@@ -44,12 +44,6 @@ class Rules:
     other_version: bool
     stopped: bool
     partial: bool
-
-    @classmethod
-    def between(cls, found: Mapping[str, Any], expected: Mapping[str, Any], *, partial: bool) -> Self:
-        """The rules for two traces with these root attributes."""
-        stopped = found.get("status") == "failed" and expected.get("status") == "interrupted"
-        return cls(found.get("package_version") != expected.get("package_version"), stopped, partial)
 
     def of_attribute(self, path: str, name: str, *, missing: bool) -> str | None:
         """Why an attribute may differ, or be in one of the traces alone; None where it may not."""

@@ -24,7 +24,7 @@ from wirelessfl.analysis.replay.recorded_conditions import (
 from wirelessfl.analysis.replay.recording import OnRound, Recording, open_recording, run_rounds
 from wirelessfl.assembly import build_simulation, recorded_plan
 from wirelessfl.assembly.slot import build_pilots
-from wirelessfl.errors import InfeasibleError, ScenarioError
+from wirelessfl.errors import InfeasibleError, ScenarioError, precondition
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts
 from wirelessfl.radio import JammerLink, Network, linear_to_db
@@ -37,7 +37,8 @@ from wirelessfl.scenario.yamltree import parse_yaml
 from wirelessfl.simulation import Simulation
 from wirelessfl.trace import gain_shape, trace_errors
 
-CONDITIONS = (
+# Keys of what the recording holds; a counterfactual changes none of them.
+_CONDITIONS = (
     "seed",
     "data",
     "clients.count",
@@ -48,7 +49,6 @@ CONDITIONS = (
     "timing.cpu_hz",
     "timing.straggler_scale",
 )
-"""Keys of what the recording holds; a counterfactual changes none of them."""
 
 # Keys on which depends how long a client works; where one changes, so do compute times, with the recorded draws.
 _WORK = ("training.epochs", "training.steps", "training.batch_size", "training.privacy")
@@ -67,11 +67,12 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
         ScenarioError: it is not valid, changes nothing, changes a recorded condition, or names such code.
         InfeasibleError: the recorded run has several cells, or channels of which the trace holds the last ones only.
     """
-    if recording.scenario.topology.kind != "single_cell":
-        raise InfeasibleError(
-            f"{recording.path}: a run with topology.kind: {recording.scenario.topology.kind}, of which a trace holds "
-            "each client's channel to its own base station only; for another policy use simulate"
-        )
+    precondition(
+        recording.scenario.topology.kind == "single_cell",
+        f"{recording.path}: a run with topology.kind: {recording.scenario.topology.kind}, of which a trace holds "
+        "each client's channel to its own base station only; for another policy use simulate",
+        InfeasibleError,
+    )
     _refuse_channels_of_messages(recording)
     origin = str(recording.path)
     document = parse_yaml(recording.dataset.attrs["scenario"], lambda number: f"{origin}:{number}")
@@ -79,16 +80,18 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
     resolved = resolve_document(document, typed, None)
     refuse_outside_code(resolved.scenario, origin, allow_plugins, [change.value for change in typed])
     changes = differing_keys(recording.scenario, resolved.scenario)
-    if not changes:
-        raise ScenarioError("--set: found nothing that differs from the recorded scenario; allowed: another policy")
-    refused = [change for change in changes if _is_below(change.partition(":")[0], CONDITIONS)]
+    precondition(
+        changes, "--set: found nothing that differs from the recorded scenario; allowed: another policy", ScenarioError
+    )
+    refused = [change for change in changes if _is_below(change.partition(":")[0], _CONDITIONS)]
     if transmits_in_watts(recording.scenario.uplink) != transmits_in_watts(resolved.scenario.uplink):
         refused.append("uplink.tx_power_dbm: recorded path gains are relative to another reference")
-    if refused:
-        raise ScenarioError(
-            "--set: a counterfactual keeps the conditions of the recorded run "
-            f"({', '.join(CONDITIONS)}); for the rest use simulate. Found:\n  " + "\n  ".join(refused)
-        )
+    precondition(
+        not refused,
+        "--set: a counterfactual keeps the conditions of the recorded run "
+        f"({', '.join(_CONDITIONS)}); for the rest use simulate. Found:\n  " + "\n  ".join(refused),
+        ScenarioError,
+    )
     return resolved
 
 
@@ -98,11 +101,12 @@ def _refuse_channels_of_messages(recording: Recording) -> None:
     moves = channel.placement.scheme == "random_waypoint" and channel.pathloss.model != "none"
     by_rounds = isinstance(correlation, GaussMarkovFading) and correlation.interval_s is not None
     fades = not isinstance(correlation, IndependentFading) and not by_rounds
-    if recording.scenario.uplink.kind == "secure_aggregation" and (moves or fades):
-        raise InfeasibleError(
-            f"{recording.path}: a run of secure aggregation on channels that change within a round, of which a trace "
-            "holds the channel of each client's last message only; for another policy use simulate"
-        )
+    precondition(
+        recording.scenario.uplink.kind != "secure_aggregation" or not (moves or fades),
+        f"{recording.path}: a run of secure aggregation on channels that change within a round, of which a trace "
+        "holds the channel of each client's last message only; for another policy use simulate",
+        InfeasibleError,
+    )
 
 
 def _is_below(key: str, places: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ import pandas as pd
 import xarray as xr
 
 from wirelessfl.analysis.replay.recording import Recording
-from wirelessfl.errors import InputError
+from wirelessfl.errors import InputError, precondition
 from wirelessfl.outputs import refuse_inputs, replacing, writing
 from wirelessfl.trace import (
     EMPTY_CLIENT,
@@ -183,14 +183,17 @@ def timeline(recording: Recording) -> dict[str, Any]:
         InputError: the run kept no events.
     """
     events = events_of(recording)
-    if not events.sizes["event"]:
-        raise InputError(
-            f"--export chrome: {recording.path} holds no events of these rounds; allowed: a run with trace.events: true"
-        )
+    precondition(
+        events.sizes["event"],
+        f"--export chrome: {recording.path} holds no events of these rounds; allowed: a run with trace.events: true",
+        InputError,
+    )
     title = f"{recording.dataset.attrs['name']}, seed {recording.dataset.attrs['seed']}"
-    names = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": title}}]
-    for name, lane in map(_lane, np.unique(events["node"].values).tolist()):
-        names.append({"ph": "M", "name": "thread_name", "pid": 1, "tid": lane, "args": {"name": name}})
+    lanes = map(_lane, np.unique(events["node"].values).tolist())
+    names = [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": title}},
+        *({"ph": "M", "name": "thread_name", "pid": 1, "tid": lane, "args": {"name": name}} for name, lane in lanes),
+    ]
     return {"displayTimeUnit": "ms", "traceEvents": [*names, *_bars_and_instants(events), *_counters(recording)]}
 
 

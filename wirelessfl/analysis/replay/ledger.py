@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from wirelessfl import plugins
 from wirelessfl.analysis.replay.recording import Recording
-from wirelessfl.errors import InputError, TraceError
+from wirelessfl.errors import InputError, TraceError, precondition
 from wirelessfl.privacy import (
     ENDED_BY_ITS_OUTPUTS,
     Ledger,
@@ -25,8 +24,8 @@ from wirelessfl.privacy import (
 )
 from wirelessfl.trace import PRIVACY, open_trace, read_group, trace_errors
 
-ROUTES = ("local", "air", "server")
-"""In the order in which a round adds them to the ledger."""
+# In the order in which a round adds them to the ledger.
+_ROUTES = ("local", "air", "server")
 
 
 def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) -> Ledger:
@@ -44,9 +43,22 @@ def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) 
     """
     with open_trace(path) as trace, read_group(path, "privacy") as privacy:
         with trace_errors(path):
-            if "release_settings" not in trace.attrs or trace.attrs.get("status") == "running":
-                raise TraceError(f"{path}: the run did not end in order; continue it with --resume, then ask again")
-            facts, clients = _facts(trace, privacy, path)
+            precondition(
+                "release_settings" in trace.attrs and trace.attrs.get("status") != "running",
+                f"{path}: the run did not end in order; continue it with --resume, then ask again",
+                TraceError,
+            )
+            clients = trace["client"].values.astype(np.int64)
+            precondition(
+                np.isin(trace["client_id"].values[privacy["released"].values == 1], clients).all(),
+                f"{path}: holds rounds of clients that it does not count; continue the run with --resume",
+                TraceError,
+            )
+            facts = PrivacyFacts(
+                samples=np.append(trace["samples"].values.astype(np.int64), 1),
+                weights=np.append(trace["weight"].values, float(privacy.attrs["largest_weight"])),
+                total_samples=int(trace.attrs["total_samples"]),
+            )
             kinds, said = json.loads(trace.attrs["release_settings"]), privacy.attrs
             words = {name: said[name] for name in ("unit", "adjacency", "adversary")}
             recorded = Statement(delta=float(said["delta"]), colluding=int(said["colluding"]), **words)
@@ -57,19 +69,6 @@ def recorded_ledger(path: Path, *, allow_plugins: bool = False, **changes: Any) 
             if ENDED_BY_ITS_OUTPUTS in json.loads(trace.attrs.get("why_different") or "[]"):
                 ledger.remark(ENDED_BY_ITS_OUTPUTS)
         return ledger
-
-
-def _facts(trace: xr.Dataset, privacy: xr.Dataset, path: Path) -> tuple[PrivacyFacts, NDArray[np.int64]]:
-    # What the ledger has to know of the clients, and who they are.
-    clients = trace["client"].values.astype(np.int64)
-    if not np.isin(trace["client_id"].values[privacy["released"].values == 1], clients).all():
-        raise TraceError(f"{path}: holds rounds of clients that it does not count; continue the run with --resume")
-    facts = PrivacyFacts(
-        samples=np.append(trace["samples"].values.astype(np.int64), 1),
-        weights=np.append(trace["weight"].values, float(privacy.attrs["largest_weight"])),
-        total_samples=int(trace.attrs["total_samples"]),
-    )
-    return facts, clients
 
 
 def _releases(
@@ -84,7 +83,7 @@ def _releases(
     for row, round_index in enumerate(trace["round"].values.tolist()):
         taken = per_slot["released"][row] == 1
         members = np.searchsorted(clients, trace["client_id"].values[row][taken])
-        for route in ROUTES:
+        for route in _ROUTES:
             kind = int(per_round[f"{route}_settings"][row])
             if kind < 0:
                 continue
@@ -136,13 +135,15 @@ def recompute_privacy(
         InputError: a δ outside (0, 1), or not all rounds are looked at.
         TraceError: the run did not end in order.
     """
-    if not recording.whole:
-        raise InputError("--from/--to: the ledger is that of the whole run; allowed with --delta or --accountant: none")
+    precondition(
+        recording.whole,
+        "--from/--to: the ledger is that of the whole run; allowed with --delta or --accountant: none",
+        InputError,
+    )
     rows = []
     changes = {} if accountant is None else {"accountant": accountant}
     for delta in deltas or (float(recording.dataset.attrs["delta"]),):
-        if not 0 < delta < 1:
-            raise InputError(f"--delta: found {delta:g}; allowed: a number between 0 and 1")
+        precondition(0 < delta < 1, f"--delta: found {delta:g}; allowed: a number between 0 and 1", InputError)
         try:
             ledger = recorded_ledger(recording.path, allow_plugins=allow_plugins, delta=delta, **changes)
             published, accounted = ledger.epsilon_published(), ledger.epsilon_accounted()

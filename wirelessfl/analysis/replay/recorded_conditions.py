@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from wirelessfl.errors import InfeasibleError
+from wirelessfl.errors import InfeasibleError, precondition
 from wirelessfl.learning.faults import AvailabilityModel
 from wirelessfl.learning.timing import Timing
 from wirelessfl.radio import AT_ONCE, Channels, ChannelSource, Instants, JammerLink, Moment, Network
@@ -46,11 +46,12 @@ class SlotTable:
         Raises:
             InfeasibleError: they are not those of the pieces that the changed policy asks for.
         """
-        if drawn.shape[1:] != self._gain_shape:
-            raise InfeasibleError(
-                f"--set: slots or messages have {drawn.shape[1]} pieces under the changed policy, and the trace holds "
-                f"the channels of {self._gain_shape[0]}: of an upload that of its beginning; use simulate"
-            )
+        precondition(
+            drawn.shape[1:] == self._gain_shape,
+            f"--set: slots or messages have {drawn.shape[1]} pieces under the changed policy, and the trace holds "
+            f"the channels of {self._gain_shape[0]}: of an upload that of its beginning; use simulate",
+            InfeasibleError,
+        )
         return recorded.reshape(drawn.shape)
 
     def look_up(self, clients: NDArray[np.int64], round_index: int) -> tuple[NDArray[np.bool_], dict[str, Any]]:

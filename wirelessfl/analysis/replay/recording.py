@@ -161,11 +161,11 @@ def run_rounds(
     with catch_interrupts() as interrupts:
         # A replay takes the place of another at most, never that of a run: that has a checkpoint or a summary.
         kept = [file.name for file in (folder.checkpoint, folder.summary) if file.exists()]
-        if folder.holds_trace() and kept:
-            raise OutputError(
-                f"{folder.path}: found a run that is no replay there ({', '.join(kept)}); choose another folder with "
-                "--out"
-            )
+        precondition(
+            not (folder.holds_trace() and kept),
+            f"{folder.path}: found a run that is no replay there ({', '.join(kept)}); choose another folder with --out",
+            OutputError,
+        )
         with interrupts.at_once(_STOPPED):
             simulation = build(interrupts)
         folder.clear()
@@ -251,8 +251,11 @@ def check_consistent(path: Path) -> None:
     for row in np.flatnonzero((labels != expected) | ((labels < 0) & (not unfinished))).tolist():
         raise CheckFailed(f"{path}: round, row {row}: found {int(labels[row])} in the trace, expected {row + 1}")
     recorded, text = attributes.get("scenario_digest"), attributes.get("scenario")
-    if recorded is not None and (not isinstance(text, str) or scenario_digest(text) != recorded):
-        raise CheckFailed(f"{path}: the scenario it holds is not the one it was begun with: its digest differs")
+    precondition(
+        recorded is None or (isinstance(text, str) and scenario_digest(text) == recorded),
+        f"{path}: the scenario it holds is not the one it was begun with: its digest differs",
+        CheckFailed,
+    )
     streams = attributes.get("stream_version", STREAM_VERSION)
     if streams != STREAM_VERSION:
         raise CheckFailed(

@@ -21,7 +21,7 @@ from wirelessfl.analysis.report.tables import (
     run_table,
     secure_aggregation_costs,
 )
-from wirelessfl.errors import InputError, OutputError
+from wirelessfl.errors import InputError, OutputError, precondition
 from wirelessfl.outputs import write_text, writing
 from wirelessfl.summary import epsilon_text
 from wirelessfl.trace import FINISHED, trace_errors
@@ -77,15 +77,20 @@ def write_report(paths: Sequence[Path], out: Path | None = None) -> Path:
 def _refuse_place(out: Path) -> None:
     # A page takes the place of another page at most: never that of a trace, a study or any other file.
     with writing(out):
-        if not out.parent.is_dir():
-            raise OutputError(f"{out}: the folder {out.parent} does not exist; allowed: a file in an existing folder")
-        if out.is_dir():
-            raise OutputError(f"{out}: found a folder; allowed: a file")
+        precondition(
+            out.parent.is_dir(),
+            f"{out}: the folder {out.parent} does not exist; allowed: a file in an existing folder",
+            OutputError,
+        )
+        precondition(not out.is_dir(), f"{out}: found a folder; allowed: a file", OutputError)
         if out.is_file():
             with out.open("rb") as file:
                 begins = file.read(256).lstrip().lower()
-            if begins and not begins.startswith(b"<!doctype html"):
-                raise OutputError(f"{out}: found a file that is no HTML page; allowed: a new file or a page to replace")
+            precondition(
+                not begins or begins.startswith(b"<!doctype html"),
+                f"{out}: found a file that is no HTML page; allowed: a new file or a page to replace",
+                OutputError,
+            )
 
 
 def report_html(paths: Sequence[Path]) -> str:
@@ -114,13 +119,17 @@ def report_html(paths: Sequence[Path]) -> str:
 
 
 def _open(path: Path) -> Recording | StudyData:
-    if not path.exists():
-        raise InputError(f"{path}: not found; allowed: a trace, the folder of a run, the folder of a study")
+    precondition(
+        path.exists(), f"{path}: not found; allowed: a trace, the folder of a run, the folder of a study", InputError
+    )
     if path.is_dir():
         if (path / "study.json").exists() or (path / "study.parquet").exists():
             return open_study_data(path)
-        if not (path / "trace.h5").exists():
-            raise InputError(f"{path}: holds neither trace.h5 nor study.parquet; allowed: the folder of a run or study")
+        precondition(
+            (path / "trace.h5").exists(),
+            f"{path}: holds neither trace.h5 nor study.parquet; allowed: the folder of a run or study",
+            InputError,
+        )
         path = path / "trace.h5"
     return open_recording(path)
 
@@ -182,8 +191,8 @@ def _channel_facts(statistics: ChannelStatistics) -> list[tuple[str, str]]:
 
 def _study_section(prefix: str, study: StudyData) -> Section:
     points = study_points(study) if len(study.rows) else []
-    warnings = [f"Failed: {failure}" for failure in study.failures]
-    warnings += [f"{study.unfinished} runs are not finished."] if study.unfinished else []
+    unfinished = [f"{study.unfinished} runs are not finished."] if study.unfinished else []
+    warnings = [*(f"Failed: {failure}" for failure in study.failures), *unfinished]
     return Section(
         anchor=prefix,
         title=f"study {study.name}",

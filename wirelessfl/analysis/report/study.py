@@ -20,8 +20,8 @@ from wirelessfl.trace import debugging, failure_words, refuse_irregular
 
 CONFIDENCE = 0.95
 _SAME_COST = 1.01
-MOST_CURVES, MOST_PANELS = 10, 6
-"""More than these nobody reads; evenly spaced ones stand for the others, and the table has all."""
+# More than these nobody reads; evenly spaced ones stand for the others, and the table has all.
+_MOST_CURVES, _MOST_PANELS = 10, 6
 Item = TypeVar("Item")
 _LINES = ("-", "--", ":", "-.")
 
@@ -185,7 +185,7 @@ def _curves(prefix: str, points: list[Point]) -> list[Drawing]:
         panels.setdefault(point.settings[:-1], []).append(point)
     if all(len(panel) == 1 for panel in panels.values()):  # as with keys that move together
         return [_curve_figure(f"{prefix}-curves", "Curves", points, [point.label for point in points])]
-    chosen = _spread(list(panels.items()), MOST_PANELS)
+    chosen = _spread(list(panels.items()), _MOST_PANELS)
     left_out = f" {len(chosen)} of {len(panels)} such figures, evenly spaced." if len(chosen) < len(panels) else ""
     return [
         _curve_figure(
@@ -205,7 +205,7 @@ def _spread(items: list[Item], most: int) -> list[Item]:
 
 
 def _curve_figure(name: str, title: str, points: list[Point], labels: list[str], remark: str = "") -> Drawing:
-    shown = _spread(list(zip(points, labels, strict=True)), MOST_CURVES)
+    shown = _spread(list(zip(points, labels, strict=True)), _MOST_CURVES)
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()

@@ -11,8 +11,8 @@ from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.analysis.report.study import Point
 from wirelessfl.trace import SecAggOutcome, SecAggStage, has_group, read_group
 
-MOST_ROWS = 1000
-"""A table of more rounds than these shows every second, every third, ... of them."""
+# A table of more rounds than these shows every second, every third, ... of them.
+_MOST_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ _RUN_COLUMNS = {**_EPSILONS, "rounds": "rounds", "participants_mean": "heard", *
 def round_table(recording: Recording) -> SortedTable:
     """The rounds of a run, or as many of them as a table can show."""
     trace = recording.dataset
-    step, unknown = -(-trace.sizes["round"] // MOST_ROWS), np.full(trace.sizes["round"], np.nan)
+    step, unknown = -(-trace.sizes["round"] // _MOST_ROWS), np.full(trace.sizes["round"], np.nan)
     # An earlier version did not record every variable.
     columns = [trace["round"].values, *(trace[name].values if name in trace else unknown for name in _ROUND_COLUMNS)]
     rows = [
@@ -119,9 +119,8 @@ _COST_COLUMNS = {
 
 def secure_aggregation_costs(recording: Recording) -> xr.Dataset | None:
     """The group ``/secagg`` of the rounds of a recording; None for a run without secure aggregation."""
-    if not has_group(recording.path, "secagg"):
-        return None
-    return read_group(recording.path, "secagg").sel(round=slice(recording.first, recording.last))
+    rounds, known = slice(recording.first, recording.last), has_group(recording.path, "secagg")
+    return read_group(recording.path, "secagg").sel(round=rounds) if known else None
 
 
 def cost_facts(costs: xr.Dataset) -> list[tuple[str, str]]:
