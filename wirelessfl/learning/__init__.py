@@ -47,8 +47,7 @@ from wirelessfl.learning.partition import (
 )
 from wirelessfl.learning.population import PartitionedData, Population, Shards, SyntheticPopulation
 
-AggregationRule = Algorithm
-"""The name of the protocol before version 0.2."""
+AggregationRule = Algorithm  # the name of the protocol before version 0.2
 
 __all__ = [
     "SGD",

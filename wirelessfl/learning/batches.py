@@ -1,4 +1,4 @@
-"""Which samples a client trains on in each local step, for many clients at once.
+"""Batches: the samples that a client trains on in each local step, for many clients at once.
 
 A client's batches follow from the seed, the round, its number and its number of samples alone, never from who
 else is trained.
@@ -120,8 +120,7 @@ def poisson_batches(stream: NodeStream, sizes: NDArray[np.int64], steps: NDArray
     batch = step * len(sizes) + clients
     counts = np.bincount(batch, minlength=last_step * len(sizes)).reshape(last_step, len(sizes))
     by_batch = np.argsort(batch, kind="stable")
-    first = np.cumsum(counts.ravel()) - counts.ravel()
-    place = np.arange(len(batch)) - first[batch[by_batch]]
+    place = np.arange(len(batch)) - (np.cumsum(counts.ravel()) - counts.ravel())[batch[by_batch]]
     index = np.zeros((last_step * len(sizes), max(1, int(counts.max(initial=0)))), dtype=np.int64)
     index[batch[by_batch], place] = sample[by_batch]
     expected = np.minimum(batch_size, sizes).astype(np.float64)

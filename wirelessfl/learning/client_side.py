@@ -19,8 +19,8 @@ from wirelessfl.learning.cohort.block import download, upload
 from wirelessfl.learning.cohort.run import clip_rows
 from wirelessfl.learning.cohort.training import CohortBlock
 
+# Rows (n, ...) of the n clients that ever took part, by name, and under ``CLIENT`` (n,) the clients' numbers
 RowStore = dict[str, NDArray[Any]]
-"""Rows (n, ...) of the n clients that ever took part, by name, and under ``CLIENT`` (n,) the clients' numbers."""
 
 CLIENT = "client"
 
@@ -99,8 +99,7 @@ class ClientSide:
     def _enrol(self, server: ServerState) -> NDArray[np.int64]:
         # (n,) places of the clients' rows in the store, which gets those of new clients
         new = np.setdiff1d(self.clients, self.store[CLIENT])
-        first = self.algorithm.first_rows(server, new).values
-        for name, rows in {CLIENT: torch.from_numpy(new), **first}.items():
+        for name, rows in {CLIENT: torch.from_numpy(new), **self.algorithm.first_rows(server, new).values}.items():
             self.store[name] = np.concatenate([self.store[name], rows.numpy()])
         order = np.argsort(self.store[CLIENT], kind="stable")
         return order[np.searchsorted(self.store[CLIENT], self.clients, sorter=order)]

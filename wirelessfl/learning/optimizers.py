@@ -28,7 +28,7 @@ class Optimizer(Protocol):
 
     @property
     def decay(self) -> float:
-        """What the accumulated gradient is multiplied by before a new gradient is added; 0 forgets it."""
+        """Factor of the accumulated gradient before a new gradient is added; 0 forgets it."""
         return 0.0
 
     @property

@@ -24,11 +24,6 @@ class Partition:
     offsets: NDArray[np.int64]
     order: NDArray[np.int64]
 
-    @property
-    def num_clients(self) -> int:
-        """K."""
-        return len(self.offsets) - 1
-
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
         """(K,) samples n_i of each client."""

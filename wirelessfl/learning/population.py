@@ -54,7 +54,7 @@ class Population(Protocol):
 
     @property
     def test(self) -> Examples:
-        """What the server evaluates on."""
+        """Test set of the server."""
 
     @property
     def lasting_bytes(self) -> int:

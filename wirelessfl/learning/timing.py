@@ -50,8 +50,7 @@ class Timing:
         self, processed: NDArray[np.int64], clients: NDArray[np.int64], streams: Streams
     ) -> NDArray[np.float64]:
         """(n,) joules of a whole local training: κ f_i² for each of its cycles; delays cost nothing."""
-        speed = self._speed(clients, streams)
-        return self.switched_capacitance * speed**2 * self.cycles_per_sample * processed
+        return self.switched_capacitance * self._speed(clients, streams) ** 2 * self.cycles_per_sample * processed
 
     def _speed(self, clients: NDArray[np.int64], streams: Streams) -> NDArray[np.float64]:
         # (n,) cycles a second of the clients' processors
@@ -64,5 +63,4 @@ class Timing:
 
     def airtime(self, dimension: int, *, iq_packing: bool) -> float:
         """Seconds of an over-the-air slot: d/B, with both quadratures in use ⌈d/2⌉/B."""
-        symbols = math.ceil(dimension / 2) if iq_packing else dimension
-        return symbols / self.bandwidth_hz
+        return (math.ceil(dimension / 2) if iq_packing else dimension) / self.bandwidth_hz

@@ -1,4 +1,4 @@
-"""What a federated algorithm is: the clients' local objective, what they keep and send, and the server's step."""
+"""Protocol of federated algorithms: the clients' local objective, rows and uploads, and the server's step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from wirelessfl.errors import precondition
 
 @dataclass(frozen=True)
 class AlgorithmFacts:
-    """What the rest of a simulation has to know of an algorithm before it begins.
+    """Facts of an algorithm that the rest of a simulation has to know before it begins.
 
     Attributes:
         payload: P, vectors of length d that a client sends in a round. Upload bits and airtime grow with it.
@@ -55,7 +55,7 @@ class ServerState:
 
 @dataclass(frozen=True)
 class ClientRows:
-    """What k clients keep from round to round.
+    """Rows that k clients keep from round to round.
 
     Attributes:
         clients: (k,) their numbers.

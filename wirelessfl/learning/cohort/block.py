@@ -47,7 +47,7 @@ def pack(arrays: Sequence[NDArray[Any]], pinned: bool = False) -> tuple[Tensor, 
 
 
 def places_of(arrays: Sequence[NDArray[Any]]) -> tuple[int, list[slice]]:
-    """How many bytes ``arrays`` take, packed, and where each lies."""
+    """Bytes that ``arrays`` take, packed, and the place of each."""
     firsts = [0, *accumulate(-(-array.nbytes // _ALIGNMENT) * _ALIGNMENT for array in arrays)]
     return firsts[-1], [slice(first, first + array.nbytes) for first, array in zip(firsts, arrays, strict=False)]
 
@@ -157,8 +157,7 @@ class BlockData:
         divisor = divisor.to(like.dtype)
         rows = own_rows.expand(len(places), -1, -1).gather(2, places)
         present = torch.arange(places.shape[2], device=device) < counts[:, :, None]
-        whole = (places, rows, targets[rows], present, present / divisor[:, :, None], divisor)
-        steps = _per_step(whole, batches)
+        steps = _per_step((places, rows, targets[rows], present, present / divisor[:, :, None], divisor), batches)
         return cls(inputs.to(like.dtype), targets, own_rows, steps, counts.sum(dim=0), consecutive)
 
     @property

@@ -30,7 +30,7 @@ Precision = Literal["fp32", "tf32", "bf16"]
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """How the cohort is computed; it changes results by float rounding only, and a run repeats under one plan.
+    """Plan of the computation; it changes results by float rounding only, and a run repeats under one plan.
 
     Attributes:
         device: A torch device name.

@@ -106,10 +106,8 @@ class GeneralSampleGradients(SampleGradients):
     @override
     def weighted_sum(self, weights: Tensor, into: Tensor | None = None, decay: float = 0.0) -> Tensor:
         if weights.ndim == 2:
-            total, _ = self._gradients.weighted(*self._batch, weights.where(self.present, 0.0))
-        else:
-            total = self._sum_by_parameter(weights.where(self.present[:, :, None], 0.0))
-        return add_to(into, total, decay)
+            return add_to(into, self._gradients.weighted(*self._batch, weights.where(self.present, 0.0))[0], decay)
+        return add_to(into, self._sum_by_parameter(weights.where(self.present[:, :, None], 0.0)), decay)
 
     def _sum_by_parameter(self, weights: Tensor) -> Tensor:
         # The sums with weights (k, B, L)

@@ -1,4 +1,4 @@
-"""How much memory of a GPU a block of clients takes at most: its training, gone through without values.
+"""Peak memory of a block of clients on a GPU: its training, gone through without values.
 
 On torch's ``meta`` device operations have shapes and no values, and take neither time nor memory. A block that is
 trained there allocates what it would on a GPU, and at its peak as much; only what operations take inside themselves,
@@ -86,7 +86,7 @@ class _FirstSteps(list[Batch]):
 
 @dataclass(frozen=True)
 class BlockMemory:
-    """What blocks of clients take of a GPU's memory.
+    """Memory of a GPU that blocks of clients take.
 
     Attributes:
         model: The model.
@@ -109,13 +109,12 @@ class BlockMemory:
 
     def peak(self, clients: int) -> int:
         """Bytes at the peak of a block of so many clients, training or sending, and of the uploads before it."""
-        samples = int(self.population.sizes.max())
         compile_program(self.model)
         self.model.on(_META)
         start = torch.empty(self.model.dimension, device=_META)
         memory = LiveMemory("meta")
         with memory, torch.no_grad():
-            self._train(clients, samples, start)
+            self._train(clients, int(self.population.sizes.max()), start)
         finishing = clients * (start.nbytes + self.footprint.finishing)
         return max(memory.peak, finishing) + clients * self.footprint.upload
 

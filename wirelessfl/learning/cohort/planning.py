@@ -1,4 +1,4 @@
-"""How many clients to train together: what memory allows, and which of that is fastest where it was measured.
+"""Number of clients trained together: as memory allows, and the fastest of that where it was measured.
 
 Large blocks spend less on dispatch, small ones stay in a cache; where the two meet differs from machine to machine.
 """
@@ -33,8 +33,8 @@ _HOPELESS = 1.3  # times the fastest: not measured again
 _SECONDS = 1.0  # once so many are spent, what is known must do
 _CLEARLY = 0.9  # of the seconds of the first candidate: less than this is not the noise of a clock
 
+# From chunk and local steps to the seconds in which every thread trains one block of so many clients
 Measure = Callable[[int, int], float]
-"""From chunk and local steps to the seconds in which every thread trains one block of so many clients."""
 
 
 def client_bytes(model: FlatModel, training: LocalTraining, population: Population, algorithm: Algorithm) -> int:
@@ -68,8 +68,7 @@ def cpu_chunks(client: int, clients: int, threads: int) -> tuple[int, ...]:
     largest = max(1, min(_LARGEST_BLOCK, _ALL_BLOCKS // threads) // client)
     turns = max(1, -(-clients // (largest * threads)))
     chunks = [max(1, -(-clients // (finer * turns * threads))) for finer in _FINER]
-    worthwhile = [chunk for chunk in chunks[1:] if chunk * client >= _SMALLEST_BLOCK]
-    return tuple(dict.fromkeys([chunks[0], *worthwhile]))
+    return tuple(dict.fromkeys(chunks[:1] + [chunk for chunk in chunks[1:] if chunk * client >= _SMALLEST_BLOCK]))
 
 
 def cuda_chunk(peak: Callable[[int], int], clients: int, memory: int, resident: int) -> int:
@@ -94,7 +93,7 @@ def cuda_chunk(peak: Callable[[int], int], clients: int, memory: int, resident: 
 
 
 def fastest_chunk(chunks: Sequence[int], clients: int, threads: int, steps: int, measure: Measure) -> int:
-    """Which of some chunks trains a round in the least time; the first of them unless another is clearly faster.
+    """Chunk that trains a round in the least time; the first of some unless another is clearly faster.
 
     Measures for a second or so, whatever a local step takes, in passes through the candidates so that a neighbour on
     the machine disturbs all of them alike, and counts the least time of each.

@@ -117,7 +117,7 @@ class Trained:
     void: Tensor | None = None
 
     def report(self, positions: NDArray[np.int64]) -> CohortBlock:
-        """What the host has to know, brought there in one copy.
+        """Report for the host, brought there in one copy.
 
         Args:
             positions: (k,) names the clients.

@@ -25,7 +25,7 @@ from wirelessfl.streams import Streams
 
 @dataclass(frozen=True)
 class LocalTraining:
-    """What every client does in a round.
+    """Local training of every client in a round.
 
     Attributes:
         optimizer: Step function; its state starts anew in every round.
@@ -97,7 +97,7 @@ TransformState: TypeAlias = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class StepContext:
-    """Which step this is, for schedules and random streams.
+    """Local step of k clients, for schedules and random streams.
 
     Attributes:
         streams: The run's random streams. Draw per client, step and round, never per chunk.
@@ -121,7 +121,7 @@ class StepContext:
 
 @dataclass(frozen=True)
 class PrivateStep:
-    """What a transform gives back for one step.
+    """Result of a transform in one step.
 
     Attributes:
         state: The rows (k, ...) for the next step; may be those that came in, changed in place.

@@ -26,7 +26,7 @@ class Payload:
 
 @runtime_checkable
 class Codec(Protocol):
-    """How vectors become bits. Their number is public and known before training: airtime does not tell of data."""
+    """Coding of vectors in bits, whose number is public and known before training: airtime does not tell of data."""
 
     def bits(self, dimension: int) -> int:
         """Bits of an encoded vector of length d."""

@@ -20,14 +20,13 @@ COLUMNS = (
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
     "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
 )  # fmt: skip
+# Limits of an entry: adult.names has people above 16 with hours above 0 and names 16 kinds of education; the survey of
+# the time codes 90 years and more as 90 and hours with two digits
 LIMITS = {"age": (17.0, 90.0), "education-num": (1.0, 16.0), "hours-per-week": (1.0, 99.0)}
-"""Between what an entry lies: adult.names has people above 16 with hours above 0 and names 16 kinds of education; the
-survey of the time codes 90 years and more as 90 and hours with two digits."""
-
-LARGEST_AMOUNT = {"capital-gain": 99_999.0, "capital-loss": 9_999.0}
-"""Dollars: five and four digits."""
+LARGEST_AMOUNT = {"capital-gain": 99_999.0, "capital-loss": 9_999.0}  # dollars: five and four digits
 
 NUMERIC = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-week")
+# Those that adult.names lists, and "?" in the three columns in which UCI says that entries are missing
 CATEGORIES = {
     "workclass": (
         "?", "Federal-gov", "Local-gov", "Never-worked", "Private", "Self-emp-inc", "Self-emp-not-inc", "State-gov",
@@ -57,7 +56,6 @@ CATEGORIES = {
         "Taiwan", "Thailand", "Trinadad&Tobago", "United-States", "Vietnam", "Yugoslavia",
     ),
 }  # fmt: skip
-"""Those that adult.names lists, and "?" in the three columns in which UCI says that entries are missing."""
 
 CLASS_NAMES = ("<=50K", ">50K")
 FOLDERS = ("adult", "Adult", ".")

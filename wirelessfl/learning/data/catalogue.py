@@ -30,8 +30,7 @@ def load_digits(split_seed: int = 0) -> Dataset:
     return from_halves("digits", images, None, tuple(map(str, range(10))), split_seed)
 
 
-Loader = Callable[[str | Path | None, int], Dataset]
-"""(root, split_seed) → dataset."""
+Loader = Callable[[str | Path | None, int], Dataset]  # (root, split_seed) → dataset
 
 LOADERS: dict[str, Loader] = {
     "digits": lambda root, split_seed: load_digits(split_seed),

@@ -12,12 +12,12 @@ from wirelessfl.errors import ScenarioError, precondition
 from wirelessfl.streams import Streams
 
 Known = Literal["samples", "gains", "losses", "age"]
-"""What a rule may read of the registered clients."""
+"""Numbers of the registered clients that a rule may read."""
 
 
 @dataclass(frozen=True)
 class SelectionFacts:
-    """What a rule reads; nothing else is kept for it, or handed to it.
+    """Numbers that a rule reads; nothing else is kept for it, or handed to it.
 
     Attributes:
         reads: Names of attributes of ``SelectionContext``. Sample numbers, channel gains and who was heard when are
@@ -37,7 +37,7 @@ class SelectionFacts:
 
 @dataclass(frozen=True)
 class SelectionContext:
-    """What is known when the clients of a round are selected.
+    """Knowledge of the server when the clients of a round are selected.
 
     Attributes:
         registered: K.
@@ -82,7 +82,7 @@ class Selection(Protocol):
     """A rule for who takes part in a round."""
 
     def facts(self) -> SelectionFacts:
-        """What the rule reads; by default nothing."""
+        """Numbers that the rule reads; by default none."""
         return SelectionFacts()
 
     def select(self, context: SelectionContext, count: int) -> NDArray[np.int64]:

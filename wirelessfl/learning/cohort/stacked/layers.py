@@ -72,9 +72,8 @@ class Linear(TrainedLayer):
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, Tensor]:
         transposed = weights[0].transpose(1, 2)
-        if self.has_bias:
-            return torch.baddbmm(weights[1].unsqueeze(1), inputs, transposed), inputs
-        return torch.bmm(inputs, transposed), inputs
+        bias = weights[1].unsqueeze(1) if self.has_bias else None
+        return torch.bmm(inputs, transposed) if bias is None else torch.baddbmm(bias, inputs, transposed), inputs
 
     @override
     def backward(self, weights: Weights, saved: Tensor, delta: Tensor) -> Tensor:

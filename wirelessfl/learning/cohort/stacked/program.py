@@ -20,7 +20,7 @@ from wirelessfl.learning.flat import losses_and_derivative
 
 @dataclass(frozen=True)
 class Slot:
-    """Where one parameter lies: in which of the matrices of a block, from which column on."""
+    """Place of one parameter: a matrix of the block, and the first column."""
 
     first: int
     shape: tuple[int, ...]
@@ -46,7 +46,7 @@ class Step:
 
 
 class Record(NamedTuple):
-    """What a trained layer saw in one pass: enough for its gradient under any weighting of the samples."""
+    """One pass through a trained layer: enough for its gradient under any weighting of the samples."""
 
     layer: TrainedLayer
     position: int

@@ -67,7 +67,7 @@ class SampleSpaceLinear(Layer):
 
 
 class SampleSpace:
-    """How a program that begins with a linear layer on the data is trained in sample space.
+    """Training in sample space of a program that begins with a linear layer on the data.
 
     Attributes:
         weight: Where the first weights (outputs, inputs) lie in the flat vector.
@@ -114,8 +114,7 @@ class SampleSpace:
         inputs = data.own_inputs().flatten(2)
         base = _outputs(inputs, first_weight.view(outputs, features))
         gram = torch.bmm(inputs, inputs.transpose(1, 2)).flatten(0, 1) if len(data.batches) > 1 else None
-        coefficients = Slot(0, (inputs.shape[1], outputs), matrix=0)
-        first = Step(SampleSpaceLinear(base, gram), (coefficients, *self.bias))
+        first = Step(SampleSpaceLinear(base, gram), (Slot(0, (inputs.shape[1], outputs)), *self.bias))
         return SampleSpaceModels(Program((first, *self.behind)), inputs, rest, updates)
 
 

@@ -41,8 +41,7 @@ class ToImages(Layer):
 
     @override
     def forward(self, weights: Weights, inputs: Tensor) -> tuple[Tensor, int]:
-        images = inputs.transpose(0, 1).flatten(1, 2)
-        return images.contiguous(memory_format=torch.channels_last), len(inputs)
+        return inputs.transpose(0, 1).flatten(1, 2).contiguous(memory_format=torch.channels_last), len(inputs)
 
     @override
     def backward(self, weights: Weights, saved: int, delta: Tensor) -> Tensor:
@@ -62,8 +61,7 @@ class FlattenImages(Layer):
 
     @override
     def backward(self, weights: Weights, saved: torch.Size, delta: Tensor) -> Tensor:
-        images = delta.transpose(0, 1).reshape(saved)
-        return images.contiguous(memory_format=torch.channels_last)
+        return delta.transpose(0, 1).reshape(saved).contiguous(memory_format=torch.channels_last)
 
 
 _Pass = tuple[Tensor, Tensor]
