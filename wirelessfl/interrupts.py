@@ -32,13 +32,13 @@ class Interrupts:
         insists: the process is a command's: code that swallows an interrupt is interrupted again, and at last ended.
 
     Attributes:
-        told: whether a signal has ended something.
+        handled: whether a signal has ended something.
     """
 
     def __init__(self, *, insists: bool = False) -> None:
         self.insists = insists
         self._came_at: float | None = None
-        self.told = False
+        self.handled = False
         self._waits = True
 
     def note(self, number: int, frame: FrameType | None) -> None:
@@ -64,7 +64,7 @@ class Interrupts:
             RunInterrupted: a signal came.
         """
         if self._came_at is not None:
-            self.told = True
+            self.handled = True
             raise RunInterrupted(words)
 
     @contextmanager
@@ -86,7 +86,7 @@ class Interrupts:
             self._waits = True
             if self._came_at is None or isinstance(error, RunInterrupted):
                 raise
-            self.told = True
+            self.handled = True
             raise RunInterrupted(words) from error  # also where a library turned the interrupt into an error of its own
         finally:
             self._waits = True
@@ -138,7 +138,7 @@ def catch_interrupts(*, insists: bool = False) -> Iterator[Interrupts]:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
-    if not interrupts.told:
+    if not interrupts.handled:
         interrupts.check()
 
 

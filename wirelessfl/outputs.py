@@ -176,7 +176,7 @@ def lock_folder(
         yield path
     finally:
         with suppress(OSError):
-            if _is_still_there(descriptor, path):  # not where somebody took it away, and another process made the next
+            if _is_still_there(descriptor, path):  # not where it was removed, and another process made the next
                 path.unlink()  # whoever waits for it sees that, and takes the next one
         os.close(descriptor)
         _unmake(made)

@@ -56,7 +56,7 @@ class LocalWorkers(Workers):
         with writing(log):  # a link might lead anywhere
             self._log = os.fdopen(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666), "ab")
         self._waiting: deque[Task] = deque()
-        self._crew: list[_Worker] = []
+        self._workers: list[_Worker] = []
         self._deaths: Counter[str] = Counter()
         self._inbox: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
 
@@ -81,19 +81,19 @@ class LocalWorkers(Workers):
 
     def _feed(self) -> None:
         while self._waiting:
-            idle = next((worker for worker in self._crew if worker.task is None), None)
+            idle = next((worker for worker in self._workers if worker.task is None), None)
             if idle is None:
-                if len(self._crew) == self._count:
+                if len(self._workers) == self._count:
                     return
                 idle = _Worker(self._environment, self._log.fileno(), self._inbox)
-                self._crew.append(idle)
+                self._workers.append(idle)
             idle.give(self._waiting.popleft())
 
     def _replace(self, worker: _Worker) -> Outcome | None:
         # Requeue of the task of a dead worker; its failure where too many workers died of it
         worker.close()
         code = worker.process.wait()
-        self._crew.remove(worker)
+        self._workers.remove(worker)
         task, failed = worker.task, None
         if task is not None:
             self._deaths[task.run] += 1
@@ -108,17 +108,17 @@ class LocalWorkers(Workers):
 
     @override
     def __exit__(self, *_: object) -> None:
-        for worker in self._crew:
+        for worker in self._workers:
             worker.close_stdin()
         deadline = time.monotonic() + GRACE_S
-        for worker in self._crew:
+        for worker in self._workers:
             try:
                 worker.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 worker.process.kill()
                 worker.process.wait()
             worker.close()
-        self._crew.clear()
+        self._workers.clear()
         self._log.close()
         with suppress(FileNotFoundError):  # the user may have taken the folder away
             if self._log_file.stat().st_size == 0:

@@ -60,18 +60,18 @@ def run_study(
     """
     folder = StudyFolder(Path("results") / design.name if out is None else output_folder(out))
     _refuse(folder, design, resume)
-    crew = min(workers or available_cores(), len(design.runs))
+    count = min(workers or available_cores(), len(design.runs))
     with (
         catch_interrupts() as interrupts,
-        nullcontext() if scheduler is None else connect(scheduler, crew) as client,
+        nullcontext() if scheduler is None else connect(scheduler, count) as client,
         claim_folder(folder.path) as claim,
     ):
         _refuse(folder, design, resume)  # another study may have begun and ended meanwhile
         session = _Session(design, folder, fail_fast, on_message or (lambda _: None))
-        local_threads = threads or max(1, available_cores() // crew)
+        local_threads = threads or max(1, available_cores() // count)
         make_task = partial(_task, folder, claim, device, local_threads if scheduler is None else threads)
         pool: Workers = (
-            LocalWorkers(crew, local_threads, folder.log) if scheduler is None else ClusterWorkers(client, scheduler)
+            LocalWorkers(count, local_threads, folder.log) if scheduler is None else ClusterWorkers(client, scheduler)
         )
         with ExitStack() as record, pool, ExitStack() as ending:
             ending.callback(claim.release)  # runs in progress stop before the workers are left

@@ -63,7 +63,7 @@ def save_checkpoint(path: str | Path, state: State, identity: RunIdentity) -> No
 class CheckpointWriter(AbstractContextManager["CheckpointWriter"]):
     """Writer that replaces the checkpoint of a run after every round, with a thread that waits for the disk.
 
-    As a context manager it waits on the way out; ``settle`` also tells what went wrong.
+    As a context manager it waits on the way out; ``settle`` also raises what went wrong.
 
     Args:
         path: The checkpoint file.

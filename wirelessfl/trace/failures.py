@@ -108,7 +108,7 @@ _LONGEST_REASON = 300
 
 
 def failure_words(error: Exception) -> str:
-    """An exception that nobody raised on purpose, in one line: its type, where it came from, and its text."""
+    """Words on an unexpected exception, in one line: its type, where it came from, and its text."""
     text = " ".join(str(error).split())[:_LONGEST_REASON]
     memory = f"more values than memory can hold {text}".rstrip()
     return memory if isinstance(error, MemoryError) else f"{type(error).__name__} {_origin(error)}: {text}"

@@ -110,7 +110,7 @@ class HeldBackFile(io.RawIOBase):
         """Flush of everything held back to disk, in the order that is safe at every step.
 
         Raises:
-            OSError: No room on the disk; it holds what it held before, and so do we.
+            OSError: No room on the disk; it holds what it held before, and so does this object.
         """
         old_end, grows = self._end_on_disk, self._end > self._end_on_disk
         if grows:

@@ -27,7 +27,7 @@ GAIN_AXES = ("block", "subcarrier", "antenna")
 """Dimensions of complex gains beside round and slot: pieces of a slot, groups of subcarriers, antennas of the receiver;
 a trace has those that are longer than 1."""
 EMPTY_CLIENT = -1
-"""``client_id`` of a slot that nobody fills."""
+"""``client_id`` of an empty slot."""
 
 
 # The numbers of all codes are their places, counted from ``start``: a new one goes to the end.

@@ -89,7 +89,7 @@ def in_memory(dataset: xr.Dataset, path: Path) -> xr.Dataset:
 
 
 def available_memory() -> float:
-    """Bytes that can be taken without swapping, where the system tells."""
+    """Bytes of memory that can be taken without swapping; infinite where the system does not say."""
     try:
         with Path("/proc/meminfo").open(encoding="ascii") as file:
             lines = dict(line.split(":") for line in file)

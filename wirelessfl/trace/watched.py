@@ -28,7 +28,7 @@ _SIZE = Path("/proc/self/statm")
 _DAMAGED = 1
 # The signals of a limit that was reached; the others are those of a crash.
 _ENDS = {signal.SIGXCPU, signal.SIGKILL}
-# Blocked from before the process doubles: the one that waits hears them, and ends the other.
+# Blocked before the fork: the parent handles them, and ends the child.
 _ENDING = {signal.SIGINT, signal.SIGTERM}
 
 
@@ -106,7 +106,7 @@ def _words(reader: int, deadline: float) -> str | None:
 
 
 def _look(look: Callable[[], str | None], writer: int, seconds: int) -> None:
-    # The life of the process: it says what it found, and ends without any clean-up of its parent's things.
+    # Body of the child: it writes what it found, and ends without any clean-up of its parent's things.
     try:
         gc.disable()
         faulthandler.disable()

@@ -42,7 +42,7 @@ class TraceWriter(AbstractContextManager["TraceWriter"]):
     """Writer that appends rounds to a trace file; made by ``create`` or ``resume``.
 
     The file stays locked until ``finish`` or ``close``. As a context manager it closes the file on the way out, which
-    leaves the status as it was: a trace whose status is ``running`` and that nobody holds was left by a killed process.
+    leaves the status as it was: a trace that is ``running`` and not locked was left by a killed process.
 
     Attributes:
         path: The trace.
