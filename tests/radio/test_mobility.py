@@ -74,10 +74,10 @@ def test_a_node_waits_at_its_waypoint() -> None:
     waiting = walk.advance(start, np.array([12.0]), stream(1, 1))
     np.testing.assert_allclose(waiting.position, [[6.0, 8.0]])
     assert waiting.pause[0] == pytest.approx(3.0)
-    assert waiting.current_speed[0] == 0.0 and waiting.travelled[0] == pytest.approx(10.0)
+    assert waiting.velocity[0].tolist() == [0.0, 0.0] and waiting.travelled[0] == pytest.approx(10.0)
     gone = walk.advance(start, np.array([15.5]), stream(1, 1))
     assert moved(waiting, gone)[0] == pytest.approx(1.0)
-    assert gone.current_speed[0] == 2.0 and gone.travelled[0] == pytest.approx(11.0)
+    assert np.hypot(*gone.velocity[0]) == pytest.approx(2.0) and gone.travelled[0] == pytest.approx(11.0)
 
 
 def test_a_waypoint_under_its_own_feet_is_reached_at_once() -> None:

@@ -58,8 +58,7 @@ def check_fading_model(model: FadingModel, count: int = 100_000, false_alarm: fl
 def _check_mean_power(gains: NDArray[np.complex128], false_alarm: float) -> None:
     power = np.abs(gains) ** 2
     tolerance = NormalDist().inv_cdf(1 - false_alarm / 2) * power.std() / np.sqrt(len(power)) + ROUNDING
-    found = f"mean power is {power.mean():.5f}, not 1 within {tolerance:.5f}"
-    require(bool(abs(power.mean() - 1) <= tolerance), found)
+    require(bool(abs(power.mean() - 1) <= tolerance), f"mean power is {power.mean():.5f}, not 1 within {tolerance:.5f}")
 
 
 def check_correlation(fading: Fading, count: int = 20_000, false_alarm: float = 1e-6, rounds: int = 3) -> None:
@@ -91,8 +90,10 @@ def check_correlation(fading: Fading, count: int = 20_000, false_alarm: float = 
         require(bool(np.all(whole.shift_hz(nodes, moment) >= 0)), "shift_hz is negative")
         alone = part.gains(nodes[1::3], sight[1::3], moment)
         require(np.allclose(alone, gains[1::3], rtol=ROUNDING), "a link's gain depends on which others are asked for")
-        continued = np.array_equal(gains, resumed.gains(nodes, sight, moment))
-        require(continued, "a model that goes on from its state gives other gains")
+        require(
+            np.array_equal(gains, resumed.gains(nodes, sight, moment)),
+            "a model that goes on from its state gives other gains",
+        )
         resumed = resumed_copy(resumed, fading)
 
 
@@ -183,8 +184,10 @@ def _check_plan(policy: PowerControl, plan: TransmitPlan, links: Links, round_in
     require(plan.server_gain == again.server_gain, "planning twice gives two server gains: is there hidden state?")
     backwards = policy.plan(links.take(np.arange(len(links))[::-1]), round_index, air)
     require(np.array_equal(backwards.silent[::-1], plan.silent), "who is silent depends on the order of the clients")
-    same = np.isclose(backwards.server_gain, plan.server_gain, rtol=ROUNDING)
-    require(bool(same), "server_gain depends on the order of the clients")
+    require(
+        bool(np.isclose(backwards.server_gain, plan.server_gain, rtol=ROUNDING)),
+        "server_gain depends on the order of the clients",
+    )
 
 
 def _check_own_norms(
@@ -192,8 +195,10 @@ def _check_own_norms(
 ) -> None:
     require(follows_own_norms(policy, plan, heard), "a client's gain depends on the norms of other clients")
     again = policy.plan(links, round_index, air)
-    same = again.server_gain == plan.server_gain
-    require(same, "server_gain depends on norms that were told before: is there hidden state?")
+    require(
+        again.server_gain == plan.server_gain,
+        "server_gain depends on norms that were told before: is there hidden state?",
+    )
 
 
 def _check_transmission(policy: PowerControl, plan: TransmitPlan, links: Links, norms: NDArray[np.float64]) -> None:
@@ -202,13 +207,17 @@ def _check_transmission(policy: PowerControl, plan: TransmitPlan, links: Links, 
     require(sent.backoff.shape == (len(links),), f"backoff has shape {sent.backoff.shape} for {len(links)} clients")
     require(bool(np.all(sent.backoff > 0)), "backoff is not positive")
     excess = (np.abs(sent.tx_gain) * norms) ** 2 / links.power_budget
-    loudest = f"‖x‖² is {excess.max(initial=0):.6g} times the power budget"
-    require(not is_peak_limited(policy) or bool(np.all(excess <= 1 + ROUNDING)), loudest)
+    require(
+        not is_peak_limited(policy) or bool(np.all(excess <= 1 + ROUNDING)),
+        f"‖x‖² is {excess.max(initial=0):.6g} times the power budget",
+    )
     halves = (np.arange(0, len(links), 2), np.arange(1, len(links), 2))
     for part in filter(len, halves):
         alone = policy.transmit(plan, links.take(part), norms[part]).tx_gain
-        same = np.allclose(alone, sent.tx_gain[part], rtol=ROUNDING)
-        require(same, "a client's gain depends on which others are in its block")
+        require(
+            np.allclose(alone, sent.tx_gain[part], rtol=ROUNDING),
+            "a client's gain depends on which others are in its block",
+        )
 
 
 def _check_monotone(policy: PowerControl, plan: TransmitPlan, links: Links) -> None:
@@ -221,8 +230,10 @@ def _check_monotone(policy: PowerControl, plan: TransmitPlan, links: Links) -> N
 def _check_public(policy: PowerControl, plan: TransmitPlan, links: Links) -> None:
     small, large = (policy.transmit(plan, links, np.full(len(links), fill * plan.clip)) for fill in (0.1, 1.0))
     without = policy.transmit(plan, links, None)
-    same = np.array_equal(small.tx_gain, large.tx_gain) and np.array_equal(small.tx_gain, without.tx_gain)
-    require(same, "gains depend on the realised norms, although needs_norms is False")
+    require(
+        np.array_equal(small.tx_gain, large.tx_gain) and np.array_equal(small.tx_gain, without.tx_gain),
+        "gains depend on the realised norms, although needs_norms is False",
+    )
 
 
 def _check_non_expansive(policy: PowerControl, plan: TransmitPlan, links: Links) -> None:

@@ -148,17 +148,12 @@ class Journey:
     legs: NDArray[np.int64]
 
     @property
-    def current_speed(self) -> NDArray[np.float64]:
-        """(n,) m/s at this instant: 0 while a node waits."""
-        return np.where(self.pause > 0, 0.0, self.speed)
-
-    @property
     def velocity(self) -> NDArray[np.float64]:
         """(n, 2) m/s at this instant: 0 while a node waits."""
         way = self.target - self.position
         length = np.hypot(way[:, 0], way[:, 1])[:, None]
         direction = np.divide(way, length, out=np.zeros_like(way), where=length > 0)
-        return np.asarray(direction * self.current_speed[:, None])
+        return np.asarray(direction * np.where(self.pause > 0, 0.0, self.speed)[:, None])
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,10 @@ def check_modulation(modulation: Modulation, seed: int = 0, trials: int = 12) ->
         require(np.allclose(found, lengths, rtol=ROUNDING), "encode misstates the norms of its symbols")
         require(bool(np.all(found <= clip * (1 + ROUNDING))), f"symbols of norm {found.max():.6g} exceed τ = {clip}")
         alone = modulation.encode(updates[:1], norms[:1], clip)[0]
-        same = np.allclose(alone.numpy(), symbols[:1].numpy(), rtol=ROUNDING)
-        require(same, "a client's symbols depend on which others are in its block: is there hidden state?")
+        require(
+            np.allclose(alone.numpy(), symbols[:1].numpy(), rtol=ROUNDING),
+            "a client's symbols depend on which others are in its block: is there hidden state?",
+        )
         air = AirInterface(clip=clip, channel_noise_std=1.0, dimension=dimension)
         plan = TransmitPlan.undoing_the_clip(3.0, air, np.zeros(count, dtype=np.bool_))
         received = generator.standard_normal(dimension)

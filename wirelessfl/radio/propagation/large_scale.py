@@ -200,8 +200,7 @@ class DistanceGain(RemembersNodes):
         return site_distances(position, np.array([self.site]))[:, 0]
 
     def _warn_out_of_range(self, distance: NDArray[np.float64]) -> None:
-        outside = distance[~self.model.in_range(distance)]
-        if len(outside):
+        if not np.all(self.model.in_range(distance)):
             warnings.warn(
                 "channel.pathloss: some links are of a length for which the model was not made "
                 "(validity ranges are in the reference); their path loss is an extrapolation",

@@ -41,5 +41,7 @@ def check_receiver(receiver: Receiver, seed: int = 0, trials: int = 12) -> None:
         noise_std = receiver.noise_std(weights, air)
         check_array("the (R, F) that noise_std returns", noise_std, shape[1:3])
         require(bool(np.all(noise_std >= 0)), "noise_std is negative")
-        doubled = np.allclose(receiver.noise_std(2 * weights, air), 2 * noise_std, rtol=ROUNDING)
-        require(doubled, "the noise does not grow in proportion to the combiner")
+        require(
+            np.allclose(receiver.noise_std(2 * weights, air), 2 * noise_std, rtol=ROUNDING),
+            "the noise does not grow in proportion to the combiner",
+        )
