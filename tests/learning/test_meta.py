@@ -40,8 +40,8 @@ from wirelessfl.privacy.mechanisms import (
     NoiseMechanism,
     gaussian,
     haar,
+    normals,
 )
-from wirelessfl.privacy.mechanisms.normals import device
 from wirelessfl.privacy.mechanisms.normals.operations import add_by_operations
 from wirelessfl.radio import Superposition
 
@@ -250,7 +250,7 @@ def test_noise_in_pieces_needs_the_numbers_of_its_clients_once(monkeypatch: pyte
     transform = PrivateGradients(FlatClipping(0.5), HaarMechanism(Constant(1.0)))
     for steps in (1, 3):
         training = LocalTraining(SGD(), 0.01, batch_size=6, steps=steps)
-        monkeypatch.setattr(device, "_words_of_blocks", device._WordsOfBlocks())
+        monkeypatch.setattr(normals, "_words_of_blocks", normals._WordsOfBlocks())
         found = launches(make("logistic"), training, 2, transform).offences
         assert len([offence for offence in found if "_to_copy" in offence]) == 2
 

@@ -16,7 +16,7 @@ from wirelessfl.privacy.clipping import Constant, FlatClipping
 from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
 from wirelessfl.privacy.mechanisms import gaussian as gaussian_module
 from wirelessfl.privacy.mechanisms import haar as haar_module
-from wirelessfl.privacy.mechanisms.normals import device, noise_key
+from wirelessfl.privacy.mechanisms.normals import add_on_device, noise_key
 from wirelessfl.streams import Streams
 
 
@@ -50,7 +50,7 @@ def test_runs_on_either_draw_the_same_noise(
         clients: NDArray[np.int64],
         step: int,
     ) -> Tensor:
-        device.add_on_device(out, std, noise_key(streams, purpose, round_index), clients, step)
+        add_on_device(out, std, noise_key(streams, purpose, round_index), clients, step)
         return out
 
     for module in (gaussian_module, haar_module):

@@ -15,8 +15,15 @@ from torch.profiler import ProfilerActivity, profile
 from wirelessfl.privacy.clipping import Constant
 from wirelessfl.privacy.clipping.conformance import ExampleStep
 from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
-from wirelessfl.privacy.mechanisms.normals import add_normal, fused, operations, portable
-from wirelessfl.privacy.mechanisms.normals.device import fused_works, nonces, state_words
+from wirelessfl.privacy.mechanisms.normals import (
+    add_normal,
+    fused,
+    fused_works,
+    nonces,
+    operations,
+    portable,
+    state_words,
+)
 from wirelessfl.streams import Streams
 
 pytestmark = pytest.mark.cuda

@@ -28,8 +28,7 @@ from tests.statistics import assert_follows, shifted
 from wirelessfl.privacy.clipping import Constant
 from wirelessfl.privacy.clipping.conformance import ExampleStep
 from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
-from wirelessfl.privacy.mechanisms.normals import device, fused, operations, portable
-from wirelessfl.privacy.mechanisms.normals.device import nonces, state_words
+from wirelessfl.privacy.mechanisms.normals import fused, fused_works, nonces, operations, portable, state_words
 from wirelessfl.streams import Streams
 
 KEY = bytes(range(32))
@@ -237,7 +236,7 @@ def test_a_kernel_that_fails_is_not_used(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def works(add_fused: Callable[..., None]) -> bool:
         monkeypatch.setattr(fused, "add_fused", add_fused)
-        return device.fused_works.__wrapped__(cpu)
+        return fused_works.__wrapped__(cpu)
 
     def forgets_the_step(out: Tensor, std: Tensor, head: Tensor, members: Tensor, step: int) -> None:
         operations.add_by_operations(out, std, head, members, 0)
