@@ -49,10 +49,8 @@ class Links(ClientLinks):
     def __post_init__(self) -> None:
         columns = vars(self)
         for name, values in columns.items():
-            precondition(
-                values.shape == self.channel.shape and values.ndim == 1,
-                f"{name} has shape {values.shape}, channel has {self.channel.shape}",
-            )
+            if values.shape != self.channel.shape or values.ndim != 1:  # its message is not made in vain in every slot
+                raise ValueError(f"{name} has shape {values.shape}, channel has {self.channel.shape}")
         for name in ("weight", "power_budget", "path_gain", "mean_estimate_power"):
             precondition((columns[name] > 0).all(), f"{name} must be positive for every client")
         precondition(

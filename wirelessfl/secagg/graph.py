@@ -1,7 +1,7 @@
 """Graphs of the clients that share secrets: complete or random Harary, degree and threshold for a stated level.
 
 Bell, Bonawitz, Gascón, Lepoint, Raykova, "Secure Single-Server Aggregation with (Poly)Logarithmic Overhead",
-CCS 2020, §3: it is enough that every client exchanges masks and shares with k = O(log n) others, if the graph is
+CCS 2020, §3: it is enough that every client has masks and shares with k = O(log n) others, if the graph is
 drawn at random after the set of colluding clients is fixed.
 """
 

@@ -53,7 +53,7 @@ def agree(own: KeyPair, peer_public: bytes, context: bytes) -> bytes:
     Raises:
         MalformedMessage: the peer's public key has small order, so that the result would be known to everyone.
     """
-    return HKDF(SHA256(), KEY_BYTES, None, context).derive(_exchange(own, peer_public))
+    return HKDF(SHA256(), KEY_BYTES, None, context).derive(_shared_secret(own, peer_public))
 
 
 def check_order(public: bytes) -> None:
@@ -65,10 +65,10 @@ def check_order(public: bytes) -> None:
     Raises:
         MalformedMessage: the key has small order.
     """
-    _exchange(_PROBE, public)
+    _shared_secret(_PROBE, public)
 
 
-def _exchange(own: KeyPair, peer_public: bytes) -> bytes:
+def _shared_secret(own: KeyPair, peer_public: bytes) -> bytes:
     try:
         return own.private.exchange(_public_key(peer_public))
     except ValueError as error:

@@ -42,7 +42,7 @@ class ClientTraining:
 
     @property
     def ticks(self) -> int:
-        """How long it trains: to the end, or until it crashes."""
+        """Duration of training in ticks: to the end, or until it crashes."""
         return self.compute_ticks if self.crash_ticks is None else self.crash_ticks
 
 

@@ -13,7 +13,7 @@ from wirelessfl.simulation.records import Round
 from wirelessfl.trace import PRIVACY, REASON_LENGTH, EventBatch, RoundRecord, SecAggOutcome
 
 LOCAL_STATISTICS = ("clip_norm", "clipped_share", "noise_multiplier")
-"""What private training says of each step that the trace keeps, as means over the steps."""
+"""Statistics of private training that the trace keeps, as means over the steps."""
 # Fields of ``ServerRecord`` that the trace names otherwise
 _SERVER = {"airtime_s": "airtime", "sim_time_s": "sim_time"}
 _PER_SLOT = {variable.name for variable in PRIVACY.of("round", "slot")}

@@ -36,7 +36,7 @@ class WaitFor:
         return None if self.deadline_s is None else max(0, ticks(self.deadline_s) - ticks(airtime_s))
 
     def needed(self, selected: int) -> int:
-        """How many of ``selected`` clients must have reported."""
+        """The number of ``selected`` clients that must have reported."""
         if self.count is not None:
             return min(self.count, selected)
         # The tolerance keeps 0.1 of 30 clients at 3, where 30 * 0.1 is a hair above it.

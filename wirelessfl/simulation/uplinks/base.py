@@ -128,4 +128,4 @@ class Uplink(Protocol):
         """
 
     def audit_view(self) -> AuditView:
-        """Where noise hides the updates from an adversary, or why no audit can be played."""
+        """The noise that hides the updates from an adversary, or why no audit can be played."""

@@ -75,7 +75,7 @@ def logarithm(u: Floats) -> Floats:
 
 
 def cosine_and_sine(words: Words) -> tuple[Floats, Floats]:
-    """Cosine and sine of 2π w / 2³²: quarter turns by sign and exchange, the rest, within ±π/4, by polynomials."""
+    """Cosine and sine of 2π w / 2³²: quarter turns by sign and swap, the rest, within ±π/4, by polynomials."""
     quarter = (words + np.uint32(2**29)) >> np.uint32(30)
     t = (words - (quarter << np.uint32(30))).view(np.int32).astype(np.float32) * RADIANS
     z = t * t

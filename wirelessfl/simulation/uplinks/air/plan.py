@@ -33,7 +33,7 @@ _ROUNDING = 1e-5
 
 
 def announced(policy: PowerControl, links: Links, round_index: int, air: AirInterface) -> TransmitPlan:
-    """What the server announces; a policy is not asked to plan for nobody.
+    """Transmit plan that the server announces; a policy is not asked to plan for nobody.
 
     Raises:
         ScenarioError: the policy plans for another clip than τ, which every bound in the ledger rests on; or it needs
@@ -63,7 +63,7 @@ def _check_own_norms(
 def transmission(
     policy: PowerControl, plan: TransmitPlan, links: Links, norms: NDArray[np.float64] | None
 ) -> Transmission:
-    """How a block of clients transmits; a policy that needs no norms is not told any.
+    """Transmission of a block of clients; a policy that needs no norms is not told any.
 
     Raises:
         ScenarioError: a client sends more than it would at the clip, which is all that the ledger counts.
@@ -78,7 +78,7 @@ def transmission(
 
 
 def caveat(policy: PowerControl) -> Caveat | None:
-    """What voids the guarantee: a common scale after realised norms, of this slot or maybe of earlier ones."""
+    """Caveat that voids the guarantee: a common scale after realised norms, of this slot or maybe of earlier ones."""
     may_remember_norms = policy.needs_norms and isinstance(policy, AdaptivePowerControl)
     return Caveat.REALISED_NORMS if may_remember_norms or isinstance(policy, NormScaledPowerControl) else None
 
@@ -171,7 +171,7 @@ def noise_behind(receiver: Receiver, weights: NDArray[np.complex128], air: AirIn
 def announcements(
     policies: Sequence[PowerControl], links: CellLinks, sends: NDArray[np.bool_], round_index: int, air: AirInterface
 ) -> dict[int, TransmitPlan]:
-    """What receivers announce to clients that would send (n, R, F); those told to be silent are taken out of it."""
+    """Transmit plans of receivers for clients that would send (n, R, F); the silent ones are taken out of it."""
     transmit: dict[int, TransmitPlan] = {}
     for station in np.unique(links.serving[sends.any(axis=(1, 2))]).tolist():
         mine = np.flatnonzero(links.serving == station)

@@ -26,7 +26,7 @@ from wirelessfl.simulation.uplinks.air.transmitters import Received, Transmitter
 
 @dataclass(frozen=True, eq=False)
 class SlotNoise:
-    """What hides the signals of a slot of T blocks and F groups of subcarriers, in units of y at the largest α_u.
+    """Noise that hides the signals of a slot of T blocks and F groups of subcarriers, in units of y at the largest α_u.
 
     Attributes:
         plan: of the slot.

@@ -73,7 +73,7 @@ class Transmitters:
     joules_per_unit: float
 
     def send(self, block: CohortBlock) -> tuple[Any, SlotTransmission, TransmissionRecord]:
-        """What a block of clients sends: symbols (k, d) with no one above the peak, their gains, and the record."""
+        """Signals of a block of clients: symbols (k, d) with no one above the peak, their gains, and the record."""
         symbols, norm = self.modulation.encode(block.updates, block.norm, self.air.clip)
         sent = self.gains(block.positions, norm)
         if not np.isinf(self.air.symbol_energy):
@@ -128,7 +128,7 @@ class Transmitters:
         return Received(plan, noise, interference, tuple(training), tuple(transmissions))
 
     def gains(self, positions: NDArray[np.int64], norms: NDArray[np.float64]) -> SlotTransmission:
-        """How some of the senders transmit, each after the plan of the receiver that serves it."""
+        """Transmission of some of the senders, each after the plan of the receiver that serves it."""
         sends, serving = self.plan.sends[positions], self.plan.links.serving[positions]
         gain, backoff = np.zeros(sends.shape, dtype=np.complex128), np.zeros(sends.shape)
         for station, announced in self.plan.transmit.items():
@@ -141,7 +141,7 @@ class Transmitters:
 
     @cached_property
     def at_the_clip(self) -> SlotTransmission:
-        """How the senders would transmit updates of norm τ."""
+        """Transmission of updates of norm τ by all senders."""
         count = len(self.plan.senders)
         return self.gains(np.arange(count), np.full(count, self.air.clip))
 

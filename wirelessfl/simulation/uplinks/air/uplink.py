@@ -216,7 +216,7 @@ class OverTheAir(SlotUplink):
         return ChannelNoise(self._overheard, self.gradient_step, self.jamming, several)
 
     def state(self) -> dict[str, Any]:
-        """What power controls and edges remember."""
+        """State of power controls and edges."""
         adaptive = enumerate(self.policies)
         return {
             "policies": {str(c): dict(p.state()) for c, p in adaptive if isinstance(p, AdaptivePowerControl)},
@@ -285,7 +285,7 @@ class OverTheAir(SlotUplink):
         return SlotNoise(plan, self.jamming, late, self.num_symbols)
 
     def _overheard(self, streams: Streams, this: Round, plan: SlotPlan, blocks: Iterable[CohortBlock]) -> Reading:
-        """What each receiver with senders reads of a slot, at the largest α_u, with noise from other streams.
+        """Readings of a slot at each receiver with senders, at the largest α_u, with noise from other streams.
 
         Of real jamming a part may be in the other quadrature: the receiver's own noise alone is sure to be here.
         """

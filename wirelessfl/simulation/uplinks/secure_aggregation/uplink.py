@@ -70,10 +70,10 @@ class SecureUplink(ABC):
 
     @abstractmethod
     def opened_by(self, selected: int) -> int:
-        """How many colluding clients, of so many selected, lay single inputs open."""
+        """The number of colluding clients, of so many selected, that lay single inputs open."""
 
     def set_up(self, cell: Cell, costs: StageCosts) -> Generator[simpy.Event, Any, float]:
-        """What comes once in a run, before its first round; returns its seconds on the air. Here there is none."""
+        """Set-up once in a run, before its first round; returns its seconds on the air. Here there is none."""
         yield from ()
         return 0.0
 
@@ -179,7 +179,7 @@ class ProtocolRun(ABC):
 
     @abstractmethod
     def opening(self, position: int) -> ProtocolMessage | None:
-        """What a client says once it has trained; None for a report that takes no time."""
+        """First message of a client that has trained; None for a report that takes no time."""
 
     @abstractmethod
     def answer(self, position: int, request: Message) -> ProtocolMessage:
