@@ -123,8 +123,3 @@ def draw_levels(axes: Axes, tables: Tables, lines: Sequence[tuple[str, Method]],
 
 def _noise(level: Level) -> str:
     return next((value for key, value in level.items() if key != DATASET), "")
-
-
-def epsilon_text(value: float) -> str:
-    """An ε for people."""
-    return "∞" if value == float("inf") else f"{value:,.3g}"

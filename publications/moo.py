@@ -5,19 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import wirelessfl as wfl
 from publications.claims import Claim, Verdict, not_tested, verdict, weigh
 from publications.figures import accuracy_axis, legend_below, new_figure
-from publications.levels import (
-    DATASET,
-    DATASETS,
-    Level,
-    Method,
-    all_better,
-    better,
-    draw_levels,
-    epsilon_text,
-    levels_of,
-)
+from publications.levels import DATASET, DATASETS, Level, Method, all_better, better, draw_levels, levels_of
 from publications.moo_numbers import NON_PRIVATE, TABLE_III
 from publications.paper import Paper, PaperFigure, PaperTable
 from publications.studies import AtEqualEpsilon, AuditOf, PaperNumber, PaperStudy, Point
@@ -66,7 +57,7 @@ def table_iii_rows(tables: Tables) -> list[dict[str, Any]]:
                     "paper": f"{TABLE_III[name][level[DATASET]][level[EPSILON]]:.2f} %",
                     "here, at equal published ε": _accuracy_text(tables, published, level),
                     "here, at equal accounted ε": _accuracy_text(tables, equal, level),
-                    "ε accounted of what is published": epsilon_text(
+                    "ε accounted of what is published": wfl.epsilon_text(
                         float(tables.band(*published.at(level), "epsilon_accounted").mean[0])
                     ),
                 }
@@ -117,8 +108,8 @@ def _guarantee(tables: Tables) -> Verdict:
         audit = tables.study(MOO.study).audit(level)
         if audit:
             told.append(
-                f"target {level[EPSILON]}: accounted {epsilon_text(accounted)}, "
-                f"empirical at least {epsilon_text(audit.epsilon_empirical)}"
+                f"target {level[EPSILON]}: accounted {wfl.epsilon_text(accounted)}, "
+                f"empirical at least {wfl.epsilon_text(audit.epsilon_empirical)}"
             )
     return verdict(
         all(holds),

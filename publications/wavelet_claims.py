@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+import wirelessfl as wfl
 from publications.claims import Claim, Verdict, not_tested, verdict, weigh
-from publications.levels import DATASET, Method, all_better, better, common_levels, epsilon_text, levels_of
+from publications.levels import DATASET, Method, all_better, better, common_levels, levels_of
 from publications.tables import Difference, MissingRuns, Tables
 from publications.wavelet_methods import (
     DP_SGD,
@@ -58,8 +59,8 @@ def _same_guarantee(tables: Tables) -> Verdict:
             holds.append(accounted <= published)
             if audit := table.audit(point):
                 told.append(
-                    f"{name}: published {epsilon_text(published)}, accounted {epsilon_text(accounted)}, "
-                    f"empirical at least {epsilon_text(audit.epsilon_empirical)}"
+                    f"{name}: published {wfl.epsilon_text(published)}, accounted {wfl.epsilon_text(accounted)}, "
+                    f"empirical at least {wfl.epsilon_text(audit.epsilon_empirical)}"
                 )
     return verdict(
         all(holds),
@@ -121,7 +122,7 @@ def _worth(method: Method, fraction: int, tables: Tables) -> Verdict:
         sigma = f"{fraction * float(level[SIGMA]):.3g}"
         words.append(f"σ = {sigma}/{fraction} against wavelets at σ = {sigma}")
         differences.append(tables.difference(method.at(level), WAV.at({DATASET: "mnist", SIGMA: sigma})))
-        epsilons.append(epsilon_text(float(tables.band(*method.at(level), "epsilon_accounted").mean[0])))
+        epsilons.append(wfl.epsilon_text(float(tables.band(*method.at(level), "epsilon_accounted").mean[0])))
     found = weigh(words, differences, -NO_WORSE)
     return Verdict(found.outcome, f"{found.numbers}; accounted ε {', '.join(epsilons)} instead of ∞", found.reason)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wirelessfl.api import Result, load_population, load_scenario, open_trace, simulate
     from wirelessfl.cli.study_table import study_progress
     from wirelessfl.study import Study, load_study, open_study, run_study
-    from wirelessfl.summary import to_json
+    from wirelessfl.summary import epsilon_text, to_json
     from wirelessfl.trace import by_client, read_group
 
     __version__: str
@@ -28,6 +28,7 @@ __all__ = [
     "__version__",
     "audit_scenario",
     "by_client",
+    "epsilon_text",
     "load_population",
     "load_scenario",
     "load_study",
@@ -45,7 +46,7 @@ _HOMES = {
     "wirelessfl.api": ("Result", "load_population", "load_scenario", "open_trace", "simulate"),
     "wirelessfl.cli.study_table": ("study_progress",),
     "wirelessfl.study": ("Study", "load_study", "open_study", "run_study"),
-    "wirelessfl.summary": ("to_json",),
+    "wirelessfl.summary": ("epsilon_text", "to_json"),
     "wirelessfl.trace": ("by_client", "read_group"),
 }
 

@@ -14,8 +14,8 @@ import pytest
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl.analysis.replay.recording import open_recording
+from wirelessfl.analysis.report.elements import cost_facts, cost_table, secure_aggregation_costs
 from wirelessfl.analysis.report.page import report_html
-from wirelessfl.analysis.report.tables import cost_facts, cost_table, secure_aggregation_costs
 from wirelessfl.trace import SecAggStage
 
 BITS = {"bits_up", "bits_down"}

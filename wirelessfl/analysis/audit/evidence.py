@@ -176,7 +176,7 @@ def best_difference(observations: Observations) -> Observations | None:
 def skipped_rounds(observations: Observations) -> list[str]:
     """What rounds without a release tell, where the canary's client alone makes the difference: no matter of chance."""
     silent = observations.silent
-    if silent is None or np.array_equal(silent[0], silent[1]):
+    if silent is None or np.array_equal(*silent):
         return []
     told = f"{np.count_nonzero(silent[0] != silent[1])} of {silent[0].size}"
     return [

@@ -155,12 +155,11 @@ class Reach:
         return np.asarray(self.slot.this.clients[self.slot.plan.senders])
 
 
-def recorded_reaches(rehearsal: Rehearsal, game: SlotGame) -> Iterator[Reach]:
-    """Slots whose record bounds every sender's update.
-
-    Real-valued jamming and jammers that collude are left out: then noise that a reception is measured by is not that
-    of the record. So is Haar noise, whose record weighs coefficients.
-    """
+def _recorded_reaches(rehearsal: Rehearsal, game: SlotGame) -> Iterator[Reach]:
+    # Slots whose record bounds every sender's update.
+    #
+    # Real-valued jamming and jammers that collude are left out: then noise that a reception is measured by is not that
+    # of the record. So is Haar noise, whose record weighs coefficients.
     view = rehearsal.parts.uplink.audit_view()
     jamming = view.jamming if isinstance(view, ChannelNoise) else None
     if jamming is not None and (rehearsal.ledger.statement.colluding or jamming.noise == "real"):
@@ -178,7 +177,7 @@ def recorded_reaches(rehearsal: Rehearsal, game: SlotGame) -> Iterator[Reach]:
 def tried_updates(rehearsal: Rehearsal, game: SlotGame) -> list[tuple[Reach, int]]:
     """Slots, and places of senders in them, that are tried: every client once if possible, then in other rounds."""
     places, times = [], dict[int, int]()
-    for reach in recorded_reaches(rehearsal, game):
+    for reach in _recorded_reaches(rehearsal, game):
         for place, client in enumerate(reach.senders.tolist()):
             times[client] = times.get(client, 0) + 1
             places.append((times[client], reach, place))

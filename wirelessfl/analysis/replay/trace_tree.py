@@ -132,8 +132,7 @@ def attribute_value(node: Node, name: str, paths: Mapping[int, str]) -> Attribut
 
 def dtype_words(dtype: np.dtype[Any]) -> str:
     """A type in words: NumPy's, and for texts, references and rows of them what NumPy does not tell."""
-    string, row = h5py.check_string_dtype(dtype), h5py.check_vlen_dtype(dtype)
-    reference = h5py.check_ref_dtype(dtype)
+    string, row, reference = h5py.check_string_dtype(dtype), h5py.check_vlen_dtype(dtype), h5py.check_ref_dtype(dtype)
     if dtype.kind == "O" and string is not None:
         return f"text ({string.encoding})"
     if reference is not None:

@@ -15,7 +15,7 @@ from wirelessfl.analysis.replay.export import timeline
 from wirelessfl.analysis.replay.paired import series
 from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.analysis.report.channel import ChannelStatistics, PowerLaw
-from wirelessfl.analysis.report.svg import FAINT, INK, draw_svg, log_scale, whole_numbers
+from wirelessfl.analysis.report.elements import FAINT, INK, draw_svg, log_scale, whole_numbers
 from wirelessfl.errors import InputError
 from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION, epsilon_curves
 from wirelessfl.trace import Status, by_client

@@ -10,16 +10,22 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from wirelessfl.analysis.replay.recording import Recording, open_recording
 from wirelessfl.analysis.report.channel import ChannelStatistics, channel_statistics
-from wirelessfl.analysis.report.figures import Drawing, run_figures
-from wirelessfl.analysis.report.study import StudyData, open_study_data, study_errors, study_figures, study_points
-from wirelessfl.analysis.report.tables import (
+from wirelessfl.analysis.report.elements import (
     SortedTable,
     cost_facts,
     cost_table,
-    point_table,
     round_table,
     run_table,
     secure_aggregation_costs,
+)
+from wirelessfl.analysis.report.figures import Drawing, run_figures
+from wirelessfl.analysis.report.study import (
+    StudyData,
+    open_study_data,
+    point_table,
+    study_errors,
+    study_figures,
+    study_points,
 )
 from wirelessfl.errors import InputError, OutputError, precondition
 from wirelessfl.outputs import write_text, writing

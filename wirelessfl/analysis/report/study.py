@@ -1,7 +1,8 @@
 """A study for its report, from the files in its folder alone: curves with bands, and what cannot be improved upon."""
 
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,17 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
+from wirelessfl.analysis.report.elements import (
+    CYCLE,
+    POINT_COLUMNS,
+    Cell,
+    SortedTable,
+    draw_svg,
+    log_scale,
+    number_cell,
+    whole_numbers,
+)
 from wirelessfl.analysis.report.figures import Drawing
-from wirelessfl.analysis.report.svg import CYCLE, draw_svg, log_scale, whole_numbers
 from wirelessfl.errors import InputError, WirelessFLError
 from wirelessfl.trace import debugging, failure_words, refuse_irregular
 
@@ -251,3 +261,15 @@ def _against(name: str, title: str, label: str, cost: NDArray[np.float64], point
     caption = f"After the last round, mean over the seeds; no point lies above and left of the front.{left_out}"
     best = "; ".join(f"{points[at].label}: {accuracy[at]:.1%} at {positive[at]:.3g}" for at in front.tolist())
     return Drawing(title, draw_svg(name, caption, draw), f"{caption} On the front: {best}.")
+
+
+def point_table(points: Sequence[Point]) -> SortedTable:
+    """The points of a study after the last round."""
+    rows = []
+    for point in points:
+        accuracy, width = point.last["test_accuracy"], point.half_width[-1]
+        words = f"{accuracy:.1%}" + ("" if math.isnan(width) else f" ± {100 * width:.1f}")
+        columns = (number_cell(point.last[name]) for name in POINT_COLUMNS)
+        rows.append([Cell(point.label, point.label), number_cell(point.runs), Cell(words, accuracy), *columns])
+    caption = "Points: means over the seeds after the last round, ± 95 % confidence"
+    return SortedTable(caption, ("point", "runs", "accuracy", *POINT_COLUMNS.values()), rows)

@@ -1,14 +1,25 @@
-"""The tables of the report, whose rows the reader may sort, and what secure aggregation cost a run."""
+"""Elements of the page: tables that the reader may sort, and figures as inline SVG.
 
+A figure takes its colours from the page, so that it is right by day, by night and in print.
+"""
+
+import io
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import xarray as xr
+from markupsafe import Markup, escape
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from wirelessfl.analysis.replay.recording import Recording
-from wirelessfl.analysis.report.study import Point
 from wirelessfl.trace import SecAggOutcome, SecAggStage, has_group, read_group
 
 # A table of more rounds than these shows every second, every third, ... of them.
@@ -65,8 +76,8 @@ _ROUND_COLUMNS = {
     "aggregate_noise_std": "on weights",
     "sim_time": "time (s)",
 }
-_POINT_COLUMNS = {**_EPSILONS, "sim_time": "time (s)", "airtime": "airtime (s)", "energy": "energy (J)"}
-_RUN_COLUMNS = {**_EPSILONS, "rounds": "rounds", "participants_mean": "heard", **_POINT_COLUMNS}
+POINT_COLUMNS = {**_EPSILONS, "sim_time": "time (s)", "airtime": "airtime (s)", "energy": "energy (J)"}
+_RUN_COLUMNS = {**_EPSILONS, "rounds": "rounds", "participants_mean": "heard", **POINT_COLUMNS}
 
 
 def round_table(recording: Recording) -> SortedTable:
@@ -90,18 +101,6 @@ def run_table(recordings: Sequence[Recording]) -> SortedTable:
         accuracy = Cell(_percent(summary["test_accuracy"]), summary["test_accuracy"])
         rows.append([Cell(name, name), accuracy, *(number_cell(float(summary[key])) for key in _RUN_COLUMNS)])
     return SortedTable("Runs", ("run", "accuracy", *_RUN_COLUMNS.values()), rows)
-
-
-def point_table(points: Sequence[Point]) -> SortedTable:
-    """The points of a study after the last round."""
-    rows = []
-    for point in points:
-        accuracy, width = point.last["test_accuracy"], point.half_width[-1]
-        words = f"{accuracy:.1%}" + ("" if math.isnan(width) else f" ± {100 * width:.1f}")
-        columns = (number_cell(point.last[name]) for name in _POINT_COLUMNS)
-        rows.append([Cell(point.label, point.label), number_cell(point.runs), Cell(words, accuracy), *columns])
-    caption = "Points: means over the seeds after the last round, ± 95 % confidence"
-    return SortedTable(caption, ("point", "runs", "accuracy", *_POINT_COLUMNS.values()), rows)
 
 
 _BITS_A_BYTE = 8
@@ -156,3 +155,87 @@ def _cost_cell(name: str, value: float) -> Cell:
 
 def _megabytes(bits: float) -> str:
     return f"{number_text(bits / _BITS_A_BYTE / 1e6)} MB"
+
+
+INK = "#010203"
+"""Text, axes and ticks; becomes the page's own text colour."""
+FAINT = "#040506"
+"""Grid and reference lines."""
+COLOURS = {
+    "#0072b2": "blue",
+    "#d55e00": "vermilion",
+    "#009e73": "green",
+    "#e69f00": "orange",
+    "#56b4e9": "sky",
+    "#cc79a7": "pink",
+    "#7f7f7f": "grey",
+}
+"""Okabe and Ito's palette, told apart by colour-blind readers; each is a variable of the page's style."""
+CYCLE = tuple(COLOURS)
+
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
+    "svg.hashsalt": "wirelessfl",
+    "svg.image_inline": True,
+    "text.parse_math": False,
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "axes.titlesize": 10,
+    "lines.linewidth": 1.5,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
+}
+
+
+def draw_svg(name: str, caption: str, draw: Callable[[Figure], None], size: tuple[float, float] = (5.0, 3.0)) -> Markup:
+    """Figure as an SVG element for a page of HTML.
+
+    Args:
+        name: distinguishes its ids from those of the other figures of the page.
+        caption: what it shows, for those who cannot see it.
+        draw: fills the figure.
+        size: inches; on the page it is as wide as there is room.
+    """
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasSVG(figure)
+        draw(figure)
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    return _inline(buffer.getvalue(), name, caption)
+
+
+def log_scale(axis: Axis) -> None:
+    """A logarithmic axis whose labels are plain numbers; SVG text has no mathematics."""
+    (axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale)("log")
+    low, high = axis.get_data_interval()
+    short = low > 0 and high < 30 * low
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def whole_numbers(axis: Axis) -> None:
+    """Ticks at whole numbers: there is no round 2.5."""
+    axis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
+
+
+def _inline(svg: str, name: str, caption: str) -> Markup:
+    # The SVG element alone: ids of its own, colours of the page, no style that would reach beyond it.
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", svg)
+    for side in ("width", "height"):
+        svg = re.sub(rf'(<svg[^>]*?) {side}="[^"]*"', r"\1", svg, count=1)
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
+    svg = svg.replace(INK, "currentColor").replace(FAINT, "var(--faint)")
+    for colour, variable in COLOURS.items():
+        svg = svg.replace(colour, f"var(--{variable})")
+    return Markup(svg)  # drawn here; the backend has escaped the texts in it
