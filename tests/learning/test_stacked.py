@@ -263,9 +263,7 @@ def test_sample_space_is_another_form_of_the_same(sampling: Sampling, hidden: in
     forms: list[LocalModels] = [StackedModels(program, start, data), SampleSpace(program).models(start, data)]
     with torch.no_grad():
         for models in forms:
-            run = LocalRun(models, training, data)
-            run.train()
-            found.append(run.finished().report(np.arange(4)))
+            found.append(LocalRun(models, training, data).train().report(np.arange(4)))
     torch.testing.assert_close(found[1].updates, found[0].updates, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found[1].train_loss, found[0].train_loss, rtol=1e-10)
 

@@ -242,8 +242,10 @@ def train_on_canary(
         for here, by in zip(present, divisor, strict=True)
     ]
     run = LocalRun(CanaryModels(gradient.new_zeros(count, len(gradient))), training, _block_data(steps, count))
-    run.train_privately(lambda batch: CanaryGradients(gradient, parts, batch.present[:, 0]), transform, state, context)
-    return run.finished().report(np.arange(count, dtype=np.int64))
+    trained = run.train_privately(
+        lambda batch: CanaryGradients(gradient, parts, batch.present[:, 0]), transform, state, context
+    )
+    return trained.report(np.arange(count, dtype=np.int64))
 
 
 def _block_data(batches: list[Batch], count: int) -> BlockData:

@@ -121,9 +121,7 @@ def train_plainly(
         correction: (k, d) added to every gradient, on the device; None for none.
     """
     models = _linear_models(model, start, data) if training.optimizer.linear and correction is None else None
-    run = LocalRun(models or _sampled_models(model, start, data), training, data, correction)
-    run.train()
-    return run.finished()
+    return LocalRun(models or _sampled_models(model, start, data), training, data, correction).train()
 
 
 def train_privately(
@@ -149,9 +147,7 @@ def train_privately(
         correction: (k, d) added to every gradient after its noise, on the device; None for none.
     """
     models = _sampled_models(model, start, data)
-    run = LocalRun(models, training, data, correction)
-    run.train_privately(models.samples, transform, state, context)
-    return run.finished()
+    return LocalRun(models, training, data, correction).train_privately(models.samples, transform, state, context)
 
 
 def _linear_models(model: FlatModel, start: Tensor, data: BlockData) -> LocalModels | None:

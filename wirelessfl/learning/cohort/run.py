@@ -99,7 +99,7 @@ class Trained:
     """k clients that have finished, all of it on the computing device.
 
     Attributes:
-        updates: See ``CohortBlock``, as are the others.
+        updates: (k, d), as of ``CohortBlock``; so are the others.
         norm_raw: (k,).
         norm: (k,).
         train_loss: (k,).
@@ -163,11 +163,12 @@ class LocalRun:
         self.statistics: dict[str, Tensor] = {}
         self.void: Tensor | None = None
 
-    def train(self) -> None:
+    def train(self) -> Trained:
         """All local steps on plain batch gradients."""
         decay = self.training.optimizer.decay
         for step, batch in enumerate(self.data.batches):
             self._descend(step, batch, self.models.add_gradient(batch, decay))
+        return self.finished()
 
     def train_privately(
         self,
@@ -175,7 +176,7 @@ class LocalRun:
         transform: GradientTransform,
         state: TransformState,
         context: StepContext,
-    ) -> None:
+    ) -> Trained:
         """All local steps on gradients that ``transform`` clips and noises.
 
         Args:
@@ -195,6 +196,7 @@ class LocalRun:
                 stepped = transform(samples, rows, now, self.models.accumulated[0][:active], decay)
             self._keep(stepped, step)
             self._descend(step, batch, samples.losses)
+        return self.finished()
 
     def _descend(self, step: int, batch: Batch, losses: Tensor) -> None:
         # One optimizer step, with proximal term and correction, which touch no data and need no noise
