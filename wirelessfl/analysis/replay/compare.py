@@ -99,17 +99,14 @@ class _Comparing:
         if expected < self.last or (found != expected and (ended or not self.partial)):
             self.result.difference = Difference("number of rounds", "", found, expected)
             return self.result
-        self._note_versions()
-        self.result.difference = self._earliest_round() or next(
-            chain(self._missing(), self._totals(), self._layout(), self._attributes()), None
-        )
-        return self.result
-
-    def _note_versions(self) -> None:
         before, after = (nodes["/"].attrs for nodes in (self.ours, self.theirs))
         for name, what in (("package_version", "wirelessfl"), ("torch_version", "torch")):
             if before.get(name) != after.get(name):
                 self.result.notes.append(f"recorded with {what} {before.get(name)}, repeated with {after.get(name)}")
+        self.result.difference = self._earliest_round() or next(
+            chain(self._missing(), self._totals(), self._layout(), self._attributes()), None
+        )
+        return self.result
 
     def _pairs(self) -> Iterator[_Pair]:
         for path, theirs in self.theirs.items():
@@ -148,11 +145,15 @@ class _Comparing:
                 continue
             rows = self.repeated.rows(dim, self.first, self.last, self.recorded) if of_rounds else whole
             values = pair.both(rows)
-            if values is not None:
-                self._count(pair.path, values[0].size)
-                differing = _differing(*values)
-                if differing.any():
-                    yield pair, rows, values, int(np.argmax(differing))
+            if values is None:
+                continue
+            size, compared = self._size(pair.path), values[0].size
+            self.result.numbers += min(compared, size)
+            if compared < size:
+                self.result.leave_out(_name(pair.path), TOTALS if dim == "snapshot" else OUTSIDE, size - compared)
+            differing = _differing(*values)
+            if differing.any():
+                yield pair, rows, values, int(np.argmax(differing))
 
     def _earliest_round(self) -> Difference | None:
         # Numbers of rounds; the earliest round wins, within a round the order of the file.
@@ -209,13 +210,6 @@ class _Comparing:
                     self.result.leave_out(words, reason)
                 else:
                     yield Difference(words, "", found.words, expected.words)
-
-    def _count(self, path: str, compared: int) -> None:
-        size = self._size(path)
-        self.result.numbers += min(compared, size)
-        if compared < size:
-            reason = TOTALS if self._dims(path)[0] == "snapshot" else OUTSIDE
-            self.result.leave_out(_name(path), reason, size - compared)
 
 
 def _describe(path: str, place: str, values: _Values, row: int, clients: NDArray[np.int64] | None) -> Difference:

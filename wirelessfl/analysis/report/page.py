@@ -75,12 +75,6 @@ def write_report(paths: Sequence[Path], out: Path | None = None) -> Path:
     if out is None:
         folder = Path() if len(paths) > 1 else paths[0] if paths[0].is_dir() else paths[0].parent
         out = folder / "report.html"
-    _refuse_place(out)
-    write_text(out, report_html(paths))
-    return out
-
-
-def _refuse_place(out: Path) -> None:
     # A page takes the place of another page at most: never that of a trace, a study or any other file.
     with writing(out):
         precondition(
@@ -97,6 +91,8 @@ def _refuse_place(out: Path) -> None:
                 f"{out}: found a file that is no HTML page; allowed: a new file or a page to replace",
                 OutputError,
             )
+    write_text(out, report_html(paths))
+    return out
 
 
 def report_html(paths: Sequence[Path]) -> str:
