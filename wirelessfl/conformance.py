@@ -13,6 +13,9 @@ Array = TypeVar("Array")
 
 _KEYS = {
     "availability": "faults.availability.model",
+    "clipping": "training.privacy.clipping.name",
+    "mechanism": "training.privacy.mechanism",
+    "modulation": "uplink.modulation.scheme",
     "path_loss": "channel.pathloss.model",
     "placement": "channel.placement.scheme",
     "receiver": "uplink.receiver.combiner",
@@ -45,8 +48,9 @@ def returned(
     shape: tuple[int, ...],
     least: float | None = None,
     most: float = np.inf,
+    kind: type[np.generic] | None = None,
 ) -> Array:
-    """The array that a member of a family returned in a run, once its shape and range are known to be right.
+    """The array that a member of a family returned in a run, once its shape, range and type are known to be right.
 
     Args:
         family: of the member.
@@ -56,16 +60,19 @@ def returned(
         shape: that the protocol promises.
         least: the smallest number allowed; None where they are not compared.
         most: the largest.
+        kind: a type of NumPy; None where any is taken, a tensor also.
 
     Raises:
-        ScenarioError: it has another shape, or values outside the range.
+        ScenarioError: it has another shape or type, or values outside the range.
     """
     found = getattr(values, "shape", None)
     asked = f"{_KEYS[family]}: {family} {type(member).__module__}:{type(member).__qualname__}: {method} returned"
     if found != shape:
         what = f"a {type(values).__name__}" if found is None else f"shape {found}"
         raise ScenarioError(f"{asked} {what}; allowed: an array of shape {shape}")
-    numbers = np.asarray(values)
-    if least is not None and not np.all((numbers >= least) & (numbers <= most)):
+    if kind is not None and not (isinstance(values, np.ndarray) and np.issubdtype(values.dtype, kind)):
+        what = f"a {type(values).__name__} of {getattr(values, 'dtype', None)}"
+        raise ScenarioError(f"{asked} {what}; allowed: an array of {kind.__name__}")
+    if least is not None and not np.all(((numbers := np.asarray(values)) >= least) & (numbers <= most)):
         raise ScenarioError(f"{asked} numbers from {numbers.min()} to {numbers.max()}; allowed: {least:g} to {most:g}")
     return values

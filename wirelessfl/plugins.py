@@ -129,7 +129,10 @@ def failure(error: BaseException) -> str | None:
 
 def place_of(error: BaseException) -> str | None:
     """The last line of a plug-in that an error went through, as ``file:line``; None where it went through none."""
-    return _last_line(error.__traceback__, [place for places in _loaded.values() for place in places])
+    places = [place for several in _loaded.values() for place in several]
+    cause = error.__cause__  # of a generator that its StopIteration ended
+    own = _last_line(error.__traceback__, places)
+    return own if own or cause is None else _last_line(cause.__traceback__, places)
 
 
 def _load(key: str, reference: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -120,3 +121,29 @@ def test_a_study_over_members_from_outside(tmp_path: Path) -> None:
 def test_an_override_drops_what_the_member_lacks() -> None:
     scenario = parse_scenario(SMALL, "small", {"training.optimizer.name": f"{HERE}:Signs"})
     assert scenario.training.optimizer.lr == 0.05
+
+
+@pytest.mark.parametrize(("fault", "words"), [("exit", "SystemExit: 0"), ("stop", "generator raised StopIteration")])
+def test_code_from_outside_that_ends_the_process_is_no_success(fault: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(SMALL, encoding="utf-8")
+    own = json.dumps({"name": "tests.simulation.test_misfits:Forgetful", "options": {"fault": fault}})
+    result = invoke("simulate", str(file), f"--set=training.algorithm={own}", "--out", str(tmp_path / "out"), "--quiet")
+    assert result.exit_code == 2, result.output
+    assert re.search(rf"Error: \S*test_misfits.py:\d+: .*{words}", result.stderr), result.stderr
+
+
+def test_a_study_records_runs_that_end_their_process_or_read_its_input(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import sys\nfrom wirelessfl.learning import FedAvg\nclass Exits(FedAvg):\n"
+        "    def step(self, server, aggregate, facts):\n        sys.exit(0)\n"
+        "class Asks(FedAvg):\n    def step(self, server, aggregate, facts):\n        input()\n"
+    )
+    grid = {"training.algorithm": [{"name": "fedavg"}, {"name": "mine:Exits"}, {"name": "mine:Asks"}]}
+    path = write_study(tmp_path, grid=grid, seeds=1)
+    result = invoke("study", str(path), "--out", str(tmp_path / "out"), "--workers", "1")
+    ends = json.loads((tmp_path / "out" / "study.json").read_text())["runs"]
+    assert result.exit_code == 3, result.stderr
+    assert [end["status"] for end in ends] == ["complete", "failed", "failed"]
+    assert "mine.py:5: SystemExit: 0" in ends[1]["error"]
+    assert "mine.py:8: EOFError" in ends[2]["error"]

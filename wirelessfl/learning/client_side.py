@@ -1,11 +1,13 @@
 """The clients' side of an algorithm in one round: rows of those who take part, their objectives and uploads."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from wirelessfl.errors import ScenarioError, precondition
 from wirelessfl.learning.algorithms.base import (
@@ -29,11 +31,12 @@ def empty_store(algorithm: Algorithm, server: ServerState) -> RowStore:
     """A store without clients, with the shapes and types of an algorithm's rows.
 
     Raises:
-        ScenarioError: a row has the name that is kept for the clients' numbers.
+        ScenarioError: a row has the name that is kept for the clients' numbers, or there are rows of nobody.
     """
     nobody = np.zeros(0, dtype=np.int64)
     rows = algorithm.first_rows(server, nobody).values if algorithm.facts().client_side else {}
     _check(algorithm, CLIENT not in rows, f"keeps rows called {CLIENT!r}", "another name")
+    _check_rows(algorithm, rows, 0, rows)
     return {CLIENT: nobody, **{name: values.numpy() for name, values in rows.items()}} if rows else {}
 
 
@@ -99,7 +102,9 @@ class ClientSide:
     def _enrol(self, server: ServerState) -> NDArray[np.int64]:
         # (n,) places of the clients' rows in the store, which gets those of new clients
         new = np.setdiff1d(self.clients, self.store[CLIENT])
-        for name, rows in {CLIENT: torch.from_numpy(new), **self.algorithm.first_rows(server, new).values}.items():
+        first = self.algorithm.first_rows(server, new).values
+        _check_rows(self.algorithm, first, len(new), {name: self.store[name] for name in self.store if name != CLIENT})
+        for name, rows in {CLIENT: torch.from_numpy(new), **first}.items():
             self.store[name] = np.concatenate([self.store[name], rows.numpy()])
         order = np.argsort(self.store[CLIENT], kind="stable")
         return order[np.searchsorted(self.store[CLIENT], self.clients, sorter=order)]
@@ -125,9 +130,7 @@ class ClientSide:
         before = self._rows(block.positions)
         outcome = LocalOutcome(block.updates, self.steps[block.positions], self.learning_rate)
         after = self.algorithm.finish(self.server, before, outcome)
-        kept = {name: values.shape for name, values in before.values.items()}
-        same = {name: values.shape for name, values in after.values.items()} == kept
-        _check(self.algorithm, same, f"keeps {list(after.values)}", f"the rows that it began with, {list(kept)}")
+        _check_rows(self.algorithm, after.values, len(block.positions), before.values)
         sent = self.algorithm.upload(self.server, before, after, outcome)
         wanted = (len(block.positions), self.algorithm.facts().payload, block.updates.shape[1])
         found = f"uploads a tensor of shape {tuple(sent.shape)} in {sent.dtype}"
@@ -145,6 +148,16 @@ class ClientSide:
         names = [name for name in self.store if name != CLIENT]
         taken = [self.store[name][self._places[positions]] for name in names]
         return ClientRows(self.clients[positions], dict(zip(names, upload(taken, self.device), strict=True)))
+
+
+def _check_rows(algorithm: Algorithm, found: Mapping[str, Tensor], count: int, like: Mapping[str, Any]) -> None:
+    # ``count`` rows of each name, of the shapes and types of those that it began with; a store would cast any other
+    def kind(rows: Any) -> str:
+        return str(rows.dtype).removeprefix("torch.")
+
+    ours = {name: (tuple(rows.shape), kind(rows)) for name, rows in found.items()}
+    wanted = {name: ((count, *rows.shape[1:]), kind(rows)) for name, rows in like.items()}
+    _check(algorithm, ours == wanted, f"keeps {ours}", f"the rows that it began with, {wanted}")
 
 
 def _check(algorithm: Algorithm, holds: bool, found: str, allowed: object) -> None:

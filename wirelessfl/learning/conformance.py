@@ -46,6 +46,8 @@ def check_algorithm(algorithm: Algorithm, dimension: int = 7, rounds: int = 3, s
     server, clients = algorithm.start(initial), np.array([0, 2, 3, 7, 11])
     require(server.parameters.shape == initial.shape, f"start gives a model of shape {tuple(server.parameters.shape)}")
     rows = algorithm.first_rows(server, clients)
+    lengths = {name: len(values) for name, values in rows.values.items()}
+    require(set(lengths.values()) <= {len(clients)}, f"first_rows gives rows {lengths} for {len(clients)} clients")
     require(not rows.values or algorithm.facts().client_side, "keeps rows, but facts().client_side is False")
     for round_index in range(1, rounds + 1):
         updates, steps = torch.randn(5, dimension, generator=generator), np.array([1, 2, 2, 3, 5])
@@ -59,7 +61,7 @@ def check_algorithm(algorithm: Algorithm, dimension: int = 7, rounds: int = 3, s
         for holds, found in (
             (shape == initial.shape, f"step gives a model of {shape}"),
             (dtype == initial.dtype, f"step gives a model in {dtype}"),
-            (after.memory.keys() == server.memory.keys(), "step gives a memory of other names than start"),
+            (_kinds(after.memory) == _kinds(server.memory), _changed(after.memory, server.memory)),
             (all(map(torch.equal, given.values(), before.values())), "changes its arguments in place"),
         ):
             require(holds, found)
@@ -96,13 +98,18 @@ def _client_side(
     if not algorithm.facts().client_side:
         return rows, outcome.updates[:, None]
     after = algorithm.finish(server, rows, outcome)
-    found, kept = _kinds(after), _kinds(rows)
+    found, kept = _kinds(after.values), _kinds(rows.values)
     require(found == kept, f"finish gives rows {found}; it was given {kept}")
     return after, algorithm.upload(server, rows, after, outcome)
 
 
-def _kinds(rows: ClientRows) -> dict[str, tuple[torch.Size, torch.dtype]]:
-    return {name: (values.shape, values.dtype) for name, values in rows.values.items()}
+def _kinds(tensors: Mapping[str, Tensor]) -> dict[str, tuple[torch.Size, torch.dtype]]:
+    return {name: (values.shape, values.dtype) for name, values in tensors.items()}
+
+
+def _changed(found: Mapping[str, Tensor], begun: Mapping[str, Tensor]) -> str:
+    begins = f"{_kinds(found)}, begun as {_kinds(begun)}"
+    return f"step gives a memory {begins if found.keys() == begun.keys() else 'of other names than start'}"
 
 
 def check_server_optimizer(optimizer: ServerOptimizer, dimension: int = 7, rounds: int = 4, seed: int = 0) -> None:
@@ -130,7 +137,7 @@ def check_server_optimizer(optimizer: ServerOptimizer, dimension: int = 7, round
         for holds, found in (
             (change.shape == update.shape, f"step gives a change of shape {tuple(change.shape)}"),
             (change.dtype == update.dtype, f"step gives a change in {change.dtype}"),
-            (after.keys() == memory.keys(), "step gives a memory of other names than start"),
+            (_kinds(after) == _kinds(memory), _changed(after, memory)),
             (left, "changes its arguments in place"),
             (torch.equal(change, again), "the same arguments give another change: is there hidden state?"),
         ):
@@ -204,6 +211,8 @@ def check_codec(codec: Codec, dimension: int = 37, clients: int = 5, seed: int =
         said = codec.bits(dimension)
         require(payload.bits == said > 0, f"encode makes {payload.bits} bits; bits({dimension}) says {said}")
         decoded = codec.decode(payload)
+        require(isinstance(decoded, np.ndarray), f"decode gives a {type(decoded).__name__}")
+        require(decoded.dtype.kind == "f", f"decode gives {decoded.dtype}, not floating-point numbers")
         require(np.shape(decoded) == some.shape, f"decode gives shape {np.shape(decoded)} for {some.shape}")
         return decoded
 

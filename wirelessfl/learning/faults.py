@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.conformance import returned
 from wirelessfl.memory import NodeMemory, RemembersNodes
 from wirelessfl.streams import Streams
 
@@ -103,6 +104,15 @@ class Faults:
     battery_j: float | None
     restart_probability: float = 0.0
     downtime_s: float = 0.0
+
+    def reachable(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.bool_]:
+        """(n,) True where a client can be reached.
+
+        Raises:
+            ScenarioError: a model from outside gives something else.
+        """
+        found = self.availability.available(clients, round_index, streams)
+        return returned("availability", self.availability, "available", found, clients.shape, kind=np.bool_)
 
     def crash_after(self, clients: NDArray[np.int64], round_index: int, streams: Streams) -> NDArray[np.float64]:
         """(n,) seconds of training after which a client crashes; infinite without a hazard."""

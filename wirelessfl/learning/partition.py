@@ -59,10 +59,11 @@ def check_shares(partition: Partition, num_samples: int, num_clients: int) -> No
     offsets, order = partition.offsets, partition.order
     precondition(
         len(offsets) == num_clients + 1
+        and offsets.dtype == np.int64
         and offsets[0] == 0
         and offsets[-1] == len(order)
         and not (np.diff(offsets) < 1).any(),
-        f"offsets {offsets} do not cut {len(order)} rows into a share for each of {num_clients}",
+        f"offsets {offsets} ({offsets.dtype}) do not cut {len(order)} rows into a share for each of {num_clients}",
     )
     precondition(
         order.dtype == np.int64

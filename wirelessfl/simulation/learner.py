@@ -85,8 +85,14 @@ class Learner:
         return self.algorithm.facts().payload * self.dimension
 
     def initial_state(self, batteries: int) -> SimulationState:
-        """The state before the first round, with so many full batteries."""
-        start = self.algorithm.start(self.model.initial(self.streams.torch_seed("initial_model")))
+        """The state before the first round, with so many full batteries.
+
+        Raises:
+            ScenarioError: an algorithm from outside begins with something else than a model.
+        """
+        initial = self.model.initial(self.streams.torch_seed("initial_model"))
+        start = self.algorithm.start(initial)
+        _require_like("training.algorithm.name", self.algorithm, {"model": start.parameters}, {"model": initial})
         return SimulationState(
             parameters=start.parameters.numpy(),
             server_memory=_as_arrays(start.memory),
@@ -202,12 +208,15 @@ class Learner:
         """Step the global model in ``state`` by an aggregate over the (k,) clients ``arrived`` with weights p_i.
 
         Raises:
-            ScenarioError: an algorithm or a server optimizer from outside gives something else than a model.
+            ScenarioError: an algorithm or a server optimizer from outside gives something else than a model, or
+                remembers other tensors than before, which no checkpoint could go on from.
         """
         before = ServerState(torch.from_numpy(state.parameters), _as_tensors(state.server_memory))
         received = torch.from_numpy(aggregate.astype(np.float32)).view(-1, self.dimension)
-        change, memory = self.server_optimizer.step(received[0].clone(), _as_tensors(state.optimizer_memory))
-        _require_like("training.server_optimizer.name", self.server_optimizer, change, before.parameters)
+        kept = _as_tensors(state.optimizer_memory)
+        change, memory = self.server_optimizer.step(received[0].clone(), kept)
+        given, key = {**kept, "model": before.parameters}, "training.server_optimizer.name"
+        _require_like(key, self.server_optimizer, {**memory, "model": change}, given)
         received[0] = change
         facts = RoundFacts(
             round_index=round_index,
@@ -218,7 +227,8 @@ class Learner:
             learning_rate=self._learning_rate(round_index),
         )
         after = self.algorithm.step(before, received, facts)
-        _require_like("training.algorithm.name", self.algorithm, after.parameters, before.parameters)
+        found, given = ({**one.memory, "model": one.parameters} for one in (after, before))
+        _require_like("training.algorithm.name", self.algorithm, found, given)
         state.parameters = after.parameters.numpy()
         state.server_memory, state.optimizer_memory = _as_arrays(after.memory), _as_arrays(memory)
 
@@ -239,9 +249,10 @@ def _as_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(value) for name, value in arrays.items()}
 
 
-def _require_like(key: str, part: object, found: Tensor, model: Tensor) -> None:
-    if found.shape != model.shape or found.dtype != model.dtype:
+def _require_like(key: str, part: object, found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
+    ours, theirs = ({name: (tuple(one.shape), one.dtype) for name, one in some.items()} for some in (found, wanted))
+    if ours != theirs:
         raise ScenarioError(
-            f"{key}: a step of {type(part).__name__} gives a tensor of shape {tuple(found.shape)} in {found.dtype}; "
-            f"allowed: {tuple(model.shape)} in {model.dtype}; `learning.conformance` tests it"
+            f"{key}: {type(part).__name__} gives {ours}; allowed: {theirs}, the shapes and types that it was given; "
+            "`learning.conformance` tests it"
         )

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import simpy
 
-from wirelessfl.conformance import returned
 from wirelessfl.learning.cohort import one_torch_thread
 from wirelessfl.learning.faults import Faults
 from wirelessfl.learning.timing import Timing
@@ -189,8 +188,7 @@ class Simulation:
             this.status[np.isin(this.clients, jobs.clients)] = Status.UNDERWAY
         asked = this.with_status(Status.PARTICIPATED)
         clients = this.clients[asked]
-        found = faults.availability.available(clients, this.index, streams)
-        reachable = returned("availability", faults.availability, "available", found, clients.shape)
+        reachable = faults.reachable(clients, this.index, streams)
         if faults.battery_j is not None:
             this.status[asked[self.state.battery_used_j[clients] >= faults.battery_j]] = Status.BATTERY_EMPTY
         this.status[asked[~reachable]] = Status.UNAVAILABLE

@@ -195,6 +195,8 @@ def main() -> None:
     """Loop over tasks until stdin ends."""
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a user's own code prints is no answer
+    requests = os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())  # and what it reads is no task
 
     def reply(message: Message) -> None:
         with suppress(BrokenPipeError):  # the study is gone, and so is soon this process
@@ -202,6 +204,6 @@ def main() -> None:
             replies.flush()
 
     tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
-    threading.Thread(target=_read_tasks, args=(sys.stdin, tasks), daemon=True).start()
+    threading.Thread(target=_read_tasks, args=(requests, tasks), daemon=True).start()
     while (task := tasks.get()) is not None:
         reply(run_task(task, reply))

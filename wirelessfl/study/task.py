@@ -188,7 +188,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
         return Outcome(task.run, "interrupted")
     except WirelessFLError as error:
         return Outcome(task.run, "failed", str(error))
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # code from outside may end the process
         return Outcome(task.run, "failed", plugins.failure(error) or _unexpected(error, folder))
     return Outcome(task.run, "complete", summary=json.loads(to_json(result.summary)))
 
@@ -214,7 +214,7 @@ def _watcher(task: Task, rounds: int, report: Callable[[Progress], None]) -> Cal
     return on_round
 
 
-def _unexpected(error: Exception, folder: Path) -> str:
+def _unexpected(error: BaseException, folder: Path) -> str:
     # One line on an unexpected error, whose traceback goes to error.txt beside the trace
     text = f"{type(error).__name__}: {error}"
     with suppress(OSError):

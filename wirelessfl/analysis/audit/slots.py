@@ -124,7 +124,7 @@ class SecretSlots:
             secret: streams of who can be reached, and who crashes.
         """
         faults, wait_for = self.parts.faults, self.parts.wait_for
-        there = faults.availability.available(clients, round_index, secret)
+        there = faults.reachable(clients, round_index, secret)
         processed = self.learner.samples_processed(self.learner.population.sizes[clients])
         seconds = self.parts.timing.compute_time(processed, clients, round_index, self.parts.network.streams)
         stays = there & (faults.crash_after(clients, round_index, secret) >= seconds)

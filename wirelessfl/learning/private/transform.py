@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
+from wirelessfl.conformance import returned
 from wirelessfl.errors import precondition
 from wirelessfl.learning.cohort import (
     ExecutionPlan,
@@ -67,15 +68,21 @@ class PrivateGradients(GradientTransform):
         without_some = context.reads_values and bool(broken.any())
         weighted_sum = FiniteGradients(gradients, broken).weighted_sum if without_some else gradients.weighted_sum
         samples = Samples(squared_norms, gradients.present, weighted_sum)
-        clipped = self.clipping.clip(samples, state, context)
+        clipped, each = self.clipping.clip(samples, state, context), context.divisor.shape
+        weights = clipped.weights
+        returned("clipping", self.clipping, "clip", weights, (*gradients.present.shape, *weights.shape[2:]))
+        returned("clipping", self.clipping, "clip", clipped.sensitivity, each)
         if isinstance(self.clipping, Memoryless) and is_divisible(self.noise):
             multiplier, rows = self._add_mean(weighted_sum, clipped, context, into, decay), clipped.state
         else:
-            total = weighted_sum(clipped.weights)
+            total = weighted_sum(weights)
             multiplier = self.noise.add(total, clipped.sensitivity, context)
             rows = self.clipping.learn(total, clipped.state, context)
             add_to(into, total.div_(context.divisor[:, None]), decay)
-        reduced = clipped.weights < 1 if clipped.weights.ndim == 2 else (clipped.weights < 1).any(-1)
+        returned("mechanism", self.noise, "add", multiplier, each)
+        for name, before in state.items():
+            returned("clipping", self.clipping, f"learn ({name})", rows.get(name), before.shape)
+        reduced = weights < 1 if weights.ndim == 2 else (weights < 1).any(-1)
         statistics = {
             "clipped_share": (reduced & gradients.present).sum(1) / gradients.present.sum(1),
             "clip_norm": clipped.sensitivity.clone(),  # it may be a state row, which the engine goes on to overwrite

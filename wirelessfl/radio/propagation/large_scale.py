@@ -167,7 +167,7 @@ class DistanceGain(RemembersNodes):
         """(n,) metres."""
         return self._distance(self.placement.last_positions(nodes))
 
-    def _asked(self, method: str, *arguments: NDArray[Any], **limits: float) -> NDArray[np.float64]:
+    def _asked(self, method: str, *arguments: NDArray[Any], **limits: Any) -> NDArray[np.float64]:
         # (n,) what the model says of the links, or of the states of the line of sight
         values = getattr(self.model, method)(*arguments)
         found: NDArray[np.float64] = returned("path_loss", self.model, method, values, arguments[0].shape, **limits)

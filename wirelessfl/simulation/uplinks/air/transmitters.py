@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from wirelessfl.conformance import returned
 from wirelessfl.learning import CohortBlock
 from wirelessfl.radio import (
     AirInterface,
@@ -24,6 +25,7 @@ from wirelessfl.radio import (
     row_norms,
     transmit_over_pieces,
 )
+from wirelessfl.radio.modulation.conformance import ROUNDING
 from wirelessfl.simulation.records import TrainingRecord, TransmissionRecord
 from wirelessfl.simulation.uplinks.air.plan import AirPlan, transmission
 
@@ -73,8 +75,14 @@ class Transmitters:
     joules_per_unit: float
 
     def send(self, block: CohortBlock) -> tuple[Any, SlotTransmission, TransmissionRecord]:
-        """Signals of a block of clients: symbols (k, d) with no one above the peak, their gains, and the record."""
+        """Signals of a block of clients: symbols (k, d) with no one above the peak, their gains, and the record.
+
+        Raises:
+            ScenarioError: a modulation from outside says norms that no symbols may have.
+        """
         symbols, norm = self.modulation.encode(block.updates, block.norm, self.air.clip)
+        most = self.air.clip * (1 + ROUNDING)
+        norm = returned("modulation", self.modulation, "encode", norm, block.norm.shape, 0.0, most)
         sent = self.gains(block.positions, norm)
         if not np.isinf(self.air.symbol_energy):
             symbols = self._limited(symbols, sent)

@@ -162,10 +162,11 @@ class DigitalUplink:
     def _carried(self, vectors: NDArray[np.float32], generators: list[np.random.Generator]) -> NDArray[np.float32]:
         # Vectors (k, d) encoded and decoded again
         payload, bits = self.codec.encode(vectors, generators), self.codec.bits(vectors.shape[1])
-        rows = np.asarray(self.codec.decode(payload), dtype=vectors.dtype)
-        if payload.bits != bits or rows.shape != vectors.shape:
+        rows = np.asarray(self.codec.decode(payload))
+        if payload.bits != bits or rows.shape != vectors.shape or rows.dtype.kind not in "fiu":
             raise ScenarioError(
                 f"uplink.codec.name: {type(self.codec).__name__} makes payloads of {payload.bits} bits and decodes "
-                f"shape {rows.shape}; allowed: {bits} bits, as it said, and {vectors.shape}; `check_codec` tests it"
+                f"shape {rows.shape} in {rows.dtype}; allowed: {bits} bits, as it said, and {vectors.shape} in "
+                f"{vectors.dtype}; `check_codec` tests it"
             )
-        return rows
+        return rows.astype(vectors.dtype, copy=False)
