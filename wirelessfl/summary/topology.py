@@ -65,10 +65,8 @@ def _places(graph: nx.Graph) -> dict[Any, Place]:
 
 def _cells(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
     radius = graph.graph["spacing"] / math.sqrt(3)
-    if math.isnan(radius):
-        return
     for node, data in graph.nodes(data=True):
-        if data["kind"] == "station":
+        if data["kind"] == "station" and not math.isnan(radius):
             axes.add_patch(
                 RegularPolygon(places[node], 6, radius=radius, facecolor="none", edgecolor="#D9D9D9", linewidth=0.8)
             )

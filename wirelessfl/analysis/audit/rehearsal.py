@@ -64,10 +64,13 @@ def require_known_releases(releases: list[Release]) -> None:
         InfeasibleError: one is of such a kind.
     """
     for release in releases:
-        unknown = f"no game knows what a record of kind {type(release).__name__} protects"
-        if isinstance(release, UnvouchedRelease) or type(release) not in _KNOWN_RELEASES:
-            why = f"{release.reason}, of which no game is known" if isinstance(release, UnvouchedRelease) else unknown
-            raise InfeasibleError(f"this scenario cannot be audited: {why}")
+        if isinstance(release, UnvouchedRelease):
+            raise InfeasibleError(f"this scenario cannot be audited: {release.reason}, of which no game is known")
+        precondition(
+            type(release) in _KNOWN_RELEASES,
+            f"this scenario cannot be audited: no game knows what a record of kind {type(release).__name__} protects",
+            InfeasibleError,
+        )
 
 
 @dataclass(frozen=True, eq=False)

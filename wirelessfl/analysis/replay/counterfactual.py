@@ -73,7 +73,17 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
         "each client's channel to its own base station only; for another policy use simulate",
         InfeasibleError,
     )
-    _refuse_channels_of_messages(recording)
+    # In secure aggregation a client sends several messages a round, each on the channel of its own instant.
+    channel, correlation = recording.scenario.channel, recording.scenario.channel.correlation
+    moves = channel.placement.scheme == "random_waypoint" and channel.pathloss.model != "none"
+    by_rounds = isinstance(correlation, GaussMarkovFading) and correlation.interval_s is not None
+    fades = not isinstance(correlation, IndependentFading) and not by_rounds
+    precondition(
+        recording.scenario.uplink.kind != "secure_aggregation" or not (moves or fades),
+        f"{recording.path}: a run of secure aggregation on channels that change within a round, of which a trace "
+        "holds the channel of each client's last message only; for another policy use simulate",
+        InfeasibleError,
+    )
     origin = str(recording.path)
     document = parse_yaml(recording.dataset.attrs["scenario"], lambda number: f"{origin}:{number}")
     typed = read_overrides(overrides)
@@ -93,20 +103,6 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
         ScenarioError,
     )
     return resolved
-
-
-def _refuse_channels_of_messages(recording: Recording) -> None:
-    # In secure aggregation a client sends several messages a round, each on the channel of its own instant.
-    channel, correlation = recording.scenario.channel, recording.scenario.channel.correlation
-    moves = channel.placement.scheme == "random_waypoint" and channel.pathloss.model != "none"
-    by_rounds = isinstance(correlation, GaussMarkovFading) and correlation.interval_s is not None
-    fades = not isinstance(correlation, IndependentFading) and not by_rounds
-    precondition(
-        recording.scenario.uplink.kind != "secure_aggregation" or not (moves or fades),
-        f"{recording.path}: a run of secure aggregation on channels that change within a round, of which a trace "
-        "holds the channel of each client's last message only; for another policy use simulate",
-        InfeasibleError,
-    )
 
 
 def _is_below(key: str, places: Sequence[str]) -> bool:
