@@ -1,1 +1,1 @@
-"""What is done with finished runs."""
+"""Analyses of finished runs: audits, replays and reports."""

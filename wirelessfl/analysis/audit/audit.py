@@ -25,7 +25,7 @@ from wirelessfl.simulation.uplinks import ChannelNoise, NoNoise
 from wirelessfl.summary import epsilon_text
 
 FALSE_ALARM = 1e-3
-"""How often the audit of a mechanism that keeps its promise says that it does not."""
+"""Probability that the audit of a mechanism that keeps its promise says that it does not."""
 FEWEST_TRIALS = 10
 # What the default number of trials is to take on a common processor.
 _SECONDS = 10.0
@@ -34,7 +34,7 @@ _TRIALS = (40, 1000)
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What an audit found.
+    """Findings of an audit.
 
     Attributes:
         name: the scenario.

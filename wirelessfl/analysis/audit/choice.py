@@ -47,7 +47,7 @@ _CANARIES = {
 
 @dataclass(frozen=True)
 class BareGame(Game):
-    """What is seen carries no noise: one look tells the worlds apart."""
+    """Game on an upload without noise: one look tells the worlds apart."""
 
     @override
     def play(self, trials: int, advance: Advance) -> Observations:

@@ -1,4 +1,4 @@
-"""What the observations of a game show of ε: two lower bounds, by the matched filter and by a threshold."""
+"""Lower bounds on ε from the observations of a game: by the matched filter and by a threshold."""
 
 import math
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ _NOTHING = ShiftBound(0.0, 0.0)
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What observations show of ε.
+    """Lower bounds on ε from observations.
 
     Attributes:
         false_alarm: the probability that one of the bounds exceeds the true ε, an equal part of it for each.
@@ -70,7 +70,7 @@ class Evidence:
         return max(self.epsilon_gaussian, self.epsilon_difference, self.epsilon_count or 0.0, self.threshold.epsilon)
 
     def words(self, mu_published: float, mu_accounted: float) -> Iterator[str]:
-        """What was measured, beside what theorem and ledger say."""
+        """Sentences on the measurements, beside the numbers of theorem and ledger."""
         if self.gaussian is not None and self.plain:
             beside = [f"√(2ρ) of the theorem is {mu_published:.3g}"] if not math.isnan(mu_published) else []
             beside += [f"the ledger counts {mu_accounted:.3g}"] if not math.isnan(mu_accounted) else []
@@ -174,7 +174,7 @@ def best_difference(observations: Observations) -> Observations | None:
 
 
 def skipped_rounds(observations: Observations) -> list[str]:
-    """What rounds without a release tell, where the canary's client alone makes the difference: no matter of chance."""
+    """Sentence on rounds without a release in one world alone, if there are any; no matter of chance."""
     silent = observations.silent
     if silent is None or np.array_equal(*silent):
         return []

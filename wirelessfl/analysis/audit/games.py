@@ -31,7 +31,7 @@ Advance = Callable[[float], None]
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """What the adversary sees of n trials of either world, E events each.
+    """View of the adversary on n trials of either world, E events each.
 
     Attributes:
         plus: (n, E) projections with the canary.
@@ -65,7 +65,7 @@ class Observations:
 
 
 class Uploads(Protocol):
-    """What the canary's client uploads."""
+    """Uploads of the canary's client."""
 
     def of(self, round_index: int, sign: int, trials: int) -> CohortBlock:
         """One row for each of the trials, or one for all; sign 1 is the canary, −1 its opposite, 0 nothing.

@@ -29,7 +29,7 @@ _CLEAR = 30.0
 
 @dataclass(frozen=True)
 class ShiftBound:
-    """How far the canary moves the outputs, in standard deviations of their noise.
+    """Distance by which the canary moves the outputs, in standard deviations of their noise.
 
     Attributes:
         estimate: the distance of the two means over the measured standard deviation; infinite without noise.
@@ -81,7 +81,7 @@ def shift_bound(
 
 @dataclass(frozen=True)
 class ThresholdBound:
-    """What a threshold chosen on held-out trials shows, whatever the law of the outputs.
+    """Error rates of a threshold chosen on held-out trials, and their bound on ε, whatever the law of the outputs.
 
     Attributes:
         threshold: above it the guess is that the canary was there.
@@ -145,7 +145,7 @@ def threshold_bound(with_canary: Values, without: Values, delta: float, alpha: f
 
 
 def epsilon_shown_without_error(trials: int, alpha: float) -> float:
-    """What ``threshold_bound`` would show of so many trials, half of them judged, if no guess were wrong."""
+    """Lower bound on ε of ``threshold_bound`` for so many trials, half of them judged, if no guess were wrong."""
     rate = clopper_pearson_upper(np.zeros(1, dtype=np.int64), trials - trials // 2, alpha / 2)
     return float(epsilon_of_errors(rate, rate, 0.0)[0])
 

@@ -42,7 +42,7 @@ _SECONDS, _TRIED = 1.0, 16
 
 
 def world_faults(observations: Observations, false_alarm: float) -> list[str]:
-    """What differs between worlds, trials or events though the record says that it does not, in plain sentences.
+    """Differences between worlds, trials or events that the record rules out, in plain sentences.
 
     Args:
         observations: of a game.
@@ -187,7 +187,7 @@ def tried_updates(rehearsal: Rehearsal, game: SlotGame) -> list[tuple[Reach, int
 
 
 def reach_faults(rehearsal: Rehearsal, game: SlotGame) -> list[str]:
-    """What is said of clients whose update reaches further than recorded; no matter of chance.
+    """Sentence on clients whose update reaches further than recorded, if there are any; no matter of chance.
 
     Under the same noise two receptions differ in the update alone.
     """

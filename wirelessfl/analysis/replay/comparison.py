@@ -33,7 +33,7 @@ _RESOLVED = ("scenario", "scenario_digest", "plan", "release_settings")
 
 @dataclass(frozen=True)
 class Rules:
-    """What may differ between two traces, by their root attributes and by how much of them is compared.
+    """Differences that two traces may have, by their root attributes and by how much of them is compared.
 
     Attributes:
         other_version: whether different versions of the package recorded them.
@@ -95,7 +95,7 @@ class LeftOut:
 
 @dataclass
 class Comparison:
-    """What came of a comparison.
+    """Outcome of a comparison.
 
     Attributes:
         numbers: how many numbers were compared, in datasets.

@@ -18,7 +18,7 @@ Series = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Quantity:
-    """What is compared.
+    """Quantity of two runs that is compared.
 
     Attributes:
         name: variable of the trace over rounds, or over rounds and slots, where it is summed over the clients.

@@ -19,7 +19,7 @@ from wirelessfl.trace import Status, gain_shape
 
 @dataclass
 class Coverage:
-    """How much of what a counterfactual asked for was recorded.
+    """Numbers of channels that a counterfactual asked for, recorded or not.
 
     Attributes:
         asked: channels asked for, one a client and round.
@@ -140,7 +140,7 @@ class RecordedTiming(Timing):
 
 @dataclass(frozen=True)
 class RecordedAvailability(AvailabilityModel):
-    """Who could be reached, as recorded.
+    """Availability of clients, as recorded.
 
     Attributes:
         table: status by round and client.

@@ -65,7 +65,7 @@ class Recording:
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
-        """What the trace says of the run as a whole."""
+        """Attributes of the run as a whole."""
         return read_attributes(self.path)
 
     @cached_property

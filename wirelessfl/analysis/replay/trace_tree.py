@@ -66,7 +66,7 @@ class Axes:
 
     @property
     def rounds(self) -> int:
-        """How many rounds are committed."""
+        """Number of committed rounds."""
         return len(self.round_labels)
 
     def labels(self, dim: str) -> NDArray[np.int64]:
@@ -90,7 +90,7 @@ class Axes:
         return slice(int(begin), int(end))
 
     def size(self, dataset: h5py.Dataset, dims: tuple[str, ...]) -> int:
-        """How many numbers of a dataset belong to committed rounds."""
+        """Count of the numbers of a dataset that belong to committed rounds."""
         if not dataset.shape:
             return int(dataset.size or 0)
         last = self.round_labels[-1] if self.rounds else -1

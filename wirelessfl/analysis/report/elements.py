@@ -123,7 +123,7 @@ def secure_aggregation_costs(recording: Recording) -> xr.Dataset | None:
 
 
 def cost_facts(costs: xr.Dataset) -> list[tuple[str, str]]:
-    """What is to be known first: how many sums there are, and what all of them cost together."""
+    """Facts on secure aggregation: the number of sums, and the cost of all of them together."""
     outcomes = costs["outcome"].values
     summed = int((outcomes == SecAggOutcome.SUMMED).sum())
     up, down, seconds = (float(costs[name].sum(skipna=False)) for name in ("bits_up", "bits_down", "seconds"))

@@ -38,7 +38,7 @@ _LINES = ("-", "--", ":", "-.")
 
 @dataclass(frozen=True, eq=False)
 class StudyData:
-    """What a study left behind.
+    """Content of the files in a study's folder.
 
     Attributes:
         path: its folder.
@@ -117,7 +117,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        """What it sets, in one line."""
+        """Settings of the point, in one line."""
         return ", ".join(self.settings) or "the base"
 
 
