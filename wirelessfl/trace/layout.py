@@ -30,29 +30,71 @@ EMPTY_CLIENT = -1
 """``client_id`` of an empty slot."""
 
 
-# The numbers of all codes are their places, counted from ``start``: a new one goes to the end.
+class Status(IntEnum):
+    """Outcome of a round for the client of a slot."""
 
-Status = IntEnum(
-    "Status",
-    "EMPTY_SLOT PARTICIPATED UNAVAILABLE CRASHED LATE DEEP_FADE JAMMING BATTERY_EMPTY ABORTED LOST UNDERWAY OUTAGE",
-    start=0,
-)
-"""Outcome of a round for the client of a slot."""
+    EMPTY_SLOT = 0
+    PARTICIPATED = 1
+    UNAVAILABLE = 2
+    CRASHED = 3
+    LATE = 4
+    DEEP_FADE = 5
+    JAMMING = 6
+    BATTERY_EMPTY = 7
+    ABORTED = 8
+    LOST = 9
+    UNDERWAY = 10
+    OUTAGE = 11
 
-EventKind = IntEnum(
-    "EventKind",
-    "BROADCAST COMPUTE_START COMPUTE_END TRANSMIT JAM SUPERPOSE AGGREGATE EVALUATE UNAVAILABLE CRASH LATE DEEP_FADE "
-    "BATTERY_EMPTY ARRIVE ADVERTISE_KEYS SHARE_KEYS MASKED_INPUT UNMASK REQUEST VANISH REFUSE TIME_OUT ABORT "
-    "JAMMER_FAILURE SERVER_RESTART CLOUD OUTAGE",
-    start=1,
-)
-"""Event at a node, the code in ``/events/kind``."""
 
-SecAggStage = IntEnum("SecAggStage", "SET_UP ADVERTISE_KEYS SHARE_KEYS MASKED_INPUT UNMASK", start=0)
-"""Stages of secure aggregation: a set-up once in a run, and those of every round."""
+class EventKind(IntEnum):
+    """Event at a node, the code in ``/events/kind``."""
 
-SecAggOutcome = IntEnum("SecAggOutcome", "SUMMED ABORTED", start=1)
-"""End of a round of secure aggregation."""
+    BROADCAST = 1
+    COMPUTE_START = 2
+    COMPUTE_END = 3
+    TRANSMIT = 4
+    JAM = 5
+    SUPERPOSE = 6
+    AGGREGATE = 7
+    EVALUATE = 8
+    UNAVAILABLE = 9
+    CRASH = 10
+    LATE = 11
+    DEEP_FADE = 12
+    BATTERY_EMPTY = 13
+    ARRIVE = 14
+    ADVERTISE_KEYS = 15
+    SHARE_KEYS = 16
+    MASKED_INPUT = 17
+    UNMASK = 18
+    REQUEST = 19
+    VANISH = 20
+    REFUSE = 21
+    TIME_OUT = 22
+    ABORT = 23
+    JAMMER_FAILURE = 24
+    SERVER_RESTART = 25
+    CLOUD = 26
+    OUTAGE = 27
+
+
+class SecAggStage(IntEnum):
+    """Stage of secure aggregation: a set-up once in a run, and those of every round."""
+
+    SET_UP = 0
+    ADVERTISE_KEYS = 1
+    SHARE_KEYS = 2
+    MASKED_INPUT = 3
+    UNMASK = 4
+
+
+class SecAggOutcome(IntEnum):
+    """End of a round of secure aggregation."""
+
+    SUMMED = 1
+    ABORTED = 2
+
 
 REASON_LENGTH = 240
 """Letters kept of the reason why a round was given up."""
