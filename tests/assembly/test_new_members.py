@@ -9,14 +9,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 
 import wirelessfl
 from tests.assembly.toys import TOYS, Toy
-from tests.simulation.scenarios import SMALL, run, small
+from tests.simulation.scenarios import PLAN, SMALL, run, small
 from wirelessfl import plugins
+from wirelessfl.assembly import build_simulation, objects
 from wirelessfl.scenario.base import External
 from wirelessfl.scenario.scenario import FamilyInfo, families
 
@@ -66,6 +68,29 @@ def test_a_member_from_outside_takes_part_in_a_run(name: str, elsewhere: Path) -
     _, rounds, _ = run(scenario)
     assert len(rounds) == 2
     assert getattr(sys.modules[module], f"used_{name}")
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_what_a_member_is_told_of_is_what_its_family_lists(
+    name: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy, family = TOYS[name], OPEN[name]
+    told: set[type] = set()
+
+    def listening(factory: Any, variant: Any, arguments: Any, context: object) -> Any:
+        if isinstance(variant, External):
+            told.add(type(context))
+        return filled(factory, variant, arguments, context)
+
+    filled = objects._filled
+    monkeypatch.setattr(objects, "_filled", listening)
+    base = toy.base.partition(":")[2]
+    text = f"from {toy.module} import {base}\n{toy.text(name, inside=False)}"
+    (elsewhere / f"toys_of_{name}.py").write_text(text, encoding="utf-8")
+    member = {family.tag: f"toys_of_{name}:{name}", "options": dict(toy.options), **toy.beside}
+    build_simulation(small(rounds=1, **toy.needs, **{family.paths[0]: member}), PLAN)
+    assert family.external is not None
+    assert told == {type(None) if family.external.context is None else resolve_name(family.external.context)}
 
 
 def state_of(package: Path) -> dict[str, bytes]:

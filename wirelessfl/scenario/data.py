@@ -134,6 +134,7 @@ class ExternalDataset(
     family="dataset",
     protocol="wirelessfl.learning:Dataset",
     check="wirelessfl.learning.local_conformance:check_dataset",
+    context="wirelessfl.assembly.learning:DataContext",
     returned=True,
 ):
     """A data set of the user's own, made by a function that returns a ``wirelessfl.learning.Dataset``."""
