@@ -17,7 +17,16 @@ from typing_extensions import override
 from tests.simulation.outside import Halving, Silent
 from tests.simulation.scenarios import run, small
 from wirelessfl.errors import CheckFailed, ScenarioError
-from wirelessfl.learning import AlgorithmFacts, ClientRows, FedAvg, LocalOutcome, Partition, RoundFacts, ServerState
+from wirelessfl.learning import (
+    AlgorithmFacts,
+    ClientRows,
+    FedAvg,
+    LocalObjective,
+    LocalOutcome,
+    Partition,
+    RoundFacts,
+    ServerState,
+)
 from wirelessfl.learning.compression import NoCodec, Payload
 from wirelessfl.learning.conformance import check_algorithm, check_codec, check_server_optimizer
 from wirelessfl.learning.optimizers import ServerSgd
@@ -39,6 +48,10 @@ class Forgetful(FedAvg):
     @override
     def facts(self) -> AlgorithmFacts:
         return AlgorithmFacts(client_side=self.fault.startswith("rows"))
+
+    @override
+    def client(self, server: ServerState, rows: ClientRows) -> LocalObjective:
+        return LocalObjective(prox_mu=-1.0 if self.fault == "mu" else 0.0)
 
     @override
     def start(self, parameters: Tensor) -> ServerState:
@@ -215,6 +228,7 @@ def test_what_does_not_fit_is_refused_in_the_run(overrides: dict[str, Any], word
     [
         (lambda: check_algorithm(Forgetful("rows: one")), "first_rows gives rows {'kept': 1} for 5 clients"),
         (lambda: check_algorithm(Forgetful("memory: double")), "step gives a memory .*float64.*begun as"),
+        (lambda: check_algorithm(Forgetful("mu")), "client gives prox_mu -1.0"),
         (lambda: check_algorithm(Forgetful("memory: more")), "step gives a memory of other names"),
         (lambda: check_server_optimizer(Growing()), "step gives a memory of other names"),
         (lambda: check_codec(Complex()), "decode gives complex64"),

@@ -91,6 +91,8 @@ def _client_side(
 ) -> tuple[ClientRows, Tensor]:
     # Rows and uploads (k, P, d) after a local training whose updates are moved by the clients' own corrections
     objective = algorithm.client(server, rows)
+    mu = objective.prox_mu
+    require(isinstance(mu, int | float) and 0 <= mu < np.inf, f"client gives prox_mu {mu!r}, not 0 or more and finite")
     if objective.correction is not None:
         wanted = tuple(outcome.updates.shape)
         require(objective.correction.shape == wanted, f"client corrects by {tuple(objective.correction.shape)}")
