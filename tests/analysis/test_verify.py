@@ -224,10 +224,12 @@ def test_every_eighth_dataset_and_attribute_counts(pair_of: Callable[..., Pair],
 def test_every_dataset_and_attribute_of_every_kind_of_run_counts(
     kind: str, pair_of: Callable[..., Pair], tmp_path: Path
 ) -> None:
-    assert (
-        set(unnoticed(pair_of(kind), tmp_path, attributes_of_datasets=kind == "private")) - OUT_OF_ORDER
-        == LISTED | REFUSED
-    )
+    pair, of_datasets = pair_of(kind), kind == "private"
+    # A variable tied to no dimensions is refused as damage too.
+    places = attributes(pair.recorded, of_datasets=of_datasets)
+    ties = {("damaged", *place) for place in places if place[1] == "DIMENSION_LIST"}
+    found = set(unnoticed(pair, tmp_path, attributes_of_datasets=of_datasets))
+    assert found - OUT_OF_ORDER == LISTED | REFUSED | ties
 
 
 @pytest.mark.slow
