@@ -23,6 +23,8 @@ from typing import Any
 
 from wirelessfl.errors import ScenarioError
 
+RAISED = (Exception, SystemExit, GeneratorExit)
+"""Whatever code from outside raises, also to end the process; not what the user's signals raise."""
 _TEXT_LIMIT = 300
 _LIBRARY = Path(sysconfig.get_path("stdlib")).resolve()  # sys.stdlib_module_names leaves out its tests
 _LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
@@ -218,7 +220,7 @@ def _their_errors(key: str, reference: str) -> Iterator[None]:
         yield
     except ScenarioError:
         raise
-    except (Exception, SystemExit) as error:
+    except RAISED as error:
         below = _last_line(error.__traceback__, _places(_top(reference)))
         place = f"{error.filename}:{error.lineno}" if isinstance(error, SyntaxError) else below
         raise ScenarioError(f"{key}: {reference}: {f'{place}: ' if place else ''}{_in_words(error)}") from error

@@ -149,14 +149,16 @@ W2_MOO = _of_workload(_W2, "W2, MOO clipping", dp_sgd(clipping={"name": "moo"}))
 WORKLOAD_TASKS = (W1, W2, W2_WAVELET, W2_MOO, W3)
 
 
-def _external(function: str) -> dict[str, Any]:
+def _convolutional(function: str) -> dict[str, Any]:
     """A shipped architecture by its function: by its name it is allowed with the real data sets only."""
-    return {"name": f"wirelessfl.learning.models.{function}"}
+    return {"name": f"wirelessfl.learning.models.convolutional:{function}"}
 
 
-_CNN_MNIST = Task("cnn_mnist", _external("cnn:cnn_mnist"), architectures.cnn_mnist, MNIST, 100, 100)
-CNN_CIFAR10 = Task("cnn_cifar10", _external("cnn:cnn_cifar10"), architectures.cnn_cifar10, CIFAR, 100, 100, tiny_side=8)
-_RESNET = Task("resnet18_gn", _external("resnet:resnet18_gn"), architectures.resnet18_gn, CIFAR, 100, 100, tiny_side=8)
+_CNN_MNIST = Task("cnn_mnist", _convolutional("cnn_mnist"), architectures.cnn_mnist, MNIST, 100, 100)
+CNN_CIFAR10 = Task(
+    "cnn_cifar10", _convolutional("cnn_cifar10"), architectures.cnn_cifar10, CIFAR, 100, 100, tiny_side=8
+)
+_RESNET = Task("resnet18_gn", _convolutional("resnet18_gn"), architectures.resnet18_gn, CIFAR, 100, 100, tiny_side=8)
 RESNET_TF32 = replace(_RESNET, name="resnet18_gn, tf32", precision="tf32")
 CONVOLUTION_TASKS = (
     CNN_CIFAR10,

@@ -123,7 +123,10 @@ def test_an_override_drops_what_the_member_lacks() -> None:
     assert scenario.training.optimizer.lr == 0.05
 
 
-@pytest.mark.parametrize(("fault", "words"), [("exit", "SystemExit: 0"), ("stop", "generator raised StopIteration")])
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [("exit", "SystemExit: 0"), ("close", "GeneratorExit: closed"), ("stop", "generator raised StopIteration")],
+)
 def test_code_from_outside_that_ends_the_process_is_no_success(fault: str, words: str, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(SMALL, encoding="utf-8")

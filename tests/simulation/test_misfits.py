@@ -77,6 +77,8 @@ class Forgetful(FedAvg):
         }.get(self.fault, {"seen": seen})
         if self.fault == "exit":
             sys.exit(0)
+        if self.fault == "close":
+            raise GeneratorExit("closed")
         if self.fault == "stop":
             raise StopIteration
         return ServerState(server.parameters + aggregate[0], memory)

@@ -90,7 +90,7 @@ class Application(click.Group):
         except MemoryError as error:
             remark(f"Error: this takes more memory than there is ({error})")
             return InfeasibleError.exit_code
-        except (Exception, SystemExit) as error:  # code from outside may end the process
+        except plugins.RAISED as error:
             words = plugins.failure(error)
             if isinstance(error, OSError) and error.errno in FULL | READ_ONLY:
                 words = words or f"{error.filename or 'a file'} cannot be written or read: {error.strerror}"

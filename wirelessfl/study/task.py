@@ -188,7 +188,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
         return Outcome(task.run, "interrupted")
     except WirelessFLError as error:
         return Outcome(task.run, "failed", str(error))
-    except (Exception, SystemExit) as error:  # code from outside may end the process
+    except plugins.RAISED as error:
         return Outcome(task.run, "failed", plugins.failure(error) or _unexpected(error, folder))
     return Outcome(task.run, "complete", summary=json.loads(to_json(result.summary)))
 

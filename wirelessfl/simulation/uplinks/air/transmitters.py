@@ -81,8 +81,9 @@ class Transmitters:
             ScenarioError: a modulation from outside says norms that no symbols may have.
         """
         symbols, norm = self.modulation.encode(block.updates, block.norm, self.air.clip)
-        most = self.air.clip * (1 + ROUNDING)
-        norm = returned("modulation", self.modulation, "encode", norm, block.norm.shape, 0.0, most)
+        if norm is not block.norm:  # norms that clients report are theirs, within the clip or not
+            most = self.air.clip * (1 + ROUNDING)
+            norm = returned("modulation", self.modulation, "encode", norm, block.norm.shape, 0.0, most)
         sent = self.gains(block.positions, norm)
         if not np.isinf(self.air.symbol_energy):
             symbols = self._limited(symbols, sent)
