@@ -100,6 +100,7 @@ def _resize(name: str, *shape: int) -> Callable[[h5py.File], None]:
         (_set_attribute("seed", "seven"), "attribute seed"),
         (_set_attribute("seed", np.zeros(3)), "attribute seed"),
         (_set_attribute("status", "done"), "attribute status"),
+        (lambda file: file.attrs.__delitem__("status"), "no attribute status"),
         (_set_attribute("why_different", "[" * 100_000), "attribute why_different"),
         (_set_attribute("plan", "3"), "attribute plan"),
         (_set_attribute("scenario", np.bytes_(b"\xff\xfe")), "attribute scenario"),

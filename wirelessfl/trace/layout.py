@@ -152,7 +152,7 @@ class Attribute:
     Attributes:
         name: What it is called.
         long_name: What it is, in words.
-        required: Whether it must be given when the trace is created.
+        required: Whether every trace has it.
         kind: What its value is.
         among: The values of a text that is one of several words.
         later: Whether earlier versions wrote traces without it.

@@ -135,7 +135,7 @@ class TraceHeader:
         """
         all_given = self.given
         for group in (known for known in GROUPS if known.path in all_given):
-            given = all_given[group.path]
+            given = {"status": "running", **all_given[group.path]}  # the status is the writer's
             missing = [a.name for a in group.attributes if a.required and a.name not in given]
             precondition(not missing, f"trace header: attributes missing in {group.path}: {', '.join(missing)}")
             for name, value in given.items():

@@ -122,7 +122,7 @@ ROOT = Group(
         _per_client("client_epsilon_accounted", "1", "ε of this client for the mechanism that really ran"),
     ),
     attributes=(
-        Attribute("status", "how the run stands", required=False, among=STATUSES),
+        Attribute("status", "how the run stands", among=STATUSES),
         Attribute("name", "name of the scenario", required=False),
         Attribute("scenario", "the resolved scenario, as YAML"),
         Attribute("scenario_digest", "SHA-256 of that text, in hexadecimal", later=True),
