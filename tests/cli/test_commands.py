@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 import wirelessfl.cli
 from wirelessfl.cli import COMMANDS, Application, main
 from wirelessfl.errors import CheckFailed, InfeasibleError, InputError, RunInterrupted, WirelessFLError
+from wirelessfl.scenario import list_shipped
 
 TINY = ("--set", "rounds=2", "--set", "clients.count=4", "--set", "data.limit=80", "--set", "training.epochs=1")
 
@@ -153,6 +154,15 @@ def test_the_plan_agrees_with_the_run(tmp_path: Path) -> None:
     assert plan["airtime"] * run["rounds"] == pytest.approx(run["airtime"])
 
 
+def test_the_mean_airtime_of_a_round_is_printed_beside_the_largest(tmp_path: Path) -> None:
+    shipped = ("secagg-dropouts", "--set", "rounds=4")
+    plan = json.loads(invoke("validate", *shipped, "--json").stdout)
+    run = json.loads(invoke("simulate", *shipped, "--out", str(tmp_path / "run"), "--json").stdout)
+    assert 0 < plan["airtime_mean"] < plan["airtime"]
+    assert plan["airtime_mean"] * run["rounds"] == pytest.approx(run["airtime"])
+    assert re.search(r"airtime +\S+ m?s a round on average, \S+ m?s at most", invoke("validate", *shipped).stdout)
+
+
 def test_the_chance_of_a_weak_jammer_is_printed() -> None:
     result = invoke("validate", "quickstart", "--set", "uplink.jammer.power_db=40", "--json")
     plan = json.loads(result.stdout)
@@ -167,6 +177,26 @@ def test_the_chance_of_a_weak_jammer_is_printed() -> None:
 def test_schema_is_json() -> None:
     schema = json.loads(invoke("schema").stdout)
     assert "uplink" in schema["properties"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["simulate", "quickstart", "--rounds", "3"], "Keys are set so: --set rounds=3"),
+        (["validate", "quickstart", "--uplink.snr_db=5"], "Keys are set so: --set uplink.snr_db=5"),
+        (["audit", "quickstart", "--seed"], "Keys are set so: --set seed=VALUE"),
+        (["replay", "trace.h5", "--rounds", "--quiet"], "Keys are set so: --set rounds=VALUE"),
+        (["simulate", "quickstart", "--quite"], "No such option '--quite'. (Did you mean one of: '--out', '--quiet'?)"),
+    ],
+)
+def test_a_key_given_as_an_option_is_answered_with_the_override(arguments: list[str], hint: str) -> None:
+    result = invoke(*arguments)
+    assert result.exit_code == 2 and hint in " ".join(result.stderr.split())
+
+
+def test_shipped_scenarios_are_described_in_whole_sentences() -> None:
+    descriptions = [shipped.description for shelf in ("scenarios", "studies") for shipped in list_shipped(shelf)]
+    assert len(descriptions) > 20 and all(text[0].isalpha() and text[-1] in ".:" for text in descriptions), descriptions
 
 
 def test_scenarios(tmp_path: Path) -> None:

@@ -34,6 +34,12 @@ def test_the_table_again(trace: Path) -> None:
         assert words in result.stdout
 
 
+def test_the_folder_of_a_run_stands_for_its_trace(trace: Path) -> None:
+    assert replay(trace.parent, "--json").stdout == replay(trace, "--json").stdout
+    empty = trace.parent.parent
+    assert "a folder, not a trace" in replay(empty).stderr and replay(empty).exit_code == 2
+
+
 def test_a_look_at_a_recording_loads_no_torch(trace: Path) -> None:
     code = (
         "import sys\nfrom wirelessfl.cli import main\n"

@@ -131,6 +131,7 @@ def plan_rows(plan: Plan) -> Iterator[tuple[str, str]]:
     noise, on_weights = forecast.effective_noise_std, forecast.aggregate_noise_std
     gains = f"server α_u = {forecast.server_gain:.4g}, jammer α_CJ = {forecast.jammer_gain:.4g}"
     short = f"in {plan.shortfall_probability:.2%} of the rounds, allowed {plan.max_shortfall:.2%}"
+    mean, largest = duration_text(forecast.airtime_mean), duration_text(forecast.airtime)
     fades = math.isfinite(plan.coherence_s)
     times = f", {plan.upload_s / plan.coherence_s:.3g} coherence times" if fades else ""
     upload = "" if math.isnan(plan.upload_s) else f"{duration_text(plan.upload_s)} at the median path gain{times}"
@@ -140,7 +141,7 @@ def plan_rows(plan: Plan) -> Iterator[tuple[str, str]]:
         ("model", f"d = {plan.dimension:,} parameters"),
         ("data", f"|D| = {plan.samples:,} samples of {plan.clients:,} clients"),
         ("rounds", f"{forecast.rounds}, with {forecast.participants_mean:.1f} clients heard on average"),
-        ("airtime", f"{duration_text(forecast.airtime)} a round"),
+        ("airtime", f"{mean} a round" if mean == largest else f"{mean} a round on average, {largest} at most"),
         ("coherence time", duration_text(plan.coherence_s) if fades else ""),
         ("upload", upload),
         ("pieces", pieces if fades or plan.pieces > 1 else ""),

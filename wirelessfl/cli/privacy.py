@@ -9,6 +9,7 @@ import click
 
 from wirelessfl.cli.terminal import (
     OutputPath,
+    ScenarioCommand,
     json_option,
     open_console,
     override_option,
@@ -136,7 +137,7 @@ def zcdp(as_json: bool, **numbers: Any) -> None:
     _answer(lambda calculators: calculators.zcdp_calculator(**numbers), as_json)
 
 
-@click.command()
+@click.command(cls=ScenarioCommand)
 @scenario_argument
 @override_option
 @plugins_option

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirelessfl.cli.terminal import OutputPath, json_option, open_console, plugins_option, remark, say
+from wirelessfl.cli.terminal import OutputPath, ScenarioCommand, json_option, open_console, plugins_option, remark, say
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.replay.comparison import Comparison
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NAMES_SHOWN = 6
 
 
-@click.command()
+@click.command(cls=ScenarioCommand)
 @click.argument("trace", type=click.Path(path_type=Path), metavar="TRACE")
 @click.option("--verify", is_flag=True, help="Run it again and compare all recorded values, bit for bit.")
 @click.option(
@@ -67,7 +67,7 @@ def replay(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Analyse the recorded run in TRACE, a trace.h5.
+    """Analyse the recorded run in TRACE, a trace.h5 or the folder of a run.
 
     Without options its summary is printed. `--set` runs it again under the recorded conditions with another policy,
     and prints the paired difference. `--export chrome` writes a timeline for Perfetto or chrome://tracing.
@@ -81,7 +81,7 @@ def replay(
     if verify and overrides:
         raise click.UsageError("--verify repeats the recorded policy, --set changes it; use one of them")
     recording = open_recording(trace, first, last)
-    folder = trace.parent / "replay" if out is None else out
+    folder = recording.path.parent / "replay" if out is None else out
     shown = not (quiet or as_json)
     # Refusals come before anything is printed, and alterations are found before they are used.
     comparison = _verify(recording, out, allow_plugins, quiet) if verify else None

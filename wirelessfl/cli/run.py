@@ -11,6 +11,7 @@ import click
 
 from wirelessfl.cli.terminal import (
     OutputPath,
+    ScenarioCommand,
     json_option,
     override_option,
     plugins_option,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound
 
 
-@click.command()
+@click.command(cls=ScenarioCommand)
 @scenario_argument
 @override_option
 @plugins_option
@@ -107,7 +108,7 @@ def simulate(
     result.require_files()
 
 
-@click.command()
+@click.command(cls=ScenarioCommand)
 @scenario_argument
 @override_option
 @plugins_option

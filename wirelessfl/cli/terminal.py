@@ -157,6 +157,32 @@ class OutputPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+class ScenarioCommand(click.Command):
+    """Command with ``--set``: a key of the scenario given as an option is answered with the override to write."""
+
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if (override := _as_override(error.option_name, given)) is None:
+                raise
+            raise click.UsageError(f"{error.message} Keys are set so: --set {override}", ctx) from error
+
+
+def _as_override(option: str, args: list[str]) -> str | None:
+    # None where the option is no key of a scenario
+    from wirelessfl.scenario import Scenario
+
+    path = option.lstrip("-").replace("-", "_")
+    if path.partition(".")[0] not in Scenario.model_fields:
+        return None
+    place = next(number for number, word in enumerate(args) if word.partition("=")[0] == option)
+    after = args[place].partition("=")[2] or next(iter(args[place + 1 :]), "-")
+    return f"{path}={'VALUE' if after.startswith('-') else after}"
+
+
 scenario_argument = click.argument("scenario", metavar="SCENARIO")
 override_option = click.option(
     "--set",

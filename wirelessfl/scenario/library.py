@@ -1,6 +1,8 @@
 """The scenarios, studies and channel profiles that come with the package."""
 
 import difflib
+import itertools
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,7 +22,7 @@ class Shipped:
     Attributes:
         name: How it is called, e.g. ``quickstart``.
         path: Where it lies.
-        description: Its first comment line.
+        description: The first sentence of the comment it begins with.
     """
 
     name: str
@@ -47,8 +49,9 @@ def list_shipped(shelf: Shelf = "scenarios") -> list[Shipped]:
 
 
 def _description(path: Path) -> str:
-    first = path.read_text(encoding="utf-8").partition("\n")[0]
-    return first.removeprefix("#").strip() if first.startswith("#") else ""
+    lines = itertools.takewhile(lambda line: line.startswith("# "), path.read_text(encoding="utf-8").splitlines())
+    paragraph = " ".join(line.removeprefix("#").strip() for line in lines)
+    return re.split(r"(?<=[.!?]) (?=[A-Z])", paragraph)[0]
 
 
 def locate(source: str | Path, shelf: Shelf = "scenarios", folder: Path | None = None) -> Path:

@@ -168,6 +168,16 @@ def _mostly_known(found: Iterable[Any], keys: Collection[str]) -> bool:
     return 2 * sum(known) >= len(known) > 0
 
 
+_PROBLEMS = {
+    "mapping values are not allowed here": "a key where none can stand: a line that is indented more than its "
+    "neighbours, or a colon in a text without quotes",
+    "expected <block end>, but found '<block": "a line whose indentation fits none of the lines above",
+    "character '\\t'": "a tab where a line begins; indent with spaces",
+    "could not find expected ':'": "a line that is neither a key with a colon nor a further line of a text",
+}
+"""The commonest faults of layout in words, by what the parser says of them."""
+
+
 def parse_yaml(text: str, place: Callable[[int], str]) -> Document:
     """One YAML document as plain values.
 
@@ -189,7 +199,8 @@ def parse_yaml(text: str, place: Callable[[int], str]) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = place(mark.line + 1 if mark else 1)
-        raise ScenarioError(f"{where}: not valid YAML ({error.problem}); allowed: one valid YAML document") from error
+        problem = next((words for part, words in _PROBLEMS.items() if part in str(error.problem)), error.problem)
+        raise ScenarioError(f"{where}: not valid YAML ({problem}); allowed: one valid YAML document") from error
     except RecursionError:
         raise ScenarioError(f"{place(1)}: found endless nesting; allowed: at most {MAX_DEPTH} levels") from None
     if root is None:

@@ -67,7 +67,8 @@ class Forecast:
     Attributes:
         rounds: rounds rehearsed; fewer than asked for where a stop rule on ε, time or energy ends the run.
         participants_mean: clients heard in a round.
-        airtime: seconds of an uplink slot.
+        airtime: largest airtime of a round in seconds.
+        airtime_mean: mean airtime of a round in seconds.
         round_time: mean simulated seconds of a round.
         sim_time: simulated seconds in all.
         server_gain: mean α_u.
@@ -84,6 +85,7 @@ class Forecast:
     rounds: int
     participants_mean: float
     airtime: float
+    airtime_mean: float
     round_time: float
     sim_time: float
     server_gain: float
@@ -130,6 +132,7 @@ def rehearse(simulation: Simulation) -> Forecast:
         rounds=len(rounds),
         participants_mean=_mean([float(this.server.participants) for this in rounds]),
         airtime=max(this.server.airtime_s for this in rounds),
+        airtime_mean=_mean([this.server.airtime_s for this in rounds]),
         round_time=end.sim_time_s / len(rounds),
         sim_time=end.sim_time_s,
         server_gain=_mean([slot.server_gain for slot in slots]),

@@ -102,7 +102,7 @@ def open_recording(path: Path, first: int | None = None, last: int | None = None
     """Recording of a trace, or of some of its rounds.
 
     Args:
-        path: the trace file.
+        path: the trace file, or the folder of its run.
         first: the first round wanted; by default the first there is.
         last: the last round wanted; by default the last there is.
 
@@ -110,6 +110,7 @@ def open_recording(path: Path, first: int | None = None, last: int | None = None
         TraceError: no readable trace of this version, or one without rounds.
         InputError: the range is empty, or reaches beyond what was recorded.
     """
+    path = trace if (trace := path / "trace.h5").exists() else path
     rounds = [number for number in round_labels(path).tolist() if number >= 0]
     precondition(rounds, f"{path}: holds no round yet; continue the run with --resume", TraceError)
     recorded = rounds[-1]

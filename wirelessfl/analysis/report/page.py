@@ -132,7 +132,6 @@ def _open(path: Path) -> Recording | StudyData:
             f"{path}: holds neither trace.h5 nor study.parquet; allowed: the folder of a run or study",
             InputError,
         )
-        path = path / "trace.h5"
     return open_recording(path)
 
 
