@@ -82,7 +82,7 @@ class CanaryGradients(SampleGradients):
         return total if into is None else into.mul_(decay).add_(total)
 
     def products(self) -> None:
-        """See ``SampleGradients.products``: canaries are formed."""
+        """No factors of the gradients: canaries are formed."""
 
     @override
     def formed(self) -> Iterator[tuple[slice, Tensor]]:

@@ -145,7 +145,7 @@ class SlotUplink(ABC):
         """Reception of the updates, block by block, and the uplink's columns of the round."""
 
     def audit_view(self) -> AuditView:
-        """See ``Uplink.audit_view``; a kind of uplink that does not say it is not taken for another."""
+        """View of the adversary in an audit; a kind of uplink that does not say it is not taken for another."""
         return NotAuditable(f"{type(self).__name__} does not say what an adversary hears of it (audit_view)")
 
     def train(self, cell: Cell, this: Round, plan: SlotPlan) -> Iterator[CohortBlock]:

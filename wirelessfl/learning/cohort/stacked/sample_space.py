@@ -59,7 +59,7 @@ class SampleSpaceLinear(Layer):
         raise NotImplementedError("there is no layer before the data")
 
     def add_gradient(self, saved: Tensor, deltas: Sequence[Tensor], into: Weights, decay: float) -> None:
-        """See ``TrainedLayer.add_gradient``: δ in the rows of the batch, as ∂(X W₀ᵀ + X Xᵀ A)/∂W = δᵀX = (Xᵀδ)ᵀ."""
+        """Gradient in sample space: δ in the rows of the batch, as ∂(X W₀ᵀ + X Xᵀ A)/∂W = δᵀX = (Xᵀδ)ᵀ."""
         coefficients = into[0].flatten(0, 1)
         coefficients.mul_(decay).index_add_(0, saved.flatten(), deltas[0].flatten(0, 1).to(coefficients.dtype))
         if len(into) > 1:

@@ -86,7 +86,7 @@ def _wrapped(word: int) -> int:
 
 
 def radii(words: Tensor) -> Tensor:
-    """See ``portable.radii``.
+    """√(−2 ln u) of words, as ``portable.radii`` gives it.
 
     On a CPU torch's square root of a float32 may be off by one rounding; by way of float64 it is exact everywhere.
     """
@@ -95,7 +95,7 @@ def radii(words: Tensor) -> Tensor:
 
 
 def logarithm(u: Tensor) -> Tensor:
-    """See ``portable.logarithm``."""
+    """Natural logarithm of 0 < u ≤ 1, as ``portable.logarithm`` gives it."""
     bits = u.view(torch.int32)
     exponent = (bits - int(ROOT_HALF)).bitwise_right_shift_(23)
     x = bits.sub_(exponent.bitwise_left_shift(23)).view(torch.float32) - 1.0
@@ -105,7 +105,7 @@ def logarithm(u: Tensor) -> Tensor:
 
 
 def cosine_and_sine(words: Tensor) -> tuple[Tensor, Tensor]:
-    """See ``portable.cosine_and_sine``."""
+    """Cosine and sine of 2π w / 2³², as ``portable.cosine_and_sine`` gives them."""
     quarter = (words + 2**29).bitwise_right_shift_(30).bitwise_and_(3)
     t = (words - quarter.bitwise_left_shift(30)).float().mul_(float(RADIANS))
     z = t * t
