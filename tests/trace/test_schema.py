@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from wirelessfl.trace import Status, reference_markdown
+from wirelessfl.trace import Status, axis_label, axis_scale, reference_markdown
 from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, PRIVACY, ROOT, SECAGG
 
 # The names of the contract, copied by hand: the schema may hold more, never fewer.
@@ -120,3 +122,21 @@ def test_reference_page_escapes_bars_so_that_every_table_row_has_its_columns() -
             assert line.replace("\\|", "").count("|") in (7, 3)
     assert "\\|h_CJ\\|" in reference_markdown()
     assert "7 battery empty" in reference_markdown()
+
+
+def test_every_variable_of_the_root_group_has_a_label_with_its_unit() -> None:
+    for variable in (*ROOT.coordinates, *ROOT.variables):
+        assert variable.label and not re.search("_[a-z]{2}", variable.label), "no raw key"
+        assert "label" not in variable.attributes() and "percent" not in variable.attributes()
+    labels = {
+        name: axis_label(name) for name in ("test_accuracy", "epsilon_accounted", "energy", "tx_energy", "sim_time")
+    }
+    assert labels == {
+        "test_accuracy": "test accuracy (%)",
+        "epsilon_accounted": "ε accounted",
+        "energy": "energy (J)",
+        "tx_energy": "energy sent (noise = 1)",
+        "sim_time": "simulated time (s)",
+    }
+    assert {name: axis_label(name) for name in labels} == labels
+    assert (axis_scale("test_accuracy"), axis_scale("energy")) == (100.0, 1.0)

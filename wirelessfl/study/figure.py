@@ -19,11 +19,9 @@ from matplotlib.transforms import ScaledTranslation, Transform
 from wirelessfl.study.factors import MOST_COLUMNS, Factor, Layout, Levels, lay_out, spread
 from wirelessfl.study.result import Band, Study, band
 from wirelessfl.summary.numbers import last_finite
-from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION
+from wirelessfl.summary.style import CYCLE, GREY
 from wirelessfl.trace import ROOT
 
-# Okabe and Ito's palette; its yellow is left out, too faint for a line on white.
-COLOURS = (BLUE, VERMILION, GREEN, ORANGE, "#56B4E9", "#CC79A7", "#000000")
 LINES = ("-", "--", ":", "-.")
 MARKERS = "osD^vP"
 PANEL_IN = (2.2, 1.9)
@@ -137,12 +135,12 @@ def _scale_vertically(axes: Axes, metric: str, bands: Sequence[Band]) -> None:
 def _draw_curve(axes: Axes, curve: Band, layout: Layout, colour: int) -> None:
     rounds = np.arange(1, len(curve.mean) + 1)
     known = np.isfinite(curve.mean)
-    style: dict[str, Any] = {"color": COLOURS[colour % len(COLOURS)]}
+    style: dict[str, Any] = {"color": CYCLE[colour % len(CYCLE)]}
     below = len(layout.factor(layout.colours).levels) - 1 - colour
     axes.plot(
         rounds[known],
         curve.mean[known],
-        linestyle=LINES[colour // len(COLOURS) % len(LINES)],
+        linestyle=LINES[colour // len(CYCLE) % len(LINES)],
         linewidth=1.2 + 0.4 * min(below, 4),  # a curve that a later one covers shows as its rim
         marker="." if known.sum() < 3 else "",
         label=str(colour),
@@ -167,8 +165,8 @@ def _draw_last(axes: Axes, layout: Layout, row: Levels, curves: Mapping[Levels, 
             [float(one.mean[0]) for one in last],
             yerr=half_widths if np.isfinite(half_widths).any() else None,
             transform=_beside(axes, colour, colours),
-            color=GREY if alone else COLOURS[colour % len(COLOURS)],
-            linestyle=LINES[colour // len(COLOURS) % len(LINES)],
+            color=GREY if alone else CYCLE[colour % len(CYCLE)],
+            linestyle=LINES[colour // len(CYCLE) % len(LINES)],
             linewidth=1.0,
             marker=MARKERS[colour % len(MARKERS)],
             markersize=3,

@@ -1,45 +1,17 @@
 """``summary.png``: learning, privacy, channels and resources of a run, of the width of a paper's column."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from wirelessfl.summary.drawing import drawing
+from wirelessfl.summary.style import COLUMN_IN, GREY, ROLES
 from wirelessfl.trace import at_slot_start
-
-# Okabe and Ito's palette: told apart by colour-blind readers and in grey print.
-BLUE, ORANGE, GREEN, VERMILION, GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#7F7F7F"
-COLUMN_WIDTH_IN = 3.5
-STYLE: dict[Any, Any] = {
-    **{"axes.labelsize": 8, "axes.titlesize": 8, "figure.titlesize": 9, "xtick.labelsize": 7, "ytick.labelsize": 7},
-    **{"axes.grid": True, "grid.alpha": 0.25, "grid.linewidth": 0.5, "legend.fontsize": 6.5, "legend.frameon": False},
-}
-"""Sizes of text (pt), grid and legends of the pictures in PNG."""
-
-
-@contextmanager
-def png(path: Path, title: str, size: tuple[float, float], style: dict[Any, Any] = STYLE) -> Iterator[Figure]:
-    """Empty figure that becomes a PNG with a title once it has been drawn on.
-
-    Args:
-        path: where the PNG goes.
-        title: above all panels.
-        size: width and height (inches).
-        style: sizes of text, grid and legends.
-    """
-    with mpl.rc_context(style):
-        figure = Figure(figsize=size, layout="constrained")
-        yield figure
-        figure.suptitle(title, wrap=True, parse_math=False)
-        figure.savefig(path, dpi=200)
 
 
 def draw_summary(trace: xr.Dataset, path: Path) -> None:
@@ -49,7 +21,7 @@ def draw_summary(trace: xr.Dataset, path: Path) -> None:
         trace: the opened trace.
         path: where the PNG goes.
     """
-    with png(path, run_title(trace), (COLUMN_WIDTH_IN, 8.0)) as figure:
+    with drawing(path, run_title(trace), (COLUMN_IN, 8.0)) as figure:
         panels = figure.subplots(4, 1, sharex=True)
         for axes, draw in zip(panels, (_learning, _privacy, _channels, _resources), strict=True):
             draw(axes, trace, trace["round"].values)
@@ -112,14 +84,14 @@ def _say(axes: Axes, words: str) -> None:
 
 
 def _learning(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
-    _plot(axes, rounds, 100 * trace["test_accuracy"].values, BLUE, "test accuracy")
+    _plot(axes, rounds, 100 * trace["test_accuracy"].values, ROLES["accuracy"], "test accuracy")
     axes.set(ylabel="accuracy (%)", ylim=(0, 100))
-    _legend(axes, _plot_right(axes, rounds, trace["test_loss"].values, ORANGE, "test loss", "loss (nat)"))
+    _legend(axes, _plot_right(axes, rounds, trace["test_loss"].values, ROLES["loss"], "test loss", "loss (nat)"))
 
 
 def epsilon_curves(trace: xr.Dataset, published: str, accounted: str) -> Iterator[tuple[NDArray[np.float64], str, str]]:
     """Both ε over the rounds (M,), NaN where not positive, each with its colour and label; ∞ marks an infinite last."""
-    curves = ("epsilon_published", GREEN, published), ("epsilon_accounted", VERMILION, accounted)
+    curves = ("epsilon_published", ROLES["published"], published), ("epsilon_accounted", ROLES["accounted"], accounted)
     for name, colour, label in curves:
         values = np.where(trace[name].values > 0, trace[name].values, np.nan)
         yield values, colour, f"{label}: ∞" if len(values) and np.isinf(values[-1]) else label
@@ -145,11 +117,13 @@ def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
         _say(axes, "no radio channel was used")
         return
     low, middle, high = np.nanpercentile(magnitude[heard], (10, 50, 90), axis=1)
-    axes.fill_between(rounds[heard], low, high, color=BLUE, alpha=0.2, linewidth=0, label="|h|, 10–90 % of clients")
-    axes.plot(rounds[heard], middle, color=BLUE, linewidth=1.2, label="|h|, median")
+    axes.fill_between(
+        rounds[heard], low, high, color=ROLES["clients"], alpha=0.2, linewidth=0, label="|h|, 10–90 % of clients"
+    )
+    axes.plot(rounds[heard], middle, color=ROLES["clients"], linewidth=1.2, label="|h|, median")
     jammer = np.hypot(at_slot_start(trace["jammer_channel_re"]), at_slot_start(trace["jammer_channel_im"]))
     if np.isfinite(jammer).any():
-        _plot(axes, rounds, jammer, GREY, "|h| of the jammer")
+        _plot(axes, rounds, jammer, ROLES["jam"], "|h| of the jammer")
     _range_from(axes, 0.0, np.concatenate([high, jammer]))
     axes.yaxis.set_major_formatter("{x:g}")  # with a path loss gains are tiny, and a common exponent hides the legend
     backoff = trace["backoff"].values
@@ -157,7 +131,9 @@ def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
     others = []
     if sent.any():  # none is on a digital uplink
         largest = np.nanmax(backoff[sent], axis=1)
-        others.append(_plot_right(axes, rounds[sent], largest, VERMILION, "largest back-off", "back-off", low=1.0))
+        others.append(
+            _plot_right(axes, rounds[sent], largest, ROLES["backoff"], "largest back-off", "back-off", low=1.0)
+        )
     _legend(axes, *others)
 
 
@@ -166,14 +142,17 @@ def _resources(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None
     known = np.isfinite(joules).any()
     axes.set_ylabel("energy (J)" if known else "energy (noise = 1)")
     if known:
-        _plot(axes, rounds, joules, BLUE, "energy of the round")
+        _plot(axes, rounds, joules, ROLES["clients"], "energy of the round")
         _range_from(axes, 0.0, joules)
     elif np.any(np.nansum(sent, axis=1) > 0):
-        for values, colour, label in ((np.nansum(sent, axis=1), BLUE, "all clients"), (jammed, VERMILION, "jammer")):
+        for values, colour, label in (
+            (np.nansum(sent, axis=1), ROLES["clients"], "all clients"),
+            (jammed, ROLES["jam"], "jammer"),
+        ):
             if np.any(values > 0):
                 _plot(axes, rounds, np.where(values > 0, values, np.nan), colour, label)
         axes.set_yscale("log")
     else:
         axes.set_yticks([])
     airtime = np.cumsum(trace["airtime"].values)
-    _legend(axes, _plot_right(axes, rounds, airtime, GREY, "airtime so far", "airtime (s)"))
+    _legend(axes, _plot_right(axes, rounds, airtime, ROLES["airtime"], "airtime so far", "airtime (s)"))

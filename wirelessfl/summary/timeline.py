@@ -12,7 +12,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, STYLE, VERMILION, png, run_title
+from wirelessfl.summary.drawing import drawing
+from wirelessfl.summary.picture import run_title
+from wirelessfl.summary.style import GREY, PAGE_IN, ROLES, STYLE
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status
 
 Doing = Literal["broadcasts", "trains", "waits", "sends", "jams"]
@@ -36,47 +38,33 @@ _NEXT: dict[EventKind, Doing | None] = {
     EventKind.MASKED_INPUT: "sends",
     EventKind.UNMASK: "sends",
 }
-WIDTH_IN = 7.2
 # Distinct clients above which the overview shows slots instead of clients.
 _MOST_CLIENTS = 200
 # Rounds and clients whose every step is shown; where rounds are single steps of an asynchronous run, as many rounds
 # as bring back as many clients.
 _ZOOM_ROUNDS, _ZOOM_CLIENTS = 3, 40
 
-STATUS_COLOURS = {
-    Status.EMPTY_SLOT: "#FFFFFF",
-    Status.PARTICIPATED: GREEN,
-    Status.UNAVAILABLE: "#D9D9D9",
-    Status.CRASHED: VERMILION,
-    Status.LATE: ORANGE,
-    Status.DEEP_FADE: "#CC79A7",
-    Status.JAMMING: "#F0E442",
-    Status.BATTERY_EMPTY: "#000000",
-    Status.ABORTED: GREY,
-    Status.LOST: BLUE,
-    Status.UNDERWAY: "#DCE9F2",
-    Status.OUTAGE: "#882255",
-}
+STATUS_COLOURS = {status: ROLES[status.name.lower()] for status in Status}
 DOING_COLOURS: dict[Doing, str] = {
-    "broadcasts": GREY,
-    "trains": "#56B4E9",
-    "waits": "#DCE9F2",
-    "sends": GREEN,
-    "jams": "#F0E442",
+    "broadcasts": ROLES["server"],
+    "trains": ROLES["compute"],
+    "waits": ROLES["wait"],
+    "sends": ROLES["send"],
+    "jams": ROLES["jam"],
 }
 MARKS = {
-    EventKind.UNAVAILABLE: ("unavailable", "_", GREY),
-    EventKind.BATTERY_EMPTY: ("battery empty", "s", "#000000"),
-    EventKind.CRASH: ("crashed", "x", VERMILION),
-    EventKind.LATE: ("late", ">", ORANGE),
-    EventKind.DEEP_FADE: ("deep fade", "v", "#CC79A7"),
-    EventKind.OUTAGE: ("outage", "1", "#882255"),
-    EventKind.VANISH: ("vanished", "X", VERMILION),
-    EventKind.REFUSE: ("refused", "P", VERMILION),
-    EventKind.TIME_OUT: ("time-out", "d", ORANGE),
-    EventKind.ABORT: ("aborted", "D", GREY),
-    EventKind.JAMMER_FAILURE: ("jammer failed", "x", "#000000"),
-    EventKind.SERVER_RESTART: ("server restarts", "*", BLUE),
+    EventKind.UNAVAILABLE: ("unavailable", "_", ROLES["unavailable"]),
+    EventKind.BATTERY_EMPTY: ("battery empty", "s", ROLES["battery_empty"]),
+    EventKind.CRASH: ("crashed", "x", ROLES["crashed"]),
+    EventKind.LATE: ("late", ">", ROLES["late"]),
+    EventKind.DEEP_FADE: ("deep fade", "v", ROLES["deep_fade"]),
+    EventKind.OUTAGE: ("outage", "1", ROLES["outage"]),
+    EventKind.VANISH: ("vanished", "X", ROLES["crashed"]),
+    EventKind.REFUSE: ("refused", "P", ROLES["lost"]),
+    EventKind.TIME_OUT: ("time-out", "d", ROLES["late"]),
+    EventKind.ABORT: ("aborted", "D", ROLES["aborted"]),
+    EventKind.JAMMER_FAILURE: ("jammer failed", "x", ROLES["jam"]),
+    EventKind.SERVER_RESTART: ("server restarts", "*", ROLES["server"]),
 }
 """Failures, which have a time and no duration, with label, marker and colour."""
 
@@ -165,7 +153,7 @@ def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path) -> None:
     zoom = events.isel(event=np.isin(events["round"].to_numpy(), first))
     rows = _zoom_rows(zoom)
     heights = [2.2, 0.6 + 0.11 * len(rows)] if rows else [2.2]
-    with png(path, run_title(trace), (WIDTH_IN, 0.5 + sum(heights)), STYLE | {"axes.grid": False}) as figure:
+    with drawing(path, run_title(trace), (PAGE_IN, 0.5 + sum(heights)), {**STYLE, "axes.grid": False}) as figure:
         panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
         _overview(panels[0], trace)
         if rows:

@@ -10,12 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.patches import RegularPolygon
 
-from wirelessfl.summary.picture import STYLE, png
+from wirelessfl.summary.drawing import drawing
+from wirelessfl.summary.style import BLACK, CYCLE, FAINT, GREY, ROLES, STYLE
 
 WIDTH_IN = 5.0
-# Okabe and Ito's palette; the middle cell and the ring around it all get different colours.
-CELL_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F7F7F")
-BLACK = "#000000"
 # Label and line style by line of sight, None where the channel has no such state.
 _RADIO_LINKS = {
     None: ("radio link", "solid"),
@@ -37,7 +35,7 @@ def draw_topology(graph: nx.Graph, name: str, path: Path) -> None:
     shown, registered = sum(data["kind"] == "client" for _, data in graph.nodes(data=True)), graph.graph["clients"]
     of_all = f"{registered} clients" if shown == registered else f"{shown} of {registered} clients"
     title = f"{name}: {of_all}" + (" at the beginning" if graph.graph["places"] else "")
-    with png(path, title, (WIDTH_IN, WIDTH_IN + 0.6), STYLE | {"axes.grid": False, "legend.fontsize": 7}) as figure:
+    with drawing(path, title, (WIDTH_IN, WIDTH_IN + 0.6), {**STYLE, "axes.grid": False}) as figure:
         axes = figure.subplots()
         places = _places(graph)
         for draw in (_cells, _links, _nodes):
@@ -68,7 +66,7 @@ def _cells(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
     for node, data in graph.nodes(data=True):
         if data["kind"] == "station" and not math.isnan(radius):
             axes.add_patch(
-                RegularPolygon(places[node], 6, radius=radius, facecolor="none", edgecolor="#D9D9D9", linewidth=0.8)
+                RegularPolygon(places[node], 6, radius=radius, facecolor="none", edgecolor=FAINT, linewidth=0.8)
             )
 
 
@@ -79,7 +77,7 @@ def _links(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
         group = ("wire", "dashed") if data["kind"] == "wire" else _RADIO_LINKS[sight]
         groups.setdefault(group, []).append([places[one], places[other]])
     for (label, style), lines in groups.items():
-        colour = BLACK if label == "wire" else "#7F7F7F"
+        colour = BLACK if label == "wire" else GREY
         axes.add_collection(
             LineCollection(lines, colors=colour, linestyles=style, linewidths=0.6, label=label, zorder=1)
         )
@@ -87,7 +85,7 @@ def _links(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
 
 def _nodes(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
     clients = [node for node, data in graph.nodes(data=True) if data["kind"] == "client"]
-    colours = [CELL_COLOURS[graph.nodes[node]["cell"] % len(CELL_COLOURS)] for node in clients]
+    colours = [CYCLE[graph.nodes[node]["cell"] % len(CYCLE)] for node in clients]
     size = float(np.clip(2000 / max(len(clients), 1), 4, 30))
     x, y = np.array([places[node] for node in clients]).T
     axes.scatter(
@@ -97,7 +95,7 @@ def _nodes(axes: Axes, graph: nx.Graph, places: dict[Any, Place]) -> None:
         ("station", "^", BLACK),
         ("server", "s", BLACK),
         ("cloud", "D", BLACK),
-        ("jammer", "X", "#D55E00"),
+        ("jammer", "X", ROLES["jam"]),
     ):
         found = [places[node] for node, data in graph.nodes(data=True) if data["kind"] == kind]
         if found:

@@ -47,7 +47,8 @@ from wirelessfl.trace.records import (
     continued_identity,
     scenario_digest,
 )
-from wirelessfl.trace.schema import GROUPS, PRIVACY, ROOT, reference_markdown
+from wirelessfl.trace.reference import reference_markdown
+from wirelessfl.trace.schema import GROUPS, PRIVACY, ROOT, axis_label, axis_scale
 from wirelessfl.trace.storage import axes_of, committed_rounds
 from wirelessfl.trace.writer import TraceWriter
 
@@ -79,6 +80,8 @@ __all__ = [
     "at_slot_start",
     "available_memory",
     "axes_of",
+    "axis_label",
+    "axis_scale",
     "by_client",
     "committed_rounds",
     "continued_identity",

@@ -114,6 +114,8 @@ class Variable:
         flags: Meaning of the integer codes, for enumerations.
         required: Whether every record must carry it; other absent values are NaN.
         gain: Whether it has a value for each block, subcarrier and antenna, in runs that have several of them.
+        label: What it is called on an axis, without its unit; the file does not have it.
+        percent: Whether it is a share that is shown in percent.
     """
 
     name: str
@@ -125,6 +127,8 @@ class Variable:
     flags: type[IntEnum] | None = None
     required: bool = False
     gain: bool = False
+    label: str = ""
+    percent: bool = False
 
     @property
     def fill(self) -> float | int | bytes:

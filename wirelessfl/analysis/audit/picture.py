@@ -9,7 +9,8 @@ from matplotlib.ticker import MaxNLocator
 
 from wirelessfl.analysis.audit.audit import Audit
 from wirelessfl.summary import epsilon_text
-from wirelessfl.summary.picture import BLUE, COLUMN_WIDTH_IN, GREEN, GREY, ORANGE, STYLE, VERMILION, png
+from wirelessfl.summary.drawing import drawing
+from wirelessfl.summary.style import COLUMN_IN, GREY, ROLES, STYLE
 
 _BINS = (16, 48)
 
@@ -25,7 +26,7 @@ def draw_audit(audit: Audit, path: Path) -> None:
         OutputError: the place cannot be written.
     """
     title = f"{audit.name}: audit by {audit.trials} games in either world"
-    with png(path, title, (COLUMN_WIDTH_IN, 4.2), STYLE | {"axes.grid.axis": "x"}) as figure:
+    with drawing(path, title, (COLUMN_IN, 4.2), {**STYLE, "axes.grid.axis": "x"}) as figure:
         outputs, numbers = figure.subplots(2, 1, height_ratios=(3, 2))
         _outputs(outputs, audit)
         _numbers(numbers, audit)
@@ -39,8 +40,8 @@ def _outputs(axes: Axes, audit: Audit) -> None:
     bins = int(np.clip(np.sqrt(4 * len(both)), *_BINS))
     edges = np.linspace(low - margin, high + margin, bins + 1).tolist()
     opposite = "its opposite" if evidence.exchange else "without it"
-    axes.hist(evidence.without, edges, color=BLUE, alpha=0.6, label=opposite)
-    axes.hist(evidence.with_canary, edges, color=ORANGE, alpha=0.6, label="with the canary")
+    axes.hist(evidence.without, edges, color=ROLES["without_canary"], alpha=0.6, label=opposite)
+    axes.hist(evidence.with_canary, edges, color=ROLES["with_canary"], alpha=0.6, label="with the canary")
     axes.axvline(evidence.threshold.threshold, color=GREY, linewidth=1, linestyle="--", label="threshold")
     axes.set(xlabel=evidence.statistic, ylabel="trials")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
@@ -56,9 +57,9 @@ def _outputs(axes: Axes, audit: Audit) -> None:
 
 def _numbers(axes: Axes, audit: Audit) -> None:
     rows = (
-        ("accounted", audit.epsilon_accounted, VERMILION),
-        ("empirical ≥", audit.epsilon_empirical, GREY),
-        ("published", audit.epsilon_published, GREEN),
+        ("accounted", audit.epsilon_accounted, ROLES["accounted"]),
+        ("empirical ≥", audit.epsilon_empirical, ROLES["empirical"]),
+        ("published", audit.epsilon_published, ROLES["published"]),
     )
     finite = [value for _, value, _ in rows if 0 < value < math.inf]
     decades = [math.log10(value) for value in finite] or [0.0]

@@ -10,8 +10,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from wirelessfl.summary.drawing import drawing
 from wirelessfl.summary.numbers import last_finite
-from wirelessfl.summary.picture import BLUE, GREY, STYLE, VERMILION, png
+from wirelessfl.summary.style import BLUE, COLUMN_IN, GREY, ROLES, STYLE, VERMILION
 
 Series = NDArray[np.float64]
 
@@ -125,7 +126,7 @@ def draw_paired(recorded: xr.Dataset, changed: xr.Dataset, path: Path, title: st
     difference = accuracy[1] - accuracy[0]
     joules = np.isfinite(series(recorded, "energy")).all()
     name, words = ("energy", "energy (J)") if joules else ("tx_energy", "energy of clients\n(noise = 1)")
-    with png(path, title, (3.5, 7.0), STYLE | {"figure.titlesize": 8, "legend.fontsize": 7}) as figure:
+    with drawing(path, title, (COLUMN_IN, 7.0), {**STYLE, "figure.titlesize": 8}) as figure:
         panels, rounds = figure.subplots(4, 1, sharex=True), recorded["round"].values
         _both(panels[0], rounds, accuracy, "accuracy (%)")
         panels[1].axhline(0.0, color=GREY, linewidth=0.8)
@@ -139,7 +140,7 @@ def draw_paired(recorded: xr.Dataset, changed: xr.Dataset, path: Path, title: st
 
 def _both(axes: Axes, rounds: NDArray[np.int64], values: list[Series], label: str) -> None:
     marker = "." if len(rounds) < 3 else ""
-    styles = {"recorded": (GREY, "-"), "changed": (VERMILION, "--")}
+    styles = {"recorded": (ROLES["recorded"], "-"), "changed": (ROLES["changed"], "--")}
     for found, (words, (colour, line)) in zip(values, styles.items(), strict=True):
         known = np.isfinite(found)
         axes.plot(rounds[known], found[known], color=colour, ls=line, lw=1.3, label=words, marker=marker)

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from wirelessfl.analysis.replay.recording import Recording
+from wirelessfl.summary.style import CYCLE
 from wirelessfl.trace import SecAggOutcome, SecAggStage, has_group, read_group
 
 # A table of more rounds than these shows every second, every third, ... of them.
@@ -161,17 +162,9 @@ INK = "#010203"
 """Text, axes and ticks; becomes the page's own text colour."""
 FAINT = "#040506"
 """Grid and reference lines."""
-COLOURS = {
-    "#0072b2": "blue",
-    "#d55e00": "vermilion",
-    "#009e73": "green",
-    "#e69f00": "orange",
-    "#56b4e9": "sky",
-    "#cc79a7": "pink",
-    "#7f7f7f": "grey",
-}
-"""Okabe and Ito's palette, told apart by colour-blind readers; each is a variable of the page's style."""
-CYCLE = tuple(COLOURS)
+_VARIABLES = ("blue", "vermilion", "green", "orange", "sky", "pink", "grey")
+COLOURS = {colour.lower(): variable for colour, variable in zip(CYCLE, _VARIABLES, strict=True)}
+"""Colours that are variables of the page's style; matplotlib writes them in small letters."""
 
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be searched and read aloud

@@ -17,26 +17,19 @@ from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.analysis.report.channel import ChannelStatistics, PowerLaw
 from wirelessfl.analysis.report.elements import FAINT, INK, draw_svg, log_scale, whole_numbers
 from wirelessfl.errors import InputError
-from wirelessfl.summary.picture import BLUE, GREEN, GREY, ORANGE, VERMILION, epsilon_curves
+from wirelessfl.summary.picture import epsilon_curves
+from wirelessfl.summary.style import BLUE, ROLES, VERMILION
 from wirelessfl.trace import Status, by_client
 
 MOST_CLIENTS, MOST_LANES = 200, 24
 _BINS = 40
-# Of the heat map, an image: the same by day and by night, so none of the page's own.
-_STATUS_COLOURS = {
-    Status.PARTICIPATED: "#2A86C4",
-    Status.UNAVAILABLE: "#8A8A8A",
-    Status.CRASHED: "#E0661A",
-    Status.LATE: "#EBAE2A",
-    Status.DEEP_FADE: "#CF82AC",
-    Status.JAMMING: "#1AA882",
-    Status.BATTERY_EMPTY: "#6ABBE8",
-    Status.ABORTED: "#8C6D31",
-    Status.LOST: "#8A5CB8",
-    Status.UNDERWAY: "#BFD9EA",
-    Status.OUTAGE: "#882255",
+_STATUS_COLOURS = {status: ROLES[status.name.lower()] for status in Status if status}
+_BAR_COLOURS = {
+    "broadcast": ROLES["server"],
+    "compute": ROLES["compute"],
+    "transmit": ROLES["send"],
+    "jam": ROLES["jam"],
 }
-_BAR_COLOURS = {"broadcast": GREEN, "compute": BLUE, "transmit": ORANGE, "jam": VERMILION}
 
 
 @dataclass(frozen=True)
@@ -67,10 +60,10 @@ def learning_figure(prefix: str, trace: xr.Dataset) -> Drawing:
 
     def draw(figure: Figure) -> None:
         above, below = figure.subplots(2, 1, sharex=True)
-        _line(above, rounds, 100 * trace["test_accuracy"].values, BLUE, "test accuracy")
+        _line(above, rounds, 100 * trace["test_accuracy"].values, ROLES["accuracy"], "test accuracy")
         above.set(ylabel="accuracy (%)", ylim=(0, 100))
-        _line(below, rounds, trace["test_loss"].values, ORANGE, "test")
-        _line(below, rounds, trace["train_loss"].values, GREY, "training")
+        _line(below, rounds, trace["test_loss"].values, ROLES["loss"], "test")
+        _line(below, rounds, trace["train_loss"].values, ROLES["train_loss"], "training")
         below.set(ylabel="loss (nat)", xlabel="round", ylim=(0, None))
         below.legend()
 
@@ -132,10 +125,10 @@ def power_figure(prefix: str, trace: xr.Dataset) -> Drawing | None:
 
     def draw(figure: Figure) -> None:
         above, below = figure.subplots(2, 1)
-        _line(above, rounds, sent, BLUE, "all clients")
+        _line(above, rounds, sent, ROLES["clients"], "all clients")
         jammed = trace["jammer_energy"].values
         if np.any(jammed > 0):
-            _line(above, rounds, np.where(jammed > 0, jammed, np.nan), VERMILION, "jammer")
+            _line(above, rounds, np.where(jammed > 0, jammed, np.nan), ROLES["jam"], "jammer")
         log_scale(above.yaxis)
         above.set(ylabel="energy\n(noise = 1)", xlabel="round")
         figure.legend(handles=above.get_lines(), loc="outside upper right", ncols=2)

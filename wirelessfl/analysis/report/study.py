@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from wirelessfl.analysis.report.elements import (
-    CYCLE,
     POINT_COLUMNS,
     Cell,
     SortedTable,
@@ -26,6 +25,7 @@ from wirelessfl.analysis.report.elements import (
 )
 from wirelessfl.analysis.report.figures import Drawing
 from wirelessfl.errors import InputError, WirelessFLError
+from wirelessfl.summary.style import CYCLE
 from wirelessfl.trace import debugging, failure_words, refuse_irregular
 
 CONFIDENCE = 0.95
