@@ -21,7 +21,7 @@ from wirelessfl.study.file import METRICS
 
 def test_one_row_a_run_and_round(finished: Study) -> None:
     table = finished.to_dataframe()
-    assert list(table) == ["run", "uplink.snr_db", "clients.count", "seed", "round", *METRICS]
+    assert list(table) == ["run", "uplink.snr_db", "clients.count", "seed", "round", *METRICS, "tx_energy"]
     assert len(table) == 8 * 3
     assert not table.duplicated(["run", "round"]).any()
     assert not table.duplicated(["uplink.snr_db", "clients.count", "seed", "round"]).any()
@@ -40,6 +40,7 @@ def test_the_values_are_those_of_the_traces(finished: Study) -> None:
         with wfl.open_trace(finished.folder.trace(record.run)) as trace:
             for name in METRICS:
                 assert np.array_equal(rows[name], trace[name].values, equal_nan=True), name
+            np.testing.assert_allclose(rows["tx_energy"], trace["tx_energy"].sum("slot"))
 
 
 def test_slots_of_several_pieces_have_one_row_a_round(tmp_path: Path, inline: InlineWorkers) -> None:

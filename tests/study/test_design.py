@@ -117,14 +117,33 @@ def test_dropped_siblings_are_named_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "overrides",
     [
-        {"base.rounds": 9, "seeds": 3, "grid.clients.count": [2], "metrics": ["airtime"], "name": "new"},
-        ["base.rounds=9", "seeds=3", "grid.clients.count=[2]", "metrics=[airtime]", "name=new"],
+        {"base.rounds": 9, "seeds": 3, "grid.clients.count": [2], "metrics": ["airtime"], "x": "energy", "name": "new"},
+        ["base.rounds=9", "seeds=3", "grid.clients.count=[2]", "metrics=[airtime]", "x=[energy]", "name=new"],
     ],
 )
 def test_overrides_of_base_and_study(tmp_path: Path, overrides: Any) -> None:
     plan = load_study(write_study(tmp_path, grid={"clients.count": [3], "uplink.snr_db": [0, 1]}), overrides)
     assert {(run.scenario.rounds, run.scenario.clients.count) for run in plan.runs} == {(9, 2)}
-    assert (plan.name, plan.metrics, len(plan.runs)) == ("new", ("airtime",), 6)
+    assert (plan.name, plan.metrics, plan.x, len(plan.runs)) == ("new", ("airtime",), ("energy",), 6)
+
+
+def test_the_axes_of_the_picture(tmp_path: Path) -> None:
+    assert design(tmp_path, seeds=2).x == ("round",)
+    assert design(tmp_path, seeds=2, x="sim_time").x == ("sim_time",)
+    assert design(tmp_path, seeds=2, x=["epsilon", "round", "epsilon"]).x == ("epsilon", "round")
+
+
+def test_points_in_joules_and_without_have_no_axis_of_energy_in_common(tmp_path: Path) -> None:
+    uplinks = [{"kind": "ideal"}, {"kind": "over_the_air", "snr_db": 3}, {"kind": "digital", "snr_db": 3}]
+    watts = {"kind": "digital", "tx_power_dbm": 10}
+    fixed = {"base.channel.pathloss": {"model": "log_distance"}}
+    assert design(tmp_path, grid={"uplink": uplinks}, x=["energy"]).x == ("energy",)
+    assert design(tmp_path, fixed, grid={"uplink": [*uplinks, watts]}, x=["round"]).x == ("round",)
+    with pytest.raises(ScenarioError) as caught:
+        design(tmp_path, fixed, grid={"uplink": [*uplinks, watts]}, x=["round", "energy"])
+    (message,) = str(caught.value).splitlines()
+    assert "x: found energy, known in joules at some points and not at uplink=over_the_air" in message
+    assert "uplink.tx_power_dbm" in message
 
 
 def test_the_base_can_be_replaced(tmp_path: Path) -> None:
@@ -172,6 +191,11 @@ LINE_1 = "base: quickstart\n"
         (f"{LINE_1}seeds: [-1]\n", "s.yaml:2: seeds: found [-1]"),
         (f"{LINE_1}seeds: 2\nmetrics: [accuracy]\n", "s.yaml:3: metrics: found [accuracy]; allowed: a list of"),
         (f"{LINE_1}seeds: 2\nmetrics: []\n", "s.yaml:3: metrics: found []"),
+        (
+            f"{LINE_1}seeds: 2\nx: [round, seconds]\n",
+            "s.yaml:3: x: found [round, seconds]; allowed: one of round, sim_time, energy, epsilon, or a list of them",
+        ),
+        (f"{LINE_1}seeds: 2\nx: []\n", "s.yaml:3: x: found []"),
         (f"{LINE_1}seeds: 2\nname: a/b\n", "s.yaml:3: name: found a/b"),
         (f"{LINE_1}seeds: 2\nsedes: 2\n", "s.yaml:3: sedes: found an unknown key (with the value 2); allowed: name"),
         (f"{LINE_1}seeds: 2\nrounds: 2\n", "s.yaml:3: rounds: found an unknown key"),
@@ -234,7 +258,7 @@ def test_the_schema_knows_grid_keys_and_a_base_written_in_place() -> None:
 
     schema = json.loads(json.dumps(study_schema()))
     assert schema["required"] == ["base"]
-    assert set(schema["properties"]) == {"name", "base", "set", "grid", "zip", "seeds", "metrics"}
+    assert set(schema["properties"]) == {"name", "base", "set", "grid", "zip", "seeds", "metrics", "x"}
     for axis in ("set", "grid", "zip"):
         assert "uplink.jammer.epsilon" in schema["properties"][axis]["properties"]
     assert "uplink" in schema["$defs"]["Scenario"]["properties"]

@@ -13,6 +13,7 @@ from wirelessfl.study.factors import is_number, value_text
 from wirelessfl.study.figure import draw_study
 from wirelessfl.study.file import METRICS
 from wirelessfl.study.result import RunRecord, Study
+from wirelessfl.summary.axes import transmit_energy
 from wirelessfl.trace import at_slot_start, open_trace, trace_errors
 
 _ROWS_AT_ONCE = 100_000
@@ -32,9 +33,9 @@ def write_results(study: Study) -> None:
 def write_table(study: Study) -> None:
     """Write of study.parquet: one row a run and round, in the order of the design.
 
-    Columns: ``run``, one for each key that varies, ``seed``, ``round``, and every per-round variable of the trace. A
-    key whose values are no plain numbers or truth values is text; study.json has mappings in full. No more than a few
-    runs are in memory at a time.
+    Columns: ``run``, one for each key that varies, ``seed``, ``round``, every per-round variable of the trace, and
+    ``tx_energy``, what all clients sent (noise = 1). A key whose values are no plain numbers or truth values is text;
+    study.json has mappings in full. No more than a few runs are in memory at a time.
     """
     keys = _key_columns(study)
     schema = pa.schema(
@@ -43,7 +44,7 @@ def write_table(study: Study) -> None:
             *((name, kind) for name, (kind, _) in keys.items()),
             ("seed", pa.int64()),
             ("round", pa.int64()),
-            *((name, pa.int64() if name == "participants" else pa.float64()) for name in METRICS),
+            *((name, pa.int64() if name == "participants" else pa.float64()) for name in (*METRICS, "tx_energy")),
         ]
     )
     with replacing(study.folder.table) as new, pq.ParquetWriter(new, schema) as writer:
@@ -81,7 +82,7 @@ def _batches(study: Study) -> Iterator[list[tuple[RunRecord, dict[str, NDArray[A
             columns = {
                 name: at_slot_start(trace[name]) if name in trace else np.full(trace.sizes["round"], np.nan)
                 for name in ("round", *METRICS)
-            }
+            } | {"tx_energy": transmit_energy(trace)}
         batch.append((record, columns))
         rows += len(columns["round"])
         if rows >= _ROWS_AT_ONCE:

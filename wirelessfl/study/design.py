@@ -19,9 +19,11 @@ from wirelessfl.scenario import Resolved, Scenario, locate, resolve_document
 from wirelessfl.scenario.overrides import Override, Overrides, RefusedOverride, read_overrides
 from wirelessfl.scenario.rejection import MAX_LINES, line, rejection
 from wirelessfl.scenario.scenario import is_left_by_a_run, outside_code, refuse_outside_code
+from wirelessfl.scenario.uplink import Ideal, transmits_in_watts
 from wirelessfl.scenario.yamltree import Document, KeyPath, read_document
 from wirelessfl.study.factors import Factor, point_text, values_at
 from wirelessfl.study.file import MAX_SEED, StudyFile
+from wirelessfl.summary.axes import JOULES, XAxis
 
 MAX_RUNS = 10_000
 
@@ -67,6 +69,7 @@ class StudyDesign:
         runs: Every run, point by point, the seeds of a point together.
         notes: Keys that were dropped because another variant lacks them.
         sources: The files that it was read from.
+        x: What the picture shows the metrics over.
     """
 
     name: str
@@ -76,6 +79,7 @@ class StudyDesign:
     runs: tuple[Run, ...]
     notes: tuple[str, ...] = ()
     sources: tuple[Path, ...] = ()
+    x: tuple[XAxis, ...] = ("round",)
 
     def values(self, levels: Sequence[int]) -> dict[str, Any]:
         """The values of the varied keys at a point, given by the level of each factor."""
@@ -92,8 +96,8 @@ def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: 
     Args:
         source: A path, or the name of a shipped study.
         overrides: ``{"base.rounds": 10}``, or ``["base.rounds=10"]`` with YAML values as on the command line. Below
-            ``base`` lies the scenario; ``seeds``, ``metrics``, ``name``, ``set.KEY``, ``grid.KEY`` and ``zip.KEY`` are
-            the study's.
+            ``base`` lies the scenario; ``seeds``, ``metrics``, ``x``, ``name``, ``set.KEY``, ``grid.KEY`` and
+            ``zip.KEY`` are the study's.
         allow_plugins: Whether a base that a run left beside its trace may name code from outside the package.
 
     Raises:
@@ -210,10 +214,10 @@ class _Builder:
 
     def design(self, name: str) -> StudyDesign:
         sizes = [len(factor.levels) for factor in self._factors]
-        runs = math.prod(sizes) * (len(self._file.seeds) if isinstance(self._file.seeds, list) else self._file.seeds)
+        count = math.prod(sizes) * (len(self._file.seeds) if isinstance(self._file.seeds, list) else self._file.seeds)
         precondition(
-            runs <= MAX_RUNS,
-            self._on_grid(f"{runs:,} runs", f"at most {MAX_RUNS:,}, seeds included"),
+            count <= MAX_RUNS,
+            self._on_grid(f"{count:,} runs", f"at most {MAX_RUNS:,}, seeds included"),
             ScenarioError,
         )
         for levels in itertools.product(*map(range, sizes)):
@@ -222,9 +226,19 @@ class _Builder:
                 break
         precondition(not self._wrong, "\n".join(self._messages(math.prod(sizes))), ScenarioError)
         seeds = tuple(dict.fromkeys(run.scenario.seed for run in self._runs.values()))
-        return StudyDesign(
-            name, self._factors, seeds, tuple(self._file.metrics), tuple(self._runs.values()), tuple(self._notes)
-        )
+        runs = tuple(self._runs.values())
+        self._check_energies(runs)
+        metrics, x = tuple(self._file.metrics), tuple(self._file.x)
+        return StudyDesign(name, self._factors, seeds, metrics, runs, tuple(self._notes), x=x)
+
+    def _check_energies(self, runs: Sequence[Run]) -> None:
+        # Points that transmit a power in watts and others that do not have no axis of energy in common
+        counted = [run for run in runs if not isinstance(run.scenario.uplink, Ideal)]
+        without = [run for run in counted if not transmits_in_watts(run.scenario.uplink)]
+        if "energy" in self._file.x and 0 < len(without) < len(counted):
+            found = f"energy, known in joules at some points and not at {point_text(self._factors, without[0].levels)}"
+            allowed = f"points of one unit; joules are known with {JOULES}"
+            raise ScenarioError(line(self._document.place(("x",)), ("x",), found, allowed))
 
     def _on_grid(self, found: str, allowed: str) -> str:
         return line(self._document.place(("grid",)), ("grid",), found, allowed)

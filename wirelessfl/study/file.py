@@ -10,6 +10,7 @@ from wirelessfl.scenario import Scenario, all_keys, scenario_schema
 from wirelessfl.scenario.base import Says, Section, contradictions, key
 from wirelessfl.scenario.sections import Name
 from wirelessfl.scenario.yamltree import inline_yaml
+from wirelessfl.summary.axes import X_AXES
 from wirelessfl.trace import ROOT
 
 MAX_SEEDS = 10_000
@@ -60,6 +61,12 @@ def _are_seeds(seeds: Any) -> bool:
 def _check_metrics(metrics: Any) -> Any:
     precondition(isinstance(metrics, list) and metrics and all(metric in METRICS for metric in metrics), "")
     return list(dict.fromkeys(metrics))
+
+
+def _check_x(x: Any) -> Any:
+    names = [x] if isinstance(x, str) else x
+    precondition(isinstance(names, list) and names and all(name in X_AXES for name in names), "")
+    return list(dict.fromkeys(names))
 
 
 def _check_changes(changes: Any) -> Any:
@@ -114,6 +121,14 @@ Metrics = Annotated[
     WithJsonSchema({"type": "array", "items": {"enum": list(METRICS)}, "minItems": 1}),
     Says(f"a list of at least one of {', '.join(METRICS)}"),
 ]
+X = Annotated[
+    Any,
+    AfterValidator(_check_x),
+    WithJsonSchema(
+        {"anyOf": [{"enum": list(X_AXES)}, {"type": "array", "items": {"enum": list(X_AXES)}, "minItems": 1}]}
+    ),
+    Says(f"one of {', '.join(X_AXES)}, or a list of them"),
+]
 
 
 class StudyFile(Section):
@@ -126,6 +141,11 @@ class StudyFile(Section):
     zip: Axes = key({}, "Key path to values for keys that move together: first with first, second with second.")
     seeds: Seeds = key(1, "Number of seeds, from the base's seed on, or their list; all points run with the same.")
     metrics: Metrics = key(["test_accuracy"], "Per-round variables of the trace that the picture shows.")
+    x: X = key(
+        ["round"],
+        "What they are drawn over: round, sim_time (simulated seconds), energy (joules, or in units of the noise where "
+        "no watts are given) or epsilon (accounted), each so far.",
+    )
 
     @model_validator(mode="after")
     def _check_axes_together(self) -> Self:

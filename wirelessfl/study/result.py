@@ -19,6 +19,7 @@ from wirelessfl.study.factors import Factor, point_text, values_at
 from wirelessfl.study.folder import StudyFolder
 from wirelessfl.study.task import Outcome
 from wirelessfl.summary import epsilon_text
+from wirelessfl.summary.axes import XAxis, x_axis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,6 +109,7 @@ class Study:
         factors: Its factors.
         metrics: Metrics of its picture.
         records: Every run, point by point.
+        x: What the picture shows the metrics over.
     """
 
     path: Path
@@ -115,6 +117,7 @@ class Study:
     factors: tuple[Factor, ...]
     metrics: tuple[str, ...]
     records: tuple[RunRecord, ...]
+    x: tuple[XAxis, ...] = ("round",)
 
     @property
     def folder(self) -> StudyFolder:
@@ -177,6 +180,7 @@ class Study:
             "version": VERSION,
             "name": self.name,
             "metrics": list(self.metrics),
+            "x": list(self.x),
             "factors": [{"keys": list(one.keys), "levels": list(map(list, one.levels))} for one in self.factors],
             "runs": [{**asdict(record), "levels": list(record.levels)} for record in self.records],
         }
@@ -205,7 +209,7 @@ def study_of(design: StudyDesign, folder: StudyFolder, outcomes: Mapping[str, Ou
         status = "interrupted" if folder.trace(run.id).exists() else "waiting"
         ended = (status,) if outcome is None else (outcome.status, outcome.error, outcome.summary)
         records.append(RunRecord(run.id, run.levels, run.scenario.seed, *ended))
-    return Study(folder.path, design.name, design.factors, design.metrics, tuple(records))
+    return Study(folder.path, design.name, design.factors, design.metrics, tuple(records), design.x)
 
 
 def open_study(path: str | Path) -> Study:
@@ -220,4 +224,5 @@ def open_study(path: str | Path) -> Study:
     precondition(ours, f"{folder.record}: not a wirelessfl study of version {VERSION}", OutputError)
     factors = [Factor(tuple(f["keys"]), tuple(map(tuple, f["levels"]))) for f in record["factors"]]
     records = [RunRecord(**{**run, "levels": tuple(run["levels"])}) for run in record["runs"]]
-    return Study(folder.path, record["name"], tuple(factors), tuple(record["metrics"]), tuple(records))
+    x = tuple(map(x_axis, record.get("x", ["round"])))  # a record of 0.2 has none
+    return Study(folder.path, record["name"], tuple(factors), tuple(record["metrics"]), tuple(records), x)
