@@ -90,12 +90,12 @@ def test_rounds_seconds_and_epsilon_are_those_of_the_trace(tmp_path: Path) -> No
 def test_what_has_no_place_on_an_axis_says_why(tmp_path: Path) -> None:
     columns = columns_of(run(tmp_path / "x", uplink={"kind": "ideal"}, channel__pathloss={"model": "none"}))
     energy, epsilon = axis_values("energy", columns), axis_values("epsilon", columns)
-    assert np.isnan(energy.values).all() and "counts none" in energy.missing
+    assert np.isnan(energy.values).all() and "no energy is counted" in energy.missing
     assert np.isnan(epsilon.values).all() and "∞" in epsilon.missing
     late = {**columns, "epsilon_accounted": np.array([0.0, 1.0, np.inf])}
     late_axis = axis_values("epsilon", late)
     np.testing.assert_array_equal(late_axis.values, [0.0, 1.0, np.nan])
-    assert "from round 3 on" in late_axis.missing
+    assert "up to round 2, the accounted ε is ∞" in late_axis.missing
 
 
 def made_up(**columns: list[float]) -> dict[str, np.ndarray]:

@@ -62,6 +62,7 @@ def study(
     from wirelessfl.cli.study_table import print_study, study_progress
     from wirelessfl.errors import InfeasibleError, precondition
     from wirelessfl.study import load_study, run_study
+    from wirelessfl.study.curves import StudyCurves
     from wirelessfl.summary import to_json
 
     design = load_study(source, overrides, allow_plugins=allow_plugins)
@@ -81,6 +82,8 @@ def study(
         )
     if len(result.failures) < len(result.records):
         write_report([result.path])
+        for words in StudyCurves(result).remarks():
+            remark(f"note: {words}")
     if as_json:
         say(to_json(result.as_mapping()), nl=False)
     elif not quiet:

@@ -19,11 +19,10 @@ from wirelessfl.scenario import Resolved, Scenario, locate, resolve_document
 from wirelessfl.scenario.overrides import Override, Overrides, RefusedOverride, read_overrides
 from wirelessfl.scenario.rejection import MAX_LINES, line, rejection
 from wirelessfl.scenario.scenario import is_left_by_a_run, outside_code, refuse_outside_code
-from wirelessfl.scenario.uplink import Ideal, transmits_in_watts
 from wirelessfl.scenario.yamltree import Document, KeyPath, read_document
 from wirelessfl.study.factors import Factor, point_text, values_at
 from wirelessfl.study.file import MAX_SEED, StudyFile
-from wirelessfl.summary.axes import JOULES, XAxis
+from wirelessfl.summary.axes import JOULES, XAxis, without_joules
 
 MAX_RUNS = 10_000
 
@@ -227,18 +226,13 @@ class _Builder:
         precondition(not self._wrong, "\n".join(self._messages(math.prod(sizes))), ScenarioError)
         seeds = tuple(dict.fromkeys(run.scenario.seed for run in self._runs.values()))
         runs = tuple(self._runs.values())
-        self._check_energies(runs)
         metrics, x = tuple(self._file.metrics), tuple(self._file.x)
+        alone = without_joules([run.scenario for run in runs]) if "energy" in x else []
+        other = point_text(self._factors, runs[alone[0]].levels) if alone else ""
+        found = f"energy, known in joules at some points and not at {other}"
+        allowed = f"points of one unit; joules are known with {JOULES}"
+        precondition(not alone, line(self._document.place(("x",)), ("x",), found, allowed), ScenarioError)
         return StudyDesign(name, self._factors, seeds, metrics, runs, tuple(self._notes), x=x)
-
-    def _check_energies(self, runs: Sequence[Run]) -> None:
-        # Points that transmit a power in watts and others that do not have no axis of energy in common
-        counted = [run for run in runs if not isinstance(run.scenario.uplink, Ideal)]
-        without = [run for run in counted if not transmits_in_watts(run.scenario.uplink)]
-        if "energy" in self._file.x and 0 < len(without) < len(counted):
-            found = f"energy, known in joules at some points and not at {point_text(self._factors, without[0].levels)}"
-            allowed = f"points of one unit; joules are known with {JOULES}"
-            raise ScenarioError(line(self._document.place(("x",)), ("x",), found, allowed))
 
     def _on_grid(self, found: str, allowed: str) -> str:
         return line(self._document.place(("grid",)), ("grid",), found, allowed)

@@ -1,11 +1,13 @@
 """``study.png``: metrics over the rounds with their confidence bands, and after the last round.
 
-A row for each metric (and for each combination of the factors in the middle), a column for each level of the first
-factor, colours for the levels of the last one; the rightmost panel shows the last round against the first factor.
+A row for each metric and each axis (and for each combination of the factors in the middle), a column for each level of
+the first factor, colours for the levels of the last one; the rightmost panel shows the last round against the first
+factor. With one factor the axes stand side by side instead.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation, Transform
+from numpy.typing import NDArray
 
+from wirelessfl.study.curves import STEPS, Curve, StudyCurves
 from wirelessfl.study.factors import MOST_COLUMNS, Factor, Layout, Levels, lay_out, spread
-from wirelessfl.study.result import Band, Study, band
-from wirelessfl.summary.numbers import last_finite
+from wirelessfl.study.result import Band, Study
+from wirelessfl.summary.axes import XAxis, is_wide, x_label
+from wirelessfl.summary.drawing import log_scale
 from wirelessfl.summary.style import CYCLE, GREY
 from wirelessfl.trace import ROOT
 
@@ -26,6 +31,7 @@ LINES = ("-", "--", ":", "-.")
 MARKERS = "osD^vP"
 PANEL_IN = (2.2, 1.9)
 
+_MOST_AXES = 4
 _WIDE_RANGE = 10.0
 _BESIDE_PT = 2.5
 _MARGIN = 0.12
@@ -33,24 +39,24 @@ _UNITS = {variable.name: variable.units for variable in ROOT.variables}
 
 
 def draw_study(study: Study, path: Path) -> None:
-    """Picture of every metric of a study, over the rounds and after the last one: means over the seeds, 95 % bands.
+    """Picture of every metric of a study, over its axes and after the last round: means over the seeds, 95 % bands.
 
     Args:
         study: The study; its table is written.
         path: The PNG.
     """
     layout = lay_out(study.factors)
-    columns = spread(len(layout.factor(layout.columns).levels), MOST_COLUMNS)
-    rows = list(itertools.product(study.metrics, layout.row_combinations()))
-    last = layout.colours is not None
-    width = max(3.5, PANEL_IN[0] * (len(columns) + last))
+    rows = _rows(study, layout)
+    across = max(len(row.panels) + row.last for row in rows)
+    width = max(3.5, PANEL_IN[0] * across)
     figure = Figure(figsize=(width, PANEL_IN[1] * len(rows) + 1.0), layout="constrained")
     if study.complete:
-        panels = figure.subplots(len(rows), len(columns) + last, squeeze=False, sharey="row")
-        curves = _curves(study)
-        for (metric, row), axes in zip(rows, panels, strict=True):
-            _draw_row(axes, layout, metric, row, columns, curves[metric])
-        _name_columns(panels[0], panels[-1], layout, columns)
+        panels = figure.subplots(len(rows), across, squeeze=False, sharey="row")
+        curves = StudyCurves(study)
+        for row, axes in zip(rows, panels, strict=True):
+            _draw_row(axes, layout, row, curves)
+        _name_columns(panels[0], layout, rows[0])
+        _name_axes(panels, layout, rows, curves)
         _legend(figure, panels[0][0], layout)
     else:
         figure.text(0.5, 0.4, "no run has ended well", ha="center", fontsize=9, color=GREY)
@@ -59,21 +65,29 @@ def draw_study(study: Study, path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _Curve:
-    # Metric at one point: by round, and at the end of each run, which may differ in length
+class _Row:
+    # Panels of a row: a metric at the levels of the factors over the rows, each over an axis and at a level of the
+    # factor over the columns; and whether a panel with the values after the last round follows
 
-    rounds: Band
-    last: Band
+    metric: str
+    levels: Levels
+    panels: tuple[tuple[XAxis, int], ...]
+    last: bool
 
 
-def _curves(study: Study) -> dict[str, dict[Levels, _Curve]]:
-    runs = dict(list(study.to_dataframe().groupby("run", sort=False)))
-    curves: dict[str, dict[Levels, _Curve]] = {metric: {} for metric in study.metrics}
-    for metric, (levels, records) in itertools.product(study.metrics, study.points().items()):
-        scale = 100.0 if metric == "test_accuracy" else 1.0
-        series = [scale * runs[record.run][metric].to_numpy() for record in records]
-        curves[metric][levels] = _Curve(band(series), band([[last_finite(one)] for one in series]))
-    return curves
+def _rows(study: Study, layout: Layout) -> list[_Row]:
+    last = layout.colours is not None
+    if layout.columns is None and len(study.x) > 1:  # axes side by side, whose ends show the last round
+        chunks = [study.x[at : at + _MOST_AXES] for at in range(0, len(study.x), _MOST_AXES)]
+        return [
+            _Row(metric, (), tuple((x, 0) for x in chunk), last=False)
+            for metric, chunk in itertools.product(study.metrics, chunks)
+        ]
+    columns = spread(len(layout.factor(layout.columns).levels), MOST_COLUMNS)
+    return [
+        _Row(metric, levels, tuple((x, column) for column in columns), last=last and x == study.x[0])
+        for metric, x, levels in itertools.product(study.metrics, study.x, layout.row_combinations())
+    ]
 
 
 def _axis_text(metric: str) -> str:
@@ -86,30 +100,61 @@ def _heading(study: Study) -> str:
     seeds = len({record.seed for record in study.records})
     missing = len(study.records) - len(study.complete)
     words = f"{study.name}: mean and 95 % confidence over {seeds} seeds" if seeds > 1 else f"{study.name}: one seed"
-    return f"{words}; {missing} of {len(study.records)} runs missing" if missing else words
+    words += f"; {missing} of {len(study.records)} runs missing" if missing else ""
+    stepped = seeds > 1 and set(study.x) != {"round"}
+    return f"{words}\n{STEPS}" if stepped else words
 
 
-def _draw_row(
-    panels: Sequence[Axes],
-    layout: Layout,
-    metric: str,
-    row: Levels,
-    columns: Sequence[int],
-    curves: Mapping[Levels, _Curve],
-) -> None:
-    for axes, column in zip(panels, columns, strict=False):
+def _draw_row(panels: Sequence[Axes], layout: Layout, row: _Row, curves: StudyCurves) -> None:
+    points = curves.study.points()
+    shown = {x: {levels: curves.curve(row.metric, levels, x) for levels in points} for x, _ in row.panels}
+    for axes, (x, column) in zip(panels, row.panels, strict=False):
         for colour in range(len(layout.factor(layout.colours).levels)):
-            _draw_curve(axes, curves[layout.point(row, column, colour)].rounds, layout, colour)
-    if len(panels) > len(columns):
-        _draw_last(panels[-1], layout, row, curves)
-    for axes in panels:
+            _draw_curve(axes, shown[x][layout.point(row.levels, column, colour)], layout, colour)
+        _scale_horizontally(axes, x, [curve.x for curve in shown[x].values()])
+        _say_missing(axes, layout, row, column, shown[x])
+    used = len(row.panels)
+    if row.last:
+        _draw_last(panels[used], layout, row.levels, {levels: curves.last(row.metric, levels) for levels in points})
+    for axes in panels[used + row.last :]:
+        axes.remove()
+    for axes in panels[: used + row.last]:
         axes.tick_params(labelsize=7, which="both")
         axes.grid(alpha=0.25, linewidth=0.5)
-    for axes in panels[: len(columns)]:
-        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
-    _scale_vertically(panels[0], metric, [one.rounds for one in curves.values()])
+    _scale_vertically(panels[0], row.metric, [curve.mean for each in shown.values() for curve in each.values()])
     panels[0].set_ylabel(
-        "\n".join(filter(None, (_axis_text(metric), layout.row_text(row)))), fontsize=8, parse_math=False
+        "\n".join(filter(None, (_axis_text(row.metric), layout.row_text(row.levels)))), fontsize=8, parse_math=False
+    )
+
+
+def _scale_horizontally(axes: Axes, x: XAxis, curves: Sequence[NDArray[np.float64]]) -> None:
+    if x == "round":
+        axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
+    elif is_wide(curves):
+        log_scale(axes.xaxis)
+
+
+def _say_missing(axes: Axes, layout: Layout, row: _Row, column: int, curves: Mapping[Levels, Curve]) -> None:
+    # Names of the curves that are not in the panel, or not with all rounds, as an axis says no more of them
+    factor = layout.factor(layout.colours)
+    levels = [layout.point(row.levels, column, colour) for colour in range(len(factor.levels))]
+    found = [(factor.label(at), curves[point].missing) for at, point in enumerate(levels) if curves[point].missing]
+    if not found:
+        return
+    reasons = dict.fromkeys(reason for _, reason in found)
+    alone = layout.colours is None
+    names = {reason: ", ".join(name for name, its in found if its == reason) for reason in reasons}
+    texts = [reason if alone else f"{names[reason]}: {reason}" for reason in reasons]
+    axes.text(
+        0.5,
+        0.03,
+        "\n".join(textwrap.fill(text, 36) for text in texts),
+        transform=axes.transAxes,
+        ha="center",
+        va="bottom",
+        fontsize=6,
+        color=GREY,
+        parse_math=False,
     )
 
 
@@ -132,13 +177,13 @@ def _scale_vertically(axes: Axes, metric: str, bands: Sequence[Band]) -> None:
     axes.set_ylim(bottom - 0.1 * room, top + 0.1 * room)
 
 
-def _draw_curve(axes: Axes, curve: Band, layout: Layout, colour: int) -> None:
-    rounds = np.arange(1, len(curve.mean) + 1)
+def _draw_curve(axes: Axes, drawn: Curve, layout: Layout, colour: int) -> None:
+    places, curve = drawn.x, drawn.mean
     known = np.isfinite(curve.mean)
     style: dict[str, Any] = {"color": CYCLE[colour % len(CYCLE)]}
     below = len(layout.factor(layout.colours).levels) - 1 - colour
     axes.plot(
-        rounds[known],
+        places[known],
         curve.mean[known],
         linestyle=LINES[colour // len(CYCLE) % len(LINES)],
         linewidth=1.2 + 0.4 * min(below, 4),  # a curve that a later one covers shows as its rim
@@ -148,17 +193,17 @@ def _draw_curve(axes: Axes, curve: Band, layout: Layout, colour: int) -> None:
     )
     banded = known & np.isfinite(curve.half_width)
     low, high = curve.mean - curve.half_width, curve.mean + curve.half_width
-    axes.fill_between(rounds[banded], low[banded], high[banded], alpha=0.2, linewidth=0, **style)
+    axes.fill_between(places[banded], low[banded], high[banded], alpha=0.2, linewidth=0, **style)
 
 
-def _draw_last(axes: Axes, layout: Layout, row: Levels, curves: Mapping[Levels, _Curve]) -> None:
+def _draw_last(axes: Axes, layout: Layout, row: Levels, bands: Mapping[Levels, Band]) -> None:
     alone = layout.columns is None
     along = layout.factor(layout.colours if alone else layout.columns)
     places = _place(axes, along)
     colours = 1 if alone else len(layout.factor(layout.colours).levels)
     for colour in range(colours):
         points = [layout.point(row, level, level if alone else colour) for level in range(len(along.levels))]
-        last = [curves[point].last for point in points]
+        last = [bands[point] for point in points]
         half_widths = [float(one.half_width[0]) for one in last]
         axes.errorbar(
             places,
@@ -205,16 +250,25 @@ def _place(axes: Axes, factor: Factor) -> list[float]:
     return places
 
 
-def _name_columns(top: Sequence[Axes], bottom: Sequence[Axes], layout: Layout, columns: Sequence[int]) -> None:
+def _name_columns(top: Sequence[Axes], layout: Layout, row: _Row) -> None:
     factor = layout.factor(layout.columns)
-    for column, first, last in zip(columns, top, bottom, strict=False):
+    for (_, column), axes in zip(row.panels, top, strict=False):
         if layout.columns is not None:
-            first.set_title(f"{factor.name} = {factor.label(column)}", fontsize=8, parse_math=False)
-        last.set_xlabel("round", fontsize=8)
-    if layout.colours is not None:
-        top[-1].set_title("after the last round", fontsize=8)
-        along = layout.factor(layout.colours) if layout.columns is None else factor
-        bottom[-1].set_xlabel(along.name, fontsize=8)
+            axes.set_title(f"{factor.name} = {factor.label(column)}", fontsize=8, parse_math=False)
+    if row.last:
+        top[len(row.panels)].set_title("after the last round", fontsize=8)
+
+
+def _name_axes(panels: Iterable[Sequence[Axes]], layout: Layout, rows: Sequence[_Row], curves: StudyCurves) -> None:
+    # Below the last row of each axis, and of the panels with the last round
+    along = layout.factor(layout.colours if layout.columns is None else layout.columns)
+    for at, (row, axes) in enumerate(zip(rows, panels, strict=True)):
+        below = rows[at + 1] if at + 1 < len(rows) else None
+        if below is None or below.panels != row.panels:
+            for (x, _), each in zip(row.panels, axes, strict=False):
+                each.set_xlabel(x_label(x, curves.energy_unit if x == "energy" else None), fontsize=8)
+        if row.last and (below is None or not below.last):
+            axes[len(row.panels)].set_xlabel(along.name, fontsize=8)
 
 
 def _legend(figure: Figure, axes: Axes, layout: Layout) -> None:

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.errors import InputError, precondition
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.uplink import Ideal, transmits_in_watts
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -86,13 +88,23 @@ def common_energy_unit(runs: Mapping[str, Columns]) -> EnergyUnit | None:
     return next(iter(units.values()), None)
 
 
+def without_joules(scenarios: Sequence[Scenario]) -> list[int]:
+    """Positions of those scenarios whose energy will be known in units of the noise, beside others in joules.
+
+    Scenarios whose uplink counts no energy at all are beside the point.
+    """
+    counted = [at for at, one in enumerate(scenarios) if not isinstance(one.uplink, Ideal)]
+    without = [at for at in counted if not transmits_in_watts(scenarios[at].uplink)]
+    return without if len(without) < len(counted) else []
+
+
 @dataclass(frozen=True, eq=False)
 class AxisValues:
     """Places of the rounds of one run on an axis.
 
     Attributes:
         values: (m,) at the end of each round, never descending; NaN for rounds that have no place on it.
-        missing: why they have none, after the name of the run; "" where all have one.
+        missing: what is drawn of the run, and why not all; "" where all rounds have a place.
     """
 
     values: NDArray[np.float64]
@@ -126,7 +138,7 @@ def _energy(columns: Columns, unit: EnergyUnit | None) -> AxisValues:
             jammed = np.nan_to_num(columns["jammer_energy"], nan=0.0)
             return AxisValues(np.cumsum(np.nan_to_num(columns["tx_energy"], nan=0.0) + jammed))
         case None:
-            return AxisValues(np.full(len(columns["energy"]), np.nan), "has no energy: its uplink counts none")
+            return AxisValues(np.full(len(columns["energy"]), np.nan), "not drawn, no energy is counted")
         case other:
             assert_never(other)
 
@@ -136,8 +148,10 @@ def _epsilon(columns: Columns) -> AxisValues:
     finite = np.isfinite(epsilon)
     if finite.all():
         return AxisValues(epsilon.astype(np.float64))
-    begin = int(columns["round"][~finite][0])
-    words = "has an accounted ε of ∞" if not finite.any() else f"has an accounted ε of ∞ from round {begin} on"
+    words = "not drawn, the accounted ε is ∞"
+    if finite.any():
+        begin = int(columns["round"][~finite][0])
+        words = f"drawn up to round {begin - 1}, the accounted ε is ∞ from then on"
     return AxisValues(np.where(finite, epsilon, np.nan), words)
 
 

@@ -1,0 +1,134 @@
+"""Curves of a study: means over the seeds by round, or over seconds, energy or ε, and after the last round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wirelessfl.study.factors import Levels, point_text
+from wirelessfl.study.result import Band, RunRecord, Study, band
+from wirelessfl.summary.axes import (
+    AxisValues,
+    Columns,
+    EnergyUnit,
+    XAxis,
+    axis_values,
+    common_energy_unit,
+    common_grid,
+    step_onto,
+)
+from wirelessfl.summary.numbers import last_finite
+from wirelessfl.trace import axis_scale
+
+_NEEDED = ("round", "sim_time", "energy", "tx_energy", "jammer_energy", "epsilon_accounted")
+
+STEPS = "over seconds, energy and ε each seed counts with its last evaluation, up to the seed that ends first"
+"""Caption of means over axes on which each seed has places of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Mean of a metric over the seeds of one point.
+
+    Attributes:
+        x: (g,) places on the axis; none where a seed has no place on it.
+        mean: at those places, with its confidence interval.
+        missing: what is drawn of the point, and why not all; "" where all rounds have a place.
+    """
+
+    x: NDArray[np.float64]
+    mean: Band
+    missing: str = ""
+
+
+@dataclass(frozen=True)
+class StudyCurves:
+    """Curves of a study, from its table.
+
+    Attributes:
+        study: the study; its table is written.
+    """
+
+    study: Study
+
+    @cached_property
+    def _runs(self) -> dict[str, dict[str, NDArray[np.float64]]]:
+        # By run: its columns by round; NaN for those that the table of an earlier version lacks
+        columns = {*_NEEDED, *self.study.metrics}
+        table = self.study.to_dataframe()
+        table = table.reindex(columns=["run", *columns])
+        return {
+            str(run): {name: rows[name].to_numpy(dtype=np.float64) for name in columns}
+            for run, rows in table.groupby("run", sort=False)
+        }
+
+    @cached_property
+    def _points(self) -> dict[Levels, tuple[RunRecord, ...]]:
+        return self.study.points()
+
+    @cached_property
+    def energy_unit(self) -> EnergyUnit | None:
+        """Unit of the axis of energy; None where the energy of no run is known.
+
+        Raises:
+            InputError: some are known in joules and others in units of the noise.
+        """
+        named = {point_text(self.study.factors, levels): records for levels, records in self._points.items()}
+        return common_energy_unit({name: self._runs[records[0].run] for name, records in named.items() if records})
+
+    def curve(self, metric: str, levels: Levels, x: XAxis) -> Curve:
+        """Mean of a metric at a point; shares in percent."""
+        runs = [self._runs[record.run] for record in self._points[levels]]
+        series = [_scaled(metric, run) for run in runs]
+        unit = self.energy_unit if x == "energy" else None
+        return mean_curve(x, [axis_values(x, run, unit) for run in runs], series)
+
+    def last(self, metric: str, levels: Levels) -> Band:
+        """Mean of a metric after the last round of each run; runs may differ in length."""
+        runs = [self._runs[record.run] for record in self._points[levels]]
+        return band([[last_finite(_scaled(metric, run))] for run in runs])
+
+    def remarks(self) -> list[str]:
+        """Sentences on the points that have no place, or not with all rounds, on an axis of the picture."""
+        sentences = []
+        for x in self.study.x:
+            for levels in self._points:
+                missing = self.curve(self.study.metrics[0], levels, x).missing
+                if missing:
+                    sentences.append(f"over {x}, {point_text(self.study.factors, levels)}: {missing}")
+        return sentences
+
+
+def _scaled(metric: str, run: Columns) -> NDArray[np.float64]:
+    return axis_scale(metric) * run[metric]
+
+
+def mean_curve(x: XAxis, axes: Sequence[AxisValues], series: Sequence[NDArray[np.float64]]) -> Curve:
+    """Mean of several runs over an axis.
+
+    Rounds are the same in all runs. Of the other axes each run has places of its own: there it counts with what it
+    has at that place, the value of its last evaluation, and the mean ends with the run that ends first.
+
+    Args:
+        x: the axis.
+        axes: (m,) places of the rounds of each run, which may differ in length.
+        series: (m,) values of each run, NaN where there is none.
+    """
+    if x == "round":
+        mean = band(series)
+        return Curve(np.arange(1.0, len(mean.mean) + 1), mean)
+    places = [np.where(np.isnan(values), np.nan, axis.values) for axis, values in zip(axes, series, strict=True)]
+    grid = common_grid(places)
+    steps = [step_onto(grid, axis.values, values) for axis, values in zip(axes, series, strict=True)]
+    missing = [axis.missing for axis in axes if axis.missing]
+    words = "" if not missing else _among(missing, len(axes))
+    return Curve(grid, band(steps) if len(grid) else Band(np.zeros(0), np.zeros(0), len(series)), words)
+
+
+def _among(missing: Sequence[str], runs: int) -> str:
+    # The reason, and at how many seeds it holds unless at all of them
+    return missing[0] if len(missing) == runs else f"{missing[0]} at {len(missing)} of {runs} seeds"
