@@ -1,4 +1,4 @@
-"""What the documentation site makes by itself: reference pages, results of papers, one picture, formulas as MathML.
+"""What the documentation site makes by itself: reference pages, results of papers, one picture.
 
 MkDocs calls the functions named ``on_…`` when it builds the site. Nothing here is written into the repository.
 """
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from pydantic import BaseModel
@@ -242,38 +241,10 @@ def notebook_page(path: Path) -> str:
     return "\n\n".join([title, where, *rest])
 
 
-# --- formulas ----------------------------------------------------------------------------------------------------
-
-_CODE = re.compile(r"^ *(```|~~~).*?^ *\1\s*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
-_FORMULA = re.compile(r"\$\$(?P<block>.+?)\$\$|(?<![\\$\w])\$(?P<inline>[^$\n]+?)\$(?![\w$])", re.DOTALL)
-_PLACE = "formula{}place"
+# --- results of papers -------------------------------------------------------------------------------------------
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Puts the numbers of papers in and takes the formulas out, so that Markdown does not touch them; code stays."""
+    """Puts the numbers of the papers in."""
     folder, _, name = page.file.src_uri.removesuffix(".md").rpartition("/")
-    if folder == "papers":
-        markdown = fill(markdown, RESULTS, PAPERS.get(name))
-    page.formulas = []
-
-    def take(match: re.Match[str]) -> str:
-        page.formulas.append(match)
-        return _PLACE.format(len(page.formulas) - 1)
-
-    pieces, last = [], 0
-    for code in _CODE.finditer(markdown):
-        pieces += [_FORMULA.sub(take, markdown[last : code.start()]), code.group()]
-        last = code.end()
-    return "".join([*pieces, _FORMULA.sub(take, markdown[last:])])
-
-
-def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Puts the formulas back as MathML, which browsers draw without any script."""
-    for number, match in reversed(list(enumerate(page.formulas))):
-        block = match["block"]
-        mathml = convert((block or match["inline"]).strip(), display="block" if block else "inline")
-        place = _PLACE.format(number)
-        if block:
-            html = html.replace(f"<p>{place}</p>", f'<div class="formula">{mathml}</div>')
-        html = html.replace(place, mathml)
-    return html
+    return fill(markdown, RESULTS, PAPERS.get(name)) if folder == "papers" else markdown

@@ -1,4 +1,4 @@
-"""What the site makes by itself: complete reference pages, and formulas that leave code alone."""
+"""What the site makes by itself: complete reference pages, with the results of the papers."""
 
 from __future__ import annotations
 
@@ -52,28 +52,6 @@ def test_everything_shipped_and_recorded_is_shown(site: ModuleType) -> None:
     assert all(f"### {one.name}\n" in shipped for shelf in ("scenarios", "studies") for one in list_shipped(shelf))
     trace = site.trace_page()
     assert all(f"`{variable.name}`" in trace for group in GROUPS for variable in group.variables)
-
-
-def test_formulas_become_mathml_and_code_stays(site: ModuleType) -> None:
-    page = SimpleNamespace(file=SimpleNamespace(src_uri="explanation/privacy.md"))
-    text = "so $a_i$ and $$\nb^2\n$$\n`$c$`\n```console\n$ d --set e=$f\n```\n    ```\n    $g$\n    ```\n"
-    markdown = site.on_page_markdown(text, page=page)
-    assert [match["inline"] or match["block"].strip() for match in page.formulas] == ["a_i", "b^2"]
-    assert markdown.endswith("`$c$`\n```console\n$ d --set e=$f\n```\n    ```\n    $g$\n    ```\n")
-    html = site.on_page_content(f"<p>{site._PLACE.format(1)}</p><p>x {site._PLACE.format(0)}</p>", page=page)
-    assert html.startswith('<div class="formula"><math')
-    assert html.count("<math") == 2
-    assert "place" not in html
-
-
-def test_more_than_ten_formulas_keep_their_places(site: ModuleType) -> None:
-    page = SimpleNamespace(file=SimpleNamespace(src_uri="explanation/privacy.md"))
-    markdown = site.on_page_markdown(" ".join(f"$x_{{{number}}}$" for number in range(12)), page=page)
-    html = site.on_page_content(markdown, page=page)
-    assert [html.index(f"<mn>{number}</mn>") for number in range(12)] == sorted(
-        html.index(f"<mn>{number}</mn>") for number in range(12)
-    )
-    assert html.count("<math") == 12
 
 
 def test_pages_of_papers_take_in_their_results(site: ModuleType) -> None:

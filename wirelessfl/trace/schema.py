@@ -18,7 +18,7 @@ _per_client = partial(Variable, dims=("client",))
 
 ROOT = Group(
     "/",
-    "one row per round; round, slot for the clients selected in it; client for whom the run touched",
+    "one row per round; round, slot: the clients selected in a round; client: every client selected at least once",
     coordinates=(
         _per_round("round", "1", "communication round m; its length is the commit mark", dtype="i8", label="round"),
         Variable(
@@ -84,8 +84,16 @@ ROOT = Group(
             f"{_PAPER}, Theorems 2 and 4",
             label="jammer gain α_CJ",
         ),
-        _per_round("jammer_channel_re", "1", "channel of the jammer h_CJ, real part", gain=True, label="Re h_CJ"),
-        _per_round("jammer_channel_im", "1", "channel of the jammer h_CJ, imaginary part", gain=True, label="Im h_CJ"),
+        _per_round(
+            "jammer_channel_re", "1", "channel of the jammer h_CJ with path gain, real part", gain=True, label="Re h_CJ"
+        ),
+        _per_round(
+            "jammer_channel_im",
+            "1",
+            "channel of the jammer h_CJ with path gain, imaginary part",
+            gain=True,
+            label="Im h_CJ",
+        ),
         _per_round(
             "jammer_csi_re", "1", "estimate of the jammer's channel ĥ_CJ, real part", gain=True, label="Re ĥ_CJ"
         ),
@@ -93,7 +101,10 @@ ROOT = Group(
             "jammer_csi_im", "1", "estimate of the jammer's channel ĥ_CJ, imaginary part", gain=True, label="Im ĥ_CJ"
         ),
         _per_round(
-            "jammer_path_gain", "1", "mean channel power of the jammer β_CJ", label="path gain of the jammer β_CJ"
+            "jammer_path_gain",
+            "1",
+            "path gain of the jammer β_CJ = E|h_CJ|²; relative as path_gain is",
+            label="path gain of the jammer β_CJ",
         ),
         _per_round(
             "jammer_energy",
@@ -128,8 +139,8 @@ ROOT = Group(
             "event_count", "1", "cumulative number of rows in /events at the round's end", dtype="i8", label="events"
         ),
         _per_slot("client_id", "1", "client in this slot, −1 if empty", dtype="i8", required=True, label="client"),
-        _per_slot("channel_re", "1", "channel h_i, real part", gain=True, label="Re h"),
-        _per_slot("channel_im", "1", "channel h_i, imaginary part", gain=True, label="Im h"),
+        _per_slot("channel_re", "1", "channel h_i with path gain, real part", gain=True, label="Re h"),
+        _per_slot("channel_im", "1", "channel h_i with path gain, imaginary part", gain=True, label="Im h"),
         _per_slot("csi_re", "1", "channel estimate ĥ_i, real part", gain=True, label="Re ĥ"),
         _per_slot("csi_im", "1", "channel estimate ĥ_i, imaginary part", gain=True, label="Im ĥ"),
         _per_slot(
@@ -153,7 +164,12 @@ ROOT = Group(
         _per_slot("tx_time", "s", "time on the air of a digital uplink", label="time on the air"),
         _per_slot("tx_energy_j", "J", "transmit energy in joules; NaN where watts are unknown", label="energy sent"),
         _per_slot("cell", "1", "base station that serves the client", label="cell"),
-        _per_slot("path_gain", "1", "mean channel power β_i", label="path gain β"),
+        _per_slot(
+            "path_gain",
+            "1",
+            "path gain β_i = E|h_i|²; with snr_db relative to that at reference_distance_m",
+            label="path gain β",
+        ),
         _per_slot("update_norm", "1", "‖Δ_i‖ after clipping", label="norm of the update, clipped"),
         _per_slot("update_norm_raw", "1", "‖Δ_i‖ before clipping", label="norm of the update"),
         _per_slot(

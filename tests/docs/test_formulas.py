@@ -1,0 +1,65 @@
+"""Formulas of the documentation: MathML that leaves code alone and finds room on a narrow page."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+HOOK = Path(__file__).resolve().parents[2] / "docs" / "formulas.py"
+
+
+@pytest.fixture(scope="module")
+def formulas() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("formulas", HOOK)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_formulas_become_mathml_and_code_stays(formulas: ModuleType) -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="explanation/privacy.md"))
+    text = "so $a_i$ and $$\nb^2\n$$\n`$c$`\n```console\n$ d --set e=$f\n```\n    ```\n    $g$\n    ```\n"
+    markdown = formulas.on_page_markdown(text, page=page)
+    assert [match["inline"] or match["block"].strip() for match in page.formulas] == ["a_i", "b^2"]
+    assert markdown.endswith("`$c$`\n```console\n$ d --set e=$f\n```\n    ```\n    $g$\n    ```\n")
+    html = formulas.on_page_content(
+        f"<p>{formulas._PLACE.format(1)}</p><p>x {formulas._PLACE.format(0)}</p>", page=page
+    )
+    assert html.startswith('<div class="formula"><div class="part"><math')
+    assert html.count("<math") == 2
+    assert "place" not in html
+
+
+def test_more_than_ten_formulas_keep_their_places(formulas: ModuleType) -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="explanation/privacy.md"))
+    markdown = formulas.on_page_markdown(" ".join(f"$x_{{{number}}}$" for number in range(12)), page=page)
+    html = formulas.on_page_content(markdown, page=page)
+    assert [html.index(f"<mn>{number}</mn>") for number in range(12)] == sorted(
+        html.index(f"<mn>{number}</mn>") for number in range(12)
+    )
+    assert html.count("<math") == 12
+
+
+def test_a_line_can_end_before_a_relation_of_a_long_formula(formulas: ModuleType) -> None:
+    latex = r"P(A) = \sum_{m \le M} P(A_m) \le \left(e^{\varepsilon} + \delta = x\right)"
+    assert formulas.cut_at_relations(latex) == [
+        "P(A) ",
+        r"= \sum_{m \le M} P(A_m) ",
+        r"\le \left(e^{\varepsilon} + \delta = x\right)",
+    ]
+    assert formulas.cut_at_relations("K = 0") == ["K = 0"]
+    assert formulas.inline(latex).count("<math") == 3
+
+
+def test_what_stands_side_by_side_can_stand_one_below_the_other(formulas: ModuleType) -> None:
+    assert formulas.displayed(r"a = b, \qquad c = d").count('<div class="part">') == 2
+
+
+def test_underscores_of_keys_are_plain(formulas: ModuleType) -> None:
+    shown = formulas.inline(r"1/\text{straggler\_scale}")
+    assert "straggler_scale" in shown and "\\" not in shown
