@@ -43,7 +43,7 @@ def real_record(clients: int) -> tuple[TraceHeader, RoundRecord]:
         records.append(round_record(this, events, None, {}))
 
     simulation.run(keep)
-    return trace_header(scenario, simulation), records[0]
+    return trace_header(scenario, simulation, Path()), records[0]
 
 
 @contextmanager

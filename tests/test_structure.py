@@ -34,7 +34,7 @@ FLOORS = (
     {"privacy"},
     {"radio", "secagg"},
     {"scenario", "trace"},
-    {"conformance", "outputs", "plugins"},
+    {"conformance", "inputs", "outputs", "plugins"},
     {"memory", "streams", "errors", "version"},
 )
 """From the roof down; rooms of one floor do not know each other."""

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wirelessfl.errors import OutputError, PlanWarning, RunInterrupted
+from wirelessfl.errors import DataError, OutputError, PlanWarning, RunInterrupted, precondition
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs, write_text
@@ -16,7 +16,7 @@ from wirelessfl.result import Plan, Result, make_plan, plot_topology, result_of
 from wirelessfl.scenario import Scenario, dump_scenario, load_scenario
 from wirelessfl.scenario.scenario import texts
 from wirelessfl.streams import Streams
-from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace
+from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace, read_attributes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,7 +77,7 @@ def simulate(
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact and ``resume`` continues it.
     """
     folder = RunFolder(default_folder(scenario) if out is None else output_folder(out))
-    sources = (*inputs, *texts(scenario.model_dump()))  # a text that is no file is no input
+    sources = (*inputs, *_named(scenario))
     with (
         catch_interrupts() as interrupts,
         _held(folder, sources, resume, overwrite, interrupts.check if wait else None),
@@ -93,6 +93,13 @@ def simulate(
             record_run(simulation, folder, scenario, interrupts, on_round)
         with interrupts.at_once("stopped when the run was complete; --resume gives its summary and pictures"):
             return result_of(folder, pictures)
+
+
+def _named(scenario: Scenario) -> Iterator[str | Path]:
+    # What may be a file that the scenario names; a text that is no file is no input
+    yield from texts(scenario.model_dump())
+    for name in scenario.named_files().values():
+        yield from scenario.places.candidates(name)
 
 
 def load_population(scenario: Scenario) -> Population:
@@ -149,10 +156,15 @@ def record_run(
     from wirelessfl.simulation import round_record
 
     interval = scenario.trace.model_interval
+
+    def opened() -> TraceWriter:
+        if folder.holds_trace():
+            return TraceWriter.resume(folder.trace, simulation.state.round_index)
+        header = trace_header(scenario, simulation, folder.path)
+        return TraceWriter.create(folder.trace, header, simulation.slots)
+
     with (
-        TraceWriter.resume(folder.trace, simulation.state.round_index)
-        if folder.holds_trace()
-        else TraceWriter.create(folder.trace, trace_header(scenario, simulation), simulation.slots) as writer,
+        opened() as writer,
         CheckpointWriter(folder.checkpoint, writer.identity) as checkpoint,
     ):
         if not folder.scenario.exists():
@@ -193,7 +205,7 @@ def record_run(
 def _prepare(
     scenario: Scenario, folder: RunFolder, going_on: bool, device: str, threads: int | None, interrupts: Interrupts
 ) -> Simulation:
-    from wirelessfl.assembly import build_simulation, choose_plan, recorded_plan
+    from wirelessfl.assembly import build_simulation, choose_plan, other_data, recorded_plan
 
     if going_on:
         plan = recorded_plan(folder.trace)
@@ -206,5 +218,8 @@ def _prepare(
                 PlanWarning,
                 stacklevel=2,
             )
-        return build_simulation(scenario, plan, folder.load_state(), interrupts.check)
+        simulation = build_simulation(scenario, plan, folder.load_state(), interrupts.check)
+        other = other_data(read_attributes(folder.trace), scenario, simulation.deployment.learner.population)
+        precondition(other is None, f"{folder.trace}: {other}; --resume needs the same", DataError)
+        return simulation
     return build_simulation(scenario, choose_plan(scenario.compute, device, threads), None, interrupts.check)

@@ -207,7 +207,9 @@ def unnoticed(pair: Pair, folder: Path, *, attributes_of_datasets: bool, stride:
                 yield place
 
 
-LISTED = {(name.removeprefix("/"),) for name in FREE_DATASETS} | {("/", name) for name in FREE_ATTRIBUTES}
+LISTED = {(name.removeprefix("/"),) for name in FREE_DATASETS} | {
+    ("/", name) for name in FREE_ATTRIBUTES if name != "data_folders"
+}
 REFUSED = {("damaged", "/", "format"), ("damaged", "/", "version"), ("damaged", "round")}
 """What no trace has is refused as damage, which is exit code 2."""
 OUT_OF_ORDER = {("damaged", "client_id")}

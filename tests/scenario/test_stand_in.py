@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from wirelessfl.errors import DataError, ScenarioError
+from wirelessfl.inputs import ROOT_VARIABLE
 from wirelessfl.learning.data import adult, load_adult
-from wirelessfl.learning.data.examples import ROOT_VARIABLE
 from wirelessfl.scenario import Scenario, dump_scenario, parse_scenario, resolve_scenario
 from wirelessfl.scenario.data import ADULT_FILES, ADULT_FOLDERS, Adult
-from wirelessfl.scenario.data import ROOT_VARIABLE as VARIABLE_IN_SCENARIOS
 
 AUTO = "name: census\ndata: {dataset: {name: adult, source: auto}, partition: {scheme: iid}}\n"
 ROW = "20, Private, 7, Masters, 14, Divorced, Sales, Wife, White, Female, 0, 0, 30, Cuba, <=50K\n"
@@ -25,7 +24,6 @@ def source_of(scenario: Scenario) -> str:
 
 def test_it_looks_where_the_files_are_read() -> None:
     assert (ADULT_FOLDERS, ADULT_FILES) == (adult.FOLDERS, adult.FILES)
-    assert VARIABLE_IN_SCENARIOS == ROOT_VARIABLE
 
 
 @pytest.mark.parametrize("packed", [False, True])

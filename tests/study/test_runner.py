@@ -213,7 +213,7 @@ def test_a_process_computes_one_run_at_a_time(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(api, "simulate", simulate)
     plan = design(tmp_path, grid={"rounds": [1, 2, 3]})
     with claim_folder(tmp_path / "out") as claim, ThreadPoolExecutor(3) as pool:
-        make_task = partial(runner._task, StudyFolder(tmp_path / "out"), claim, "cpu", 1)
+        make_task = partial(runner.make_task, StudyFolder(tmp_path / "out"), claim, "cpu", 1)
         outcomes = list(pool.map(lambda run: run_task(make_task(run), lambda _: None), plan.runs))
     assert [outcome.status for outcome in outcomes] == ["complete"] * 3
     assert most == 1

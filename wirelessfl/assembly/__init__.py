@@ -5,6 +5,7 @@ nowhere earlier, the user's own modules are imported.
 """
 
 from wirelessfl.assembly.first_round import jammer_shortfall, topology_graph, upload_span
+from wirelessfl.assembly.inputs import other_data
 from wirelessfl.assembly.plan import choose_plan, plan_to_look, recorded_plan
 from wirelessfl.assembly.simulation import build_simulation, client_values, closing_attributes, trace_header
 from wirelessfl.assembly.slot import coherence_s, slot_pieces, training_time
@@ -16,6 +17,7 @@ __all__ = [
     "closing_attributes",
     "coherence_s",
     "jammer_shortfall",
+    "other_data",
     "plan_to_look",
     "recorded_plan",
     "slot_pieces",

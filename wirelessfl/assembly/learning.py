@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl import plugins
+from wirelessfl.assembly.inputs import DATASET, found
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.assembly.plan import check_clients
 from wirelessfl.errors import CheckFailed, DataError, ScenarioError
@@ -36,7 +37,7 @@ from wirelessfl.learning.local_conformance import check_samples
 from wirelessfl.learning.partition import Partition, PartitionRule, check_shares
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.base import CoreVariant, External
-from wirelessfl.scenario.data import Data, LabelledSet, NaturalPartition, Synthetic
+from wirelessfl.scenario.data import LabelledSet, NaturalPartition, Synthetic
 from wirelessfl.scenario.data import Partition as PartitionSection
 from wirelessfl.scenario.mechanism import (
     ExternalMechanism,
@@ -64,13 +65,15 @@ def build_population(scenario: Scenario, streams: Streams) -> Population:
         return SyntheticPopulation(
             streams, count, law, LogNormalSizes(minimum=task.min_samples, maximum=task.max_samples)
         )
-    dataset = load_data(scenario)[0]
+    whole = _load(scenario)
+    dataset = _divided(scenario, whole)[0]
     if len(dataset.train) < count:
         raise DataError(
             f"clients.count: found {count} clients for {len(dataset.train)} training samples; "
             "allowed is at most one client a sample (the synthetic set with partition natural makes data on demand)"
         )
-    return PartitionedData(dataset, _partition(data.partition, dataset, count, streams)).side_by_side()
+    partition = _partition(data.partition, dataset, count, streams)
+    return PartitionedData(dataset, partition, whole.fingerprint()).side_by_side()
 
 
 def load_data(scenario: Scenario) -> tuple[Dataset, Examples | None]:
@@ -79,7 +82,10 @@ def load_data(scenario: Scenario) -> tuple[Dataset, Examples | None]:
     Raises:
         DataError: files are missing or damaged, or the public samples leave nothing.
     """
-    whole = _load(scenario.data)
+    return _divided(scenario, _load(scenario))
+
+
+def _divided(scenario: Scenario, whole: Dataset) -> tuple[Dataset, Examples | None]:
     wanted = public_samples(scenario.training.privacy)
     if wanted == 0:
         return whole, None
@@ -109,8 +115,8 @@ class DataContext:
     split_seed: int
 
 
-def _load(data: Data) -> Dataset:
-    dataset = data.dataset
+def _load(scenario: Scenario) -> Dataset:
+    data, dataset = scenario.data, found(scenario, DATASET, scenario.data.dataset)
     whole: Dataset = make_object("data.dataset.name", dataset, context=DataContext(data.split_seed))
     if isinstance(dataset, External):
         try:

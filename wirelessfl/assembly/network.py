@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from wirelessfl.assembly.inputs import found
 from wirelessfl.assembly.objects import RunFacts, make_object
 from wirelessfl.assembly.slot import build_numerology, build_path_loss, build_pilots, largest_doppler_hz
 from wirelessfl.conformance import returned
@@ -160,15 +161,15 @@ def build_fading(scenario: Scenario, jammer: bool = False) -> FadingModel:
         DataError: a recording is missing, damaged or too small, or lacks the jammer.
         ScenarioError: a law of the user's own cannot be used.
     """
-    law: FadingModel = make_object(
-        "channel.fading.model", scenario.channel.fading, context=RunFacts.of(scenario, jammer)
-    )
+    fading = found(scenario, "channel.fading", scenario.channel.fading)
+    law: FadingModel = make_object("channel.fading.model", fading, context=RunFacts.of(scenario, jammer))
     return law
 
 
 def build_placement(scenario: Scenario, draws: Draws) -> Placement:
     """Placement of the nodes of some streams."""
-    law = make_object("channel.placement.scheme", scenario.channel.placement, context=RunFacts.of(scenario))
+    placement = found(scenario, "channel.placement", scenario.channel.placement)
+    law = make_object("channel.placement.scheme", placement, context=RunFacts.of(scenario))
     return Walking(law, draws) if isinstance(law, RandomWaypoint) else Standing(law, draws)
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from wirelessfl.assembly.inputs import found
 from wirelessfl.assembly.learning import uploads_are_updates
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.assembly.recordings import load_norms
@@ -79,7 +80,8 @@ def build_power_control(
     """
     facts = (scenario.rounds, scenario.faults.fade_threshold, network.registry.total_samples)
     context = PowerControlContext(scenario, network, statement, *facts)
-    policy: PowerControl = make_object("uplink.power_control.policy", control, context=context)
+    located = found(scenario, "uplink.power_control", control)
+    policy: PowerControl = make_object("uplink.power_control.policy", located, context=context)
     if isinstance(control, External) and policy.needs_norms and is_non_expansive(policy):
         try:
             check_power_control(policy)

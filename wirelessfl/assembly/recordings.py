@@ -276,13 +276,5 @@ def _read_csv(path: Path, columns: tuple[str, ...], key: str) -> NDArray[np.floa
 
 def _existing(file: str, key: str) -> Path:
     path = Path(file)
-    try:
-        there = path.is_file()
-    except OSError as error:  # a name that is too long
-        raise DataError(f"{key}: {file[:_LONGEST_NAME]}... cannot be read: {error.strerror}") from error
-    precondition(there, f"{key}: found no file {file}", DataError)
+    precondition(path.is_file(), f"{key}: found no file {file}", DataError)
     return path
-
-
-# Letters of a file name that a message shows
-_LONGEST_NAME = 100

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from wirelessfl.assembly.calibration import calibrate
 from wirelessfl.assembly.digital import build_asynchronous
 from wirelessfl.assembly.first_round import check_jammer_power, check_uploads
+from wirelessfl.assembly.inputs import fingerprints, folders_of_data, found
 from wirelessfl.assembly.learning import build_algorithm, build_model, build_population, build_training, on_device
 from wirelessfl.assembly.mechanism import build_central_noise, build_local_privacy, unvouched
 from wirelessfl.assembly.network import build_network
@@ -63,7 +65,7 @@ def build_faults(scenario: Scenario) -> Faults:
 
 def build_availability(scenario: Scenario) -> AvailabilityModel:
     """Availability of the clients."""
-    availability = scenario.faults.availability
+    availability = found(scenario, "faults.availability", scenario.faults.availability)
     model: AvailabilityModel = make_object("faults.availability.model", availability, context=RunFacts.of(scenario))
     return model
 
@@ -204,8 +206,9 @@ def build_wait_for(timing: TimingSection) -> WaitFor:
     return WaitFor(1.0 if fraction is None else fraction, count, timing.deadline_s)
 
 
-def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
-    """The header of a new trace."""
+def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> TraceHeader:
+    """The header of a new trace in a folder."""
+    data_folders = folders_of_data(scenario, folder)
     parts, statement = simulation.deployment, simulation.ledger.statement
     plan, model = parts.learner.plan, parts.learner.model
     text = dump_scenario(scenario)
@@ -227,6 +230,8 @@ def trace_header(scenario: Scenario, simulation: Simulation) -> TraceHeader:
             "delta": statement.delta,
             "dimension": model.dimension,
             "total_samples": parts.network.registry.total_samples,
+            "data_fingerprint": json.dumps(fingerprints(scenario, parts.learner.population)),
+            **({"data_folders": json.dumps(data_folders)} if data_folders else {}),
         },
         privacy={
             "delta": statement.delta,

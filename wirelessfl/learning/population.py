@@ -70,10 +70,16 @@ class PartitionedData(Population):
     """A dataset in memory, shared among the clients. ``shards`` copies no samples, only indices.
 
     Samples lie where the dataset lies: ``PartitionedData(dataset.to("cuda"), partition)`` trains from GPU memory.
+
+    Attributes:
+        dataset: The samples.
+        partition: Whose they are.
+        fingerprint: `Dataset.fingerprint` of the whole set, of which public samples may have been taken out.
     """
 
     dataset: Dataset
     partition: Partition
+    fingerprint: str | None = None
 
     @property
     @override
@@ -110,7 +116,7 @@ class PartitionedData(Population):
         order = self.partition.order
         owners = None if self.dataset.owners is None else self.dataset.owners[order]
         dataset = replace(self.dataset, train=self.dataset.train.take(order), owners=owners)
-        return PartitionedData(dataset, Partition(self.partition.offsets, np.arange(len(order))))
+        return PartitionedData(dataset, Partition(self.partition.offsets, np.arange(len(order))), self.fingerprint)
 
     def shards(self, clients: NDArray[np.int64]) -> Shards:
         """The samples of ``clients`` (n,): rows of the whole training set."""

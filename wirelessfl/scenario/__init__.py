@@ -12,6 +12,7 @@ from wirelessfl.scenario.loader import (
     dump_scenario,
     load_scenario,
     parse_scenario,
+    places_of,
     resolve_document,
     resolve_scenario,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "load_scenario",
     "locate",
     "parse_scenario",
+    "places_of",
     "resolve_document",
     "resolve_scenario",
     "scenario_schema",

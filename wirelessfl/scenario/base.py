@@ -136,6 +136,13 @@ class CoreVariant(Section):
     core_names: ClassVar[Mapping[str, str | None]] = {}
     """Names of the core for keys that it calls otherwise; None for keys that are no argument of it."""
 
+    files: ClassVar[tuple[str, ...]] = ()
+    """Keys that name a file or a folder, looked up as `wirelessfl.inputs.Places` says."""
+
+    def named_files(self) -> dict[str, str]:
+        """The files and folders that its keys name, by key."""
+        return {name: text for name in self.files if isinstance(text := getattr(self, name), str)}
+
     def arguments(self) -> dict[str, Any]:
         """Arguments of the object: every key but the tag, which is the first; dB become linear here."""
         named = {name: self.core_names.get(name, name) for name in list(type(self).model_fields)[1:]}

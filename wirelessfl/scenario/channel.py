@@ -48,7 +48,7 @@ class StaticFading(CoreVariant, core="wirelessfl.radio.fading:Static"):
     model: Literal["static"] = key("static", "No fading: h = 1 for everybody, always.")
 
 
-class RecordedFading(CoreVariant, core="wirelessfl.assembly.recordings:recorded_fading"):
+class RecordedFading(CoreVariant, core="wirelessfl.assembly.recordings:recorded_fading", files=("file",)):
     """Gains recorded or measured beforehand."""
 
     model: Literal["recorded"] = key("recorded", "Gains from a file, one for each client and round.")

@@ -105,7 +105,7 @@ class GilbertElliottAvailability(CoreVariant, core="wirelessfl.learning.faults:G
     p_return: Probability = key(0.4, "Probability, from one round to the next, that a client comes back.")
 
 
-class RecordedAvailability(CoreVariant, core="wirelessfl.assembly.recordings:recorded_availability"):
+class RecordedAvailability(CoreVariant, core="wirelessfl.assembly.recordings:recorded_availability", files=("file",)):
     """Presence from a file."""
 
     model: Literal["recorded"] = key("recorded", "Who is there in which round, from a file.")

@@ -1,12 +1,12 @@
 """The data: which set, from files or as a stand-in, how much of it, and how it is divided among the clients."""
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
+from wirelessfl.inputs import ROOT_VARIABLE, data_folders
 from wirelessfl.scenario.base import (
     CoreVariant,
     Count,
@@ -78,11 +78,13 @@ class Synthetic(CoreVariant, core="wirelessfl.assembly.learning:synthetic"):
         return [(self.min_samples > self.max_samples, "min_samples", str(self.min_samples), allowed)]
 
 
-class FileSet(LabelledSet):
+class FileSet(LabelledSet, files=("root",)):
     """A set that is read from files."""
 
     root: Annotated[str, Field(min_length=1)] | None = key(
-        None, "Folder that holds the files as published; it may be read-only. null: the variable WIRELESSFL_DATA."
+        None,
+        "Folder that holds the files as published; it may be read-only. Relative to the scenario file, the current "
+        "folder, or one of WIRELESSFL_DATA. null: the folders of WIRELESSFL_DATA.",
     )
 
 
@@ -127,6 +129,10 @@ class Adult(FileSet, core="wirelessfl.assembly.learning:adult", available=2):
         "files: as published; synthetic: as many random rows of the same form, to try things out; auto: the files "
         "where root is given or WIRELESSFL_DATA holds them, else synthetic, and the run says so.",
     )
+
+    @override
+    def named_files(self) -> dict[str, str]:
+        return super().named_files() if self.source == "files" else {}
 
 
 class ExternalDataset(
@@ -214,7 +220,6 @@ class Data(Section):
 
 ADULT_FOLDERS = ("adult", "Adult", ".")
 ADULT_FILES = ("adult.data", "adult.test")
-ROOT_VARIABLE = "WIRELESSFL_DATA"
 
 
 def settle_source(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -229,7 +234,7 @@ def settle_source(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     if not isinstance(dataset, dict) or (dataset.get("name"), dataset.get("source")) != ("adult", "auto"):
         return settled, []
     named = dataset.get("root") is not None
-    source = "files" if named or _adult_is_below(os.environ.get(ROOT_VARIABLE)) else "synthetic"
+    source = "files" if named or _adult_is_there() else "synthetic"
     settled["data"] = {**data, "dataset": {**dataset, "source": source}}
     if source == "files":
         return settled, []
@@ -239,11 +244,9 @@ def settle_source(tree: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     ]
 
 
-def _adult_is_below(root: str | None) -> bool:
-    # Whether some folder holds both files, plain or packed.
-    if not root:
-        return False
-    folders = [Path(root).expanduser() / name for name in ADULT_FOLDERS]
+def _adult_is_there() -> bool:
+    # Whether some folder below one of WIRELESSFL_DATA holds both files, plain or packed.
+    folders = [root / name for root in data_folders() for name in ADULT_FOLDERS]
     return any(
         all((folder / name).is_file() or (folder / f"{name}.gz").is_file() for name in ADULT_FILES)
         for folder in folders

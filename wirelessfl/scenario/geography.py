@@ -168,7 +168,10 @@ class HexagonalPlacement(
 
 
 class GivenPlacement(
-    CoreVariant, core="wirelessfl.assembly.recordings:given_positions", exclusive=(("points_m", "file"),)
+    CoreVariant,
+    core="wirelessfl.assembly.recordings:given_positions",
+    exclusive=(("points_m", "file"),),
+    files=("file",),
 ):
     """Positions of the user's own."""
 

@@ -1,7 +1,7 @@
 """Scenario files in and out: file, then profile, then overrides, then checks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,10 @@ from pydantic import ValidationError
 
 from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError
+from wirelessfl.inputs import Places
 from wirelessfl.scenario.channel import Channel
 from wirelessfl.scenario.data import settle_source
-from wirelessfl.scenario.library import list_shipped, locate
+from wirelessfl.scenario.library import list_shipped, locate, shelf_folder
 from wirelessfl.scenario.overrides import Override, Overrides, apply_overrides, read_overrides
 from wirelessfl.scenario.rejection import dotted, line, rejection
 from wirelessfl.scenario.scenario import Scenario, is_left_by_a_run, outside_code, refuse_outside_code
@@ -61,11 +62,21 @@ def resolve_scenario(source: str | Path, overrides: Overrides = (), *, allow_plu
     changes = read_overrides(overrides)
     recorded = is_left_by_a_run(path)
     resolved = resolve_document(document, changes, None if recorded else path.parent)
+    resolved = replace(resolved, scenario=resolved.scenario.placed(places_of(path)))
     if recorded:
         refuse_outside_code(resolved.scenario, str(path), allow_plugins, [change.value for change in changes])
     elif outside_code(resolved.scenario):
         plugins.search(path.parent)
     return resolved
+
+
+def places_of(*files: Path) -> Places:
+    """Places in which the files are looked up that a scenario names, or a study: the folders of its own files first.
+
+    Those that come with the package lie in no folder of the user's.
+    """
+    shelf = shelf_folder("scenarios").resolve()
+    return Places.beside(*(file.parent for file in files if not file.resolve().is_relative_to(shelf)))
 
 
 def resolve_document(document: Document, overrides: Sequence[Override], folder: Path | None) -> Resolved:
@@ -95,19 +106,22 @@ def resolve_document(document: Document, overrides: Sequence[Override], folder: 
         raise rejection(error, document, Scenario) from None
 
 
-def parse_scenario(text: str, origin: str = "scenario", overrides: Overrides = ()) -> Scenario:
+def parse_scenario(
+    text: str, origin: str = "scenario", overrides: Overrides = (), places: Places | None = None
+) -> Scenario:
     """The scenario of a YAML text, such as the one a trace carries.
 
     Args:
         text: The YAML text.
         origin: What it is called in messages.
         overrides: As for `load_scenario`.
+        places: Places in which the files that it names are looked up.
 
     Raises:
         ScenarioError: all that is wrong with it, one line each.
     """
     document = parse_yaml(text, lambda number: f"{origin}:{number}")
-    return resolve_document(document, read_overrides(overrides), None).scenario
+    return resolve_document(document, read_overrides(overrides), None).scenario.placed(places or Places())
 
 
 def dump_scenario(scenario: Scenario) -> str:

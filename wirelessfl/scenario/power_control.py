@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from wirelessfl.scenario.base import (
     CoreVariant,
@@ -27,6 +28,10 @@ class Policy(CoreVariant):
 
     silences: ClassVar[bool] = False
     """Whether it says itself who is in too deep a fade to send."""
+
+    @override
+    def named_files(self) -> dict[str, str]:
+        return {name: text for name, text in super().named_files().items() if text != MEASURED}
 
 
 class CrossLayer(Policy, core="wirelessfl.assembly.power_control:cross_layer", theorem="cross_layer"):
@@ -114,7 +119,7 @@ _NORMS = (
 )
 
 
-class Cotaf(Policy, core="wirelessfl.assembly.power_control:cotaf", silences=True):
+class Cotaf(Policy, core="wirelessfl.assembly.power_control:cotaf", silences=True, files=("expected_norms",)):
     """Sery, Shlezinger, Cohen, Eldar, TSP 2021."""
 
     policy: Literal["cotaf"] = key(
@@ -126,7 +131,7 @@ class Cotaf(Policy, core="wirelessfl.assembly.power_control:cotaf", silences=Tru
     )
 
 
-class Gbma(Policy, core="wirelessfl.assembly.power_control:gbma"):
+class Gbma(Policy, core="wirelessfl.assembly.power_control:gbma", files=("expected_norms",)):
     """Sery and Cohen, TSP 2020."""
 
     policy: Literal["gbma"] = key(

@@ -5,13 +5,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, PrivateAttr
 from pydantic.json_schema import GenerateJsonSchema
 
 from wirelessfl.errors import ScenarioError
-from wirelessfl.scenario.base import External, Family, Rule, Section, Steps
+from wirelessfl.inputs import Places
+from wirelessfl.scenario.base import CoreVariant, External, Family, Rule, Section, Steps
 from wirelessfl.scenario.consistency import scenario_rules
 from wirelessfl.scenario.sections import Sections
 from wirelessfl.scenario.shape import family_at, keys_of, section_at, type_of
@@ -21,9 +22,26 @@ from wirelessfl.scenario.uplink import OverTheAir
 class Scenario(Sections):
     """One simulated system, complete: with the same seed it always gives the same trace."""
 
+    _places: Places = PrivateAttr(default=Places())
+
     def rules(self) -> list[Rule]:
         """Rules between all sections."""
         return scenario_rules(self)
+
+    @property
+    def places(self) -> Places:
+        """Places in which the files that it names are looked up."""
+        return self._places
+
+    def placed(self, places: Places) -> Self:
+        """The same scenario, its files looked up elsewhere."""
+        copy = self.model_copy()
+        copy._places = places
+        return copy
+
+    def named_files(self) -> dict[str, str]:
+        """The files and folders of data that it names, by key path, as they are written."""
+        return dict(_named(self, ()))
 
 
 # Writer of the JSON Schema, with defaults of schedules as in the file.
@@ -114,6 +132,14 @@ def _external(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
             yield from _external(item, (*path, str(index)))
+
+
+def _named(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, CoreVariant):
+        yield from ((".".join((*path, name)), text) for name, text in value.named_files().items())
+    if isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _named(getattr(value, name), (*path, name))
 
 
 def is_left_by_a_run(path: Path) -> bool:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError, precondition
-from wirelessfl.scenario import Resolved, Scenario, locate, resolve_document
+from wirelessfl.scenario import Resolved, Scenario, locate, places_of, resolve_document
 from wirelessfl.scenario.overrides import Override, Overrides, RefusedOverride, read_overrides
 from wirelessfl.scenario.rejection import MAX_LINES, line, rejection
 from wirelessfl.scenario.scenario import is_left_by_a_run, outside_code, refuse_outside_code
@@ -121,6 +121,8 @@ def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: 
     builder = _Builder(file, document, base, None if recorded else base_path.parent, of_base)
     name = file.name or re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip("._-")[:100] or "study"
     design = replace(builder.design(name), sources=(path, base_path))
+    places = places_of(base_path, path)
+    design = replace(design, runs=tuple(replace(run, scenario=run.scenario.placed(places)) for run in design.runs))
     own = [change.value for change in typed] + [file.set, file.grid, file.zip]
     for run in design.runs:
         if recorded:

@@ -69,13 +69,13 @@ def run_study(
         _refuse(folder, design, resume)  # another study may have begun and ended meanwhile
         session = _Session(design, folder, fail_fast, on_message or (lambda _: None))
         local_threads = threads or max(1, available_cores() // count)
-        make_task = partial(_task, folder, claim, device, local_threads if scheduler is None else threads)
+        task_of = partial(make_task, folder, claim, device, local_threads if scheduler is None else threads)
         pool: Workers = (
             LocalWorkers(count, local_threads, folder.log) if scheduler is None else ClusterWorkers(client, scheduler)
         )
         with ExitStack() as record, pool, ExitStack() as ending:
             ending.callback(claim.release)  # runs in progress stop before the workers are left
-            session.work(pool, make_task, interrupts, record)
+            session.work(pool, task_of, interrupts, record)
         study = session.study()
         from wirelessfl.study.collect import write_results  # brings matplotlib and pyarrow along
 
@@ -90,7 +90,8 @@ def _refuse(folder: StudyFolder, design: StudyDesign, resume: bool) -> None:
     folder.refuse_foreign(design.sources)
 
 
-def _task(folder: StudyFolder, claim: Claim, device: str, threads: int | None, run: Run) -> Task:
+def make_task(folder: StudyFolder, claim: Claim, device: str, threads: int | None, run: Run) -> Task:
+    """Task of a run, for workers in whatever folder."""
     return Task(
         run=run.id,
         scenario=dump_scenario(run.scenario),
@@ -100,6 +101,7 @@ def _task(folder: StudyFolder, claim: Claim, device: str, threads: int | None, r
         claim_file=str(claim.file),
         claim_token=claim.token,
         plugin_folders=tuple(map(str, plugins.folders())) if outside_code(run.scenario) else (),
+        data_folders=tuple(map(str, run.scenario.places.folders())) if run.scenario.named_files() else (),
     )
 
 
@@ -120,7 +122,7 @@ class _Session:
     def _record(self) -> None:
         self._folder.write_record(self.study().as_mapping())
 
-    def work(self, pool: Workers, make_task: Callable[[Run], Task], interrupts: Interrupts, record: ExitStack) -> None:
+    def work(self, pool: Workers, task_of: Callable[[Run], Task], interrupts: Interrupts, record: ExitStack) -> None:
         # Until all runs have ended; the study is recorded now, and again when ``record`` ends
         for outcome in filter(None, (self._folder.finished(run.id) for run in self._design.runs)):
             self._note(outcome)
@@ -129,7 +131,7 @@ class _Session:
         record.callback(self._record)
         open_runs = {run.id: run for run in self._design.runs if run.id not in self._outcomes}
         for run in open_runs.values():
-            pool.submit(make_task(run))
+            pool.submit(task_of(run))
         while open_runs:
             interrupts.check(
                 f"stopped with {len(self._outcomes)} of {len(self._design.runs)} runs ended; "
@@ -140,7 +142,7 @@ class _Session:
                     self._on_message(message)
                 case Outcome(name, "interrupted") if self._stops[name] + 1 < MAX_DEATHS:
                     self._stops[name] += 1
-                    pool.submit(make_task(open_runs[name]))
+                    pool.submit(task_of(open_runs[name]))
                 case Outcome():
                     self._end(open_runs.pop(message.run), message)
                 case None:  # nothing came in time

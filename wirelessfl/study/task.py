@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from wirelessfl import plugins
 from wirelessfl.errors import RunInterrupted, WirelessFLError, precondition
+from wirelessfl.inputs import Places
 from wirelessfl.outputs import STUDY_LOCK, lock_folder
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ class Task:
         claim_file: File of the study's claim.
         claim_token: Its first line while the study runs.
         plugin_folders: Folders of modules that the scenario names, searched after everything that is installed.
+        data_folders: Folders in which the files are looked up that the scenario names.
     """
 
     run: str
@@ -97,6 +99,7 @@ class Task:
     claim_file: str
     claim_token: str
     plugin_folders: tuple[str, ...] = ()
+    data_folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,8 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
             (folder / "error.txt").unlink(missing_ok=True)
             for place in reversed(task.plugin_folders):
                 plugins.search(Path(place))
-            scenario = parse_scenario(task.scenario, f"run {task.run}")
+            places = Places.beside(*map(Path, task.data_folders))
+            scenario = parse_scenario(task.scenario, f"run {task.run}", places=places)
             # No pictures for up to thousands of runs; a report of a run draws them from its trace.
             result = simulate(
                 scenario,

@@ -268,6 +268,18 @@ ROOT = Group(
         Attribute("delta", "δ of both ε", required=False, kind="positive number"),
         Attribute("dimension", "number of trainable parameters d", required=False, kind="whole number"),
         Attribute("total_samples", "samples of all clients |D|", required=False, kind="whole number"),
+        Attribute(
+            "data_fingerprint",
+            "SHA-256 of the dataset as loaded and of further files, by key path, as JSON",
+            required=False,
+            kind="JSON mapping",
+        ),
+        Attribute(
+            "data_folders",
+            "folders in which relative names of data were found, relative to that of the trace, as JSON",
+            required=False,
+            kind="JSON list of texts",
+        ),
     ),
 )
 

@@ -9,9 +9,9 @@ import torch
 
 from tests.learning.data.writers import write_idx_pair
 from wirelessfl.errors import DataError
+from wirelessfl.inputs import ROOT_VARIABLE
 from wirelessfl.learning import data
 from wirelessfl.learning.data import LOADERS, load_dataset
-from wirelessfl.learning.data.examples import ROOT_VARIABLE
 
 NEED_FILES = [name for name in LOADERS if name not in ("digits", "synthetic")]
 

@@ -17,6 +17,7 @@ FREE_ATTRIBUTES: Mapping[str, str] = {
     "run_id": "drawn anew for every run",
     "torch_version": "of the machine; a note says where it is another",
     "package_version": "of the machine; a note says where it is another",
+    "data_folders": "of the machine; what was found there is compared by its fingerprint",
 }
 """Attributes of the root."""
 
@@ -47,7 +48,7 @@ class Rules:
 
     def of_attribute(self, path: str, name: str, *, missing: bool) -> str | None:
         """Why an attribute may differ, or be in one of the traces alone; None where it may not."""
-        if path == "/" and name in FREE_ATTRIBUTES and not missing:
+        if path == "/" and name in FREE_ATTRIBUTES and (not missing or name == "data_folders"):
             return FREE_ATTRIBUTES[name]
         if path == "/" and name == "status" and self.stopped:
             return STOPPED

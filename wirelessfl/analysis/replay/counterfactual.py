@@ -22,9 +22,9 @@ from wirelessfl.analysis.replay.recorded_conditions import (
     SlotTable,
 )
 from wirelessfl.analysis.replay.recording import OnRound, Recording, open_recording, run_rounds
-from wirelessfl.assembly import build_simulation, recorded_plan
+from wirelessfl.assembly import build_simulation, other_data, recorded_plan
 from wirelessfl.assembly.slot import build_pilots
-from wirelessfl.errors import InfeasibleError, ScenarioError, precondition
+from wirelessfl.errors import DataError, InfeasibleError, ScenarioError, precondition
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts
 from wirelessfl.radio import JammerLink, Network, linear_to_db
@@ -88,6 +88,7 @@ def changed_scenario(recording: Recording, overrides: Sequence[str], *, allow_pl
     document = parse_yaml(recording.dataset.attrs["scenario"], lambda number: f"{origin}:{number}")
     typed = read_overrides(overrides)
     resolved = resolve_document(document, typed, None)
+    resolved = replace(resolved, scenario=resolved.scenario.placed(recording.places))
     refuse_outside_code(resolved.scenario, origin, allow_plugins, [change.value for change in typed])
     changes = differing_keys(recording.scenario, resolved.scenario)
     precondition(
@@ -130,6 +131,8 @@ def run_counterfactual(
 
     def build(interrupts: Interrupts) -> Simulation:
         simulation = build_simulation(scenario, plan, None, interrupts.check)
+        other = other_data(recording.attributes, recording.scenario, simulation.deployment.learner.population)
+        precondition(other is None, f"{recording.path}: {other}", DataError)
         # The scenario itself keeps its M, by which noise and schedules are set.
         simulation.stop = replace(simulation.stop, rounds=min(recording.last, scenario.rounds))
         return under_recorded_conditions(simulation, recording, scenario, coverage)

@@ -19,6 +19,7 @@ from wirelessfl.analysis.replay.comparison import Comparison
 from wirelessfl.api import record_run
 from wirelessfl.errors import CheckFailed, InputError, OutputError, RunInterrupted, TraceError, precondition
 from wirelessfl.folder import RunFolder
+from wirelessfl.inputs import Places
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import Scenario, parse_scenario
 from wirelessfl.scenario.scenario import refuse_outside_code
@@ -85,7 +86,13 @@ class Recording:
         Raises:
             ScenarioError: this version does not know it.
         """
-        return parse_scenario(self.attributes["scenario"], str(self.path))
+        return parse_scenario(self.attributes["scenario"], str(self.path), places=self.places)
+
+    @property
+    def places(self) -> Places:
+        """Places in which the files are looked up that its scenario names: where they were, then beside the trace."""
+        recorded = json.loads(self.attributes.get("data_folders", "[]"))
+        return Places.beside(*(self.path.parent / folder for folder in recorded), self.path.parent)
 
     @property
     def why_different(self) -> list[str]:
@@ -208,7 +215,7 @@ def verify(
         InfeasibleError: this machine cannot follow the recorded plan.
         CheckFailed: naming the first variable and round that differ.
     """
-    from wirelessfl.assembly import build_simulation, recorded_plan
+    from wirelessfl.assembly import build_simulation, other_data, recorded_plan
 
     check_consistent(recording.path)
     refuse_outside_code(recording.scenario, str(recording.path), allow_plugins)
@@ -221,8 +228,16 @@ def verify(
             out = Path(open_until_compared.enter_context(tempfile.TemporaryDirectory(prefix="wirelessfl-verify-")))
         folder = RunFolder(out)
         open_until_compared.enter_context(working_in(folder, recording))
+
+        def build(interrupts: Interrupts) -> Simulation:
+            simulation = build_simulation(recording.scenario, plan, None, interrupts.check)
+            population = simulation.deployment.learner.population
+            other = other_data(recording.attributes, recording.scenario, population)
+            precondition(other is None, f"{recording.path}: {other}", CheckFailed)
+            return simulation
+
         run_rounds(
-            lambda interrupts: build_simulation(recording.scenario, plan, None, interrupts.check),
+            build,
             recording.scenario,
             folder,
             on_round,

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, precondition
-from wirelessfl.learning.data.examples import Dataset, Examples, data_root, find_files, not_found
+from wirelessfl.learning.data.examples import Dataset, Examples, data_roots, find_files, not_found
 from wirelessfl.streams import Streams
 
 COLUMNS = (
@@ -77,10 +77,10 @@ def load_adult(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
     Raises:
         DataError: files are missing or hold a row that is not of this form.
     """
-    folder = data_root(root, "adult")
-    paths = find_files(folder, FOLDERS, FILES)
+    roots = data_roots(root, "adult")
+    paths = next(filter(None, (find_files(one, FOLDERS, FILES) for one in roots)), None)
     if paths is None:
-        raise not_found("adult", folder, FOLDERS, FILES)
+        raise not_found("adult", roots, FOLDERS, FILES)
     return _encoded(*((path, path.stat().st_mtime_ns) for path in paths))
 
 

@@ -56,7 +56,7 @@ def load_dataset(
 
     Args:
         name: One of `LOADERS`.
-        root: Folder of the dataset's files, else that of the environment variable WIRELESSFL_DATA; `digits` and
+        root: Folder of the dataset's files, else those of the environment variable WIRELESSFL_DATA; `digits` and
             `synthetic` need none.
         classes: Keep these only, labelled 0, 1, … in this order.
         limit: Keep only the first ``limit`` training samples (of those classes).

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from wirelessfl.errors import DataError, precondition
-from wirelessfl.learning.data.examples import Dataset, Examples, data_root, find_files, from_halves, not_found
+from wirelessfl.learning.data.examples import Dataset, Examples, data_roots, find_files, from_halves, not_found
 
 FOLDERS = ("cifar-10-batches-py", "CIFAR10/cifar-10-batches-py", "CIFAR10", ".")
 TRAIN_BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))
@@ -58,11 +58,12 @@ def load_cifar10(root: str | Path | None = None, split_seed: int = 0) -> Dataset
     Raises:
         DataError: there is no batch at all, or one is damaged.
     """
-    folder = data_root(root, "cifar10")
+    roots, names = data_roots(root, "cifar10"), [*TRAIN_BATCHES, TEST_BATCH]
+    folder = next((one for one in roots if any(find_files(one, FOLDERS, [name]) for name in names)), None)
+    if folder is None:
+        raise not_found("cifar10", roots, FOLDERS, names)
     training = [batch for name in TRAIN_BATCHES if (batch := _read_if_there(folder, name)) is not None]
     test = _read_if_there(folder, TEST_BATCH)
-    if not training and test is None:
-        raise not_found("cifar10", folder, FOLDERS, [*TRAIN_BATCHES, TEST_BATCH])
     train = None
     if training:
         train = Examples(torch.cat([batch.inputs for batch in training]), torch.cat([b.targets for b in training]))

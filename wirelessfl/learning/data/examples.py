@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import os
+import hashlib
+import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, MissingDataError, precondition
+from wirelessfl.inputs import ROOT_VARIABLE, data_folders
 from wirelessfl.streams import Streams
 
 
@@ -97,6 +99,19 @@ class Dataset:
     def feature_shape(self) -> tuple[int, ...]:
         """The shape of one input."""
         return tuple(self.train.inputs.shape[1:])
+
+    def fingerprint(self) -> str:
+        """SHA-256 of all that a run sees of it: samples and labels in their order, names of classes, owners.
+
+        Two gigabytes a second where the processor has instructions for it.
+        """
+        digest = hashlib.sha256(json.dumps(self.class_names).encode())
+        halves = (half for examples in (self.train, self.test) for half in (examples.inputs, examples.targets))
+        for array in (*(half.cpu().numpy() for half in halves), *([] if self.owners is None else [self.owners])):
+            plain = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+            digest.update(f"{plain.dtype.str}{plain.shape}".encode())
+            digest.update(plain.data)
+        return digest.hexdigest()
 
     def facts(self) -> DatasetFacts:
         """Public facts: classes, shape of an input, samples and owners."""
@@ -202,25 +217,23 @@ def stratified_split(
     return np.sort(by_class[~is_test]), np.sort(by_class[is_test])
 
 
-ROOT_VARIABLE = "WIRELESSFL_DATA"
-
-
-def data_root(root: str | Path | None, dataset: str) -> Path:
-    """The folder with the datasets: ``root``, else the environment variable WIRELESSFL_DATA.
+def data_roots(root: str | Path | None, dataset: str) -> tuple[Path, ...]:
+    """The folders that may hold a dataset, the first first: ``root``, else those of WIRELESSFL_DATA.
 
     Raises:
-        MissingDataError: neither is given, or it is no folder.
+        MissingDataError: neither is given, or none is a folder.
     """
-    chosen = root if root is not None else os.environ.get(ROOT_VARIABLE)
+    chosen = data_folders() if root is None else (Path(root).expanduser(),) if root else ()
     if not chosen:
         raise MissingDataError(
             f"{dataset} is read from files: set data.dataset.root to the folder that holds them "
             f"(or the environment variable {ROOT_VARIABLE})"
         )
-    path = Path(chosen).expanduser()
-    if not path.is_dir():
-        raise MissingDataError(f"data.dataset.root: {path} is not a folder; {dataset} is read from there")
-    return path
+    folders = tuple(path for path in chosen if path.is_dir())
+    if not folders:
+        key, found = "data.dataset.root" if root else ROOT_VARIABLE, " and ".join(map(str, chosen))
+        raise MissingDataError(f"{key}: {found} is not a folder; {dataset} is read from there")
+    return folders
 
 
 def find_files(root: Path, folders: Sequence[str], names: Sequence[str]) -> list[Path] | None:
@@ -237,9 +250,9 @@ def _plain_or_packed(path: Path) -> Path | None:
     return path if path.is_file() else packed if packed.is_file() else None
 
 
-def not_found(dataset: str, root: Path, folders: Sequence[str], names: Sequence[str]) -> MissingDataError:
+def not_found(dataset: str, roots: Sequence[Path], folders: Sequence[str], names: Sequence[str]) -> MissingDataError:
     """The error that says which files were looked for, and where."""
-    places = ", ".join(str(root / folder) for folder in folders)
+    places = ", ".join(str(root / folder) for root in roots for folder in folders)
     return MissingDataError(
         f"{dataset}: found none of {', '.join(names)} (plain or .gz) in {places}; set data.dataset.root"
     )

@@ -1,6 +1,7 @@
 """MNIST and the datasets published in its form: Fashion-MNIST, EMNIST. All images are (1, 28, 28)."""
 
 import string
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,7 +9,15 @@ import numpy as np
 import torch
 
 from wirelessfl.errors import DataError, precondition
-from wirelessfl.learning.data.examples import Dataset, Examples, data_root, find_files, from_halves, not_found, read_idx
+from wirelessfl.learning.data.examples import (
+    Dataset,
+    Examples,
+    data_roots,
+    find_files,
+    from_halves,
+    not_found,
+    read_idx,
+)
 
 SIDE = 28
 
@@ -96,12 +105,12 @@ EMNIST_LETTERS = IdxSource(
 
 def load_mnist(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """MNIST, 60,000 + 10,000 handwritten digits (LeCun et al. 1998)."""
-    return _load(MNIST, data_root(root, "mnist"), split_seed)
+    return _load(MNIST, data_roots(root, "mnist"), split_seed)
 
 
 def load_fashion_mnist(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """Fashion-MNIST, 60,000 + 10,000 pieces of clothing (Xiao et al. 2017)."""
-    return _load(FASHION_MNIST, data_root(root, "fashion_mnist"), split_seed)
+    return _load(FASHION_MNIST, data_roots(root, "fashion_mnist"), split_seed)
 
 
 def load_emnist_byclass(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
@@ -109,7 +118,7 @@ def load_emnist_byclass(root: str | Path | None = None, split_seed: int = 0) -> 
 
     All 62 classes count, also where the files hold fewer; a class filter leaves out the others.
     """
-    return _load(EMNIST_BYCLASS, data_root(root, "emnist_byclass"), split_seed)
+    return _load(EMNIST_BYCLASS, data_roots(root, "emnist_byclass"), split_seed)
 
 
 def load_emnist_letters(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
@@ -118,21 +127,28 @@ def load_emnist_letters(root: str | Path | None = None, split_seed: int = 0) -> 
     Where the folder holds no letters files, the letters among its by-class files are taken instead; those are
     not balanced. All 26 classes count, also where the files hold fewer; a class filter leaves out the others.
     """
-    folder = data_root(root, "emnist_letters")
-    halves = [EMNIST_LETTERS.read(folder, half) for half in (EMNIST_LETTERS.train, EMNIST_LETTERS.test)]
-    if halves == [None, None]:
-        halves = [_letters(EMNIST_BYCLASS.read(folder, half)) for half in (EMNIST_BYCLASS.train, EMNIST_BYCLASS.test)]
-    if halves == [None, None]:
+    roots = data_roots(root, "emnist_letters")
+    halves = _halves(EMNIST_LETTERS, roots) or tuple(map(_letters, _halves(EMNIST_BYCLASS, roots) or (None, None)))
+    if halves == (None, None):
         wanted = [EMNIST_LETTERS.train, EMNIST_LETTERS.test, EMNIST_BYCLASS.train, EMNIST_BYCLASS.test]
-        raise not_found("emnist_letters", folder, _EMNIST_FOLDERS, [EMNIST_LETTERS.files(half)[0] for half in wanted])
+        raise not_found("emnist_letters", roots, _EMNIST_FOLDERS, [EMNIST_LETTERS.files(half)[0] for half in wanted])
     return from_halves("emnist_letters", halves[0], halves[1], LETTERS, split_seed)
 
 
-def _load(source: IdxSource, root: Path, split_seed: int) -> Dataset:
-    train, test = source.read(root, source.train), source.read(root, source.test)
-    if train is None and test is None:
-        raise not_found(source.name, root, source.folders, source.files(source.train) + source.files(source.test))
-    return from_halves(source.name, train, test, source.class_names, split_seed)
+def _load(source: IdxSource, roots: Sequence[Path], split_seed: int) -> Dataset:
+    halves = _halves(source, roots)
+    if halves is None:
+        raise not_found(source.name, roots, source.folders, source.files(source.train) + source.files(source.test))
+    return from_halves(source.name, *halves, source.class_names, split_seed)
+
+
+def _halves(source: IdxSource, roots: Sequence[Path]) -> tuple[Examples | None, Examples | None] | None:
+    # Train and test of the first root that holds one of them; None where none does.
+    for root in roots:
+        train, test = source.read(root, source.train), source.read(root, source.test)
+        if train is not None or test is not None:
+            return train, test
+    return None
 
 
 def _letters(examples: Examples | None) -> Examples | None:
