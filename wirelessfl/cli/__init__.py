@@ -34,7 +34,7 @@ COMMANDS = {
     "validate": "run",
     "study": "study",
     "replay": "replay",
-    "report": "study",
+    "report": "report",
     "scenarios": "listings",
     "families": "listings",
     "privacy": "privacy",

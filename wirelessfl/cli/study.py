@@ -1,4 +1,4 @@
-"""``wirelessfl study``: a grid of scenarios with many seeds; ``wirelessfl report``: a page over runs and studies."""
+"""``wirelessfl study``: a grid of scenarios with many seeds."""
 
 from pathlib import Path
 
@@ -96,18 +96,3 @@ def study(
         "--resume tries them again:\n  " + "\n  ".join([*lines, *more]),
         InfeasibleError,
     )
-
-
-@click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
-@click.option(
-    "--out", type=OutputPath(), metavar="FILE.html", help="Where to write the page [report.html, beside PATH]."
-)
-def report(paths: tuple[Path, ...], out: Path | None) -> None:
-    """Write one HTML page over each PATH: a trace, the folder of a run, or the folder of a study.
-
-    The page is one file with its figures and sortable tables, and loads nothing from the network.
-    """
-    from wirelessfl.analysis.report.page import write_report
-
-    say(f"report  {write_report(paths, out)}")

@@ -22,6 +22,8 @@ from wirelessfl.scenario.channel import (
 from wirelessfl.scenario.geography import Tr38901PathLoss
 from wirelessfl.trace import at_slot_start
 
+MOST_LINKS = 4_000_000
+"""Links whose statistics are taken: of a longer trace those of every second, every third, ... round."""
 KOLMOGOROV_1_PERCENT = 1.6276
 """Kolmogorov's distance times √n exceeds it in one of a hundred samples of the law (n large)."""
 
@@ -47,7 +49,7 @@ class ChannelStatistics:
 
     Attributes:
         law: of the power; a phrase that says why there is none.
-        power: (n,) |h|²/β of all clients and rounds.
+        power: (n,) |h|²/β of all clients and rounds, or of evenly spaced rounds where there are more than `MOST_LINKS`.
         mean: of the power.
         below_tenth: share of links in a fade of 10 dB or more.
         below_tenth_expected: what the law says of it; None without a law.
@@ -94,8 +96,12 @@ def power_law(scenario: Scenario) -> PowerLaw | str:
 
 def channel_statistics(trace: xr.Dataset, scenario: Scenario) -> ChannelStatistics | None:
     """The statistics of the recorded channels, at the beginning of slots; None where no radio channel was used."""
-    gain = at_slot_start(trace["channel_re"]) ** 2 + at_slot_start(trace["channel_im"]) ** 2
-    power = (gain / trace["path_gain"].values)[np.isfinite(gain)]
+    if not {"channel_re", "channel_im", "path_gain"} <= set(trace.data_vars):
+        return None
+    step = max(1, -(-trace.sizes["round"] * trace.sizes["slot"] // MOST_LINKS))
+    part = trace[["channel_re", "channel_im", "path_gain"]].isel(round=slice(None, None, step))
+    gain = at_slot_start(part["channel_re"]) ** 2 + at_slot_start(part["channel_im"]) ** 2
+    power = (gain / part["path_gain"].values)[np.isfinite(gain)]
     if not len(power):
         return None
     law = power_law(scenario)

@@ -6,7 +6,7 @@ A figure takes its colours from the page, so that it is right by day, by night a
 import io
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,21 @@ class SortedTable:
     rows: list[list[Cell]]
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """A figure on the page that stands still.
+
+    Attributes:
+        title: above it.
+        svg: the picture.
+        caption: below it, in words for everybody.
+    """
+
+    title: str
+    svg: Markup
+    caption: str
+
+
 def number_text(value: float) -> str:
     """A number for people; ∞ and – where there is none."""
     return "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.4g}"
@@ -81,9 +96,8 @@ POINT_COLUMNS = {**_EPSILONS, "sim_time": "time (s)", "airtime": "airtime (s)", 
 _RUN_COLUMNS = {**_EPSILONS, "rounds": "rounds", "participants_mean": "heard", **POINT_COLUMNS}
 
 
-def round_table(recording: Recording) -> SortedTable:
+def round_table(trace: xr.Dataset) -> SortedTable:
     """The rounds of a run, or as many of them as a table can show."""
-    trace = recording.dataset
     step, unknown = -(-trace.sizes["round"] // _MOST_ROWS), np.full(trace.sizes["round"], np.nan)
     # An earlier version did not record every variable.
     columns = [trace["round"].values, *(trace[name].values if name in trace else unknown for name in _ROUND_COLUMNS)]
@@ -94,10 +108,10 @@ def round_table(recording: Recording) -> SortedTable:
     return SortedTable("Rounds" if step == 1 else f"Every {step}th round", ("round", *_ROUND_COLUMNS.values()), rows)
 
 
-def run_table(recordings: Sequence[Recording]) -> SortedTable:
+def run_table(summaries: Sequence[Mapping[str, Any]]) -> SortedTable:
     """Several runs after their last rounds."""
     rows = []
-    for summary in (recording.summary() for recording in recordings):
+    for summary in summaries:
         name = f"{summary['name']}, seed {summary['seed']}"
         accuracy = Cell(_percent(summary["test_accuracy"]), summary["test_accuracy"])
         rows.append([Cell(name, name), accuracy, *(number_cell(float(summary[key])) for key in _RUN_COLUMNS)])

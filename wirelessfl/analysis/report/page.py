@@ -1,16 +1,22 @@
 """One self-contained HTML page over runs and studies: nothing is loaded from anywhere."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from numpy.typing import NDArray
 
 from wirelessfl.analysis.replay.recording import Recording, open_recording
 from wirelessfl.analysis.report.channel import ChannelStatistics, channel_statistics
+from wirelessfl.analysis.report.charts import Chart, chart_data, packed, thinned
 from wirelessfl.analysis.report.elements import (
+    Drawing,
     SortedTable,
     cost_facts,
     cost_table,
@@ -18,7 +24,9 @@ from wirelessfl.analysis.report.elements import (
     run_table,
     secure_aggregation_costs,
 )
-from wirelessfl.analysis.report.figures import Drawing, run_figures
+from wirelessfl.analysis.report.rounds import read_rounds
+from wirelessfl.analysis.report.run_charts import run_charts
+from wirelessfl.analysis.report.scripts import data_text, script_hashes, scripts, style
 from wirelessfl.analysis.report.study import (
     StudyData,
     open_study_data,
@@ -29,8 +37,9 @@ from wirelessfl.analysis.report.study import (
 )
 from wirelessfl.errors import InputError, OutputError, precondition
 from wirelessfl.outputs import write_text, writing
-from wirelessfl.summary import epsilon_text
-from wirelessfl.trace import FINISHED, trace_errors
+from wirelessfl.summary import epsilon_text, summarise
+from wirelessfl.summary.axes import XAxis
+from wirelessfl.trace import FINISHED, open_trace, trace_errors
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,12 @@ class Section:
         facts: what is to be known of it first, as pairs of words and value.
         reasons: why the two ε differ.
         warnings: what the reader must know of it.
-        figures: its figures.
+        charts: its charts, which the reader explores.
+        axis: the x axis that they show first.
+        axis_labels: labels of the x axes to choose from, by name.
+        places: places (m,) of the rounds on each axis; none in a section over several runs.
+        missing: why nothing has a place on an axis, by name.
+        figures: figures that stand still.
         tables: its tables.
         scenario: its scenario as YAML; "" for a study.
     """
@@ -53,17 +67,40 @@ class Section:
     facts: list[tuple[str, str]]
     reasons: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    charts: tuple[Chart, ...] = ()
+    axis: XAxis = "round"
+    axis_labels: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
     figures: list[Drawing] = field(default_factory=list)
     tables: list[SortedTable] = field(default_factory=list)
     scenario: str = ""
 
+    @property
+    def rounds(self) -> int:
+        """Rounds that a reader may step through."""
+        return len(self.places.get("round", ()))
 
-def write_report(paths: Sequence[Path], out: Path | None = None) -> Path:
+    @property
+    def data(self) -> Markup:
+        """What the page's scripts read."""
+        return data_text(
+            {
+                "axis": self.axis,
+                "axes": {name: packed(values) for name, values in self.places.items()},
+                "missing": dict(self.missing),
+                "charts": [chart_data(chart) for chart in self.charts],
+            }
+        )
+
+
+def write_report(paths: Sequence[Path], out: Path | None = None, x: XAxis = "round") -> Path:
     """Page over traces, folders of runs and folders of studies, written to a file.
 
     Args:
         paths: one or more of them.
         out: the HTML file; by default ``report.html`` in the folder of the one path, or here for several.
+        x: the x axis that charts show first.
 
     Returns:
         The file.
@@ -91,33 +128,44 @@ def write_report(paths: Sequence[Path], out: Path | None = None) -> Path:
                 f"{out}: found a file that is no HTML page; allowed: a new file or a page to replace",
                 OutputError,
             )
-    write_text(out, report_html(paths))
+    write_text(out, report_html(paths, x))
     return out
 
 
-def report_html(paths: Sequence[Path]) -> str:
+def report_html(paths: Sequence[Path], x: XAxis = "round") -> str:
     """The page as text.
+
+    Args:
+        paths: traces, folders of runs, folders of studies.
+        x: the x axis that charts show first.
 
     Raises:
         InputError: a path holds neither a trace nor a study, or one that cannot be read.
     """
-    sections, runs = [], []
+    sections, summaries = [], []
     for number, path in enumerate(paths):
         prefix, source = f"s{number}", _open(path)
         if isinstance(source, StudyData):
             with study_errors(source.path):
                 sections.append(_study_section(prefix, source))
         else:
-            runs.append(source)
-            with trace_errors(source.path):
-                sections.append(_run_section(prefix, source))
+            with trace_errors(source.path), open_trace(source.path) as trace:
+                summaries.append(summarise(trace, source.why_different))
+                sections.append(_run_section(prefix, source, trace, summaries[-1], x))
     title = sections[0].title if len(sections) == 1 else f"{len(sections)} runs and studies"
     loader = PackageLoader("wirelessfl.analysis.report", "templates")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    overview = [run_table(runs)] if len(runs) > 1 else []
-    return environment.get_template("report.html.j2").render(title=title, sections=sections, overview=overview)
+    texts = scripts()
+    return environment.get_template("report.html.j2").render(
+        title=title,
+        sections=sections,
+        overview=[run_table(summaries)] if len(summaries) > 1 else [],
+        style=style(),
+        scripts=texts,
+        script_hashes=script_hashes(texts),
+    )
 
 
 def _open(path: Path) -> Recording | StudyData:
@@ -135,20 +183,25 @@ def _open(path: Path) -> Recording | StudyData:
     return open_recording(path)
 
 
-def _run_section(prefix: str, recording: Recording) -> Section:
-    trace, summary, scenario = recording.dataset, recording.summary(), recording.scenario
-    statistics = channel_statistics(trace, scenario)
+def _run_section(prefix: str, recording: Recording, trace: xr.Dataset, summary: dict[str, Any], x: XAxis) -> Section:
+    statistics = channel_statistics(trace, recording.scenario)
+    rounds = read_rounds(trace)
     costs = secure_aggregation_costs(recording)
     secure_facts, secure_tables = ([], []) if costs is None else (cost_facts(costs), [cost_table(costs)])
     incomplete = [] if summary["status"] in FINISHED else [f"The run is not complete but {summary['status']}."]
+    kept = thinned(len(rounds.columns["round"]))
     return Section(
         anchor=prefix,
         title=f"{summary['name']}, seed {summary['seed']}",
         facts=[*_run_facts(summary, statistics), *secure_facts],
         reasons=[*recording.why_different, summary["privacy_scope"]],
         warnings=[*incomplete, *(f"{words}." for words in summary["warnings"])],
-        figures=run_figures(prefix, recording, statistics),
-        tables=[*secure_tables, round_table(recording)],
+        charts=run_charts(rounds, float(summary["delta"]), statistics),
+        axis=x,
+        axis_labels=rounds.labels,
+        places={axis: values[kept] for axis, values in rounds.places.items()},
+        missing=rounds.missing,
+        tables=[*secure_tables, round_table(trace)],
         scenario=str(trace.attrs["scenario"]),
     )
 

@@ -17,13 +17,13 @@ from scipy.special import stdtrit
 from wirelessfl.analysis.report.elements import (
     POINT_COLUMNS,
     Cell,
+    Drawing,
     SortedTable,
     draw_svg,
     log_scale,
     number_cell,
     whole_numbers,
 )
-from wirelessfl.analysis.report.figures import Drawing
 from wirelessfl.errors import InputError, WirelessFLError
 from wirelessfl.summary.style import CYCLE
 from wirelessfl.trace import debugging, failure_words, refuse_irregular

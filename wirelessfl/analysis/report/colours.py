@@ -1,0 +1,66 @@
+"""Colours of the page as variables of its style: the palette of all pictures by day, and its twin for the night."""
+
+from wirelessfl.summary.style import CYCLE, ROLES
+
+_NIGHT = "#1d2127"
+"""Panels by night, as style.css has them."""
+_READABLE, _FAINT = 4.5, 1.6
+_STEPS = 50
+
+_Rgb = tuple[float, float, float]
+
+
+def _rgb(colour: str) -> _Rgb:
+    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    return red, green, blue
+
+
+def _luminance(colour: _Rgb) -> float:
+    # Relative luminance of WCAG 2.2
+    red, green, blue = (value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in colour)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of two colours, 1 to 21 (WCAG 2.2)."""
+    dark, light = sorted((_luminance(_rgb(one)), _luminance(_rgb(other))))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _mixed(one: str, other: str, share: float) -> str:
+    parts = ((1 - share) * a + share * b for a, b in zip(_rgb(one), _rgb(other), strict=True))
+    return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
+
+
+def by_night(colour: str) -> str:
+    """A colour on a dark page: as far from its ground as it is from white paper by day.
+
+    Faint colours stay faint, strong ones become lighter until they can be read.
+    """
+    wanted = min(contrast(colour, "#ffffff"), _READABLE)
+    towards = _NIGHT if wanted < _FAINT else "#ffffff"
+    found = [_mixed(colour, towards, step / _STEPS) for step in range(_STEPS + 1)]
+    if wanted < _FAINT:
+        return next(mixed for mixed in found if contrast(mixed, _NIGHT) <= wanted + 0.05)
+    return next(mixed for mixed in found if contrast(mixed, _NIGHT) >= wanted)
+
+
+def palette() -> dict[str, str]:
+    """Colours by day, by the names of their variables: every role, and the series without one."""
+    numbered = {f"cycle-{number}": colour for number, colour in enumerate(CYCLE)}
+    return {**{role.replace("_", "-"): colour for role, colour in ROLES.items()}, **numbered}
+
+
+def colour_variables() -> str:
+    """Style sheet that sets the colours by day, by night and on paper."""
+    day, night = palette(), {name: by_night(colour) for name, colour in palette().items()}
+
+    def rule(colours: dict[str, str]) -> str:
+        return ":root { " + " ".join(f"--{name}: {colour};" for name, colour in colours.items()) + " }"
+
+    return (
+        f"{rule(day)}\n@media (prefers-color-scheme: dark) {{ {rule(night)} }}\n@media print {{ {rule(day)} }}\n"
+        # The figures of a study are drawn with the names of their colours in the page.
+        ":root { --blue: var(--cycle-0); --vermilion: var(--cycle-1); --green: var(--cycle-2); "
+        "--orange: var(--cycle-3); --sky: var(--cycle-4); --pink: var(--cycle-5); --grey: var(--cycle-6); }\n"
+    )

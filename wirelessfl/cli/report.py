@@ -1,0 +1,39 @@
+"""``wirelessfl report``: a page over runs and studies."""
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from wirelessfl.cli.terminal import OutputPath, remark, say
+
+if TYPE_CHECKING:
+    from wirelessfl.summary.axes import XAxis
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH...")
+@click.option(
+    "--out", type=OutputPath(), metavar="FILE.html", help="Where to write the page [report.html, beside PATH]."
+)
+@click.option(
+    "--x",
+    type=click.Choice(["round", "sim_time", "energy", "epsilon"]),
+    default="round",
+    show_default=True,
+    help="What curves are drawn over when the page is opened; the reader may choose another.",
+)
+@click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
+def report(paths: tuple[Path, ...], out: Path | None, x: "XAxis", show: bool) -> None:
+    """Write one HTML page over each PATH: a trace, the folder of a run, or the folder of a study.
+
+    The page is one file that loads nothing from the network: charts to hover and zoom, a map, a timeline down to single
+    messages, the life of each client, and sortable tables.
+    """
+    from wirelessfl.analysis.report.page import write_report
+
+    page = write_report(paths, out, x)
+    say(f"report  {page}")
+    if show and not webbrowser.open(page.resolve().as_uri()):
+        remark("note: found no browser to open the page with")
