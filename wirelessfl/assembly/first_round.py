@@ -1,10 +1,12 @@
 """The first round before it is run: topology, power of the jammer, and length of digital messages."""
 
+from __future__ import annotations
+
 import math
 import warnings
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,6 +40,9 @@ from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, OverTheAi
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
 from wirelessfl.streams import Streams
 
+if TYPE_CHECKING:
+    import networkx as nx
+
 MOST_CLIENTS = 1000
 """Clients in the graph; further ones are left out."""
 _START = Moment(1, 0.0)
@@ -51,6 +56,8 @@ def topology_graph(deployment: Deployment) -> nx.Graph:
     ``kind`` (radio | wire). A single base station is the server itself. The graph's own attributes are ``clients``
     (registered), ``places`` (whether there are any) and ``spacing`` (metres between base stations; NaN for one).
     """
+    import networkx as nx  # no part of a run
+
     network = deployment.network
     sites = np.zeros((1, 2)) if network.sites is None else network.sites[:2]
     spacing = float(np.linalg.norm(sites[1] - sites[0])) if len(sites) == 2 else math.nan

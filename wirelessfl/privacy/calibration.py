@@ -4,7 +4,6 @@ import math
 from typing import Literal
 
 import numpy as np
-from scipy import optimize
 
 from wirelessfl.errors import InfeasibleError, precondition
 from wirelessfl.privacy.accountants import Uses, composed_epsilon
@@ -90,12 +89,14 @@ def dp_sgd_noise_multiplier(
         high += math.log(2.0)
         if high > math.log(_LARGEST_MULTIPLIER):
             raise InfeasibleError(f"no noise multiplier up to {_LARGEST_MULTIPLIER:.0e} meets epsilon = {epsilon}")
+    from scipy import optimize  # where it is used: it takes a tenth of a second
+
     low = high - math.log(2.0)
     while excess(low) <= 0:
         if low < math.log(_SMALLEST_MULTIPLIER):
             return _SMALLEST_MULTIPLIER
         low, high = low - math.log(2.0), low
-    root = optimize.brentq(excess, low, high, xtol=_NOISE_TOLERANCE / 4)
+    root: float = optimize.brentq(excess, low, high, xtol=_NOISE_TOLERANCE / 4)
     while excess(root) > 0:
         root += _NOISE_TOLERANCE / 4
     return math.exp(root)

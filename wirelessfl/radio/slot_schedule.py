@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from wirelessfl.errors import precondition
 
@@ -54,19 +54,27 @@ def pieces_needed(duration_s: float, doppler_hz: float, cfo_hz: float = 0.0) -> 
 
     # The parabola lies above the distortion: a piece as long as it allows is short enough, one twice as long is not.
     by_parabola = math.sqrt(MAX_DISTORTION / (doppler**2 / 6.0 + offset**2 / 3.0)) / (2.0 * math.pi)
-    longest = optimize.brentq(excess, by_parabola * (1.0 - 1e-9), 2.0 * by_parabola, xtol=1e-15)
-    pieces = min(duration_s * fastest / float(longest), MOST)
+    longest = _root(excess, by_parabola * (1.0 - 1e-9), 2.0 * by_parabola, xtol=1e-15)
+    pieces = min(duration_s * fastest / longest, MOST)
     return max(1, math.ceil(pieces))
 
 
-PIECE_CYCLES: float = optimize.brentq(lambda cycles: self_distortion(cycles, 1.0) - MAX_DISTORTION, 0.01, 0.1)
-"""f_D T of the longest piece whose self-distortion stays within −25 dB: 0.0219."""
+def _root(function: Callable[[float], float], low: float, high: float, **tolerance: float) -> float:
+    from scipy import optimize  # which takes a tenth of a second, and channels that do not change have no pieces
+
+    return float(optimize.brentq(function, low, high, **tolerance))
+
+
+@functools.cache
+def _piece_cycles() -> float:
+    # f_D T of the longest piece whose self-distortion stays within −25 dB: 0.0219
+    return _root(lambda cycles: self_distortion(cycles, 1.0) - MAX_DISTORTION, 0.01, 0.1)
 
 
 def longest_piece(doppler_hz: NDArray[np.float64]) -> NDArray[np.float64]:
     """Seconds (n,) of the longest piece of each link; infinite where nothing changes."""
     with np.errstate(divide="ignore"):
-        return np.asarray(PIECE_CYCLES / np.asarray(doppler_hz))
+        return np.asarray(_piece_cycles() / np.asarray(doppler_hz))
 
 
 def coherence_time(doppler_hz: float) -> float:

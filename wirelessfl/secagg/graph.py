@@ -5,20 +5,24 @@ CCS 2020, §3: it is enough that every client has masks and shares with k = O(lo
 drawn at random after the set of colluding clients is fixed.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import comb, perm
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import networkx as nx
 import numpy as np
 from typing_extensions import override
 
 from wirelessfl.errors import precondition
 from wirelessfl.secagg.protocol import Neighbourhood, RandomBytes, majority
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 SECURITY_BITS = 40
 CORRECTNESS_BITS = 30
@@ -117,6 +121,8 @@ def harary_graph(clients: Sequence[int], num_neighbours: int, random_bytes: Rand
 
     With no more than ``num_neighbours`` + 1 clients the graph is complete.
     """
+    import networkx as nx  # where it is used: runs without secure aggregation start without it
+
     degree = min(num_neighbours, len(clients) - 1)
     places = nx.hkn_harary_graph(degree, len(clients))
     order = np.argsort(np.frombuffer(random_bytes(8 * len(clients)), dtype="<u8"), kind="stable")

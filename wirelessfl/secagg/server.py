@@ -6,7 +6,6 @@ heard by then are out of the round.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import networkx as nx
 import numpy as np
 
 from wirelessfl.errors import precondition
@@ -64,6 +63,8 @@ class SecAggServer:
     """
 
     def __init__(self, parameters: RoundParameters, link_keys: Mapping[int, bytes], random_bytes: RandomBytes) -> None:
+        import networkx as nx
+
         self.parameters = parameters
         self.stage = Stage.ADVERTISE_KEYS
         self.heard: dict[Stage, set[int]] = {Stage.ADVERTISE_KEYS: set()}
@@ -159,6 +160,8 @@ class SecAggServer:
 
     def _shortfall(self, survivors: set[int]) -> str | None:
         # Why the round cannot go on with these survivors of the stage, or None if it can
+        import networkx as nx
+
         threshold = self.parameters.neighbourhood.threshold
         if len(survivors) < threshold:
             return f"{len(survivors)} clients are left, the threshold is {threshold}"

@@ -7,6 +7,15 @@ import torch
 from sklearn import datasets
 
 from wirelessfl.learning.data import load_digits
+from wirelessfl.learning.data.catalogue import DIGITS
+
+
+def test_the_file_holds_what_scikit_learn_ships_bit_for_bit() -> None:
+    bunch = datasets.load_digits()
+    with np.load(DIGITS, allow_pickle=False) as file:
+        assert set(file) == {"images", "labels"}
+        assert np.array_equal(file["images"].astype(bunch.images.dtype), bunch.images)
+        assert np.array_equal(file["labels"].astype(bunch.target.dtype), bunch.target)
 
 
 def test_all_images_once_and_a_fifth_of_each_class_held_out() -> None:
