@@ -16,8 +16,8 @@ from wirelessfl.trace import (
     has_checkpoint,
     load_checkpoint,
     new_checkpoint,
-    open_trace,
     read_attributes,
+    read_values,
 )
 
 if TYPE_CHECKING:
@@ -180,21 +180,21 @@ class RunFolder:
         # Refusal of a state of a round that the trace lacks or has other numbers of
         from wirelessfl.simulation import seconds
 
-        with open_trace(self.trace) as trace:
+        with read_values(self.trace) as trace:
             rounds = trace.sizes["round"]
             if not 1 <= state.round_index <= rounds:
                 difference = f"round {state.round_index} there, {rounds} rounds in the trace"
             else:
-                row = trace.isel(round=state.round_index - 1)
                 numbers = {
                     "sim_time": seconds(state.clock),
                     "wall_time": state.wall_time,
                     "model_version": state.model_version,
                 }
+                recorded = {name: trace[name].values[state.round_index - 1].item() for name in numbers}
                 difference = "; ".join(
-                    f"{name} after round {state.round_index} {number!r} there, {row[name].item()!r} in the trace"
+                    f"{name} after round {state.round_index} {number!r} there, {recorded[name]!r} in the trace"
                     for name, number in numbers.items()
-                    if row[name].item() != number
+                    if recorded[name] != number
                 )
         precondition(
             not difference,

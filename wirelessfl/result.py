@@ -18,7 +18,7 @@ from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.scenario import power_notes
 from wirelessfl.scenario.uplink import OverTheAir
 from wirelessfl.summary import epsilon_text, summarise, to_json
-from wirelessfl.trace import open_trace, read_group, trace_errors
+from wirelessfl.trace import open_trace, read_group, read_values, trace_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,19 +101,18 @@ class Result:
 
 def result_of(folder: RunFolder, pictures: bool) -> Result:
     """Summary files of a finished run from its trace alone, with pictures if asked for."""
-    with open_trace(folder.trace) as trace:
-        with trace_errors(folder.trace):
-            summary = summarise(trace, json.loads(trace.attrs["why_different"]))
-        text = to_json(summary)
-        missing = _unwritten(folder.summary, lambda new: new.write_text(text, encoding="utf-8"))
-        if pictures:
-            from wirelessfl.summary.picture import draw_summary
-            from wirelessfl.summary.timeline import draw_timeline
+    with read_values(folder.trace) as values, trace_errors(folder.trace):
+        summary = summarise(values, json.loads(values.attrs["why_different"]))
+    text = to_json(summary)
+    missing = _unwritten(folder.summary, lambda new: new.write_text(text, encoding="utf-8"))
+    if pictures:
+        from wirelessfl.summary.picture import draw_summary
+        from wirelessfl.summary.timeline import draw_timeline
 
-            events = read_group(folder.trace, "events")
-            with trace_errors(folder.trace):
-                missing += _unwritten(folder.picture, lambda new: draw_summary(trace, new))
-                missing += _unwritten(folder.timeline, lambda new: draw_timeline(trace, events, new))
+        events = read_group(folder.trace, "events")
+        with open_trace(folder.trace) as trace, trace_errors(folder.trace):
+            missing += _unwritten(folder.picture, lambda new: draw_summary(trace, new))
+            missing += _unwritten(folder.timeline, lambda new: draw_timeline(trace, events, new))
     return Result(folder.path, summary, tuple(missing))
 
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,7 @@ from wirelessfl.scenario import Scenario, parse_scenario
 from wirelessfl.scenario.mechanism import FlatClip, GaussianNoise, GradientNoise
 from wirelessfl.scenario.power_control import Cotaf, Gbma
 from wirelessfl.scenario.uplink import OverTheAir
-
-if TYPE_CHECKING:
-    import xarray as xr
+from wirelessfl.trace import AnyRoot
 
 # Test accuracies at which time and energy are reported, beside the best accuracy.
 _MILESTONES = (0.5, 0.8, 0.9)
@@ -62,7 +60,7 @@ class ClipFit:
         )
 
 
-def clip_fit(trace: xr.Dataset) -> ClipFit | None:
+def clip_fit(trace: AnyRoot) -> ClipFit | None:
     """Fit of the clip of a run; None where nothing is scaled by a fixed clip, or nothing was sent.
 
     Args:
@@ -97,7 +95,7 @@ def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
     return "", ()
 
 
-def last_evaluation(trace: xr.Dataset) -> dict[str, float]:
+def last_evaluation(trace: AnyRoot) -> dict[str, float]:
     """Test accuracy and loss (nat) of the last evaluation; both NaN where the model has diverged since then."""
     evaluated = np.flatnonzero(~np.isnan(trace["test_accuracy"].values))
     lost = trace.attrs["status"] == "diverged" and len(evaluated) and evaluated[-1] != trace.sizes["round"] - 1
@@ -107,7 +105,7 @@ def last_evaluation(trace: xr.Dataset) -> dict[str, float]:
     }
 
 
-def divergence(trace: xr.Dataset) -> dict[str, Any]:
+def divergence(trace: AnyRoot) -> dict[str, Any]:
     """Entries of the summary on updates and models that are not finite.
 
     ``diverged_in`` is the first round, as far as it was evaluated, since which the global model or its test loss is not
@@ -132,7 +130,7 @@ def divergence(trace: xr.Dataset) -> dict[str, Any]:
     return said
 
 
-def _unlearnt_since(trace: xr.Dataset) -> int | None:
+def _unlearnt_since(trace: AnyRoot) -> int | None:
     # Position of the first round after which no update that was heard is finite, None where there is none.
     #
     # None as well where the model, as far as it was evaluated, is not finite: then updates are not the reason.
@@ -181,7 +179,7 @@ def _to_accuracy(accuracy: NDArray[np.float64], spent: NDArray[np.float64]) -> d
     return {name: float(spent[first[0]]) if len(first) else None for name, first in reached.items()}
 
 
-def summarise(trace: xr.Dataset, why_different: list[str]) -> dict[str, Any]:
+def summarise(trace: AnyRoot, why_different: list[str]) -> dict[str, Any]:
     """Summary of a run, from its trace.
 
     Args:

@@ -50,6 +50,7 @@ from wirelessfl.trace.records import (
 from wirelessfl.trace.reference import reference_markdown
 from wirelessfl.trace.schema import GROUPS, PRIVACY, ROOT, axis_label, axis_scale
 from wirelessfl.trace.storage import axes_of, committed_rounds
+from wirelessfl.trace.values import AnyRoot, read_values
 from wirelessfl.trace.writer import TraceWriter
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "REASON_LENGTH",
     "ROOT",
     "SERVER_NODE",
+    "AnyRoot",
     "CheckpointWriter",
     "EventBatch",
     "EventKind",
@@ -99,6 +101,7 @@ __all__ = [
     "opened_values",
     "read_attributes",
     "read_group",
+    "read_values",
     "reference_markdown",
     "refuse_irregular",
     "round_labels",

@@ -16,7 +16,6 @@ from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
 from wirelessfl.learning.data.mnist import load_emnist_byclass, load_emnist_letters, load_fashion_mnist, load_mnist
 from wirelessfl.learning.data.synthetic import load_synthetic
 
-
 DIGITS = Path(__file__).with_name("digits.npz")
 """Images (1797, 8, 8) and labels (1797,) of ``sklearn.datasets.load_digits``, as bytes."""
 
