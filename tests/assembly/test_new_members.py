@@ -48,8 +48,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     """An empty current folder, whose modules are forgotten afterwards."""
     before = set(sys.modules)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(plugins, "_searched", [])
-    monkeypatch.setattr(plugins, "_loaded", {})
+    monkeypatch.setattr(plugins.places, "_searched", [])
+    monkeypatch.setattr(plugins.blame, "_loaded", {})
     yield tmp_path
     for name in set(sys.modules) - before:
         if name.startswith("toys_of_"):

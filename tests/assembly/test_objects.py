@@ -53,7 +53,7 @@ class ExternalLaw(External):
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], str]]:
     """From a text to the name of a module in the current folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(plugins, "_searched", [])
+    monkeypatch.setattr(plugins.places, "_searched", [])
     names: list[str] = []
 
     def write(text: str) -> str:

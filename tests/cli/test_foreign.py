@@ -73,7 +73,7 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
 
     def in_this_process(*arguments: str, folder: Path) -> tuple[int, str]:
-        monkeypatch.setattr(plugins, "_searched", [])
+        monkeypatch.setattr(plugins.places, "_searched", [])
         monkeypatch.chdir(folder)
         for name in [name for name in sys.modules if name.startswith("my_law_")]:
             del sys.modules[name]
@@ -90,7 +90,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("own")
     write(folder, f"my_law_{next(NUMBERS)}")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plugins, "_searched", [])
+        patch.setattr(plugins.places, "_searched", [])
         patch.chdir(folder)
         wirelessfl.simulate(wirelessfl.load_scenario("mine.yaml"), "run", device="cpu", pictures=False)
     return folder

@@ -32,6 +32,7 @@ from wirelessfl.memory import memories_among, restore_memories
 from wirelessfl.privacy import Ledger, PrivacyFacts, Statement
 from wirelessfl.radio import Network, Registry
 from wirelessfl.scenario import Scenario, dump_scenario
+from wirelessfl.scenario.scenario import outside_sources
 from wirelessfl.scenario.timing import Asynchronous, Quorum
 from wirelessfl.scenario.timing import Timing as TimingSection
 from wirelessfl.scenario.uplink import SecureAggregation, jammer_of
@@ -42,7 +43,7 @@ from wirelessfl.simulation.state import SimulationState, check_continues, restor
 from wirelessfl.simulation.uplinks import OverTheAir, TrustedServer, Uplink
 from wirelessfl.simulation.window import WaitFor
 from wirelessfl.streams import STREAM_VERSION, Streams
-from wirelessfl.trace import GAIN_AXES, TraceHeader, scenario_digest
+from wirelessfl.trace import GAIN_AXES, TraceHeader, scenario_digest, source_attributes
 from wirelessfl.version import package_version
 
 
@@ -227,6 +228,7 @@ def trace_header(scenario: Scenario, simulation: Simulation, folder: Path) -> Tr
             "torch_version": str(torch.__version__),
             "device": plan.device,
             "plan": json.dumps(asdict(plan)),
+            **source_attributes(outside_sources(scenario)),
             "delta": statement.delta,
             "dimension": model.dimension,
             "total_samples": parts.network.registry.total_samples,

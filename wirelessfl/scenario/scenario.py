@@ -12,6 +12,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from wirelessfl.errors import ScenarioError
 from wirelessfl.inputs import Places
+from wirelessfl.plugins import Sources, sources_of
 from wirelessfl.scenario.base import CoreVariant, External, Family, Rule, Section, Steps
 from wirelessfl.scenario.consistency import scenario_rules
 from wirelessfl.scenario.sections import Sections
@@ -121,6 +122,16 @@ def outside_code(scenario: Scenario) -> dict[str, str]:
     return {
         key: name for key, name in _external(scenario, ()) if not name.startswith(f"{__package__.partition('.')[0]}.")
     }
+
+
+def outside_sources(scenario: Scenario) -> Sources | None:
+    """Texts of the code from outside the package that a scenario names; None where it names none.
+
+    Raises:
+        ScenarioError: a module was edited after it was imported, or they are too large.
+    """
+    sources = sources_of(outside_code(scenario).values())
+    return sources if sources.files or sources.packages else None
 
 
 def _external(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:

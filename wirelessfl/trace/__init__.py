@@ -49,6 +49,7 @@ from wirelessfl.trace.records import (
 )
 from wirelessfl.trace.reference import reference_markdown
 from wirelessfl.trace.schema import GROUPS, PRIVACY, ROOT, axis_label, axis_scale
+from wirelessfl.trace.sources import recorded_sources, source_attributes, sources_among
 from wirelessfl.trace.storage import axes_of, committed_rounds
 from wirelessfl.trace.values import AnyRoot, read_values
 from wirelessfl.trace.writer import TraceWriter
@@ -102,10 +103,13 @@ __all__ = [
     "read_attributes",
     "read_group",
     "read_values",
+    "recorded_sources",
     "reference_markdown",
     "refuse_irregular",
     "round_labels",
     "save_checkpoint",
     "scenario_digest",
+    "source_attributes",
+    "sources_among",
     "trace_errors",
 ]

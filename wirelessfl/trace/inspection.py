@@ -18,6 +18,7 @@ from h5py import h5d
 from numpy.typing import NDArray
 
 from wirelessfl.errors import precondition
+from wirelessfl.plugins import Sources
 from wirelessfl.trace.layout import (
     EMPTY_CLIENT,
     GAIN_AXES,
@@ -178,8 +179,18 @@ def _is(kind: AttributeKind, value: Any) -> bool:
         case "JSON list of texts":
             tree = _tree(value)
             return isinstance(tree, list) and all(isinstance(item, str) for item in tree)
+        case "JSON mapping of sources":
+            return _are_sources(value)
         case _:
             assert_never(kind)
+
+
+def _are_sources(value: Any) -> bool:
+    # Nothing of them is run for that; their sizes are bounded, and no path leads out of its folder
+    try:
+        return isinstance(value, str) and Sources.of_text(value).text == value
+    except (ValueError, RecursionError):
+        return False
 
 
 def _tree(value: Any) -> Any:

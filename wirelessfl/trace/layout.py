@@ -146,7 +146,9 @@ class Variable:
         return attributes
 
 
-AttributeKind = Literal["text", "whole number", "positive number", "JSON list of texts", "JSON mapping"]
+AttributeKind = Literal[
+    "text", "whole number", "positive number", "JSON list of texts", "JSON mapping", "JSON mapping of sources"
+]
 
 
 @dataclass(frozen=True)

@@ -265,6 +265,13 @@ ROOT = Group(
             required=False,
             kind="JSON mapping",
         ),
+        Attribute(
+            "sources",
+            "code from outside the package, as JSON: texts of its files by path, versions of its installed packages",
+            required=False,
+            kind="JSON mapping of sources",
+        ),
+        Attribute("sources_digest", "SHA-256 of that text, in hexadecimal", required=False),
         Attribute("delta", "δ of both ε", required=False, kind="positive number"),
         Attribute("dimension", "number of trainable parameters d", required=False, kind="whole number"),
         Attribute("total_samples", "samples of all clients |D|", required=False, kind="whole number"),
