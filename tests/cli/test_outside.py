@@ -148,5 +148,5 @@ def test_a_study_records_runs_that_end_their_process_or_read_its_input(tmp_path:
     ends = json.loads((tmp_path / "out" / "study.json").read_text())["runs"]
     assert result.exit_code == 3, result.stderr
     assert [end["status"] for end in ends] == ["complete", "failed", "failed"]
-    assert "mine.py:5: SystemExit: 0" in ends[1]["error"]
-    assert "mine.py:8: EOFError" in ends[2]["error"]
+    assert "mine.py:5 in Exits.step: SystemExit: 0" in ends[1]["error"]
+    assert "mine.py:8 in Asks.step: EOFError" in ends[2]["error"]
