@@ -179,7 +179,7 @@ def test_a_run_whose_plan_is_not_whole_does_not_go_on(plan: str | None, finished
 
 
 def test_a_run_is_not_replaced_unless_asked(finished: wfl.Result, tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="--overwrite"):
+    with pytest.raises(OutputError, match="overwrite=True to replace it, or out= for another folder"):
         wfl.simulate(JAMMED, finished.folder, pictures=False)
     shorter = small(rounds=1)
     wfl.simulate(JAMMED, tmp_path / "x", device="cpu", pictures=False)

@@ -287,7 +287,7 @@ def test_recorded_scenarios_name_code_only_with_leave(monkeypatch: pytest.Monkey
         except ScenarioError as refusal:
             text = str(refusal)
             assert "trace.h5: model.name: found mine.models:build" in text
-            assert "--allow-plugins" in text
+            assert "allow_plugins=True" in text
             assert TRUSTED_MODULES in text
             return True
         return False

@@ -1,8 +1,7 @@
 """wirelessfl: a discrete-event simulator of federated learning over a radio network, with an account of its privacy.
 
 >>> import wirelessfl as wfl
->>> scenario = wfl.load_scenario("quickstart", overrides={"rounds": 5})
->>> result = wfl.simulate(scenario, out="results/x")
+>>> result = wfl.simulate("quickstart", out="results/x", rounds=5, uplink__snr_db=10)
 >>> trace = wfl.open_trace(result.trace)
 """
 
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.audit.audit import Audit, audit_scenario
-    from wirelessfl.api import Result, load_population, load_scenario, open_trace, simulate
+    from wirelessfl.api import Plan, Result, Scenario, load_population, load_scenario, make_plan, open_trace, simulate
     from wirelessfl.cli.study_table import study_progress
     from wirelessfl.study import Study, load_study, open_study, run_study
     from wirelessfl.summary import epsilon_text, to_json
@@ -23,7 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Audit",
+    "Plan",
     "Result",
+    "Scenario",
     "Study",
     "__version__",
     "audit_scenario",
@@ -32,6 +33,7 @@ __all__ = [
     "load_population",
     "load_scenario",
     "load_study",
+    "make_plan",
     "open_study",
     "open_trace",
     "read_group",
@@ -43,7 +45,16 @@ __all__ = [
 
 _HOMES = {
     "wirelessfl.analysis.audit.audit": ("Audit", "audit_scenario"),
-    "wirelessfl.api": ("Result", "load_population", "load_scenario", "open_trace", "simulate"),
+    "wirelessfl.api": (
+        "Plan",
+        "Result",
+        "Scenario",
+        "load_population",
+        "load_scenario",
+        "make_plan",
+        "open_trace",
+        "simulate",
+    ),
     "wirelessfl.cli.study_table": ("study_progress",),
     "wirelessfl.study": ("Study", "load_study", "open_study", "run_study"),
     "wirelessfl.summary": ("epsilon_text", "to_json"),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wirelessfl.errors import DataError, OutputError, PlanWarning, RunInterrupted, precondition
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs, write_text
 from wirelessfl.result import Plan, Result, make_plan, plot_topology, result_of
-from wirelessfl.scenario import Scenario, dump_scenario, load_scenario
+from wirelessfl.scenario import Scenario, Source, dump_scenario, load_scenario, locate, resolve_scenario
+from wirelessfl.scenario.overrides import Overrides
+from wirelessfl.scenario.python_values import named_parameters
 from wirelessfl.scenario.scenario import texts
 from wirelessfl.streams import Streams
 from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace, read_attributes
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Plan",
     "Result",
+    "Scenario",
     "load_population",
     "load_scenario",
     "make_plan",
@@ -45,9 +48,11 @@ def default_folder(scenario: Scenario) -> Path:
 
 
 def simulate(
-    scenario: Scenario,
+    scenario: Source,
     out: str | Path | None = None,
     *,
+    overrides: Overrides = (),
+    allow_plugins: bool = False,
     device: str = "auto",
     threads: int | None = None,
     resume: bool = False,
@@ -56,28 +61,36 @@ def simulate(
     wait: bool = False,
     inputs: Iterable[str | Path] = (),
     on_round: Callable[[FinishedRound], None] | None = None,
+    **keys: Any,
 ) -> Result:
     """Simulation of a scenario; writes its trace, resolved scenario, summary and pictures.
 
     Args:
-        scenario: what to simulate.
+        scenario: what to simulate: a shipped name, the path of a file, a mapping with the keys of one, or a `Scenario`.
         out: the folder; by default ``results/<name>-<seed>``.
+        overrides: as for `load_scenario`: ``{"uplink.snr_db": 5}``.
+        allow_plugins: as for `load_scenario`.
         device: "auto" (a GPU if there is one), "cpu" or "cuda". A resumed run keeps what its trace records.
         threads: torch threads; by default the scenario's, else all cores. A resumed run keeps what its trace records.
         resume: continue an interrupted run; start it where there is none; a complete one is only summarised.
         overwrite: replace the run that lies in the folder.
         pictures: draw summary.png and timeline.png, which may take longer than a small run does.
         wait: wait for another process that works on the run in the folder; without it, that is an error.
-        inputs: files that must not be written over, beside those that the scenario names: the one it was read from.
+        inputs: files that must not be written over, beside the scenario's own and those that it names.
         on_round: called with each finished round.
+        keys: further overrides as keyword arguments, with two underscores for a dot: ``rounds=5, uplink__snr_db=10``.
 
     Raises:
         InputError: scenario, data or folder cannot be used.
         InfeasibleError: a privacy target that cannot be met, or a recorded plan that this machine cannot follow.
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact and ``resume`` continues it.
     """
+    read = () if isinstance(scenario, Scenario | Mapping) else (locate(scenario),)
+    scenario = resolve_scenario(
+        scenario, overrides, keys, named_parameters(simulate), allow_plugins=allow_plugins
+    ).scenario
     folder = RunFolder(default_folder(scenario) if out is None else output_folder(out))
-    sources = (*inputs, *_named(scenario))
+    sources = (*inputs, *read, *_named(scenario))
     with (
         catch_interrupts() as interrupts,
         _held(folder, sources, resume, overwrite, interrupts.check if wait else None),
@@ -102,15 +115,22 @@ def _named(scenario: Scenario) -> Iterator[str | Path]:
         yield from scenario.places.candidates(name)
 
 
-def load_population(scenario: Scenario) -> Population:
+def load_population(scenario: Source, overrides: Overrides = (), **keys: Any) -> Population:
     """Training data of a scenario's clients: its dataset, partitioned with its seed.
 
+    Args:
+        scenario: as for `load_scenario`.
+        overrides: as for `load_scenario`.
+        keys: as for `load_scenario`.
+
     Raises:
+        ScenarioError: all that is wrong with the scenario, one line each.
         DataError: files are missing or damaged, or there are more clients than samples.
         InfeasibleError: registered clients take more memory than there is.
     """
     from wirelessfl.assembly.learning import build_population
 
+    scenario = load_scenario(scenario, overrides, **keys)
     return build_population(scenario, Streams(scenario.seed))
 
 

@@ -12,14 +12,48 @@ WirelessFLError              1   never raised itself
 └── RunInterrupted         130   stopped by the user; the trace is intact and resumable
 """
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_SWITCHES = {"resume", "overwrite", "fail-fast", "allow-plugins"}
+_WITH_VALUES = {"out", "device", "threads", "workers", "scheduler", "delta", "accountant"}
+_OPTION = re.compile(rf"(?<![\w-])--(?P<name>{'|'.join(sorted(_SWITCHES | _WITH_VALUES))})(?![\w-])(?P<colon>:?)")
+_OVERRIDE = re.compile(r"(?<![\w-])--set (?=\S+=)")
+
+_called_from = {"python": True}
+
+
+@contextmanager
+def command_line_words() -> Iterator[None]:
+    """Messages with options as they are typed (``--resume``); elsewhere they are arguments (``resume=True``)."""
+    before = _called_from["python"]
+    _called_from["python"] = False
+    try:
+        yield
+    finally:
+        _called_from["python"] = before
+
+
+def _argument(option: re.Match[str]) -> str:
+    name = option["name"].replace("-", "_")
+    if option["colon"]:
+        return f"{name}:"
+    return f"{name}=True" if option["name"] in _SWITCHES else f"{name}="
+
 
 class WirelessFLError(Exception):
     """Base of everything the package raises on purpose.
 
-    The message is complete and written for the user: the command line prints it as it is.
+    The message is complete and written for the user: the command line prints it as it is, and in Python it names the
+    arguments of functions in place of options.
     """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return _OPTION.sub(_argument, _OVERRIDE.sub("", text)) if _called_from["python"] else text
 
 
 class InputError(WirelessFLError):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import html
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from wirelessfl.errors import OutputError, precondition
 from wirelessfl.folder import RunFolder
 from wirelessfl.outputs import replacing
-from wirelessfl.scenario import Scenario
+from wirelessfl.scenario import Scenario, Source, load_scenario
+from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.scenario.scenario import power_notes
 from wirelessfl.scenario.uplink import OverTheAir
 from wirelessfl.summary import epsilon_text, summarise, to_json
@@ -79,6 +81,15 @@ class Result:
             names = [name for name, variable in trace.data_vars.items() if variable.dims == ("round",)]
             return trace[names].to_dataframe()
 
+    def __repr__(self) -> str:
+        summary = self.summary
+        accuracy = summary["test_accuracy"]
+        shown = "unknown" if math.isnan(accuracy) else f"{accuracy:.1%}"
+        return (
+            f"<Result {summary['name']}, seed {summary['seed']}: {summary['status']}, {summary['rounds']} rounds, "
+            f"accuracy {shown},\n {_epsilons(summary, summary['delta'])}, in {self.folder}>"
+        )
+
     def _repr_html_(self) -> str:
         summary = self.summary
         at = f"at δ = {summary['delta']:g}"
@@ -97,6 +108,11 @@ class Result:
             return table
         picture = base64.b64encode(self.picture.read_bytes()).decode()
         return f'{table}<img alt="{caption}" width="400" src="data:image/png;base64,{picture}">'
+
+
+def _epsilons(values: Mapping[str, Any], delta: float) -> str:
+    published, accounted = (epsilon_text(values[f"epsilon_{which}"]) for which in ("published", "accounted"))
+    return f"ε {published} published and {accounted} accounted at δ = {delta:g}"
 
 
 def result_of(folder: RunFolder, pictures: bool) -> Result:
@@ -161,6 +177,14 @@ class Plan:
     forecast: Forecast
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        forecast = self.forecast
+        return (
+            f"<Plan {self.name}: {forecast.rounds} rounds, d = {self.dimension:,}, |D| = {self.samples:,} of "
+            f"{self.clients:,} clients, {forecast.sim_time:.4g} s simulated, about "
+            f"{forecast.memory_bytes / 2**20:,.0f} MiB,\n {_epsilons(asdict(forecast), self.delta)}>"
+        )
+
     def as_mapping(self) -> dict[str, Any]:
         """Flat mapping with the names of trace and summary."""
         return {
@@ -198,10 +222,16 @@ def plot_topology(scenario: Scenario, path: str | Path) -> None:
         draw_topology(graph, scenario.name, new)
 
 
-def make_plan(scenario: Scenario) -> Plan:
+def make_plan(scenario: Source, overrides: Overrides = (), **keys: Any) -> Plan:
     """Plan of a scenario, by a rehearsal of everything but the training.
 
+    Args:
+        scenario: as for `load_scenario`.
+        overrides: as for `load_scenario`.
+        keys: as for `load_scenario`.
+
     Raises:
+        ScenarioError: all that is wrong with the scenario, one line each.
         InputError: the data cannot be used.
         InfeasibleError: a privacy target that cannot be met.
     """
@@ -216,6 +246,7 @@ def make_plan(scenario: Scenario) -> Plan:
     )
     from wirelessfl.simulation import rehearse
 
+    scenario = load_scenario(scenario, overrides, **keys)
     simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     parts = simulation.deployment
     jammer = scenario.uplink.jammer if isinstance(scenario.uplink, OverTheAir) else None

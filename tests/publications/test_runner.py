@@ -68,7 +68,7 @@ def test_the_numbers_are_those_of_the_traces(request_: Request) -> None:
 @pytest.mark.slow
 def test_runs_that_fail_are_said(request_: Request) -> None:
     impossible = ("base.uplink.jammer.power_db=-200",)
-    with pytest.raises(InfeasibleError, match=r"one: 4 of 4 runs failed; --resume tries them again\. The first: "):
+    with pytest.raises(InfeasibleError, match=r"one: 4 of 4 runs failed; resume=True tries them again\. The first: "):
         run_paper(replace(request_, overrides=impossible))
 
 

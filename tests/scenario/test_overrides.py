@@ -169,9 +169,7 @@ def test_one_of_two_exclusive_keys_replaces_the_other_of_the_file() -> None:
 
 
 def test_both_of_two_exclusive_keys_are_refused() -> None:
-    with pytest.raises(
-        ScenarioError, match=r"--set uplink\.snr_db=1: uplink\.snr_db: found both snr_db and tx_power_dbm"
-    ):
+    with pytest.raises(ScenarioError, match=r"uplink\.snr_db=1: uplink\.snr_db: found both snr_db and tx_power_dbm"):
         override("uplink.snr_db=1", "uplink.tx_power_dbm=23")
 
 

@@ -173,7 +173,7 @@ def test_a_scheduler_without_workers_is_given_up(tmp_path: Path, monkeypatch: py
 )
 def test_what_is_no_address_is_refused(tmp_path: Path, address: str) -> None:
     allowed = r"allowed: tcp://HOST:PORT, tls://HOST:PORT \(ports 1 to 65535\) or slurm"
-    with pytest.raises(InputError, match=rf"--scheduler: found {re.escape(repr(address))}; {allowed}"):
+    with pytest.raises(InputError, match=rf"scheduler: found {re.escape(repr(address))}; {allowed}"):
         run_study(design(tmp_path, seeds=1), tmp_path / "out", scheduler=address)
     assert not (tmp_path / "out").exists()
 

@@ -89,7 +89,7 @@ def test_a_changed_study_computes_only_what_changed(tmp_path: Path, inline: Inli
 def test_a_taken_folder_is_not_touched(tmp_path: Path, inline: InlineWorkers) -> None:
     plan = design(tmp_path, grid=GRID)
     run_study(plan, tmp_path / "out")
-    with pytest.raises(OutputError, match="holds a study already; use --resume"):
+    with pytest.raises(OutputError, match="holds a study already; use resume=True"):
         run_study(plan, tmp_path / "out")
     assert len(inline.submitted) == 2
 
@@ -119,7 +119,10 @@ def test_a_failure_is_recorded_and_stops_nothing(tmp_path: Path, inline: InlineW
 
 
 def test_fail_fast_stops_at_the_first(tmp_path: Path, inline: InlineWorkers) -> None:
-    with pytest.raises(InfeasibleError, match=r"power_db: -20\}, seed 11: uplink\.jammer\.power_db(.|\n)*--resume"):
+    with pytest.raises(
+        InfeasibleError,
+        match=r"power_db: -20\}, seed 11: uplink\.jammer\.power_db(.|\n)*without fail_fast=True(.|\n)*resume=True",
+    ):
         run_study(design(tmp_path, grid=FAILING), tmp_path / "out", fail_fast=True)
     statuses = [record.status for record in open_study(tmp_path / "out").records]
     assert statuses == ["failed", "waiting"]
@@ -222,7 +225,7 @@ def test_a_process_computes_one_run_at_a_time(tmp_path: Path, monkeypatch: pytes
 def test_results_of_another_design_do_not_stay(tmp_path: Path, inline: InlineWorkers) -> None:
     run_study(design(tmp_path, grid=GRID), tmp_path / "out")
     interrupted(design(tmp_path, grid={"uplink.snr_db": [3]}), tmp_path / "out", resume=True)
-    with pytest.raises(OutputError, match="has not ended; continue it with --resume"):
+    with pytest.raises(OutputError, match="has not ended; continue it with resume=True"):
         open_study(tmp_path / "out").to_dataframe()
     assert not (tmp_path / "out" / "study.png").exists()
 

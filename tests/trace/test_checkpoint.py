@@ -229,5 +229,5 @@ def test_a_checkpoint_of_another_version_is_refused_in_words(tmp_path: Path) -> 
     save_checkpoint(path, {"a": 1}, IDENTITY)
     content = path.read_bytes()
     path.write_bytes(content.replace(b"wirelessfl-checkpoint 3", b"wirelessfl-checkpoint 2", 1))
-    with pytest.raises(TraceError, match="not a checkpoint of this version; run again with --overwrite"):
+    with pytest.raises(TraceError, match="not a checkpoint of this version; run again with overwrite=True"):
         load_checkpoint(path, IDENTITY)

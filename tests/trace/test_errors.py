@@ -120,7 +120,7 @@ def test_checkpoint_ahead_of_the_trace(path: Path) -> None:
 
 def test_existing_file(path: Path) -> None:
     content = path.read_bytes()
-    with pytest.raises(OutputError, match=r"exists already; continue it with --resume"):
+    with pytest.raises(OutputError, match=r"exists already; continue it with resume=True"):
         TraceWriter.create(path, header(), slots=2)
     assert path.read_bytes() == content
 

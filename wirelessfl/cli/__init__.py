@@ -23,6 +23,7 @@ from wirelessfl.errors import (
     RunInterrupted,
     VersionWarning,
     WirelessFLError,
+    command_line_words,
 )
 from wirelessfl.interrupts import stop_at_once
 from wirelessfl.outputs import FULL, READ_ONLY
@@ -62,7 +63,7 @@ class Application(click.Group):
     @override
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["standalone_mode"] = False  # click's exit codes differ: an interrupt is 130 here, not 1
-        with standard_streams() as failure:
+        with standard_streams() as failure, command_line_words():
             escape_what_is_lacking()
             code = self._exit_code(partial(super().main, *args, **kwargs))
             unwritten = failure()

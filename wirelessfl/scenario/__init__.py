@@ -8,6 +8,7 @@ from wirelessfl.scenario.base import Steps
 from wirelessfl.scenario.library import Shipped, copy_shipped, list_shipped, locate
 from wirelessfl.scenario.loader import (
     Resolved,
+    Source,
     differing_keys,
     dump_scenario,
     load_scenario,
@@ -24,6 +25,7 @@ __all__ = [
     "Resolved",
     "Scenario",
     "Shipped",
+    "Source",
     "Steps",
     "all_keys",
     "copy_shipped",

@@ -1,6 +1,6 @@
 """Scenario files in and out: file, then profile, then overrides, then checks."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,10 @@ from wirelessfl.scenario.channel import Channel
 from wirelessfl.scenario.data import settle_source
 from wirelessfl.scenario.library import list_shipped, locate, shelf_folder
 from wirelessfl.scenario.overrides import Override, Overrides, apply_overrides, read_overrides
+from wirelessfl.scenario.python_values import given_document, named_parameters, read_changes
 from wirelessfl.scenario.rejection import dotted, line, rejection
 from wirelessfl.scenario.scenario import Scenario, is_left_by_a_run, outside_code, refuse_outside_code
-from wirelessfl.scenario.shape import child_at, family_at, section_at
+from wirelessfl.scenario.shape import child_at, family_at, keys_of, section_at
 from wirelessfl.scenario.yamltree import (
     Document,
     KeyPath,
@@ -36,37 +37,74 @@ class Resolved:
     notes: tuple[str, ...] = ()
 
 
-def load_scenario(source: str | Path, overrides: Overrides = (), *, allow_plugins: bool = False) -> Scenario:
-    """The scenario of a file or of a shipped name, with overrides.
+Source = str | Path | Mapping[str, Any] | Scenario
+"""A shipped name, the path of a file, a mapping as a file would have it, or a scenario that is made already."""
+
+
+def load_scenario(source: Source, overrides: Overrides = (), *, allow_plugins: bool = False, **keys: Any) -> Scenario:
+    """The scenario of a shipped name, a file, or a mapping with the keys of a file, with overrides.
 
     Args:
-        source: A path, or the name of a shipped scenario.
+        source: The name of a shipped scenario, a path, a mapping such as ``{"name": "mine", "rounds": 5}``, or a
+            scenario that is to be changed.
         overrides: ``{"uplink.snr_db": 5}``, or ``["uplink.snr_db=5"]`` with YAML values as on the command line.
         allow_plugins: Whether a file that a run left beside its trace may name code from outside the package; a file
             elsewhere is the caller's own and always may.
+        keys: Further overrides as keyword arguments, with two underscores for a dot: ``rounds=5, uplink__snr_db=10``.
 
     Raises:
         ScenarioError: all that is wrong with it, one line each.
     """
-    return resolve_scenario(source, overrides, allow_plugins=allow_plugins).scenario
+    own = named_parameters(load_scenario)
+    return resolve_scenario(source, overrides, keys, own, allow_plugins=allow_plugins).scenario
 
 
-def resolve_scenario(source: str | Path, overrides: Overrides = (), *, allow_plugins: bool = False) -> Resolved:
+def resolve_scenario(
+    source: Source,
+    overrides: Overrides = (),
+    keys: Mapping[str, Any] | None = None,
+    parameters: Collection[str] = (),
+    *,
+    allow_plugins: bool = False,
+) -> Resolved:
     """As `load_scenario`, together with notes on keys that overrides dropped.
 
+    Args:
+        source: As for `load_scenario`.
+        overrides: As for `load_scenario`.
+        keys: Overrides that were given as keyword arguments.
+        parameters: Of the function that took them, so that a misspelt one is told from a misspelt key.
+        allow_plugins: As for `load_scenario`.
+
     Raises:
         ScenarioError: all that is wrong with it, one line each.
     """
+    changes = read_changes(overrides, keys or {}, list(keys_of(Scenario)), parameters)
+    if isinstance(source, Scenario) and not changes:
+        return Resolved(source)
+    if isinstance(source, Scenario | Mapping):
+        given, places = (source, Places()) if isinstance(source, Mapping) else (plain_value(source), source.places)
+        resolved = resolve_document(given_document(given, "scenario"), changes, Path())
+        return _own(_placed(resolved, places), Path())
     path = locate(source)
     document = read_document(path, "scenario", Scenario.model_fields, "a name")
-    changes = read_overrides(overrides)
     recorded = is_left_by_a_run(path)
     resolved = resolve_document(document, changes, None if recorded else path.parent)
-    resolved = replace(resolved, scenario=resolved.scenario.placed(places_of(path)))
-    if recorded:
-        refuse_outside_code(resolved.scenario, str(path), allow_plugins, [change.value for change in changes])
-    elif outside_code(resolved.scenario):
-        plugins.search(path.parent)
+    resolved = _placed(resolved, places_of(path))
+    if not recorded:
+        return _own(resolved, path.parent)
+    refuse_outside_code(resolved.scenario, str(path), allow_plugins, [change.value for change in changes])
+    return resolved
+
+
+def _placed(resolved: Resolved, places: Places) -> Resolved:
+    return replace(resolved, scenario=resolved.scenario.placed(places))
+
+
+def _own(resolved: Resolved, folder: Path) -> Resolved:
+    # A scenario of the caller's own, whose plug-ins are looked up in a folder
+    if outside_code(resolved.scenario):
+        plugins.search(folder)
     return resolved
 
 

@@ -60,7 +60,7 @@ def read_overrides(overrides: Overrides) -> list[Override]:
         raise TypeError("overrides are a mapping or a list of KEY=VALUE texts, not one text")
     if isinstance(overrides, Mapping):
         plain = [(key, plain_value(value)) for key, value in overrides.items()]
-        items = [(key, value, f"--set {key}={inline_yaml(value)}") for key, value in plain]
+        items = [(str(key), value, f"{key}={inline_yaml(value)}") for key, value in plain]
         for key, value, place in items:
             _require_finite(value, place, key)
     else:

@@ -129,7 +129,7 @@ def _value_hint(value: Any, tp: Any) -> str:
         return ""
     if bool in types and value.lower() in ("yes", "no", "on", "off", "y", "n", "true", "false"):
         return f"did you mean {'true' if value.lower() in ('yes', 'on', 'y', 'true') else 'false'}?"
-    if family is not None and (tag := _closest(value, tags_of(*family))):
+    if family is not None and (tag := closest(value, tags_of(*family))):
         return f"did you mean {{{family[0].key}: {tag}}}?"
     return _guess(value, words_of(tp)) or _number_hint(value, tp)
 
@@ -143,11 +143,12 @@ def _number_hint(value: str, tp: Any) -> str:
 
 
 def _guess(wrong: Any, right: Iterable[str]) -> str:
-    found = _closest(wrong, right)
+    found = closest(wrong, right)
     return f"did you mean {found}?" if found else ""
 
 
-def _closest(wrong: Any, right: Iterable[str]) -> str:
+def closest(wrong: Any, right: Iterable[str]) -> str:
+    """The word most like a misspelt one, or nothing."""
     if not isinstance(wrong, str):
         return ""
     by_lower = {word.lower(): word for word in right}

@@ -44,6 +44,15 @@ class Scenario(Sections):
         """The files and folders of data that it names, by key path, as they are written."""
         return dict(_named(self, ()))
 
+    def __repr__(self) -> str:
+        clients = f"{self.clients.count:,} client{'s' if self.clients.count > 1 else ''}"
+        return (
+            f"<Scenario {self.name}: seed {self.seed}, {self.rounds} rounds, {clients}, {self.model.name} on "
+            f"{self.data.dataset.name}, uplink {self.uplink.kind}>"
+        )
+
+    __str__ = __repr__
+
 
 # Writer of the JSON Schema, with defaults of schedules as in the file.
 class _SchemaWriter(GenerateJsonSchema):
@@ -183,8 +192,8 @@ def refuse_outside_code(scenario: Scenario, origin: str, allow_plugins: bool, ty
     if foreign:
         raise ScenarioError(
             f"{origin}: {'; '.join(foreign)}; allowed: code of this package. Other code that a recorded scenario names "
-            "runs only if you say so: read it, then add --allow-plugins (in Python: allow_plugins=True), or list its "
-            f"module in the environment variable {TRUSTED_MODULES}"
+            "runs only if you say so: read it, then add --allow-plugins, or list its module in "
+            f"the environment variable {TRUSTED_MODULES}"
         )
 
 

@@ -6,6 +6,7 @@ and ``010`` are text, a key given twice is an error, and no tag builds an object
 
 import difflib
 import math
+import os
 import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -71,7 +72,9 @@ def plain_value(value: Any) -> Any:
         return [plain_value(item) for item in value]
     if isinstance(value, Steps):
         return value.mapping()
-    return value.item() if hasattr(value, "item") and getattr(value, "ndim", None) == 0 else value
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def is_finite(value: Any) -> bool:

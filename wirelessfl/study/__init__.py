@@ -1,8 +1,9 @@
 """Studies: many runs of one scenario, their design, table and picture."""
 
-from wirelessfl.study.design import Run, StudyDesign, content_id, load_study
+from wirelessfl.study.design import Run, StudyDesign, content_id
 from wirelessfl.study.factors import Factor, value_text
 from wirelessfl.study.file import study_schema
+from wirelessfl.study.loading import load_study
 from wirelessfl.study.result import Band, RunRecord, Study, band, open_study
 from wirelessfl.study.runner import run_study
 from wirelessfl.study.task import Message, Outcome, Progress

@@ -1,33 +1,24 @@
 """Design of a study: all its runs, each checked as a whole scenario before the first one begins."""
 
-import copy
 import hashlib
 import itertools
 import json
 import math
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError, precondition
-from wirelessfl.scenario import Resolved, Scenario, locate, places_of, resolve_document
-from wirelessfl.scenario.overrides import Override, Overrides, RefusedOverride, read_overrides
-from wirelessfl.scenario.rejection import MAX_LINES, line, rejection
-from wirelessfl.scenario.scenario import is_left_by_a_run, outside_code, refuse_outside_code
-from wirelessfl.scenario.yamltree import Document, KeyPath, read_document
+from wirelessfl.scenario import Resolved, Scenario, resolve_document
+from wirelessfl.scenario.overrides import Override, RefusedOverride
+from wirelessfl.scenario.rejection import MAX_LINES, line
+from wirelessfl.scenario.yamltree import Document
 from wirelessfl.study.factors import Factor, point_text, values_at
-from wirelessfl.study.file import MAX_SEED, StudyFile
+from wirelessfl.study.file import BY_KEY, MAX_SEED, StudyFile
 from wirelessfl.summary.axes import JOULES, XAxis, without_joules
 
 MAX_RUNS = 10_000
-
-# What of a study file is a mapping from key paths of the scenario
-_BY_KEY = ("set", "grid", "zip")
 
 
 def content_id(scenario: Scenario) -> str:
@@ -84,115 +75,35 @@ class StudyDesign:
         """The values of the varied keys at a point, given by the level of each factor."""
         return values_at(self.factors, levels)
 
+    def __repr__(self) -> str:
+        points = len({run.levels for run in self.runs})
+        keys = ", ".join(factor.name for factor in self.factors) or "seeds alone"
+        return (
+            f"<StudyDesign {self.name}: {points} points × {len(self.seeds)} seeds = {len(self.runs)} runs over {keys}>"
+        )
+
     def describe(self, run: Run) -> str:
         """Label of a run: its point and seed."""
         return f"{point_text(self.factors, run.levels)}, seed {run.scenario.seed}"
 
 
-def load_study(source: str | Path, overrides: Overrides = (), *, allow_plugins: bool = False) -> StudyDesign:
-    """Design of a study from a file or a shipped name, with every point checked.
+def build_design(
+    name: str, file: StudyFile, document: Document, base: Document, folder: Path | None, of_base: list[Override]
+) -> StudyDesign:
+    """Design of a study that was read.
 
     Args:
-        source: A path, or the name of a shipped study.
-        overrides: ``{"base.rounds": 10}``, or ``["base.rounds=10"]`` with YAML values as on the command line. Below
-            ``base`` lies the scenario; ``seeds``, ``metrics``, ``x``, ``name``, ``set.KEY``, ``grid.KEY`` and
-            ``zip.KEY`` are the study's.
-        allow_plugins: Whether a base that a run left beside its trace may name code from outside the package.
+        name: Its name.
+        file: Its keys.
+        document: The same as it is written.
+        base: The base scenario as it is written.
+        folder: What the paths of the base are relative to; None where a recorded scenario may name none.
+        of_base: Overrides of the base.
 
     Raises:
-        ScenarioError: all errors of the study and of its points, one line each.
+        ScenarioError: all errors of its points, one line each.
     """
-    path = locate(source, "studies")
-    document = read_document(path, "study", StudyFile.model_fields, "a base and a grid")
-    precondition(
-        document.tree is not None,
-        line(document.place(()), (), "an empty file", "a mapping with at least a base and a grid"),
-        ScenarioError,
-    )
-    typed = read_overrides(overrides)
-    ours, of_base = _split(typed)
-    document = _override_study(document, ours)
-    try:
-        file = StudyFile.model_validate(document.tree)
-    except ValidationError as error:
-        raise rejection(error, _nested(document), StudyFile) from None
-    base, base_path = _base(file, document, path)
-    recorded = is_left_by_a_run(base_path)
-    builder = _Builder(file, document, base, None if recorded else base_path.parent, of_base)
-    name = file.name or re.sub(r"[^A-Za-z0-9._-]", "-", path.stem).lstrip("._-")[:100] or "study"
-    design = replace(builder.design(name), sources=(path, base_path))
-    places = places_of(base_path, path)
-    design = replace(design, runs=tuple(replace(run, scenario=run.scenario.placed(places)) for run in design.runs))
-    own = [change.value for change in typed] + [file.set, file.grid, file.zip]
-    for run in design.runs:
-        if recorded:
-            refuse_outside_code(run.scenario, str(base_path), allow_plugins, own)
-        elif outside_code(run.scenario):
-            plugins.search(base_path.parent)
-    return design
-
-
-def _split(overrides: Sequence[Override]) -> tuple[list[Override], list[Override]]:
-    # Overrides of the study, and those of its base with paths from the base on
-    ours, of_base = [], []
-    for override in overrides:
-        first, *rest = override.path
-        if first == "base" and rest:
-            of_base.append(Override(tuple(rest), override.value, override.place))
-        elif first in _BY_KEY or (first in StudyFile.model_fields and not rest):
-            ours.append(override)
-        else:
-            known = ", ".join(f"{name}.KEY" if name in _BY_KEY else name for name in StudyFile.model_fields)
-            hint = f"did you mean base.{'.'.join(override.path)}?" if first in Scenario.model_fields else ""
-            raise ScenarioError(line(override.place, override.path, "an unknown key", f"base.KEY, {known}", hint))
-    return ours, of_base
-
-
-def _override_study(document: Document, overrides: Sequence[Override]) -> Document:
-    # The document with new values for the study's own keys; a key of grid or zip is one dotted name
-    tree, places = dict(document.tree), dict(document.places)
-    for override in overrides:
-        first, *rest = override.path
-        path: KeyPath = (first, ".".join(rest)) if rest else (first,)
-        if rest:
-            below = tree.get(first)
-            tree[first] = {**(below if isinstance(below, dict) else {}), path[1]: override.value}
-            places.setdefault((first,), override.place)
-        else:
-            tree[first] = override.value
-        places = {known: place for known, place in places.items() if known[: len(path)] != path}
-        places[path] = override.place
-    return Document(tree, places)
-
-
-def _nested(document: Document) -> Document:
-    # The document with ``grid: {a.b: ...}`` also as ``grid: {a: {b: ...}}``, for messages on the key path grid.a.b
-    tree, places = copy.deepcopy(document.tree), dict(document.places)
-    for axis in _BY_KEY:
-        values = tree.get(axis)
-        for name, value in list(values.items()) if isinstance(values, dict) else []:
-            *parents, last = str(name).split(".")
-            node = values
-            for parent in parents:
-                node = node.setdefault(parent, {})
-                if not isinstance(node, dict):
-                    break
-            else:
-                node.setdefault(last, value)
-                places.setdefault((axis, *parents, last), document.place((axis, name)))
-    return Document(tree, places)
-
-
-def _base(file: StudyFile, document: Document, study: Path) -> tuple[Document, Path]:
-    # The base scenario as it is written, and the file that it stands in
-    if isinstance(file.base, dict):
-        places = {path[1:]: place for path, place in document.places.items() if path[:1] == ("base",)}
-        return Document(file.base, places), study
-    try:
-        path = locate(file.base, "scenarios", study.parent)
-    except ScenarioError as error:
-        raise ScenarioError(f"{document.place(('base',))}: base: {error}") from None
-    return read_document(path, "scenario", Scenario.model_fields, "a name"), path
+    return _Builder(file, document, base, folder, of_base).design(name)
 
 
 class _Builder:
@@ -274,7 +185,7 @@ class _Builder:
 
     def _overrides(self, values: dict[str, Any]) -> list[Override]:
         # Of a point: whole mappings first, then keys that other axes change in them
-        axes = {name: axis for axis in _BY_KEY for name in getattr(self._file, axis)}
+        axes = {name: axis for axis in BY_KEY for name in getattr(self._file, axis)}
         of_file, of_point = (
             [Override(tuple(name.split(".")), value, self._document.place((axes[name], name))) for name, value in items]
             for items in (self._file.set.items(), sorted(values.items(), key=lambda item: item[0].count(".")))

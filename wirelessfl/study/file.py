@@ -16,6 +16,9 @@ from wirelessfl.trace import ROOT
 MAX_SEEDS = 10_000
 MAX_SEED = 2**63 - 1
 
+BY_KEY = ("set", "grid", "zip")
+"""What of a study file is a mapping from key paths of the scenario."""
+
 METRICS = tuple(variable.name for variable in ROOT.of("round") if variable.name != "event_count")
 """Names of all variables of the trace with one value a round."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FORMAT = "wirelessfl-study"
 VERSION = 1
 CONFIDENCE = 0.95
+_EPSILONS = {"ε published": "epsilon_published", "ε accounted": "epsilon_accounted"}
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,22 @@ class Study:
     records: tuple[RunRecord, ...]
     x: tuple[XAxis, ...] = ("round",)
 
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        keys = ", ".join(factor.name for factor in self.factors) or "seeds alone"
+        head = f"<Study {self.name}: {len(self.complete)} of {len(self.records)} runs complete{failed}, over {keys}"
+        return f"{', '.join([head, *self._ranges()])},\n in {self.path}>"
+
+    def _ranges(self) -> Iterator[str]:
+        # The least and the largest mean over the seeds, where there is one
+        for words, name in {"accuracy": "test_accuracy", **_EPSILONS}.items():
+            means = [float(one.mean[0]) for one in self.final(name).values() if not math.isnan(one.mean[0])]
+            if means:
+                ends = [
+                    f"{end:.1%}" if name == "test_accuracy" else epsilon_text(end) for end in (min(means), max(means))
+                ]
+                yield f"{words} {' to '.join(dict.fromkeys(ends))}"
+
     @property
     def folder(self) -> StudyFolder:
         """Its folder."""
@@ -187,7 +204,7 @@ class Study:
 
     def _repr_html_(self) -> str:
         accuracy = self.final("test_accuracy")
-        epsilons = {"ε published": self.final("epsilon_published"), "ε accounted": self.final("epsilon_accounted")}
+        epsilons = {words: self.final(name) for words, name in _EPSILONS.items()}
         rows = "".join(
             f"<tr><td>{html.escape(point_text(self.factors, levels))}</td><td>{len(records)}</td>"
             f"<td>{accuracy[levels].text(0, percent=True)}</td>"

@@ -1,21 +1,26 @@
 """Execution of a study: its unfinished runs on a pool of workers, message by message."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import assert_never
+from typing import Any, assert_never
 
 from wirelessfl import plugins
-from wirelessfl.errors import InfeasibleError, precondition
+from wirelessfl.errors import InfeasibleError, ScenarioError, precondition
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.outputs import output_folder
 from wirelessfl.scenario import dump_scenario
+from wirelessfl.scenario.overrides import Overrides
+from wirelessfl.scenario.python_values import named_parameters, read_changes
+from wirelessfl.scenario.rejection import line
 from wirelessfl.scenario.scenario import outside_code
 from wirelessfl.study.cluster import ClusterWorkers, connect
 from wirelessfl.study.design import Run, StudyDesign
+from wirelessfl.study.file import StudyFile
 from wirelessfl.study.folder import StudyFolder
+from wirelessfl.study.loading import StudySource, design_study
 from wirelessfl.study.local import LocalWorkers, available_cores
 from wirelessfl.study.result import Study, study_of
 from wirelessfl.study.task import MAX_DEATHS, Claim, Message, Outcome, Progress, Task, Workers, claim_folder
@@ -24,9 +29,11 @@ _POLL_S = 0.2
 
 
 def run_study(
-    design: StudyDesign,
+    study: StudyDesign | StudySource,
     out: str | Path | None = None,
     *,
+    overrides: Overrides = (),
+    allow_plugins: bool = False,
     workers: int | None = None,
     threads: int | None = None,
     device: str = "auto",
@@ -34,14 +41,17 @@ def run_study(
     resume: bool = False,
     fail_fast: bool = False,
     on_message: Callable[[Message], None] | None = None,
+    **keys: Any,
 ) -> Study:
     """Run of a study, with its record, table and picture, and a trace for every run.
 
     A run that fails is recorded with its error and does not stop the others.
 
     Args:
-        design: What to run, from `load_study`.
+        study: What to run: a design from `load_study`, or what that takes: a shipped name, a file or a mapping.
         out: The folder; by default ``results/<name>``.
+        overrides: As for `load_study`; a design that is made already takes none.
+        allow_plugins: As for `load_study`.
         workers: Processes on this machine, by default one a core; with ``scheduler="slurm"`` the workers asked for. A
             scheduler that is there already has workers of its own.
         threads: Torch threads of a worker; by default the cores divided among the workers. A scenario that names a
@@ -52,12 +62,14 @@ def run_study(
             failed among them. The design may have changed: only what is new is computed.
         fail_fast: Stop at the first failure.
         on_message: Called with every message of a run; also, first of all, with the outcomes that are there already.
+        keys: Further overrides as keyword arguments, with two underscores for a dot: ``seeds=3, base__rounds=10``.
 
     Raises:
         InputError: folder or scheduler cannot be used.
         InfeasibleError: the scheduler cannot be reached, or a run failed under ``fail_fast``.
         RunInterrupted: Ctrl-C or SIGTERM; ``resume`` continues.
     """
+    design = _design(study, overrides, allow_plugins, keys)
     folder = StudyFolder(Path("results") / design.name if out is None else output_folder(out))
     _refuse(folder, design, resume)
     count = min(workers or available_cores(), len(design.runs))
@@ -76,11 +88,23 @@ def run_study(
         with ExitStack() as record, pool, ExitStack() as ending:
             ending.callback(claim.release)  # runs in progress stop before the workers are left
             session.work(pool, task_of, interrupts, record)
-        study = session.study()
+        ended = session.study()
         from wirelessfl.study.collect import write_results  # brings matplotlib and pyarrow along
 
         with interrupts.at_once("stopped when every run had ended; --resume writes table, picture and report"):
-            write_results(study)
+            write_results(ended)
+    return ended
+
+
+def _design(
+    study: StudyDesign | StudySource, overrides: Overrides, allow_plugins: bool, keys: Mapping[str, Any]
+) -> StudyDesign:
+    if not isinstance(study, StudyDesign):
+        return design_study(study, overrides, keys, named_parameters(run_study), allow_plugins=allow_plugins)
+    changes = read_changes(overrides, keys, list(StudyFile.model_fields), named_parameters(run_study))
+    for change in changes:
+        found = "a key for a design whose runs are made already"
+        raise ScenarioError(line(change.place, change.path, found, "keys in load_study, or here with a name or a file"))
     return study
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from wirelessfl import plugins
-from wirelessfl.errors import RunInterrupted, WirelessFLError, precondition
+from wirelessfl.errors import RunInterrupted, WirelessFLError, command_line_words, precondition
 from wirelessfl.inputs import Places
 from wirelessfl.outputs import STUDY_LOCK, lock_folder
 
@@ -170,7 +170,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
 
     folder = Path(task.folder)
     try:
-        with _ONE_AT_A_TIME:
+        with _ONE_AT_A_TIME, command_line_words():  # whoever asked for the study says it his way
             (folder / "error.txt").unlink(missing_ok=True)
             for place in reversed(task.plugin_folders):
                 plugins.search(Path(place))
@@ -191,7 +191,8 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
     except RunInterrupted:
         return Outcome(task.run, "interrupted")
     except WirelessFLError as error:
-        return Outcome(task.run, "failed", str(error))
+        with command_line_words():
+            return Outcome(task.run, "failed", str(error))
     except plugins.RAISED as error:
         return Outcome(task.run, "failed", plugins.failure(error) or _unexpected(error, folder))
     return Outcome(task.run, "complete", summary=json.loads(to_json(result.summary)))

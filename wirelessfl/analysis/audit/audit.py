@@ -19,7 +19,8 @@ from wirelessfl.errors import InfeasibleError, MissingDataError, precondition
 from wirelessfl.learning.faults import BernoulliAvailability
 from wirelessfl.learning.selection import SelectAll
 from wirelessfl.privacy import Statement, ZcdpRelease
-from wirelessfl.scenario import Scenario
+from wirelessfl.scenario import Source, load_scenario
+from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.simulation import Simulation
 from wirelessfl.simulation.uplinks import ChannelNoise, NoNoise
 from wirelessfl.summary import epsilon_text
@@ -150,20 +151,28 @@ class Audit:
 
 
 def audit_scenario(
-    scenario: Scenario, trials: int | None = None, on_progress: Callable[[float], None] = lambda part: None
+    scenario: Source,
+    trials: int | None = None,
+    on_progress: Callable[[float], None] = lambda part: None,
+    *,
+    overrides: Overrides = (),
+    **keys: Any,
 ) -> Audit:
     """Audit a scenario.
 
     Args:
-        scenario: what to audit.
+        scenario: what to audit, as for `load_scenario`.
         trials: games in either world; by default as many as some ten seconds allow.
         on_progress: told which part of the games has been played since it was last told.
+        overrides: as for `load_scenario`.
+        keys: as for `load_scenario`.
 
     Raises:
         InputError: the data cannot be used.
         InfeasibleError: a privacy target that cannot be met, nobody is heard, there is no game for the scenario, or its
             data are not there.
     """
+    scenario = load_scenario(scenario, overrides, **keys)
     try:
         simulation = build_simulation(scenario, plan_to_look(scenario.compute))
     except MissingDataError as error:  # nothing is wrong with the scenario, and n_i cannot be made up
