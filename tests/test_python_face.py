@@ -13,7 +13,7 @@ import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl.api import make_plan
 from wirelessfl.errors import OutputError, ScenarioError, command_line_words
-from wirelessfl.scenario import Scenario, all_keys, differing_keys
+from wirelessfl.scenario import Scenario, Source, all_keys, differing_keys
 from wirelessfl.scenario.python_values import SEPARATOR, named_parameters
 from wirelessfl.study.file import StudyFile
 
@@ -50,12 +50,12 @@ def test_a_name_and_keywords_are_a_run(tmp_path: Path) -> None:
     assert wfl.load_scenario(result.folder / "scenario.yaml") == expected
 
 
-@pytest.mark.parametrize("given", [dict, "path", "text", Scenario.model_validate], ids=str)
-def test_every_kind_of_source_is_the_same_scenario(given: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["mapping", "path", "text", "scenario"])
+def test_every_kind_of_source_is_the_same_scenario(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "tiny.yaml"
     file.write_text("{name: tiny, rounds: 2, clients: {count: 4}, data: {limit: 80}}\n", encoding="utf-8")
-    source = {"path": file, "text": str(file)}.get(given) if isinstance(given, str) else given(TINY)
-    assert wfl.load_scenario(source, uplink__snr_db=5) == wfl.load_scenario(file, {"uplink.snr_db": 5})
+    sources: dict[str, Source] = {"mapping": TINY, "path": file, "text": str(file), "scenario": wfl.load_scenario(TINY)}
+    assert wfl.load_scenario(sources[kind], uplink__snr_db=5) == wfl.load_scenario(file, {"uplink.snr_db": 5})
 
 
 def test_the_file_that_is_simulated_is_not_written_over(tmp_path: Path) -> None:
