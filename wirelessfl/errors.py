@@ -19,7 +19,6 @@ from contextlib import contextmanager
 _SWITCHES = {"resume", "overwrite", "fail-fast", "allow-plugins"}
 _WITH_VALUES = {"out", "device", "threads", "workers", "scheduler", "delta", "accountant"}
 _OPTION = re.compile(rf"(?<![\w-])--(?P<name>{'|'.join(sorted(_SWITCHES | _WITH_VALUES))})(?![\w-])(?P<colon>:?)")
-_OVERRIDE = re.compile(r"(?<![\w-])--set (?=\S+=)")
 
 _called_from = {"python": True}
 
@@ -53,7 +52,7 @@ class WirelessFLError(Exception):
 
     def __str__(self) -> str:
         text = super().__str__()
-        return _OPTION.sub(_argument, _OVERRIDE.sub("", text)) if _called_from["python"] else text
+        return _OPTION.sub(_argument, text) if _called_from["python"] else text
 
 
 class InputError(WirelessFLError):
