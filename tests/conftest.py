@@ -40,7 +40,7 @@ def shared_data() -> Path:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures of runs in this process are a few bytes: drawing takes longer than small runs and has its own tests."""
     for name in ("picture.draw_summary", "timeline.draw_timeline"):
-        monkeypatch.setattr(f"wirelessfl.summary.{name}", lambda *arguments: arguments[-1].write_bytes(b"drawn"))
+        monkeypatch.setattr(f"wirelessfl.summary.{name}", lambda *arguments: arguments[-2].write_bytes(b"drawn"))
 
 
 @pytest.fixture(scope="session", autouse=True)

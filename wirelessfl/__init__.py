@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from wirelessfl.cli.study_table import study_progress
     from wirelessfl.study import Study, load_study, open_study, run_study
     from wirelessfl.summary import epsilon_text, to_json
+    from wirelessfl.summary.style import FigureOptions
     from wirelessfl.trace import by_client, read_group
 
     __version__: str
 
 __all__ = [
     "Audit",
+    "FigureOptions",
     "Plan",
     "Result",
     "Scenario",
@@ -58,6 +60,7 @@ _HOMES = {
     "wirelessfl.cli.study_table": ("study_progress",),
     "wirelessfl.study": ("Study", "load_study", "open_study", "run_study"),
     "wirelessfl.summary": ("epsilon_text", "to_json"),
+    "wirelessfl.summary.style": ("FigureOptions",),
     "wirelessfl.trace": ("by_client", "read_group"),
 }
 

@@ -18,6 +18,7 @@ from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.scenario.python_values import named_parameters
 from wirelessfl.scenario.scenario import texts
 from wirelessfl.streams import Streams
+from wirelessfl.summary.style import FigureFormat, FigureOptions, figure_options
 from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace, read_attributes
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def simulate(
     resume: bool = False,
     overwrite: bool = False,
     pictures: bool = True,
+    figures: FigureOptions | FigureFormat = "png",
     wait: bool = False,
     inputs: Iterable[str | Path] = (),
     on_round: Callable[[FinishedRound], None] | None = None,
@@ -74,7 +76,8 @@ def simulate(
         threads: torch threads; by default the scenario's, else all cores. A resumed run keeps what its trace records.
         resume: continue an interrupted run; start it where there is none; a complete one is only summarised.
         overwrite: replace the run that lies in the folder.
-        pictures: draw summary.png and timeline.png, which may take longer than a small run does.
+        pictures: draw summary and timeline, which may take longer than a small run does.
+        figures: their format, "pdf", "svg", "png" or "none", or `FigureOptions` with a width besides.
         wait: wait for another process that works on the run in the folder; without it, that is an error.
         inputs: files that must not be written over, beside the scenario's own and those that it names.
         on_round: called with each finished round.
@@ -89,6 +92,7 @@ def simulate(
     scenario = resolve_scenario(
         scenario, overrides, keys, named_parameters(simulate), allow_plugins=allow_plugins
     ).scenario
+    options = figure_options(figures if pictures else "none")
     folder = RunFolder(default_folder(scenario) if out is None else output_folder(out))
     sources = (*inputs, *read, *_named(scenario))
     with (
@@ -105,7 +109,7 @@ def simulate(
                 folder.clear(sources)
             record_run(simulation, folder, scenario, interrupts, on_round)
         with interrupts.at_once("stopped when the run was complete; --resume gives its summary and pictures"):
-            return result_of(folder, pictures)
+            return result_of(folder, options)
 
 
 def _named(scenario: Scenario) -> Iterator[str | Path]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from wirelessfl.errors import OutputError, ScenarioError, TraceError, WirelessFLError, precondition
 from wirelessfl.outputs import PARTIAL, RUN_LOCK, lock_folder, refuse_foreign, refuse_inputs, writing
 from wirelessfl.scenario import Scenario, differing_keys, dump_scenario, parse_scenario
+from wirelessfl.summary.run_figures import SUMMARY, TIMELINE
+from wirelessfl.summary.style import figure_files
 from wirelessfl.trace import (
     FINISHED,
     continued_identity,
@@ -40,7 +42,7 @@ _BESIDE_A_RUN = {
 
 
 class RunFolder:
-    """Folder of one run: trace.h5, checkpoint.bin, scenario.yaml, summary.json, summary.png and timeline.png.
+    """Folder of one run: trace.h5, checkpoint.bin, scenario.yaml, summary.json, and summary and timeline as figures.
 
     Args:
         path: The folder, which need not exist yet.
@@ -52,8 +54,7 @@ class RunFolder:
         self.checkpoint = path / "checkpoint.bin"
         self.scenario = path / "scenario.yaml"
         self.summary = path / "summary.json"
-        self.picture = path / "summary.png"
-        self.timeline = path / "timeline.png"
+        self.figures = tuple(file for name in (SUMMARY, TIMELINE) for file in figure_files(path / name))
 
     def held(self, wait: Callable[[], None] | None = None) -> AbstractContextManager[Path]:
         """Exclusive lock on the run.
@@ -69,7 +70,7 @@ class RunFolder:
     @property
     def files(self) -> tuple[Path, ...]:
         """Files that a run writes and a new one replaces, the trace last: without it the others count as foreign."""
-        return (self.checkpoint, self.scenario, self.summary, self.picture, self.timeline, self.trace)
+        return (self.checkpoint, self.scenario, self.summary, *self.figures, self.trace)
 
     def holds_trace(self) -> bool:
         """Whether the folder has a trace.

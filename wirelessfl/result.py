@@ -6,7 +6,7 @@ import base64
 import html
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,9 @@ from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.scenario.scenario import power_notes
 from wirelessfl.scenario.uplink import OverTheAir
 from wirelessfl.summary import epsilon_text, summarise, to_json
-from wirelessfl.trace import open_trace, read_group, read_values, trace_errors
+from wirelessfl.summary.run_figures import SUMMARY, TIMELINE, draw_run, unwritten
+from wirelessfl.summary.style import PNG_OF_A_PAGE, FigureOptions
+from wirelessfl.trace import open_trace, read_values, trace_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,11 +39,13 @@ class Result:
         folder: its folder.
         summary: the numbers of ``summary.json``, in SI units.
         missing: files of the summary that could not be written, each with the reason.
+        figures: format and width of its figures.
     """
 
     folder: Path
     summary: dict[str, Any]
     missing: tuple[str, ...] = ()
+    figures: FigureOptions = PNG_OF_A_PAGE
 
     def require_files(self) -> None:
         """Check that every file of the summary is on disk.
@@ -62,13 +66,16 @@ class Result:
 
     @property
     def picture(self) -> Path:
-        """Figure of the summary."""
-        return self.folder / "summary.png"
+        """Figure of the summary; not there where none is drawn."""
+        return self._figure(SUMMARY)
 
     @property
     def timeline(self) -> Path:
-        """Figure of all activities over simulated time."""
-        return self.folder / "timeline.png"
+        """Figure of all activities over simulated time; not there where none is drawn."""
+        return self._figure(TIMELINE)
+
+    def _figure(self, name: str) -> Path:
+        return (self.figures if self.figures.drawn else PNG_OF_A_PAGE).file(self.folder / name)
 
     @cached_property
     def dataset(self) -> xr.Dataset:
@@ -104,10 +111,14 @@ class Result:
         body = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items())
         caption = html.escape(f"{summary['name']}, seed {summary['seed']} ({summary['status']})")
         table = f"<table><caption>{caption}</caption><tbody>{body}</tbody></table>"
-        if not self.picture.exists():
+        kind = _IN_A_PAGE.get(self.picture.suffix)
+        if kind is None or not self.picture.exists():
             return table
         picture = base64.b64encode(self.picture.read_bytes()).decode()
-        return f'{table}<img alt="{caption}" width="400" src="data:image/png;base64,{picture}">'
+        return f'{table}<img alt="{caption}" width="400" src="data:{kind};base64,{picture}">'
+
+
+_IN_A_PAGE = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
 def _epsilons(values: Mapping[str, Any], delta: float) -> str:
@@ -115,31 +126,14 @@ def _epsilons(values: Mapping[str, Any], delta: float) -> str:
     return f"ε {published} published and {accounted} accounted at δ = {delta:g}"
 
 
-def result_of(folder: RunFolder, pictures: bool) -> Result:
-    """Summary files of a finished run from its trace alone, with pictures if asked for."""
+def result_of(folder: RunFolder, figures: FigureOptions) -> Result:
+    """Summary files of a finished run from its trace alone, with figures if asked for."""
     with read_values(folder.trace) as values, trace_errors(folder.trace):
         summary = summarise(values, json.loads(values.attrs["why_different"]))
     text = to_json(summary)
-    missing = _unwritten(folder.summary, lambda new: new.write_text(text, encoding="utf-8"))
-    if pictures:
-        from wirelessfl.summary.picture import draw_summary
-        from wirelessfl.summary.timeline import draw_timeline
-
-        events = read_group(folder.trace, "events")
-        with open_trace(folder.trace) as trace, trace_errors(folder.trace):
-            missing += _unwritten(folder.picture, lambda new: draw_summary(trace, new))
-            missing += _unwritten(folder.timeline, lambda new: draw_timeline(trace, events, new))
-    return Result(folder.path, summary, tuple(missing))
-
-
-def _unwritten(path: Path, write: Callable[[Path], object]) -> list[str]:
-    # Reason why a file could not be written; none where an earlier one is there, which has the same content
-    try:
-        with replacing(path) as new:
-            write(new)
-    except OutputError as error:
-        return [] if path.exists() else [str(error)]
-    return []
+    missing = unwritten(folder.summary, lambda new: new.write_text(text, encoding="utf-8"))
+    drawn = draw_run(folder.trace, figures)
+    return Result(folder.path, summary, (*missing, *drawn.missing), figures)
 
 
 @dataclass(frozen=True)

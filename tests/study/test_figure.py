@@ -38,11 +38,16 @@ def study(folder: Path, factors: tuple[Factor, ...], seeds: int = 3, **changes: 
     return replace(made, **changes)
 
 
+def picture_of(one: Study) -> Path:
+    """The PNG of a study."""
+    return one.path / "study.png"
+
+
 def drawn(one: Study, monkeypatch: pytest.MonkeyPatch) -> Figure:
     """The figure that is written."""
     kept: list[Figure] = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: kept.append(figure))
-    draw_study(one, one.folder.picture)
+    draw_study(one, picture_of(one))
     return kept[0]
 
 
@@ -63,8 +68,8 @@ def drawn(one: Study, monkeypatch: pytest.MonkeyPatch) -> Figure:
 )
 def test_every_shape_is_drawn(tmp_path: Path, factors: tuple[Factor, ...], rows: int, columns: int) -> None:
     one = study(tmp_path, factors, seeds=2)
-    draw_study(one, one.folder.picture)
-    assert one.folder.picture.read_bytes().startswith(b"\x89PNG")
+    draw_study(one, picture_of(one))
+    assert picture_of(one).read_bytes().startswith(b"\x89PNG")
     with pytest.MonkeyPatch.context() as patch:
         grid = drawn(one, patch).axes
     assert len(grid) == rows * columns
@@ -170,8 +175,8 @@ def test_values_of_a_study_are_no_mathematics(
 ) -> None:
     """Matplotlib would parse what lies between two dollars, and leaves an underscored label out of the legend."""
     one = study(tmp_path, factors, name="$\\nope$")
-    draw_study(one, one.folder.picture)
-    assert one.folder.picture.read_bytes().startswith(b"\x89PNG")
+    draw_study(one, picture_of(one))
+    assert picture_of(one).read_bytes().startswith(b"\x89PNG")
     if factors[-1] is ODD:
         legend = drawn(one, monkeypatch).legends[0]
         assert [text.get_text() for text in legend.get_texts()] == [ODD.label(level) for level in range(4)]

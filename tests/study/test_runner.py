@@ -132,7 +132,7 @@ def test_a_study_of_failures_alone_has_an_empty_table(tmp_path: Path, inline: In
     study = run_study(design(tmp_path, grid={"uplink.jammer": FAILING["uplink.jammer"][:1]}), tmp_path / "out")
     table = study.to_dataframe()
     assert len(table) == 0 and "test_accuracy" in table
-    assert study.folder.picture.stat().st_size > 0
+    assert (study.path / "study.png").stat().st_size > 0
 
 
 def test_an_unexpected_error_keeps_its_traceback(

@@ -12,6 +12,7 @@ import click
 from wirelessfl.cli.terminal import (
     OutputPath,
     ScenarioCommand,
+    figures_option,
     json_option,
     override_option,
     plugins_option,
@@ -19,10 +20,12 @@ from wirelessfl.cli.terminal import (
     remark,
     say,
     scenario_argument,
+    width_option,
 )
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound
+    from wirelessfl.summary.style import FigureFormat
 
 
 @click.command(cls=ScenarioCommand)
@@ -48,6 +51,8 @@ if TYPE_CHECKING:
     metavar="[DIR]",
     help="Also log every round for TensorBoard [tensorboard, in the results folder].",
 )
+@figures_option()
+@width_option
 @click.option("--quiet", is_flag=True, help="Print neither progress nor a table.")
 @json_option
 def simulate(
@@ -61,17 +66,21 @@ def simulate(
     resume: bool,
     overwrite: bool,
     tensorboard: str | None,
+    form: FigureFormat,
+    width: float,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Run SCENARIO, a YAML file or the name of a shipped scenario.
 
-    Writes trace.h5, scenario.yaml, summary.json, summary.png and timeline.png into the results folder.
+    Writes trace.h5, scenario.yaml, summary.json and, as figures, summary.png and timeline.png into the results
+    folder.
     """
     from wirelessfl import api
     from wirelessfl.cli.console import print_summary, progress_line
     from wirelessfl.scenario import locate
     from wirelessfl.summary import TensorBoardLog, to_json
+    from wirelessfl.summary.style import FigureOptions
 
     if seed is not None:
         overrides = (*overrides, f"seed={seed}")
@@ -95,6 +104,7 @@ def simulate(
             threads=threads,
             resume=resume,
             overwrite=overwrite,
+            figures=FigureOptions(form, width),
             inputs=[locate(scenario)],
             on_round=on_round,
         )
@@ -104,7 +114,8 @@ def simulate(
     if as_json:
         say(to_json(result.summary), nl=False)
     elif not quiet:
-        print_summary(result.summary, {"trace": result.trace, "picture": result.picture, "timeline": result.timeline})
+        pictures = {"picture": result.picture, "timeline": result.timeline} if result.figures.drawn else {}
+        print_summary(result.summary, {"trace": result.trace, **pictures})
     result.require_files()
 
 

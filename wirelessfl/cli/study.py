@@ -1,10 +1,24 @@
 """``wirelessfl study``: a grid of scenarios with many seeds."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.cli.terminal import OutputPath, json_option, plugins_option, remark, say
+from wirelessfl.cli.terminal import (
+    OutputPath,
+    figures_option,
+    json_option,
+    plugins_option,
+    remark,
+    say,
+    width_option,
+)
+
+if TYPE_CHECKING:
+    from wirelessfl.summary.style import FigureFormat
 
 MOST_FAILURES = 10
 
@@ -36,6 +50,8 @@ MOST_FAILURES = 10
 @click.option("--resume", is_flag=True, help="Keep finished runs, compute what is new or missing.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
 @click.option("--out", type=OutputPath(), help="Folder for the results [results/NAME].")
+@figures_option()
+@width_option
 @click.option("--quiet", is_flag=True, help="Print neither progress nor a table.")
 @json_option
 def study(
@@ -49,14 +65,16 @@ def study(
     resume: bool,
     fail_fast: bool,
     out: Path | None,
+    form: FigureFormat,
+    width: float,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Run STUDY, a YAML file or the name of a shipped study (`wirelessfl scenarios list --studies`).
 
-    Every combination of its values is checked before the first run. Writes study.json, study.parquet, study.png,
-    report.html and a folder with the trace of every run. A run that fails is recorded and does not stop the others; the
-    exit code is then 3.
+    Every combination of its values is checked before the first run. Writes study.json, study.parquet, report.html,
+    a figure (study.png) and a folder with the trace of every run. A run that fails is recorded and does not stop the
+    others; the exit code is then 3.
     """
     from wirelessfl.analysis.report.page import write_report
     from wirelessfl.cli.study_table import print_study, study_progress
@@ -64,6 +82,7 @@ def study(
     from wirelessfl.study import load_study, run_study
     from wirelessfl.study.curves import StudyCurves
     from wirelessfl.summary import to_json
+    from wirelessfl.summary.style import FigureOptions
 
     design = load_study(source, overrides, allow_plugins=allow_plugins)
     for note in design.notes:
@@ -78,6 +97,7 @@ def study(
             scheduler=scheduler,
             resume=resume,
             fail_fast=fail_fast,
+            figures=FigureOptions(form, width),
             on_message=on_message,
         )
     if len(result.failures) < len(result.records):

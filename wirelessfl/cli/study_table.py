@@ -14,6 +14,7 @@ from wirelessfl.cli.console import duration_text, print_table
 from wirelessfl.cli.terminal import open_console
 from wirelessfl.study import Message, Outcome, Progress, Study, StudyDesign, band
 from wirelessfl.summary import epsilon_text
+from wirelessfl.summary.style import figure_files
 
 _REFRESH_S = 0.25
 
@@ -158,7 +159,7 @@ def print_study(study: Study) -> None:
     print_table((*factors, "runs", "test accuracy", "ε published", "ε accounted"), rows)
     console = open_console()
     console.print(Text("means over the seeds; ± is the 95 % confidence interval", style="dim"))
-    files = {"table": study.folder.table, "picture": study.folder.picture, "report": study.folder.report}
-    for name, path in files.items():
+    figures = (("picture", figure) for figure in figure_files(study.folder.figure))
+    for name, path in (("table", study.folder.table), *figures, ("report", study.folder.report)):
         if path.exists():
             console.print(Text.assemble((f"{name:8}", "bold"), str(path)), soft_wrap=True)

@@ -157,6 +157,22 @@ class OutputPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+class FigureWidth(click.ParamType[float]):
+    """Width of figures in inches: ``column``, ``page`` or a number."""
+
+    name = "width"
+
+    @override
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from wirelessfl.errors import InputError
+        from wirelessfl.summary.style import read_width
+
+        try:
+            return read_width(value)
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
 class ScenarioCommand(click.Command):
     """Command with ``--set``: a key of the scenario given as an option is answered with the override to write."""
 
@@ -196,9 +212,30 @@ plugins_option = click.option(
     is_flag=True,
     help="Run code from outside the package that a recorded scenario names; for a file of your own it is not needed.",
 )
+width_option = click.option(
+    "--width",
+    type=FigureWidth(),
+    default="page",
+    show_default=True,
+    metavar="column|page|INCHES",
+    help="Width of the figures: that of a column or a page of a two-column paper, or in inches.",
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else on stdout."
 )
+
+
+def figures_option(
+    default: str = "png", words: str = "Format of the figures; none draws none."
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Option of the format of figures.
+
+    Args:
+        default: the format without it.
+        words: its line of help.
+    """
+    formats = click.Choice(["pdf", "svg", "png", "none"])
+    return click.option("--figures", "form", type=formats, default=default, show_default=True, help=words)
 
 
 def read_scenario(source: str, overrides: tuple[str, ...], allow_plugins: bool) -> Scenario:

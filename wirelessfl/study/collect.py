@@ -1,6 +1,7 @@
 """Table of all rounds of all runs, and the picture of a study, from its traces."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,35 @@ from wirelessfl.study.figure import draw_study
 from wirelessfl.study.file import METRICS
 from wirelessfl.study.result import RunRecord, Study
 from wirelessfl.summary.axes import transmit_energy
+from wirelessfl.summary.style import FigureOptions
 from wirelessfl.trace import at_slot_start, open_trace, trace_errors
 
 _ROWS_AT_ONCE = 100_000
 
 
-def write_results(study: Study) -> None:
-    """Write of study.parquet and study.png, from the traces of the complete runs.
+def write_results(study: Study, figures: FigureOptions) -> None:
+    """Write of study.parquet and the study's figure, from the traces of the complete runs.
+
+    Args:
+        study: The study.
+        figures: Format and width of the figure.
 
     Raises:
         OutputError: the place cannot be written.
     """
     write_table(study)
-    with replacing(study.folder.picture) as new:
-        draw_study(study, new)
+    write_figure(study, figures, figures.file(study.folder.figure))
+
+
+def write_figure(study: Study, figures: FigureOptions, file: Path) -> None:
+    """Write of the figure of a study whose table is written; nothing with the format "none".
+
+    Raises:
+        OutputError: the place cannot be written, or the study has not ended.
+    """
+    if figures.drawn:
+        with replacing(file) as new:
+            draw_study(study, new, figures.width_in)
 
 
 def write_table(study: Study) -> None:

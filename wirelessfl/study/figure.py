@@ -23,8 +23,8 @@ from wirelessfl.study.curves import STEPS, Curve, StudyCurves
 from wirelessfl.study.factors import MOST_COLUMNS, Factor, Layout, Levels, lay_out, spread
 from wirelessfl.study.result import Band, Study
 from wirelessfl.summary.axes import XAxis, is_wide, x_label
-from wirelessfl.summary.drawing import log_scale
-from wirelessfl.summary.style import CYCLE, GREY
+from wirelessfl.summary.drawing import log_scale, save
+from wirelessfl.summary.style import CYCLE, GREY, PAGE_IN
 from wirelessfl.trace import ROOT
 
 LINES = ("-", "--", ":", "-.")
@@ -38,18 +38,18 @@ _MARGIN = 0.12
 _UNITS = {variable.name: variable.units for variable in ROOT.variables}
 
 
-def draw_study(study: Study, path: Path) -> None:
+def draw_study(study: Study, path: Path, width_in: float = PAGE_IN) -> None:
     """Picture of every metric of a study, over its axes and after the last round: means over the seeds, 95 % bands.
 
     Args:
         study: The study; its table is written.
-        path: The PNG.
+        path: Where the figure goes; its suffix is the format.
+        width_in: Width (inches).
     """
     layout = lay_out(study.factors)
     rows = _rows(study, layout)
     across = max(len(row.panels) + row.last for row in rows)
-    width = max(3.5, PANEL_IN[0] * across)
-    figure = Figure(figsize=(width, PANEL_IN[1] * len(rows) + 1.0), layout="constrained")
+    figure = Figure(figsize=(width_in, PANEL_IN[1] * len(rows) + 1.0), layout="constrained")
     if study.complete:
         panels = figure.subplots(len(rows), across, squeeze=False, sharey="row")
         curves = StudyCurves(study)
@@ -61,7 +61,7 @@ def draw_study(study: Study, path: Path) -> None:
     else:
         figure.text(0.5, 0.4, "no run has ended well", ha="center", fontsize=9, color=GREY)
     figure.suptitle(_heading(study), fontsize=9, parse_math=False)
-    figure.savefig(path, dpi=200)
+    save(figure, path)
 
 
 @dataclass(frozen=True)

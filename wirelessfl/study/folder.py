@@ -9,11 +9,12 @@ from wirelessfl.errors import OutputError, TraceError, precondition
 from wirelessfl.outputs import STUDY_LOCK, refuse_foreign, refuse_inputs, write_text, writing
 from wirelessfl.study.task import Outcome
 from wirelessfl.summary import to_json
+from wirelessfl.summary.style import figure_files
 from wirelessfl.trace import FINISHED, read_attributes, refuse_irregular
 
 
 class StudyFolder:
-    """Folder of a study: study.json, study.parquet, study.png, report.html, and a folder for each run.
+    """Folder of a study: study.json, study.parquet, its figure, report.html, and a folder for each run.
 
     Args:
         path: The folder, which need not exist yet.
@@ -23,7 +24,7 @@ class StudyFolder:
         self.path = path
         self.record = path / "study.json"
         self.table = path / "study.parquet"
-        self.picture = path / "study.png"
+        self.figure = path / "study"
         self.report = path / "report.html"
         self.log = path / "workers.log"
         self.runs = path / "runs"
@@ -50,7 +51,7 @@ class StudyFolder:
     @property
     def files(self) -> tuple[Path, ...]:
         """Files that a study writes, without its runs."""
-        return (self.record, self.table, self.picture, self.report, self.log)
+        return (self.record, self.table, *figure_files(self.figure), self.report, self.log)
 
     def refuse_foreign(self, inputs: Iterable[str | Path] = ()) -> None:
         """Refusal of a folder with files that no study wrote.
@@ -67,13 +68,13 @@ class StudyFolder:
         refuse_foreign(self.path, lambda there: set(there) if self.record.name in there else own, "study", allowed)
 
     def drop_results(self) -> None:
-        """Removal of table, picture and report.
+        """Removal of table, figures and report.
 
         Raises:
             OutputError: the place cannot be written.
         """
         with writing(self.path):
-            for file in (self.table, self.picture, self.report):
+            for file in (self.table, *figure_files(self.figure), self.report):
                 file.unlink(missing_ok=True)
 
     def finished(self, run: str) -> Outcome | None:

@@ -24,6 +24,7 @@ from wirelessfl.study.loading import StudySource, design_study
 from wirelessfl.study.local import LocalWorkers, available_cores
 from wirelessfl.study.result import Study, study_of
 from wirelessfl.study.task import MAX_DEATHS, Claim, Message, Outcome, Progress, Task, Workers, claim_folder
+from wirelessfl.summary.style import FigureFormat, FigureOptions, figure_options
 
 _POLL_S = 0.2
 
@@ -40,6 +41,7 @@ def run_study(
     scheduler: str | None = None,
     resume: bool = False,
     fail_fast: bool = False,
+    figures: FigureOptions | FigureFormat = "png",
     on_message: Callable[[Message], None] | None = None,
     **keys: Any,
 ) -> Study:
@@ -61,6 +63,7 @@ def run_study(
         resume: Keep the finished runs of the folder, continue the interrupted ones, and begin the others, those that
             failed among them. The design may have changed: only what is new is computed.
         fail_fast: Stop at the first failure.
+        figures: Format of its figure, "pdf", "svg", "png" or "none", or `FigureOptions` with a width besides.
         on_message: Called with every message of a run; also, first of all, with the outcomes that are there already.
         keys: Further overrides as keyword arguments, with two underscores for a dot: ``seeds=3, base__rounds=10``.
 
@@ -70,6 +73,7 @@ def run_study(
         RunInterrupted: Ctrl-C or SIGTERM; ``resume`` continues.
     """
     design = _design(study, overrides, allow_plugins, keys)
+    options = figure_options(figures)
     folder = StudyFolder(Path("results") / design.name if out is None else output_folder(out))
     _refuse(folder, design, resume)
     count = min(workers or available_cores(), len(design.runs))
@@ -92,7 +96,7 @@ def run_study(
         from wirelessfl.study.collect import write_results  # brings matplotlib and pyarrow along
 
         with interrupts.at_once("stopped when every run had ended; --resume writes table, picture and report"):
-            write_results(ended)
+            write_results(ended, options)
     return ended
 
 

@@ -10,18 +10,19 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from wirelessfl.summary.drawing import drawing
-from wirelessfl.summary.style import COLUMN_IN, GREY, ROLES
+from wirelessfl.summary.style import GREY, PAGE_IN, ROLES
 from wirelessfl.trace import at_slot_start
 
 
-def draw_summary(trace: xr.Dataset, path: Path) -> None:
+def draw_summary(trace: xr.Dataset, path: Path, width_in: float = PAGE_IN) -> None:
     """Figure of accuracy and loss, both ε, channels and back-off, energy and airtime over the rounds.
 
     Args:
         trace: the opened trace.
-        path: where the PNG goes.
+        path: where the figure goes; its suffix is the format.
+        width_in: width (inches).
     """
-    with drawing(path, run_title(trace), (COLUMN_IN, 8.0)) as figure:
+    with drawing(path, run_title(trace), (width_in, 8.0)) as figure:
         panels = figure.subplots(4, 1, sharex=True)
         for axes, draw in zip(panels, (_learning, _privacy, _channels, _resources), strict=True):
             draw(axes, trace, trace["round"].values)

@@ -72,6 +72,9 @@ ROLES: Mapping[str, str] = MappingProxyType({**QUANTITIES, **ACTIVITIES, **OUTCO
 COLUMN_IN, PAGE_IN = 3.5, 7.16
 """Widths of one column and of the page of a two-column paper (inches)."""
 _NARROWEST_IN, _WIDEST_IN = 2.5, 40.0
+_ALLOWED_WIDTHS = (
+    f"column ({COLUMN_IN:g} in), page ({PAGE_IN:g} in), or a number of inches from {_NARROWEST_IN:g} to {_WIDEST_IN:g}"
+)
 _WIDTHS = {"column": COLUMN_IN, "page": PAGE_IN}
 
 STYLE: Mapping[str, Any] = MappingProxyType(
@@ -156,9 +159,17 @@ class FigureOptions:
         return stem.with_name(f"{stem.name}.{self.format}")
 
 
-_ALLOWED_WIDTHS = (
-    f"column ({COLUMN_IN:g} in), page ({PAGE_IN:g} in), or a number of inches from {_NARROWEST_IN:g} to {_WIDEST_IN:g}"
-)
+PNG_OF_A_PAGE = FigureOptions()
+"""What is drawn where nothing is asked for."""
+
+
+def figure_options(figures: FigureOptions | FigureFormat) -> FigureOptions:
+    """Options of figures from a format alone, in the width of a page, or as they are.
+
+    Raises:
+        InputError: another format.
+    """
+    return figures if isinstance(figures, FigureOptions) else FigureOptions(figures)
 
 
 def figure_files(stem: Path) -> tuple[Path, ...]:

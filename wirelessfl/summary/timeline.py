@@ -141,19 +141,20 @@ def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
     return stretches, marks
 
 
-def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path) -> None:
+def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path, width_in: float = PAGE_IN) -> None:
     """Figure of every client's status in every round, and of the first rounds step by step where events were kept.
 
     Args:
         trace: the opened trace.
         events: its ``/events``; may be empty.
-        path: where the PNG goes.
+        path: where the figure goes; its suffix is the format.
+        width_in: width (inches).
     """
     first = trace["round"].to_numpy()[: _zoom_rounds(trace)]
     zoom = events.isel(event=np.isin(events["round"].to_numpy(), first))
     rows = _zoom_rows(zoom)
     heights = [2.2, 0.6 + 0.11 * len(rows)] if rows else [2.2]
-    with drawing(path, run_title(trace), (PAGE_IN, 0.5 + sum(heights)), {**STYLE, "axes.grid": False}) as figure:
+    with drawing(path, run_title(trace), (width_in, 0.5 + sum(heights)), {**STYLE, "axes.grid": False}) as figure:
         panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
         _overview(panels[0], trace)
         if rows:
