@@ -9,7 +9,7 @@ DEV := $(VENV)/.installed-dev
 KERNEL := wirelessfl/privacy/mechanisms/normals/kernel.c
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: setup demo test test-all papers-smoke lint docs bench gpu clean
+.PHONY: setup demo test test-all papers-smoke lint docs bench gpu dist clean
 
 setup: $(DEV)
 
@@ -53,6 +53,13 @@ bench: setup
 # Takes the interpreter's own CUDA torch and makes no environment: make gpu [PYTHON=python3] [WHEELS=folder] [ARGS=...]
 gpu:
 	$(PYTHON) -m benchmarks.gpu $(if $(WHEELS),--wheels "$(WHEELS)") $(ARGS)
+
+# Source distribution and wheel in dist/, as an index takes them: the wheel is built from the source, both are checked.
+dist: setup
+	$(PIP) --editable '.[release]'
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
 
 clean:
 	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache

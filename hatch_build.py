@@ -1,11 +1,14 @@
 """Compiles the kernel of the noise when the package is installed or built.
 
-Without a C compiler the package is built all the same: NumPy then draws the same numbers, more slowly.
+Without a C compiler the package is built all the same: NumPy then draws the same numbers, more slowly, and the wheel is
+for every machine. With one its tag names the oldest system on which the kernel can be loaded.
 """
 
 from __future__ import annotations
 
 import os
+import platform
+import re
 import shlex
 import subprocess
 import sysconfig
@@ -22,6 +25,11 @@ SOURCE = Path("wirelessfl/privacy/mechanisms/normals/kernel.c")
 # Without contraction every processor rounds alike. That errno and traps do not matter lets loops be vectorised.
 FLAGS = ["-O3", "-shared", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
 WIDE = "-mprefer-vector-width=512"
+# Libraries that every Linux with glibc has, by the policy of PEP 600; the kernel needs no other.
+_EVERYWHERE = re.compile(rb"(libc|libm|ld-linux[\w-]*)\.so\.\d+")
+_OLDEST_GLIBC = (2, 17)
+"""manylinux2014: no index and no torch of today knows an older system."""
+_OLDEST_MACOS = {"arm64": (11, 0), "x86_64": (10, 13)}
 
 
 class KernelBuildHook(BuildHookInterface):  # type: ignore[type-arg]
@@ -36,13 +44,41 @@ class KernelBuildHook(BuildHookInterface):  # type: ignore[type-arg]
             self.app.display_warning(f"no compiled noise kernel, local noise will be slow: {error}")
             return
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{sysconfig.get_platform().replace('-', '_').replace('.', '_')}"
+        build_data["tag"] = f"py3-none-{platform_tag(library.read_bytes())}"
         build_data["artifacts"].append(f"/{SOURCE.with_suffix('.bin').as_posix()}")
 
 
 def compiler() -> list[str]:
     """The command of the C compiler: that of the environment, else the one that Python was built with."""
     return shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+
+
+def platform_tag(library: bytes) -> str:
+    """Tag of the systems on which a compiled kernel can be loaded.
+
+    Args:
+        library: its bytes, in which the names of the libraries and versions that it needs stand as text.
+    """
+    if sysconfig.get_platform().startswith("macosx"):
+        return "macosx_{}_{}_{}".format(*deployment_target(), platform.machine())
+    versions = [tuple(map(int, found)) for found in re.findall(rb"GLIBC_(\d+)\.(\d+)", library)]
+    foreign = [name for name in re.findall(rb"[\w+-]+\.so[.\d]*", library) if not _EVERYWHERE.fullmatch(name)]
+    if platform.libc_ver()[0] != "glibc" or foreign:  # no index takes this one
+        return _plain(sysconfig.get_platform())
+    oldest = max([_OLDEST_GLIBC, *versions])
+    return _plain(f"manylinux_{oldest[0]}_{oldest[1]}_{platform.machine()}")
+
+
+def deployment_target() -> tuple[int, int]:
+    """Oldest macOS that a library is compiled for: as the environment says, else that of Python."""
+    name, oldest = "MACOSX_DEPLOYMENT_TARGET", _OLDEST_MACOS[platform.machine()]
+    target = os.environ.get(name) or sysconfig.get_config_var(name) or "11.0"
+    major, minor = (int(part) for part in f"{target}.0".split(".")[:2])
+    return max(oldest, (major, 0) if major > 10 else (major, minor))  # since macOS 11 a tag names the major version
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "_").replace(".", "_")
 
 
 def compile_kernel(source: Path, library: Path) -> None:
@@ -52,7 +88,9 @@ def compile_kernel(source: Path, library: Path) -> None:
         OSError: there is no compiler.
         subprocess.CalledProcessError: it does not take the source.
     """
-    wide = [WIDE] if sysconfig.get_platform().endswith("x86_64") else []
+    wide = [WIDE] if platform.machine() == "x86_64" else []
+    if sysconfig.get_platform().startswith("macosx"):
+        wide += ["-arch", platform.machine(), "-mmacosx-version-min={}.{}".format(*deployment_target())]
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         made = Path(folder) / library.name
         subprocess.run([*compiler(), *FLAGS, *wide, str(source), "-o", str(made), "-lm"], check=True)

@@ -1,25 +1,25 @@
-"""The version is told by what is installed, and in a checkout that is not by its project file."""
+"""The version is written in one place, which packaging and the command read."""
 
 from __future__ import annotations
 
-import importlib.metadata
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
-import pytest
+import wirelessfl
+from wirelessfl.version import VERSION, package_version
 
-from wirelessfl.version import package_version
+ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_a_checkout_that_is_not_installed_has_the_version_of_its_project_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = importlib.metadata.version("wirelessfl")
-    assert package_version() == installed
-
-    def absent(name: str) -> str:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr("wirelessfl.version.version", absent)
-    assert package_version() == installed
+def test_the_project_file_takes_the_version_from_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" not in project["project"] and "version" in project["project"]["dynamic"]
+    place = project["tool"]["hatch"]["version"]
+    found = re.search(place["pattern"], (ROOT / place["path"]).read_text(encoding="utf-8"))
+    assert found is not None and found["version"] == VERSION == package_version() == wirelessfl.__version__
 
 
 def test_the_command_tells_its_version() -> None:

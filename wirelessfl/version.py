@@ -1,16 +1,8 @@
-"""Which version of the package runs."""
+"""The version of the package: the one place where it is written."""
 
-from __future__ import annotations
-
-import tomllib
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+VERSION = "0.2.0.dev1"
 
 
 def package_version() -> str:
-    """The version of wirelessfl that runs here; in a checkout that is not installed, that of its ``pyproject.toml``."""
-    try:
-        return version("wirelessfl")
-    except PackageNotFoundError:
-        project = Path(__file__).resolve().parents[1] / "pyproject.toml"
-        return str(tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"])
+    """The version of wirelessfl that runs here."""
+    return VERSION
