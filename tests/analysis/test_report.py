@@ -53,6 +53,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
                         {
                             **{"run": run, "uplink.snr_db": snr, "model.name": name, "seed": seed},
                             **{"round": round_index, "test_accuracy": accuracy, "test_loss": 1.0},
+                            "participants": 4 + (name == "b"),
                             **{"epsilon_published": 1.0, "epsilon_accounted": 2.0 + snr, "sim_time": 1.0},
                             **{"airtime": 0.5, "energy": 1.0 + (name == "b"), "jammer_energy": np.nan},
                         }

@@ -111,7 +111,11 @@ def test_a_notebook_sees_means_with_intervals(finished: Study) -> None:
     mean = finished.to_dataframe().query("`uplink.snr_db` == 0 and `clients.count` == 3 and round == 3")
     assert f"<td>{100 * mean['test_accuracy'].mean():.1f} ± " in page
     assert "<th>ε accounted</th>" in page
-    assert f"<td>{mean['epsilon_accounted'].mean():.3g}</td></tr>" in page
+    assert f"<td>{mean['epsilon_accounted'].mean():.3g}</td>" in page
+    runs = finished.to_dataframe().query("`uplink.snr_db` == 0 and `clients.count` == 3").groupby("seed")
+    heard, airtime = runs["participants"].mean().mean(), runs["airtime"].sum().mean()
+    assert "<th>heard</th><th>airtime (s)</th>" in page
+    assert f"<td>{heard:.3g}</td><td>{airtime:.3g}</td></tr>" in page
 
 
 def test_final_numbers(finished: Study) -> None:

@@ -32,7 +32,15 @@ def test_it_prints_the_points_and_writes_the_files(tmp_path: Path, inline: Inlin
     file, out = write_study(tmp_path, grid=GRID, seeds=2), tmp_path / "out"
     result = invoke("study", file, "--set", "base.rounds=1", "--out", out, "--workers", "2")
     assert result.exit_code == 0, result.stderr
-    for words in ("uplink.snr_db", "test accuracy", "ε accounted", "95 % confidence", str(out / "study.png")):
+    for words in (
+        "uplink.snr_db",
+        "test accuracy",
+        "ε accounted",
+        "heard",
+        "airtime (s)",
+        "95 % confidence",
+        str(out / "study.png"),
+    ):
         assert words in result.stdout
     assert result.stderr.count("complete: test accuracy") == 4
     assert "(uplink.snr_db=10, seed 12); 4 of 4 runs" in result.stderr

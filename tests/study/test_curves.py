@@ -15,8 +15,9 @@ from tests.study.studies import InlineWorkers, design
 from tests.study.test_figure import ALGORITHM, SNR, drawn
 from wirelessfl.errors import InputError
 from wirelessfl.study import Factor, RunRecord, Study, band, open_study, run_study
-from wirelessfl.study.curves import STEPS, StudyCurves
+from wirelessfl.study.curves import StudyCurves
 from wirelessfl.summary.axes import XAxis
+from wirelessfl.summary.curves import STEPS
 
 
 def made_up(folder: Path, factors: tuple[Factor, ...], x: tuple[XAxis, ...], seeds: int = 3) -> Study:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Group
@@ -10,10 +10,10 @@ from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
 
-from wirelessfl.cli.console import duration_text, print_table
+from wirelessfl.cli.console import duration_text
 from wirelessfl.cli.terminal import open_console
 from wirelessfl.study import Message, Outcome, Progress, Study, StudyDesign, band
-from wirelessfl.summary import epsilon_text
+from wirelessfl.summary import epsilon_text, number_text
 from wirelessfl.summary.style import figure_files
 
 _REFRESH_S = 0.25
@@ -143,22 +143,37 @@ def _outcome_text(outcome: Outcome) -> str:
     return outcome.status if accuracy is None else f"{outcome.status}: test accuracy {accuracy:.1%}"
 
 
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
+    table = Table(*(Column(head, overflow="fold") for head in heads), box=None, header_style="bold", pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def print_study(study: Study) -> None:
     """Table of the points of a study, means over the seeds, and the places of its files."""
     rows = []
-    final = {name: study.final(name) for name in ("test_accuracy", "epsilon_published", "epsilon_accounted")}
+    names = ("test_accuracy", "epsilon_published", "epsilon_accounted", "participants_mean", "airtime")
+    final = {name: study.final(name) for name in names}
     for levels, records in study.points().items():
         labels = [factor.label(level) for factor, level in zip(study.factors, levels, strict=True)]
         epsilons = [
             epsilon_text(float(final[name][levels].mean[0])) for name in ("epsilon_published", "epsilon_accounted")
         ]
+        heard, airtime = (float(final[name][levels].mean[0]) for name in ("participants_mean", "airtime"))
         diverged = sum(record.summary is not None and record.summary["status"] == "diverged" for record in records)
         runs = f"{len(records)}, {diverged} diverged" if diverged else str(len(records))
-        rows.append((*labels, runs, final["test_accuracy"][levels].text(0, percent=True), *epsilons))
+        spent = (number_text(heard, 3), number_text(airtime, 3))
+        rows.append((*labels, runs, final["test_accuracy"][levels].text(0, percent=True), *epsilons, *spent))
     factors = (factor.short_name for factor in study.factors)
-    print_table((*factors, "runs", "test accuracy", "ε published", "ε accounted"), rows)
+    heads = (*factors, "runs", "test accuracy", "ε published", "ε accounted", "heard", "airtime (s)")
     console = open_console()
-    console.print(Text("means over the seeds; ± is the 95 % confidence interval", style="dim"))
+    table = _table(heads, rows)
+    if console.measure(table).maximum > console.width:
+        table = _table([head.replace(".", ".\n").replace(" ", "\n") for head in heads], rows)
+    console.print(table)
+    words = "means over the seeds; ± is the 95 % confidence interval; heard: clients a round; airtime: of a whole run"
+    console.print(Text(words, style="dim"))
     figures = (("picture", figure) for figure in figure_files(study.folder.figure))
     for name, path in (("table", study.folder.table), *figures, ("report", study.folder.report)):
         if path.exists():

@@ -4,9 +4,10 @@ from wirelessfl.study.design import Run, StudyDesign, content_id
 from wirelessfl.study.factors import Factor, value_text
 from wirelessfl.study.file import study_schema
 from wirelessfl.study.loading import load_study
-from wirelessfl.study.result import Band, RunRecord, Study, band, open_study
+from wirelessfl.study.result import RunRecord, Study, open_study
 from wirelessfl.study.runner import run_study
 from wirelessfl.study.task import Message, Outcome, Progress
+from wirelessfl.summary.curves import Band, band
 
 __all__ = [
     "Band",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,39 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.study.factors import Levels, point_text
-from wirelessfl.study.result import Band, RunRecord, Study, band
-from wirelessfl.summary.axes import (
-    AxisValues,
-    Columns,
-    EnergyUnit,
-    XAxis,
-    axis_values,
-    common_energy_unit,
-    common_grid,
-    step_onto,
-)
+from wirelessfl.study.result import RunRecord, Study
+from wirelessfl.summary.axes import Columns, EnergyUnit, XAxis, axis_values, common_energy_unit
+from wirelessfl.summary.curves import Band, Curve, band, mean_curve
 from wirelessfl.summary.numbers import last_finite
 from wirelessfl.trace import axis_scale
 
 _NEEDED = ("round", "sim_time", "energy", "tx_energy", "jammer_energy", "epsilon_accounted")
-
-STEPS = "over seconds, energy and ε each seed counts with its last evaluation, up to the seed that ends first"
-"""Caption of means over axes on which each seed has places of its own."""
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """Mean of a metric over the seeds of one point.
-
-    Attributes:
-        x: (g,) places on the axis; none where a seed has no place on it.
-        mean: at those places, with its confidence interval.
-        missing: what is drawn of the point, and why not all; "" where all rounds have a place.
-    """
-
-    x: NDArray[np.float64]
-    mean: Band
-    missing: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,30 +78,3 @@ class StudyCurves:
 
 def _scaled(metric: str, run: Columns) -> NDArray[np.float64]:
     return axis_scale(metric) * run[metric]
-
-
-def mean_curve(x: XAxis, axes: Sequence[AxisValues], series: Sequence[NDArray[np.float64]]) -> Curve:
-    """Mean of several runs over an axis.
-
-    Rounds are the same in all runs. Of the other axes each run has places of its own: there it counts with what it
-    has at that place, the value of its last evaluation, and the mean ends with the run that ends first.
-
-    Args:
-        x: the axis.
-        axes: (m,) places of the rounds of each run, which may differ in length.
-        series: (m,) values of each run, NaN where there is none.
-    """
-    if x == "round":
-        mean = band(series)
-        return Curve(np.arange(1.0, len(mean.mean) + 1), mean)
-    places = [np.where(np.isnan(values), np.nan, axis.values) for axis, values in zip(axes, series, strict=True)]
-    grid = common_grid(places)
-    steps = [step_onto(grid, axis.values, values) for axis, values in zip(axes, series, strict=True)]
-    missing = [axis.missing for axis in axes if axis.missing]
-    words = "" if not missing else _among(missing, len(axes))
-    return Curve(grid, band(steps) if len(grid) else Band(np.zeros(0), np.zeros(0), len(series)), words)
-
-
-def _among(missing: Sequence[str], runs: int) -> str:
-    # The reason, and at how many seeds it holds unless at all of them
-    return missing[0] if len(missing) == runs else f"{missing[0]} at {len(missing)} of {runs} seeds"

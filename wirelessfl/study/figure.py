@@ -19,10 +19,11 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation, Transform
 from numpy.typing import NDArray
 
-from wirelessfl.study.curves import STEPS, Curve, StudyCurves
+from wirelessfl.study.curves import StudyCurves
 from wirelessfl.study.factors import MOST_COLUMNS, Factor, Layout, Levels, lay_out, spread
-from wirelessfl.study.result import Band, Study
+from wirelessfl.study.result import Study
 from wirelessfl.summary.axes import XAxis, is_wide, x_label
+from wirelessfl.summary.curves import STEPS, Band, Curve
 from wirelessfl.summary.drawing import log_scale, save
 from wirelessfl.summary.style import CYCLE, GREY, PAGE_IN
 from wirelessfl.trace import ROOT

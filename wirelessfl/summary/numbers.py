@@ -243,6 +243,11 @@ def epsilon_text(epsilon: float) -> str:
     return "–" if math.isnan(epsilon) else "∞" if math.isinf(epsilon) else f"{epsilon:.3g}"
 
 
+def number_text(value: float, digits: int = 4) -> str:
+    """A number in words for people; ∞ and – where there is none."""
+    return "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.{digits}g}"
+
+
 def to_json(summary: Mapping[str, Any]) -> str:
     """JSON of a summary, with null for NaN and the string "inf" for infinity."""
     return json.dumps(_plain(dict(summary)), indent=2, ensure_ascii=False) + "\n"

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from wirelessfl.analysis.replay.recording import Recording
+from wirelessfl.summary import number_text
 from wirelessfl.summary.style import CYCLE
 from wirelessfl.trace import SecAggOutcome, SecAggStage, has_group, read_group
 
@@ -65,11 +66,6 @@ class Drawing:
     caption: str
 
 
-def number_text(value: float) -> str:
-    """A number for people; ∞ and – where there is none."""
-    return "–" if math.isnan(value) else "∞" if math.isinf(value) else f"{value:.4g}"
-
-
 def _percent(share: float) -> str:
     return "–" if math.isnan(share) else f"{share:.1%}"
 
@@ -92,8 +88,14 @@ _ROUND_COLUMNS = {
     "aggregate_noise_std": "on weights",
     "sim_time": "time (s)",
 }
-POINT_COLUMNS = {**_EPSILONS, "sim_time": "time (s)", "airtime": "airtime (s)", "energy": "energy (J)"}
-_RUN_COLUMNS = {**_EPSILONS, "rounds": "rounds", "participants_mean": "heard", **POINT_COLUMNS}
+POINT_COLUMNS = {
+    **_EPSILONS,
+    "participants_mean": "heard",
+    "sim_time": "time (s)",
+    "airtime": "airtime (s)",
+    "energy": "energy (J)",
+}
+_RUN_COLUMNS = {**_EPSILONS, "rounds": "rounds", **POINT_COLUMNS}
 
 
 def round_table(trace: xr.Dataset) -> SortedTable:

@@ -105,7 +105,8 @@ class Point:
         rounds: (m,) rounds that all seeds reached.
         accuracy: (m,) mean.
         half_width: (m,) of its 95 % confidence interval; NaN with one seed.
-        last: means of the last rounds' values, by name; of the run's total for airtime and energies.
+        last: means of the last rounds' values, by name; of the run's total for airtime and energies,
+            and of the clients heard in a round.
     """
 
     settings: tuple[str, ...]
@@ -140,6 +141,7 @@ def _point(keys: tuple[str, ...], values: Any, rows: pd.DataFrame) -> Point:
     length = min(len(run) for run in by_run)
     accuracy = np.stack([run["test_accuracy"].to_numpy(dtype=np.float64)[:length] for run in by_run])
     last = {name: float(np.mean([run[name].iloc[-1] for run in by_run])) for name in LAST}
+    last["participants_mean"] = float(np.mean([run["participants"].mean() for run in by_run]))
     last |= {name: float(np.mean([run[name].sum(skipna=False) for run in by_run])) for name in TOTAL}
     return Point(
         settings=settings,
