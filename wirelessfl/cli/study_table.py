@@ -17,6 +17,7 @@ from wirelessfl.summary import epsilon_text, number_text
 from wirelessfl.summary.style import figure_files
 
 _REFRESH_S = 0.25
+_UNBOUNDED = 10_000  # columns of a terminal
 
 
 class LiveTable:
@@ -169,7 +170,7 @@ def print_study(study: Study) -> None:
     heads = (*factors, "runs", "test accuracy", "ε published", "ε accounted", "heard", "airtime (s)")
     console = open_console()
     table = _table(heads, rows)
-    if console.measure(table).maximum > console.width:
+    if console.measure(table, options=console.options.update(width=_UNBOUNDED)).maximum > console.width:
         table = _table([head.replace(".", ".\n").replace(" ", "\n") for head in heads], rows)
     console.print(table)
     words = "means over the seeds; ± is the 95 % confidence interval; heard: clients a round; airtime: of a whole run"
