@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -18,6 +19,7 @@ from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.scenario.python_values import named_parameters
 from wirelessfl.scenario.scenario import texts
 from wirelessfl.streams import Streams
+from wirelessfl.summary.figure_process import figure_process
 from wirelessfl.summary.style import FigureFormat, FigureOptions, figure_options
 from wirelessfl.trace import FINISHED, CheckpointWriter, TraceWriter, open_trace, read_attributes
 
@@ -98,6 +100,7 @@ def simulate(
     with (
         catch_interrupts() as interrupts,
         _held(folder, sources, resume, overwrite, interrupts.check if wait else None),
+        figure_process(options) as drawing,
     ):
         going_on = resume and folder.holds_trace()
         if going_on:
@@ -109,7 +112,7 @@ def simulate(
                 folder.clear(sources)
             record_run(simulation, folder, scenario, interrupts, on_round)
         with interrupts.at_once("stopped when the run was complete; --resume gives its summary and pictures"):
-            return result_of(folder, options)
+            return result_of(folder, options, drawing)
 
 
 def _named(scenario: Scenario) -> Iterator[str | Path]:
@@ -226,10 +229,23 @@ def record_run(
             raise
 
 
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    # Imports of a million objects, of which none is garbage: searching them for it takes a tenth of the time
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
 def _prepare(
     scenario: Scenario, folder: RunFolder, going_on: bool, device: str, threads: int | None, interrupts: Interrupts
 ) -> Simulation:
-    from wirelessfl.assembly import build_simulation, choose_plan, other_data, recorded_plan
+    with _without_collections():
+        from wirelessfl.assembly import build_simulation, choose_plan, other_data, recorded_plan
 
     if going_on:
         plan = recorded_plan(folder.trace)

@@ -20,7 +20,8 @@ from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.scenario.scenario import power_notes
 from wirelessfl.scenario.uplink import OverTheAir
 from wirelessfl.summary import epsilon_text, summarise, to_json
-from wirelessfl.summary.run_figures import SUMMARY, TIMELINE, draw_run, unwritten
+from wirelessfl.summary.figure_process import FigureProcess
+from wirelessfl.summary.run_figures import SUMMARY, TIMELINE, unwritten
 from wirelessfl.summary.style import PNG_OF_A_PAGE, FigureOptions
 from wirelessfl.trace import open_trace, read_values, trace_errors
 
@@ -126,14 +127,14 @@ def _epsilons(values: Mapping[str, Any], delta: float) -> str:
     return f"ε {published} published and {accounted} accounted at δ = {delta:g}"
 
 
-def result_of(folder: RunFolder, figures: FigureOptions) -> Result:
+def result_of(folder: RunFolder, figures: FigureOptions, drawing: FigureProcess) -> Result:
     """Summary files of a finished run from its trace alone, with figures if asked for."""
+    drawing.begin(folder.trace)
     with read_values(folder.trace) as values, trace_errors(folder.trace):
         summary = summarise(values, json.loads(values.attrs["why_different"]))
     text = to_json(summary)
     missing = unwritten(folder.summary, lambda new: new.write_text(text, encoding="utf-8"))
-    drawn = draw_run(folder.trace, figures)
-    return Result(folder.path, summary, (*missing, *drawn.missing), figures)
+    return Result(folder.path, summary, (*missing, *drawing.missing()), figures)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Command line: each command parses, calls one function of the library and prints."""
 
+import atexit
+import gc
 import importlib
 import io
 import sys
@@ -63,6 +65,7 @@ class Application(click.Group):
     @override
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["standalone_mode"] = False  # click's exit codes differ: an interrupt is 130 here, not 1
+        atexit.register(gc.freeze)  # the end of the process would search all that torch has imported for garbage
         with standard_streams() as failure, command_line_words():
             escape_what_is_lacking()
             code = self._exit_code(partial(super().main, *args, **kwargs))

@@ -43,8 +43,7 @@ def draw_run(trace: Path, options: FigureOptions, folder: Path | None = None, pr
     from wirelessfl.summary.picture import draw_summary
     from wirelessfl.summary.timeline import draw_timeline
 
-    place = trace.parent if folder is None else folder
-    files = [options.file(place / f"{prefix}{name}") for name in (SUMMARY, TIMELINE)]
+    files = figure_paths(trace.parent if folder is None else folder, options, prefix)
     events = read_group(trace, "events")
     with open_trace(trace) as dataset, trace_errors(trace):
         missing = [
@@ -52,6 +51,11 @@ def draw_run(trace: Path, options: FigureOptions, folder: Path | None = None, pr
             *unwritten(files[1], lambda new: draw_timeline(dataset, events, new, options.width_in)),
         ]
     return WrittenFigures(tuple(file for file in files if file.exists()), tuple(missing))
+
+
+def figure_paths(folder: Path, options: FigureOptions, prefix: str = "") -> tuple[Path, Path]:
+    """Files of summary and timeline in a folder."""
+    return options.file(folder / f"{prefix}{SUMMARY}"), options.file(folder / f"{prefix}{TIMELINE}")
 
 
 def unwritten(path: Path, write: Callable[[Path], object]) -> list[str]:
