@@ -13,7 +13,11 @@ from tests.docs.pages import Block, PageRun, blocks, commands, differs
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
-SLOW = {"tutorials/first-study.md", "how-to/cluster.md"}  # which start processes, as the tests of studies do
+SLOW = {
+    "tutorials/first-study.md",
+    "tutorials/researchers-day.md",
+    "how-to/cluster.md",
+}  # which start processes, as the tests of studies do
 WITHOUT_SNIPPETS = {"cite.md", *(f"papers/{paper}.md" for paper in PAPERS)}
 
 
