@@ -17,18 +17,18 @@ HOLDING = ("ota-sample-private", "ota-client-private")
 """Shipped scenarios whose accounted ε is small: one for a sample, one for a client."""
 LARGE = 10.0
 """ε above which a summary says where to read what it means."""
-_SURE = 1e-4
+_SURE, _LITTLE = 1e-4, 0.01
 _PRIOR = 0.01
 _MOST_ODDS = 1e6
 
 LEGEND = (
     "An attacker sees all that the adversary of the scenario sees, and knows every unit (sample or client) but one. "
-    "Guesses are on whether that one was in the data, in half of the cases: 50 % right is chance. Found are those whom an "
-    "attacker names who accuses one in a thousand wrongly. At most holds whatever the mechanism is; the lines on Gaussian "
-    "noise are the best attack where all noise is Gaussian, as over the air.",
+    "Guesses are on whether that one was in the data, in half of the cases: 50 % right is chance. Found are those whom "
+    "an attacker names who accuses one in a thousand wrongly. At most holds whatever the mechanism is; the lines on "
+    "Gaussian noise are the best attack where all noise is Gaussian, as over the air.",
     "Names are those of Ponomareva et al., How to DP-fy ML (2023): strong up to ε = 1, reasonable up to 10.",
-    f"To lower ε: more noise (a jammer with calibration: exact), clipping by sample, fewer rounds, more clients. {PAGE} "
-    f"measures each. {' and '.join(HOLDING)} are scenarios with a small accounted ε.",
+    "To lower ε: more noise (a jammer with calibration: exact), clipping by sample, fewer rounds, more clients. "
+    f"{PAGE} measures each. {' and '.join(HOLDING)} are scenarios with a small accounted ε.",
 )
 
 
@@ -36,7 +36,8 @@ def share_text(share: float) -> str:
     """A share in percent, in which almost all is not all."""
     if 1.0 - share < _SURE:
         return "100 %" if share >= 1.0 else ">99.99 %"
-    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.1f} %"
+    digits = 2 if share < _LITTLE or share > 1.0 - _LITTLE else 1
+    return f"{100 * share:.{digits}f} %"
 
 
 def odds_text(meaning: Meaning) -> str:
@@ -58,8 +59,8 @@ def meaning_rows(meanings: Sequence[Meaning]) -> Iterator[tuple[str, ...]]:
         "  with Gaussian noise": [share_text(one.guess_gaussian) for one in meanings],
         "found, at most": [share_text(one.found_bound) for one in meanings],
         "  with Gaussian noise ": [share_text(one.found_gaussian) for one in meanings],
-        "a belief of 1 % grows to, at most": [share_text(one.belief(_PRIOR)) for one in meanings],
-        "odds grow by a factor of, at most": [odds_text(one) for one in meanings],
+        "a belief of 1 % grows to": [share_text(one.belief(_PRIOR)) for one in meanings],
+        "odds grow by, at most": [odds_text(one) for one in meanings],
     }
     return ((name, *cells) for name, cells in texts.items())
 
