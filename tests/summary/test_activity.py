@@ -7,7 +7,8 @@ import pytest
 import xarray as xr
 
 from tests.simulation.scenarios import run, small
-from wirelessfl.summary.timeline import _NEXT, DOING_COLOURS, MARKS, STATUS_COLOURS, Mark, Stretch, activities
+from wirelessfl.summary.overview import STATUS_COLOURS
+from wirelessfl.summary.timeline import _NEXT, DOING_COLOURS, MARKS, Mark, Stretch, activities
 from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventBatch, EventKind, Status
 
 E = EventKind

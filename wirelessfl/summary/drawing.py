@@ -1,5 +1,6 @@
 """Figures as files: in the style of a paper, of a given width, and of the same bytes whenever they are drawn."""
 
+import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,9 +8,11 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from numpy.typing import NDArray
 
 from wirelessfl.summary.style import STYLE
 
@@ -19,7 +22,12 @@ _METADATA: dict[str, dict[str, Any]] = {
     ".pdf": {"CreationDate": None, "Title": None},
     ".svg": {"Date": None},
 }
-_SHORT_RANGE = 30.0
+# Of meshes of many cells, which are images within a PDF or SVG.
+_MESH_DPI = 600
+# Width of a letter of DejaVu Sans and height of a line, over the size of the text; most letters are narrower.
+_LETTER_EM, _LINE_EM = 0.65, 1.3
+_LEGEND_ROOM = 0.25
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @contextmanager
@@ -29,16 +37,24 @@ def drawing(path: Path, title: str, size: tuple[float, float], style: Mapping[st
     Args:
         path: where the file goes; its suffix is the format.
         title: above all panels; "" for none.
-        size: width and height (inches).
+        size: width and height (inches), the latter with one line of title; further lines add to it.
         style: sizes of text, grid and legends.
     """
     settings: dict[Any, Any] = dict(style)
     with mpl.rc_context(settings):
-        figure = Figure(figsize=size, layout="constrained")
+        words = broken(title, size[0])
+        more = words.count("\n") * _LINE_EM * STYLE["figure.titlesize"] / 72
+        figure = Figure(figsize=(size[0], size[1] + more), layout="constrained")
         yield figure
-        if title:
-            figure.suptitle(title, wrap=True, parse_math=False)
+        if words:
+            figure.suptitle(words, parse_math=False)
         save(figure, path)
+
+
+def broken(text: str, width_in: float, size_pt: float = STYLE["figure.titlesize"]) -> str:
+    """Text in lines that fit a width (inches); names without a space are broken at hyphens, or anywhere."""
+    letters = int(width_in * 72 / (_LETTER_EM * size_pt))
+    return "\n".join(textwrap.fill(line, letters) for line in text.splitlines())
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -50,31 +66,54 @@ def save(figure: Figure, path: Path) -> None:
     """
     fonts: dict[Any, Any] = {name: STYLE[name] for name in ("pdf.fonttype", "svg.fonttype", "svg.hashsalt")}
     with mpl.rc_context(fonts):
-        figure.savefig(path, format=path.suffix[1:], dpi=STYLE["savefig.dpi"], metadata=_METADATA[path.suffix])
+        dpi = STYLE["savefig.dpi"] if path.suffix == ".png" else _MESH_DPI
+        figure.savefig(path, format=path.suffix[1:], dpi=dpi, metadata=_METADATA[path.suffix])
 
 
 def log_scale(axis: Axis) -> None:
     """Logarithmic axis with ticks at 1, 3, 10, 30, … over a few decades, and at powers of ten over many."""
     (axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale)("log")
     low, high = axis.get_data_interval()
-    positive = 0 < low <= high < np.inf
-    decades = np.log10(high / low) if positive else 1.0
-    if positive and high < 2 * low:
+    ratio = high / low if 0 < low <= high < np.inf else 10.0
+    if ratio < 2:
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], min_n_ticks=2))
-    elif positive and high < _SHORT_RANGE / 3 * low:
+    elif ratio < 10:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0), numticks=20))
     else:
-        axis.set_major_locator(LogLocator(subs=(1.0, 3.0) if decades <= 4 else (1.0,), numticks=8))
+        axis.set_major_locator(LogLocator(subs=(1.0, 3.0) if ratio <= 1e4 else (1.0,), numticks=8))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
     axis.set_minor_formatter(NullFormatter())
 
 
 def plain_number(value: float) -> str:
-    """Number at a tick: 1, 3, 10, 0.001; 1e-05 and 1e+06 beyond."""
-    return f"{value:g}"
+    """Number at a tick: 0.001, 3, 1000, and 3·10⁶ from ten thousand on or below a thousandth."""
+    if value == 0 or 1e-3 <= abs(value) < 1e4:
+        return f"{value:g}"
+    mantissa, exponent = f"{value:.0e}".split("e")
+    power = f"10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
+    return power if mantissa == "1" else f"{mantissa}·{power}"
 
 
 def whole_numbers(axis: Axis, most: int = 6) -> None:
     """Ticks at whole numbers: there is no round 2.5."""
     axis.set_major_locator(MaxNLocator(most, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
+
+
+def show_rounds(axes: Axes, rounds: NDArray[np.int64]) -> None:
+    """Horizontal axis from the first round to the last, with ticks at rounds that there are."""
+    first, last = (int(rounds[0]), int(rounds[-1])) if len(rounds) else (1, 1)
+    room = max(0.02 * (last - first), 0.1) if last > first else 0.5
+    axes.set_xlim(first - room, last + room)
+    whole_numbers(axes.xaxis)
+
+
+def legend_inside(axes: Axes) -> None:
+    """Legend in a row of its own at the top of a panel, above all curves."""
+    handles, _ = axes.get_legend_handles_labels()
+    low, high = axes.get_ylim()
+    if axes.get_yscale() == "log":
+        axes.set_ylim(low, high * (high / low) ** _LEGEND_ROOM)
+    else:
+        axes.set_ylim(low, high + _LEGEND_ROOM * (high - low))
+    axes.legend(loc="upper left", ncols=len(handles))

@@ -1,33 +1,52 @@
-"""``summary.png``: learning, privacy, channels and resources of a run, of the width of a paper's column."""
+"""The figure ``summary``: learning, privacy, channels and resources of a run, in panels at reading size."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from wirelessfl.summary.drawing import drawing
+from wirelessfl.summary.drawing import drawing, legend_inside, log_scale, show_rounds, whole_numbers
+from wirelessfl.summary.gains import gain_label, in_decibels, magnitudes
 from wirelessfl.summary.style import GREY, PAGE_IN, ROLES
-from wirelessfl.trace import at_slot_start
+from wirelessfl.trace import axis_label, axis_scale
+
+_TWO_COLUMNS_IN = 5.0
+_PANEL_IN = {1: 1.1, 2: 1.4}
+_TITLE_IN = 0.4
+_WIDE = 30.0
+
+Rounds = NDArray[np.int64]
+Values = NDArray[np.float64]
 
 
 def draw_summary(trace: xr.Dataset, path: Path, width_in: float = PAGE_IN) -> None:
-    """Figure of accuracy and loss, both ε, channels and back-off, energy and airtime over the rounds.
+    """Figure of accuracy, loss, both ε, gains, back-off, clients heard, energy and airtime over the rounds.
+
+    What a run does not have has no panel, such as back-off where nobody backs off. Two columns of panels stand side by
+    side from 5 inches on.
 
     Args:
         trace: the opened trace.
         path: where the figure goes; its suffix is the format.
         width_in: width (inches).
     """
-    with drawing(path, run_title(trace), (width_in, 8.0)) as figure:
-        panels = figure.subplots(4, 1, sharex=True)
-        for axes, draw in zip(panels, (_learning, _privacy, _channels, _resources), strict=True):
+    panels = [draw for known, draw in _PANELS if known(trace)]
+    columns = 2 if width_in >= _TWO_COLUMNS_IN else 1
+    rows = -(-len(panels) // columns)
+    with drawing(path, run_title(trace), (width_in, _TITLE_IN + _PANEL_IN[columns] * rows)) as figure:
+        grid = figure.subplots(rows, columns, squeeze=False, sharex=True)
+        for axes, draw in zip(grid.flat, panels, strict=False):
             draw(axes, trace, trace["round"].values)
-        panels[-1].xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))  # there is no round 2.5
-        panels[-1].set_xlabel("round")
+            show_rounds(axes, trace["round"].values)
+        for axes in grid.flat[len(panels) :]:
+            axes.remove()
+        for axes in grid.flat[max(len(panels) - columns, 0) : len(panels)]:
+            axes.tick_params(labelbottom=True)
+            axes.set_xlabel(axis_label("round"))
+        figure.align_ylabels()
 
 
 def run_title(trace: xr.Dataset) -> str:
@@ -36,124 +55,141 @@ def run_title(trace: xr.Dataset) -> str:
     return f"{trace.attrs['name']}, seed {trace.attrs['seed']}{ended}"
 
 
-def _plot(axes: Axes, rounds: NDArray[np.int64], values: NDArray[np.float64], colour: str, label: str) -> None:
+def epsilon_curves(trace: xr.Dataset, published: str, accounted: str) -> Iterator[tuple[Values, str, str]]:
+    """Both ε over the rounds (M,), NaN where not positive, each with its colour and label; ∞ marks an infinite last."""
+    for name, role, label in (
+        ("epsilon_published", "published", published),
+        ("epsilon_accounted", "accounted", accounted),
+    ):
+        values = np.where(trace[name].values > 0, trace[name].values, np.nan)
+        yield values, ROLES[role], f"{label}: ∞" if len(values) and np.isinf(values[-1]) else label
+
+
+def _plot(axes: Axes, rounds: Rounds, values: Values, role: str, label: str) -> None:
     known = np.isfinite(values)
-    axes.plot(
-        rounds[known], values[known], color=colour, label=label, linewidth=1.2, marker="." if known.sum() < 3 else ""
-    )
+    marker = "o" if known.sum() < 3 else ""
+    axes.plot(rounds[known], values[known], color=ROLES[role], label=label, marker=marker)
 
 
-def _legend(axes: Axes, *others: Axes) -> None:
-    handles = [handle for each in (axes, *others) for handle in each.get_legend_handles_labels()[0]]
-    if handles:
-        axes.legend(
-            handles=handles,
-            loc="lower left",
-            bbox_to_anchor=(-0.02, 0.98),
-            ncols=2,
-            borderaxespad=0.2,
-            columnspacing=1.2,
-            handlelength=1.4,
-        )
-
-
-def _range_from(axes: Axes, low: float, values: NDArray[np.float64]) -> None:
+def _range_from(axes: Axes, low: float, values: Values) -> None:
     high = float(np.max(values, where=np.isfinite(values), initial=low))
     axes.set_ylim(low, low + 1.08 * (high - low) if high > low else low + 1)
 
 
-def _plot_right(
-    axes: Axes,
-    rounds: NDArray[np.int64],
-    values: NDArray[np.float64],
-    colour: str,
-    label: str,
-    unit: str,
-    low: float = 0.0,
-) -> Axes:
-    twin = axes.twinx()
-    twin.grid(visible=False)
-    twin.set_ylabel(unit)
-    _plot(twin, rounds, values, colour, f"{label} (right)")
-    _range_from(twin, low, values)
-    return twin
+def _accuracy(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+    _plot(axes, rounds, axis_scale("test_accuracy") * trace["test_accuracy"].values, "accuracy", "test accuracy")
+    axes.set(ylabel=axis_label("test_accuracy"), ylim=(0, 100))
 
 
-def _say(axes: Axes, words: str) -> None:
-    axes.set_yticks([])
-    axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", fontsize=8, color=GREY)
+def _loss(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+    found = trace["test_loss"].values, trace["train_loss"].values
+    _plot(axes, rounds, found[0], "loss", "test")
+    _plot(axes, rounds, found[1], "train_loss", "training")
+    axes.set_ylabel("loss (nat)")
+    _range_from(axes, 0.0, np.concatenate(found))
+    legend_inside(axes)
 
 
-def _learning(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
-    _plot(axes, rounds, 100 * trace["test_accuracy"].values, ROLES["accuracy"], "test accuracy")
-    axes.set(ylabel="accuracy (%)", ylim=(0, 100))
-    _legend(axes, _plot_right(axes, rounds, trace["test_loss"].values, ROLES["loss"], "test loss", "loss (nat)"))
-
-
-def epsilon_curves(trace: xr.Dataset, published: str, accounted: str) -> Iterator[tuple[NDArray[np.float64], str, str]]:
-    """Both ε over the rounds (M,), NaN where not positive, each with its colour and label; ∞ marks an infinite last."""
-    curves = ("epsilon_published", ROLES["published"], published), ("epsilon_accounted", ROLES["accounted"], accounted)
-    for name, colour, label in curves:
-        values = np.where(trace[name].values > 0, trace[name].values, np.nan)
-        yield values, colour, f"{label}: ∞" if len(values) and np.isinf(values[-1]) else label
-
-
-def _privacy(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
-    curves = list(epsilon_curves(trace, "published (theorem)", "accounted (what holds)"))
-    for values, colour, label in curves:
-        _plot(axes, rounds, values, colour, label)
+def _privacy(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+    curves = list(epsilon_curves(trace, "published", "accounted"))
+    for (values, _, label), role in zip(curves, ("published", "accounted"), strict=True):
+        _plot(axes, rounds, values, role, label)
     axes.set_ylabel(f"ε at δ = {trace.attrs['delta']:g}")
     if any(np.isfinite(values).any() for values, _, _ in curves):
-        axes.set_yscale("log")
-    else:
-        _say(axes, "no finite ε")
-    _legend(axes)
-
-
-def _channels(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
-    magnitude = np.hypot(at_slot_start(trace["channel_re"]), at_slot_start(trace["channel_im"]))
-    heard = np.any(np.isfinite(magnitude), axis=1)
-    axes.set_ylabel("channel gain")
-    if not heard.any():
-        _say(axes, "no radio channel was used")
-        return
-    low, middle, high = np.nanpercentile(magnitude[heard], (10, 50, 90), axis=1)
-    axes.fill_between(
-        rounds[heard], low, high, color=ROLES["clients"], alpha=0.2, linewidth=0, label="|h|, 10–90 % of clients"
-    )
-    axes.plot(rounds[heard], middle, color=ROLES["clients"], linewidth=1.2, label="|h|, median")
-    jammer = np.hypot(at_slot_start(trace["jammer_channel_re"]), at_slot_start(trace["jammer_channel_im"]))
-    if np.isfinite(jammer).any():
-        _plot(axes, rounds, jammer, ROLES["jam"], "|h| of the jammer")
-    _range_from(axes, 0.0, np.concatenate([high, jammer]))
-    axes.yaxis.set_major_formatter("{x:g}")  # with a path loss gains are tiny, and a common exponent hides the legend
-    backoff = trace["backoff"].values
-    sent = np.any(np.isfinite(backoff), axis=1)
-    others = []
-    if sent.any():  # none is on a digital uplink
-        largest = np.nanmax(backoff[sent], axis=1)
-        others.append(
-            _plot_right(axes, rounds[sent], largest, ROLES["backoff"], "largest back-off", "back-off", low=1.0)
-        )
-    _legend(axes, *others)
-
-
-def _resources(axes: Axes, trace: xr.Dataset, rounds: NDArray[np.int64]) -> None:
-    joules, sent, jammed = (trace[name].values for name in ("energy", "tx_energy", "jammer_energy"))
-    known = np.isfinite(joules).any()
-    axes.set_ylabel("energy (J)" if known else "energy (noise = 1)")
-    if known:
-        _plot(axes, rounds, joules, ROLES["clients"], "energy of the round")
-        _range_from(axes, 0.0, joules)
-    elif np.any(np.nansum(sent, axis=1) > 0):
-        for values, colour, label in (
-            (np.nansum(sent, axis=1), ROLES["clients"], "all clients"),
-            (jammed, ROLES["jam"], "jammer"),
-        ):
-            if np.any(values > 0):
-                _plot(axes, rounds, np.where(values > 0, values, np.nan), colour, label)
-        axes.set_yscale("log")
+        log_scale(axes.yaxis)
     else:
         axes.set_yticks([])
+        axes.text(0.5, 0.3, "no finite ε", transform=axes.transAxes, ha="center", va="center", color=GREY)
+    legend_inside(axes)
+
+
+def _gains(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+    found, decibels = magnitudes(trace), in_decibels(trace)
+    heard = np.any(np.isfinite(found.clients), axis=1)
+    low, middle, high = np.nanpercentile(found.clients[heard], (10, 50, 90), axis=1)
+    colour = ROLES["clients"]
+    if heard.sum() > 1:
+        axes.fill_between(rounds[heard], low, high, color=colour, alpha=0.2, linewidth=0, label="10–90 % of clients")
+    _plot(axes, rounds[heard], middle, "clients", "median")
+    if np.isfinite(found.jammer).any():
+        _plot(axes, rounds, found.jammer, "jam", "jammer")
+    axes.set_ylabel(gain_label(decibels))
+    if not decibels:
+        _range_from(axes, 0.0, np.concatenate([high, found.jammer]))
+    legend_inside(axes)
+
+
+def _backoff(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+    backoff = trace["backoff"].values
+    sent = np.any(np.isfinite(backoff), axis=1)
+    largest = np.nanmax(backoff[sent], axis=1)
+    _plot(axes, rounds[sent], largest, "backoff", "largest")
+    axes.set_ylabel(f"largest {axis_label('backoff')}")
+    if largest.max() > _WIDE:
+        log_scale(axes.yaxis)
+    else:
+        _range_from(axes, 1.0, largest)
+
+
+def _heard(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+    heard = trace["participants"].values.astype(np.float64)
+    _plot(axes, rounds, heard, "participated", "clients heard")
+    axes.set_ylabel(axis_label("participants"))
+    _range_from(axes, 0.0, heard)
+    whole_numbers(axes.yaxis)
+
+
+def _energy(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+    joules = trace["energy"].values
+    if np.isfinite(joules).any():
+        _plot(axes, rounds, joules, "clients", "energy")
+        axes.set_ylabel(f"{axis_label('energy')}")
+        _range_from(axes, 0.0, joules)
+        return
+    clients, jammer = np.nansum(trace["tx_energy"].values, axis=1), trace["jammer_energy"].values
+    for values, role, label in ((clients, "clients", "all clients"), (jammer, "jam", "jammer")):
+        if np.any(values > 0):
+            _plot(axes, rounds, np.where(values > 0, values, np.nan), role, label)
+    axes.set_ylabel("energy (noise = 1)")
+    log_scale(axes.yaxis)
+    legend_inside(axes)
+
+
+def _airtime(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
     airtime = np.cumsum(trace["airtime"].values)
-    _legend(axes, _plot_right(axes, rounds, airtime, ROLES["airtime"], "airtime so far", "airtime (s)"))
+    _plot(axes, rounds, airtime, "airtime", "airtime")
+    axes.set_ylabel("airtime so far (s)")
+    _range_from(axes, 0.0, airtime)
+
+
+def _always(_: xr.Dataset) -> bool:
+    return True
+
+
+def _has_gains(trace: xr.Dataset) -> bool:
+    return bool(np.isfinite(magnitudes(trace).clients).any())
+
+
+def _has_backoff(trace: xr.Dataset) -> bool:
+    return bool(np.any(trace["backoff"].values > 1))
+
+
+def _has_energy(trace: xr.Dataset) -> bool:
+    return bool(np.isfinite(trace["energy"].values).any() or np.nansum(trace["tx_energy"].values) > 0)
+
+
+def _has_airtime(trace: xr.Dataset) -> bool:
+    return bool(np.nansum(trace["airtime"].values) > 0)
+
+
+_PANELS: tuple[tuple[Callable[[xr.Dataset], bool], Callable[[Axes, xr.Dataset, Rounds], None]], ...] = (
+    (_always, _accuracy),
+    (_always, _loss),
+    (_always, _privacy),
+    (_always, _heard),
+    (_has_gains, _gains),
+    (_has_backoff, _backoff),
+    (_has_energy, _energy),
+    (_has_airtime, _airtime),
+)
+"""Whether a run has what a panel shows, and the panel, in the order of reading."""

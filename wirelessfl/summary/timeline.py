@@ -1,5 +1,6 @@
-"""``timeline.png``: status of the clients, and activities of all nodes, over simulated time."""
+"""The figure ``timeline``: outcomes of the clients, and activities of all nodes, over simulated time."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -7,15 +8,13 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
-from matplotlib.patches import Patch
-from matplotlib.ticker import MaxNLocator
-from numpy.typing import NDArray
+from matplotlib.figure import SubFigure
 
 from wirelessfl.summary.drawing import drawing
+from wirelessfl.summary.overview import draw_overview
 from wirelessfl.summary.picture import run_title
-from wirelessfl.summary.style import GREY, PAGE_IN, ROLES, STYLE
-from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status
+from wirelessfl.summary.style import PAGE_IN, ROLES, STYLE
+from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status, axis_label
 
 Doing = Literal["broadcasts", "trains", "waits", "sends", "jams"]
 """Activity of a node."""
@@ -38,13 +37,11 @@ _NEXT: dict[EventKind, Doing | None] = {
     EventKind.MASKED_INPUT: "sends",
     EventKind.UNMASK: "sends",
 }
-# Distinct clients above which the overview shows slots instead of clients.
-_MOST_CLIENTS = 200
 # Rounds and clients whose every step is shown; where rounds are single steps of an asynchronous run, as many rounds
 # as bring back as many clients.
 _ZOOM_ROUNDS, _ZOOM_CLIENTS = 3, 40
+_TITLE_IN, _OVERVIEW_IN, _AROUND_IN, _ROW_IN, _LEGEND_ENTRY_IN = 0.3, 2.3, 1.0, 0.11, 1.15
 
-STATUS_COLOURS = {status: ROLES[status.name.lower()] for status in Status}
 DOING_COLOURS: dict[Doing, str] = {
     "broadcasts": ROLES["server"],
     "trains": ROLES["compute"],
@@ -142,7 +139,7 @@ def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
 
 
 def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path, width_in: float = PAGE_IN) -> None:
-    """Figure of every client's status in every round, and of the first rounds step by step where events were kept.
+    """Figure of all clients in all rounds, and of the first rounds step by step where events were kept.
 
     Args:
         trace: the opened trace.
@@ -153,46 +150,21 @@ def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path, width_in: f
     first = trace["round"].to_numpy()[: _zoom_rounds(trace)]
     zoom = events.isel(event=np.isin(events["round"].to_numpy(), first))
     rows = _zoom_rows(zoom)
-    heights = [2.2, 0.6 + 0.11 * len(rows)] if rows else [2.2]
-    with drawing(path, run_title(trace), (width_in, 0.5 + sum(heights)), {**STYLE, "axes.grid": False}) as figure:
-        panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
-        _overview(panels[0], trace)
-        if rows:
-            _steps(panels[1], *activities(zoom), rows)
-            panels[1].set_title(f"the first {len(first)} rounds step by step" if len(first) > 1 else "round 1")
-        for axes in panels:
-            axes.set_xlabel("simulated time (s)")
+    heights = [_OVERVIEW_IN, _AROUND_IN + _ROW_IN * len(rows)] if rows else [_OVERVIEW_IN]
+    with drawing(path, run_title(trace), (width_in, _TITLE_IN + sum(heights)), {**STYLE, "axes.grid": False}) as figure:
+        above, *below = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+        _finish(above, draw_overview(above, trace), width_in)
+        for part in below:
+            axes = part.subplots()
+            axes.set_title(f"the first {len(first)} rounds step by step" if len(first) > 1 else "round 1 step by step")
+            _finish(part, _steps(axes, *activities(zoom), rows), width_in)
 
 
-def _overview(axes: Axes, trace: xr.Dataset) -> None:
-    cells, label = _status_cells(trace)
-    ends = trace["sim_time"].to_numpy()
-    if len(ends):
-        colours = ListedColormap([STATUS_COLOURS[status] for status in Status])
-        edges = np.concatenate([[0.0], ends])
-        rows = np.arange(cells.shape[1] + 1) - 0.5
-        axes.pcolormesh(edges, rows, cells.T, cmap=colours, vmin=-0.5, vmax=len(Status) - 0.5, rasterized=True)
-        axes.set_xlim(0.0, edges[-1])
-    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set(ylabel=label, title="status of every client, round by round")
-    patches = [
-        Patch(facecolor=STATUS_COLOURS[status], label=status.name.lower().replace("_", " "), edgecolor=GREY)
-        for status in Status
-        if status and np.any(cells == status)
-    ]
-    _legend(axes, patches)
-
-
-def _status_cells(trace: xr.Dataset) -> tuple[NDArray[np.uint8], str]:
-    # Statuses (rounds, rows) by client, or by slot above ``_MOST_CLIENTS`` clients, and the label of the rows
-    ids, status = trace["client_id"].to_numpy(), trace["status"].to_numpy()
-    clients = np.unique(ids[ids >= 0])
-    if len(clients) > _MOST_CLIENTS:
-        return status, "slot"
-    cells = np.zeros((len(ids), len(clients)), dtype=np.uint8)
-    rounds, slots = np.nonzero(ids >= 0)
-    cells[rounds, np.searchsorted(clients, ids[rounds, slots])] = status[rounds, slots]
-    return cells, "client" if np.array_equal(clients, np.arange(len(clients))) else "client (rank)"
+def _finish(part: SubFigure, handles: Sequence[Any], width_in: float) -> None:
+    # Label of the time, and a legend below
+    part.axes[0].set_xlabel(axis_label("sim_time"))
+    if handles:
+        part.legend(handles=handles, loc="outside lower center", ncols=max(1, int(width_in / _LEGEND_ENTRY_IN)))
 
 
 def _zoom_rounds(trace: xr.Dataset) -> int:
@@ -204,14 +176,14 @@ def _zoom_rounds(trace: xr.Dataset) -> int:
 
 
 def _zoom_rows(events: xr.Dataset) -> dict[int, int]:
-    # Row of each node that is shown step by step: server on top, then jammer and clients
+    # Row of each node that is shown step by step, from the top: server, jammer, client 0 and the other clients
     nodes = np.unique(events["node"].to_numpy())
     clients = nodes[nodes >= 0][:_ZOOM_CLIENTS].tolist()
-    others = [node for node in (JAMMER_NODE, SERVER_NODE) if node in nodes]
-    return {int(node): row for row, node in enumerate([*clients, *others])}
+    others = [node for node in (SERVER_NODE, JAMMER_NODE) if node in nodes]
+    return {int(node): row for row, node in enumerate([*others, *clients])}
 
 
-def _steps(axes: Axes, stretches: list[Stretch], marks: list[Mark], rows: dict[int, int]) -> None:
+def _steps(axes: Axes, stretches: list[Stretch], marks: list[Mark], rows: dict[int, int]) -> list[Any]:
     handles: list[Any] = []
     for doing, colour in DOING_COLOURS.items():
         shown = [stretch for stretch in stretches if stretch.doing == doing and stretch.node in rows]
@@ -245,12 +217,8 @@ def _steps(axes: Axes, stretches: list[Stretch], marks: list[Mark], rows: dict[i
                     clip_on=False,
                 )
             )
+    ends = [*(stretch.end for stretch in stretches), *(mark.time for mark in marks)]
     names = {SERVER_NODE: "server", JAMMER_NODE: "jammer"}
     axes.set_yticks(list(rows.values()), [names.get(node, str(node)) for node in rows])
-    axes.set(ylim=(-0.7, len(rows) - 0.3), xlim=(0.0, None), ylabel="client")
-    _legend(axes, handles)
-
-
-def _legend(axes: Axes, handles: list[Any]) -> None:
-    if handles:
-        axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), handlelength=1.2)
+    axes.set(ylim=(len(rows) - 0.3, -0.7), xlim=(0.0, 1.01 * max(ends, default=1.0)), ylabel="client")
+    return handles
