@@ -4,6 +4,7 @@ WirelessFLError              1   never raised itself
 ├── InputError               2   the input is wrong: what the user wrote or pointed at
 │   ├── ScenarioError            a scenario or study file
 │   ├── TraceError               a trace that is foreign, truncated or of another version
+│   ├── ArchiveError             an archive of runs that is damaged, or asks for too much
 │   ├── DataError                a dataset that is missing or damaged
 │   │   └── MissingDataError         it is not there
 │   └── OutputError              a place that cannot be written
@@ -67,6 +68,10 @@ class ScenarioError(InputError):
 
 class TraceError(InputError):
     """A file that is not a readable trace of this version."""
+
+
+class ArchiveError(InputError):
+    """A file that is not an archive of runs as this version packs it, or not a harmless one."""
 
 
 class DataError(InputError):

@@ -37,6 +37,7 @@ COMMANDS = {
     "validate": "run",
     "study": "study",
     "replay": "replay",
+    "pack": "archive",
     "report": "report",
     "scenarios": "listings",
     "families": "listings",

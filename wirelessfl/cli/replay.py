@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,39 @@ import click
 from wirelessfl.cli.terminal import OutputPath, ScenarioCommand, json_option, open_console, plugins_option, remark, say
 
 if TYPE_CHECKING:
+    from wirelessfl.analysis.pack.layout import PackedRun
     from wirelessfl.analysis.replay.comparison import Comparison
     from wirelessfl.analysis.replay.export import Format
     from wirelessfl.analysis.replay.paired import PairedRow
     from wirelessfl.analysis.replay.recording import Recording
+    from wirelessfl.cli.archive import Unpacked
     from wirelessfl.scenario import Resolved
 
 _NAMES_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Options of a replay: what is to be done with a recording, and what is printed of it."""
+
+    verify: bool
+    deltas: tuple[float, ...]
+    accountant: str | None
+    overrides: tuple[str, ...]
+    allow_plugins: bool
+    form: Format | None
+    quiet: bool
+    as_json: bool
+
+    @property
+    def analyses(self) -> bool:
+        """Whether it asks for more than a summary or the verdict of a repeated run."""
+        return bool(self.deltas or self.accountant or self.overrides or self.form)
+
+    @property
+    def shown(self) -> bool:
+        """Whether tables are printed."""
+        return not (self.quiet or self.as_json)
 
 
 @click.command(cls=ScenarioCommand)
@@ -52,44 +78,103 @@ _NAMES_SHOWN = 6
 )
 @click.option("--out", type=OutputPath(), help="Folder for the files written [replay, beside the trace].")
 @click.option("--quiet", is_flag=True, help="Print neither progress nor a table.")
+@click.option("--run", metavar="ID", help="Which run of an archive over several, by its id or name.")
 @json_option
 def replay(
-    trace: Path,
-    verify: bool,
-    deltas: tuple[float, ...],
-    accountant: str | None,
-    overrides: tuple[str, ...],
-    allow_plugins: bool,
-    first: int | None,
-    last: int | None,
-    form: Format | None,
-    out: Path | None,
-    quiet: bool,
-    as_json: bool,
+    trace: Path, run: str | None, first: int | None, last: int | None, out: Path | None, verify: bool, **others: Any
 ) -> None:
-    """Analyse the recorded run in TRACE, a trace.h5 or the folder of a run.
+    """Analyse the recorded run in TRACE: a trace.h5, the folder of a run, or an archive that `pack` has made.
 
     Without options its summary is printed. `--set` runs it again under the recorded conditions with another policy,
-    and prints the paired difference. `--export chrome` writes a timeline for Perfetto or chrome://tracing.
+    and prints the paired difference. `--export chrome` writes a timeline for Perfetto or chrome://tracing. Of an
+    archive over several runs `--verify` repeats each.
     """
+    from wirelessfl.analysis.pack.reading import looks_like_archive
+    from wirelessfl.analysis.replay.recording import open_recording
+
+    wish = Wish(verify=verify, **others)
+    if verify and wish.overrides:
+        raise click.UsageError("--verify repeats the recorded policy, --set changes it; use one of them")
+    if looks_like_archive(trace):
+        _replay_archive(trace, run, (first, last), out, wish)
+        return
+    if run is not None:
+        raise click.UsageError("--run chooses among the runs of an archive; TRACE is none")
+    recording = open_recording(trace, first, last)
+    _look(recording, str(recording.path), out, recording.path.parent / "replay", wish)
+
+
+def _replay_archive(
+    path: Path, name: str | None, rounds: tuple[int | None, int | None], out: Path | None, wish: Wish
+) -> None:
+    from wirelessfl.cli.archive import unpacked
+
+    with unpacked(path, quiet=wish.quiet) as archive:
+        runs = archive.archive.manifest.runs if name is None else (archive.archive.run(name),)
+        if len(runs) == 1:
+            folder = archive.outputs if name is None else archive.outputs / runs[0].id
+            with archive.recording(runs[0], *rounds) as recording:
+                _look(recording, f"{path}:{runs[0].trace}", out, folder, wish)
+        elif wish.analyses or rounds != (None, None):
+            raise click.UsageError(f"{path} holds {len(runs)} runs; choose one with --run, such as {runs[0].id}")
+        elif wish.verify:
+            _verify_every(archive, out, wish)
+        else:
+            _list_runs(runs, wish)
+
+
+def _list_runs(runs: Sequence[PackedRun], wish: Wish) -> None:
+    from wirelessfl.cli.console import print_table
+    from wirelessfl.summary import to_json
+
+    if wish.as_json:
+        say(to_json({"runs": [{"id": run.id, "name": run.name, "label": run.label} for run in runs]}), nl=False)
+    elif wish.shown:
+        print_table(("id", "run", "rounds"), ((run.id, run.label, str(run.rounds)) for run in runs))
+
+
+def _verify_every(archive: Unpacked, out: Path | None, wish: Wish) -> None:
+    # Repeats run after run; one that differs does not stop the others
+    from wirelessfl.errors import CheckFailed
+    from wirelessfl.summary import to_json
+
+    runs, answers = archive.archive.manifest.runs, list[dict[str, Any]]()
+    for number, run in enumerate(runs, start=1):
+        answer: dict[str, Any] = {"id": run.id, "name": run.name, "label": run.label, "verified": None, "error": None}
+        with archive.recording(run) as recording:
+            try:
+                comparison = _verify(recording, None if out is None else out / run.id, wish.allow_plugins, wish.quiet)
+                answer["verified"] = comparison.as_mapping()
+                words = f"the same, {comparison.numbers:,} numbers"
+            except CheckFailed as error:
+                answer["error"] = words = archive.named(str(error))
+        answers.append(answer)
+        if wish.shown:
+            say(f"{number} of {len(runs)}  {run.id}  {run.label}: {words}")
+    if wish.as_json:
+        say(to_json({"runs": answers}), nl=False)
+    differing = [f"{one['id']} ({one['label']})" for one in answers if one["error"] is not None]
+    if differing:
+        listed = ", ".join(differing[:_NAMES_SHOWN]) + (", …" if len(differing) > _NAMES_SHOWN else "")
+        raise CheckFailed(f"{archive.archive.path}: {len(differing)} of {len(runs)} runs differ: {listed}")
+
+
+def _look(recording: Recording, name: str, out: Path | None, folder: Path, wish: Wish) -> None:
+    # All that is asked of one recording; what is written goes to ``out``, else to ``folder``
     from wirelessfl.analysis.replay.export import export
     from wirelessfl.analysis.replay.ledger import recompute_privacy
-    from wirelessfl.analysis.replay.recording import open_recording
     from wirelessfl.cli.console import print_summary, print_table
     from wirelessfl.summary import epsilon_text, to_json
 
-    if verify and overrides:
-        raise click.UsageError("--verify repeats the recorded policy, --set changes it; use one of them")
-    recording = open_recording(trace, first, last)
-    folder = recording.path.parent / "replay" if out is None else out
-    shown = not (quiet or as_json)
+    allow_plugins, shown = wish.allow_plugins, wish.shown
     # Refusals come before anything is printed, and alterations are found before they are used.
-    comparison = _verify(recording, out, allow_plugins, quiet) if verify else None
+    comparison = _verify(recording, out, allow_plugins, wish.quiet) if wish.verify else None
     answer = recording.summary()
-    rows = recompute_privacy(recording, deltas, accountant, allow_plugins=allow_plugins) if deltas or accountant else []
-    changed = _changed(recording, overrides, allow_plugins) if overrides else None
+    recomputed = wish.deltas or wish.accountant
+    rows = recompute_privacy(recording, wish.deltas, wish.accountant, allow_plugins=allow_plugins) if recomputed else []
+    changed = _changed(recording, wish.overrides, allow_plugins) if wish.overrides else None
     if shown:
-        print_summary(answer, {"trace": recording.path})
+        print_summary(answer, {"trace": Path(name)})
         if not recording.whole:
             say(f"of the rounds {recording.first} to {recording.last} of {recording.recorded}")
     if comparison is not None:
@@ -104,14 +189,15 @@ def replay(
                 for row in rows
             )
             print_table(("δ", "accountant", "ε published", "ε accounted"), cells)
+    target = folder if out is None else out
     if changed is not None:
-        answer["paired"] = _counterfactual(recording, changed, ", ".join(overrides), folder, quiet, shown)
-    if form is not None:
-        files = export(recording, form, folder)
+        answer["paired"] = _counterfactual(recording, changed, ", ".join(wish.overrides), target, wish.quiet, shown)
+    if wish.form is not None:
+        files = export(recording, wish.form, target)
         answer["files"] = [str(path) for path in files]
         if shown:
             say("\n".join(f"written {path}" for path in files))
-    if as_json:
+    if wish.as_json:
         say(to_json(answer), nl=False)
 
 

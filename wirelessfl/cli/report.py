@@ -31,19 +31,23 @@ if TYPE_CHECKING:
 @width_option
 @click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 def report(paths: tuple[Path, ...], out: Path | None, x: XAxis, form: FigureFormat, width: float, show: bool) -> None:
-    """Write one HTML page over each PATH: a trace, the folder of a run, or the folder of a study.
+    """Write one HTML page over each PATH: a trace, the folder of a run or of a study, or an archive of them.
 
     The page is one file that loads nothing from the network: charts to hover and zoom, a map, a timeline down to single
     messages, the life of each client, and sortable tables.
     """
     from wirelessfl.analysis.report.page import write_report
+    from wirelessfl.cli.archive import folders_of
     from wirelessfl.cli.figures import draw_beside
     from wirelessfl.summary.style import FigureOptions
 
     options = FigureOptions(form, width)
-    page = write_report(paths, out, x)
-    say(f"report  {page}")
-    for file in draw_beside(page, paths, options):
-        say(f"figure  {file}")
+    with folders_of(paths) as folders:
+        if out is None and folders != [*paths]:  # beside the archive, not where it is unpacked
+            out = Path("report.html") if len(paths) > 1 else paths[0].with_name(f"{paths[0].stem}-report.html")
+        page = write_report(folders, out, x)
+        say(f"report  {page}")
+        for file in draw_beside(page, folders, options):
+            say(f"figure  {file}")
     if show and not webbrowser.open(page.resolve().as_uri()):
         remark("note: found no browser to open the page with")

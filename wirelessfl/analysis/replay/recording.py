@@ -52,12 +52,14 @@ class Recording:
         first: first round that is looked at.
         last: last round that is looked at.
         recorded: how many rounds the trace holds.
+        elsewhere: where its data are looked up; None where the trace says it.
     """
 
     path: Path
     first: int
     last: int
     recorded: int
+    elsewhere: Places | None = None
 
     @property
     def whole(self) -> bool:
@@ -91,6 +93,8 @@ class Recording:
     @property
     def places(self) -> Places:
         """Places in which the files are looked up that its scenario names: where they were, then beside the trace."""
+        if self.elsewhere is not None:
+            return self.elsewhere
         recorded = json.loads(self.attributes.get("data_folders", "[]"))
         return Places.beside(*(self.path.parent / folder for folder in recorded), self.path.parent)
 
@@ -105,13 +109,16 @@ class Recording:
             return summarise(self.dataset, self.why_different)
 
 
-def open_recording(path: Path, first: int | None = None, last: int | None = None) -> Recording:
+def open_recording(
+    path: Path, first: int | None = None, last: int | None = None, elsewhere: Places | None = None
+) -> Recording:
     """Recording of a trace, or of some of its rounds.
 
     Args:
         path: the trace file, or the folder of its run.
         first: the first round wanted; by default the first there is.
         last: the last round wanted; by default the last there is.
+        elsewhere: where its data are looked up; by default where they were, and beside the trace.
 
     Raises:
         TraceError: no readable trace of this version, or one without rounds.
@@ -128,7 +135,7 @@ def open_recording(path: Path, first: int | None = None, last: int | None = None
             + ("an empty range" if begin > end else "a range beyond the recording")
             + f"; allowed: rounds from 1 to {recorded}, the first not after the last"
         )
-    return Recording(path, begin, end, recorded)
+    return Recording(path, begin, end, recorded, elsewhere)
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Archives of finished runs and studies, for whoever is to verify them on another machine."""
