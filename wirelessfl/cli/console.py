@@ -13,6 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 from typing_extensions import override
 
+from wirelessfl.cli.meaning import advice
 from wirelessfl.cli.terminal import open_console
 from wirelessfl.summary import epsilon_text
 
@@ -71,8 +72,8 @@ def progress_line(rounds: int, *, quiet: bool) -> Iterator[Callable[[FinishedRou
 
 
 def print_summary(summary: Mapping[str, Any], files: Mapping[str, Path]) -> None:
-    """Table of the numbers of a ``summary.json`` and of files by their kind, on stdout."""
-    print_rows([*_summary_rows(summary), *((name, Text(str(path))) for name, path in files.items())])
+    """Table of the numbers of a ``summary.json`` and of files by their kind, the trace among them, on stdout."""
+    print_rows([*_summary_rows(summary, files["trace"]), *((name, Text(str(path))) for name, path in files.items())])
 
 
 def print_rows(rows: Iterable[tuple[str, str | Text]]) -> None:
@@ -94,7 +95,7 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[str]], *, numbers:
     open_console().print(table)
 
 
-def _summary_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str | Text]]:
+def _summary_rows(summary: Mapping[str, Any], trace: Path) -> Iterator[tuple[str, str | Text]]:
     # A row whose number is not known has no text
     accuracy = "unknown" if math.isnan(summary["test_accuracy"]) else f"{summary['test_accuracy']:.1%}"
     delta = f"at δ = {summary['delta']:g}"
@@ -107,6 +108,7 @@ def _summary_rows(summary: Mapping[str, Any]) -> Iterator[tuple[str, str | Text]
         ("ε published", f"{epsilon_text(summary['epsilon_published'])} {delta}: what the paper's theorem says"),
         ("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}: what holds for what ran"),
         *(("", Text(f"• {reason}")) for reason in summary["why_different"]),
+        ("", advice(summary, trace)),
         ("", Text(summary["privacy_scope"], style="dim")),
         ("effective noise", "" if math.isnan(noise) else _noise_text(noise)),
         ("noise on weights", "" if math.isnan(on_weights) else _weights_text(on_weights)),

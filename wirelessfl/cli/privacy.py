@@ -1,4 +1,4 @@
-"""``wirelessfl privacy``: calculators for ε, noise and jammer gain; ``wirelessfl audit``: distinguishing games."""
+"""``wirelessfl privacy``: calculators for ε, noise and jammer gain, meaning of an ε; ``wirelessfl audit``: games."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ sample_rate_option = click.option(
 
 @click.group()
 def privacy() -> None:
-    """Calculate ε from noise, noise from ε, jammer power from ε.
+    """Calculate ε from noise, noise from ε, jammer power from ε; explain what an ε means.
 
     Noise is taken as real numbers: what the rounding of floating-point noise gives away (Mironov 2012) is not in ε.
     """
@@ -135,6 +135,37 @@ def zcdp(as_json: bool, **numbers: Any) -> None:
     masked sums of integers.
     """
     _answer(lambda calculators: calculators.zcdp_calculator(**numbers), as_json)
+
+
+@privacy.command()
+@click.argument("epsilons", nargs=-1, type=float, metavar="[EPSILON]...")
+@click.option("--delta", type=float, default=1e-5, show_default=True, metavar="D", help="δ in (0, 1).")
+@json_option
+def explain(epsilons: tuple[float, ...], delta: float, as_json: bool) -> None:
+    """What an attacker can do at EPSILON (several for a comparison; inf is allowed), in plain words.
+
+    Without EPSILON: 2, 8, 50 and 367, the accounted ε of quickstart.
+    """
+    from wirelessfl.cli.console import print_table
+    from wirelessfl.cli.meaning import LEGEND, ON_THE_PAGE, as_mapping, meaning_rows
+    from wirelessfl.privacy import meaning_of
+    from wirelessfl.summary import epsilon_text, to_json
+
+    try:
+        meanings = [meaning_of(one, delta) for one in epsilons or ON_THE_PAGE]
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    if as_json:
+        say(to_json({"meanings": [as_mapping(one) for one in meanings]}), nl=False)
+        return
+    print_table(
+        (f"at δ = {delta:g}", *(f"ε = {epsilon_text(one.epsilon)}" for one in meanings)),
+        meaning_rows(meanings),
+        numbers=True,
+    )
+    console = open_console()
+    for words in ("", *LEGEND):
+        console.print(words, highlight=False)
 
 
 @click.command(cls=ScenarioCommand)

@@ -35,6 +35,7 @@ from wirelessfl.privacy.laws import (
     WhiteNoise,
 )
 from wirelessfl.privacy.ledger import ENDED_BY_ITS_OUTPUTS, SCOPE, Ledger, recompute
+from wirelessfl.privacy.meaning import Meaning, detection_bound, gaussian_detection, meaning_of
 from wirelessfl.privacy.releases import (
     PARTS,
     AirRelease,
@@ -80,6 +81,7 @@ __all__ = [
     "HaarNoise",
     "Ledger",
     "LossReport",
+    "Meaning",
     "MooClip",
     "NoAmplification",
     "NoiseLaw",
@@ -101,10 +103,12 @@ __all__ = [
     "ZcdpRelease",
     "client_values",
     "composed_epsilon",
+    "detection_bound",
     "dp_sgd_epsilon",
     "dp_sgd_noise_multiplier",
     "element_noise_variance",
     "gaussian_delta",
+    "gaussian_detection",
     "gaussian_epsilon",
     "gaussian_mu",
     "haar",
@@ -112,6 +116,7 @@ __all__ = [
     "inverse_haar",
     "jammer_calculator",
     "lemma_1_variance",
+    "meaning_of",
     "noise_std_exact",
     "noise_std_theorem",
     "padded_length",
