@@ -21,7 +21,7 @@ from wirelessfl.learning.data import load_dataset
 from wirelessfl.scenario import Scenario, dump_scenario, load_scenario, parse_scenario
 from wirelessfl.simulation import FinishedRound
 from wirelessfl.study import load_study
-from wirelessfl.study.design import content_id
+from wirelessfl.study.content import content_id
 from wirelessfl.study.folder import StudyFolder
 from wirelessfl.study.local import decode, encode
 from wirelessfl.study.runner import make_task

@@ -105,6 +105,7 @@ def simulate(
         going_on = resume and folder.holds_trace()
         if going_on:
             folder.check_same_scenario(scenario)
+            folder.check_same_sources(scenario)
         if not going_on or not folder.is_complete():
             with interrupts.at_once():
                 simulation = _prepare(scenario, folder, going_on, device, threads, interrupts)

@@ -121,6 +121,10 @@ class PlanWarning(UserWarning):
     """A run goes on as its trace records, with another device or other threads than asked for."""
 
 
+class SourceWarning(UserWarning):
+    """Code from outside is another than that which was recorded; the message says which of them counts."""
+
+
 class OutputWarning(UserWarning):
     """Something that a command writes is less safe than usual, or is missing; what was asked for goes on."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from wirelessfl.errors import OutputError, ScenarioError, TraceError, WirelessFLError, precondition
 from wirelessfl.outputs import PARTIAL, RUN_LOCK, lock_folder, refuse_foreign, refuse_inputs, writing
 from wirelessfl.scenario import Scenario, differing_keys, dump_scenario, parse_scenario
+from wirelessfl.scenario.scenario import outside_sources
 from wirelessfl.summary.run_figures import SUMMARY, TIMELINE
 from wirelessfl.summary.style import figure_files
 from wirelessfl.trace import (
@@ -20,6 +21,7 @@ from wirelessfl.trace import (
     new_checkpoint,
     read_attributes,
     read_values,
+    recorded_sources,
 )
 
 if TYPE_CHECKING:
@@ -150,6 +152,25 @@ class RunFolder:
         different = differing_keys(recorded, scenario)
         words = f"{self.trace} was begun with another scenario; --resume needs the same one. Different keys:"
         precondition(not different, "\n  ".join([words, *different]), ScenarioError)
+
+    def check_same_sources(self, scenario: Scenario) -> None:
+        """Refusal to continue a run, or to answer from one, whose code from outside was another than that here.
+
+        Raises:
+            ScenarioError: naming the files that differ, or of which nobody knows.
+        """
+        recorded, here = recorded_sources(self.trace), outside_sources(scenario)
+        if here is None:
+            return
+        found = f"{self.trace}: was recorded with other code from outside than is here, of which its numbers are"
+        different = ["the trace holds none of it"] if recorded is None else recorded.differences(here)
+        precondition(
+            not different,
+            "\n  ".join([f"{found}. What is not the same:", *different])
+            + "\nPut the recorded files back (`wirelessfl pack` takes them out of the trace), run again with "
+            "--overwrite, or into another folder with --out",
+            ScenarioError,
+        )
 
     def is_complete(self) -> bool:
         """Whether the run has ended by itself."""

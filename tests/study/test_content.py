@@ -14,7 +14,7 @@ import pytest
 from tests.study.studies import BASE
 from wirelessfl.scenario import dump_scenario, parse_scenario
 from wirelessfl.scenario.yamltree import dump_yaml
-from wirelessfl.study.design import content_id
+from wirelessfl.study.content import content_id
 
 TEXT = dump_yaml(BASE)
 
@@ -56,7 +56,7 @@ def test_every_key_counts(change: dict[str, Any]) -> None:
 
 def test_it_is_the_same_in_every_process() -> None:
     code = (
-        "import sys; from wirelessfl.scenario import parse_scenario; from wirelessfl.study.design import content_id\n"
+        "import sys; from wirelessfl.scenario import parse_scenario; from wirelessfl.study.content import content_id\n"
         "print(content_id(parse_scenario(sys.stdin.read())))"
     )
     for seed in ("1", "2"):

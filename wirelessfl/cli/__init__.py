@@ -23,6 +23,7 @@ from wirelessfl.errors import (
     OutputWarning,
     PlanWarning,
     RunInterrupted,
+    SourceWarning,
     VersionWarning,
     WirelessFLError,
     command_line_words,
@@ -108,7 +109,7 @@ class Application(click.Group):
 
 def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *details: Any) -> None:
     # Line on stderr for a warning of this package; others are shown as Python does
-    if issubclass(category, ModelWarning | OutputWarning | PlanWarning | VersionWarning):
+    if issubclass(category, ModelWarning | OutputWarning | PlanWarning | SourceWarning | VersionWarning):
         remark(f"Warning: {message}")
     else:
         otherwise(message, category, *details)

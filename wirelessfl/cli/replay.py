@@ -191,7 +191,8 @@ def _look(recording: Recording, name: str, out: Path | None, folder: Path, wish:
             print_table(("δ", "accountant", "ε published", "ε accounted"), cells)
     target = folder if out is None else out
     if changed is not None:
-        answer["paired"] = _counterfactual(recording, changed, ", ".join(wish.overrides), target, wish.quiet, shown)
+        change = ", ".join(wish.overrides)
+        answer["paired"] = _counterfactual(recording, changed, change, target, wish.allow_plugins, wish.quiet, shown)
     if wish.form is not None:
         files = export(recording, wish.form, target)
         answer["files"] = [str(path) for path in files]
@@ -233,7 +234,7 @@ def _print_comparison(recording: Recording, comparison: Comparison) -> None:
 
 
 def _counterfactual(
-    recording: Recording, resolved: Resolved, change: str, folder: Path, quiet: bool, shown: bool
+    recording: Recording, resolved: Resolved, change: str, folder: Path, allow_plugins: bool, quiet: bool, shown: bool
 ) -> dict[str, Any]:
     # Paired comparison of a run of the changed policy with the recording, as JSON values
     from wirelessfl.analysis.replay.counterfactual import run_counterfactual
@@ -248,7 +249,7 @@ def _counterfactual(
     picture = folder / "paired.png"
     with working_in(RunFolder(folder), recording):
         with progress_line(recording.last, quiet=quiet) as on_round:
-            coverage = run_counterfactual(recording, resolved.scenario, folder, on_round)
+            coverage = run_counterfactual(recording, resolved.scenario, folder, on_round, allow_plugins=allow_plugins)
         changed = open_recording(folder / "trace.h5")
         last = min(recording.last, changed.last)
         recorded, other = (part.dataset.sel(round=slice(recording.first, last)) for part in (recording, changed))

@@ -37,13 +37,12 @@ def importing_from(sources: Sources, origin: str) -> Iterator[None]:
         f"{origin}: the text of {', '.join(sources.unknown)} is not recorded, so that it cannot be imported from there",
         TraceError,
     )
-    tops = {path.removesuffix(".py").partition("/")[0] for path in sources.files}
-    for top in sorted(tops):
+    for top in sorted(sources.tops):
         _refuse_installed(top, origin)
     with tempfile.TemporaryDirectory(prefix="wirelessfl-sources-") as place:
         folder = Path(place).resolve()
         write_sources(sources, folder)
-        before = _taken(tops)
+        before = _taken(sources.tops)
         sys.path.insert(0, str(folder))
         importlib.invalidate_caches()
         try:
@@ -51,7 +50,7 @@ def importing_from(sources: Sources, origin: str) -> Iterator[None]:
         finally:
             with suppress(ValueError):
                 sys.path.remove(str(folder))
-            _taken(tops)
+            _taken(sources.tops)
             sys.modules.update(before)
 
 

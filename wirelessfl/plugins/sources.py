@@ -64,6 +64,17 @@ class Sources:
         return digest_of(self.text)
 
     @property
+    def digests(self) -> dict[str, str]:
+        """Digest of each file by its path, and version of each package by its name."""
+        files = {path: "unknown" if text is None else digest_of(text) for path, text in self.files.items()}
+        return {**files, **self.packages}
+
+    @property
+    def tops(self) -> set[str]:
+        """Top-level packages and modules of the files."""
+        return {path.removesuffix(".py").partition("/")[0] for path in self.files}
+
+    @property
     def unknown(self) -> list[str]:
         """Paths of which no text is known."""
         return sorted(path for path, text in self.files.items() if text is None)

@@ -1,6 +1,7 @@
 """Studies: many runs of one scenario, their design, table and picture."""
 
-from wirelessfl.study.design import Run, StudyDesign, content_id
+from wirelessfl.study.content import content_id
+from wirelessfl.study.design import Run, StudyDesign
 from wirelessfl.study.factors import Factor, value_text
 from wirelessfl.study.file import study_schema
 from wirelessfl.study.loading import load_study

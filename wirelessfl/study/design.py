@@ -1,19 +1,20 @@
 """Design of a study: all its runs, each checked as a whole scenario before the first one begins."""
 
-import hashlib
 import itertools
-import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError, precondition
 from wirelessfl.scenario import Resolved, Scenario, resolve_document
 from wirelessfl.scenario.overrides import Override, RefusedOverride
 from wirelessfl.scenario.rejection import MAX_LINES, line
 from wirelessfl.scenario.yamltree import Document
+from wirelessfl.scenario.scenario import outside_code, outside_sources
+from wirelessfl.study.content import id_of
 from wirelessfl.study.factors import Factor, point_text, values_at
 from wirelessfl.study.file import BY_KEY, MAX_SEED, StudyFile
 from wirelessfl.summary.axes import JOULES, XAxis, without_joules
@@ -21,30 +22,21 @@ from wirelessfl.summary.axes import JOULES, XAxis, without_joules
 MAX_RUNS = 10_000
 
 
-def content_id(scenario: Scenario) -> str:
-    """Sixteen hexadecimal digits that are the same for equal scenarios, in every process and on every machine.
-
-    They cover every key with the value that counts, defaults included, and nothing else: not the order of the keys in
-    the file, not its comments, not how a value was written. Among n runs two different ones share an id with
-    probability below n²/2⁶⁵, about 3e-12 for 10,000 runs.
-    """
-    content = json.dumps(scenario.model_dump(by_alias=True), sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
 @dataclass(frozen=True)
 class Run:
     """One scenario of a study.
 
     Attributes:
-        id: The hash of its content.
+        id: The hash of its content and of the sources that it runs, from `content_id`.
         levels: The level of each factor.
         scenario: Its scenario, with its seed.
+        source_digests: Digests of the code from outside that it calls, by path, and versions by package.
     """
 
     id: str
     levels: tuple[int, ...]
     scenario: Scenario
+    source_digests: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -156,9 +148,13 @@ class _Builder:
         if resolved is None:
             return
         self._notes |= dict.fromkeys(resolved.notes)
+        if self._folder is not None and outside_code(resolved.scenario):
+            plugins.search(self._folder)
+        sources = outside_sources(resolved.scenario)
+        digests = {} if sources is None else sources.digests
         for seed in self._seeds(resolved.scenario):
             scenario = resolved.scenario.model_copy(update={"seed": seed})
-            run = Run(content_id(scenario), levels, scenario)
+            run = Run(id_of(scenario, sources), levels, scenario, digests)
             twin = self._runs.setdefault(run.id, run)
             if twin is not run:
                 found = self._on_grid("the same scenario at two points", "points that differ")

@@ -9,13 +9,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from wirelessfl import plugins
 from wirelessfl.errors import ScenarioError, precondition
 from wirelessfl.scenario import Scenario, locate, places_of
 from wirelessfl.scenario.overrides import Override, Overrides
 from wirelessfl.scenario.python_values import given_document, named_parameters, read_changes
 from wirelessfl.scenario.rejection import line, rejection
-from wirelessfl.scenario.scenario import is_left_by_a_run, outside_code, refuse_outside_code
+from wirelessfl.scenario.scenario import is_left_by_a_run, refuse_outside_code
 from wirelessfl.scenario.yamltree import Document, KeyPath, read_document
 from wirelessfl.study.design import StudyDesign, build_design
 from wirelessfl.study.file import BY_KEY, StudyFile
@@ -88,8 +87,6 @@ def design_study(
     for run in design.runs:
         if recorded:
             refuse_outside_code(run.scenario, str(base_path), allow_plugins, own)
-        elif outside_code(run.scenario):
-            plugins.search(base_folder)
     places = places_of(*reversed(read))
     return replace(
         design, sources=read, runs=tuple(replace(run, scenario=run.scenario.placed(places)) for run in design.runs)

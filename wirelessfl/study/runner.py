@@ -16,6 +16,7 @@ from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.scenario.python_values import named_parameters, read_changes
 from wirelessfl.scenario.rejection import line
 from wirelessfl.scenario.scenario import outside_code
+from wirelessfl.study.changed import note_changed_sources
 from wirelessfl.study.cluster import ClusterWorkers, connect
 from wirelessfl.study.design import Run, StudyDesign
 from wirelessfl.study.file import StudyFile
@@ -83,6 +84,7 @@ def run_study(
         claim_folder(folder.path) as claim,
     ):
         _refuse(folder, design, resume)  # another study may have begun and ended meanwhile
+        note_changed_sources(design, folder)
         session = _Session(design, folder, fail_fast, on_message or (lambda _: None))
         local_threads = threads or max(1, available_cores() // count)
         task_of = partial(make_task, folder, claim, device, local_threads if scheduler is None else threads)
@@ -130,6 +132,7 @@ def make_task(folder: StudyFolder, claim: Claim, device: str, threads: int | Non
         claim_token=claim.token,
         plugin_folders=tuple(map(str, plugins.folders())) if outside_code(run.scenario) else (),
         data_folders=tuple(map(str, run.scenario.places.folders())) if run.scenario.named_files() else (),
+        source_digests=run.source_digests,
     )
 
 

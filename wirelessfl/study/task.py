@@ -8,9 +8,9 @@ import secrets
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -89,6 +89,7 @@ class Task:
         claim_token: Its first line while the study runs.
         plugin_folders: Folders of modules that the scenario names, searched after everything that is installed.
         data_folders: Folders in which the files are looked up that the scenario names.
+        source_digests: Digests of the code from outside that the scenario calls, as the study began with it.
     """
 
     run: str
@@ -100,6 +101,7 @@ class Task:
     claim_token: str
     plugin_folders: tuple[str, ...] = ()
     data_folders: tuple[str, ...] = ()
+    source_digests: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -166,6 +168,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
     """
     from wirelessfl.api import simulate
     from wirelessfl.scenario import parse_scenario
+    from wirelessfl.study.sources import refuse_other_sources
     from wirelessfl.summary import to_json
 
     folder = Path(task.folder)
@@ -176,6 +179,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
                 plugins.search(Path(place))
             places = Places.beside(*map(Path, task.data_folders))
             scenario = parse_scenario(task.scenario, f"run {task.run}", places=places)
+            refuse_other_sources(scenario, task.source_digests)
             # No pictures for up to thousands of runs; a report of a run draws them from its trace.
             result = simulate(
                 scenario,
@@ -192,7 +196,7 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
         return Outcome(task.run, "interrupted")
     except WirelessFLError as error:
         with command_line_words():
-            return Outcome(task.run, "failed", str(error))
+            return Outcome(task.run, "failed", plugins.refusal(error))
     except plugins.RAISED as error:
         return Outcome(task.run, "failed", plugins.failure(error) or _unexpected(error, folder))
     return Outcome(task.run, "complete", summary=json.loads(to_json(result.summary)))

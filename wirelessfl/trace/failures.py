@@ -11,6 +11,7 @@ import numpy as np
 
 from wirelessfl.errors import OutputError, TraceError, WirelessFLError
 from wirelessfl.outputs import FULL, READ_ONLY, RUN_LOCK, holder
+from wirelessfl.plugins import place_of
 
 
 @contextmanager
@@ -82,7 +83,7 @@ def trace_errors(path: Path) -> Iterator[None]:
     except WirelessFLError:
         raise
     except Exception as error:
-        if debugging():
+        if debugging() or place_of(error) is not None:  # a line of the user's failed, and not the file
             raise
         if getattr(error, "errno", None) in FULL:
             raise OutputError(_write_failure(path, error)) from error

@@ -1,6 +1,6 @@
 """Two traces of one scenario: every object, every attribute and every number, bit by bit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from wirelessfl.analysis.replay.trace_tree import (
     nodes_of,
     paths_by_address,
 )
+from wirelessfl.plugins import Sources
 from wirelessfl.trace import FINISHED, axes_of, opened_trace
 
 
@@ -87,7 +88,9 @@ class _Comparing:
         before, after = ours.attrs, theirs.attrs
         stopped = before.get("status") == "failed" and after.get("status") == "interrupted"
         other_version = before.get("package_version") != after.get("package_version")
-        self.rules = Rules(other_version, stopped, self.partial)
+        self.rules = Rules(
+            other_version, stopped, self.partial, _other_packages(before, after), "sources" not in before
+        )
         self.status, self.result = ours.attrs.get("status"), Comparison()
 
     def compare(self) -> Comparison:
@@ -210,6 +213,11 @@ class _Comparing:
                     self.result.leave_out(words, reason)
                 else:
                     yield Difference(words, "", found.words, expected.words)
+
+
+def _other_packages(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    found, expected = (Sources.of_text(one["sources"]) if "sources" in one else None for one in (before, after))
+    return found is not None and expected is not None and found.files == expected.files and found != expected
 
 
 def _describe(path: str, place: str, values: _Values, row: int, clients: NDArray[np.int64] | None) -> Difference:

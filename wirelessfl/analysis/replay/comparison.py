@@ -24,9 +24,12 @@ FREE_ATTRIBUTES: Mapping[str, str] = {
 TOTALS = "known at the end of the whole run, of which a part was repeated"
 OUTSIDE = "of rounds that were not asked for"
 STOPPED = "what stopped the run is not repeated"
+OTHER_PACKAGES = "the packages that code from outside uses are those of the machine; a note says where one is another"
+WITHOUT_SOURCES = "the trace keeps none: an earlier version recorded it"
 OTHER_LAYOUT = "another version of the package recorded the run"
 """Reasons that hold for some comparisons alone."""
 
+_SOURCES = ("sources", "sources_digest")
 # Texts that another version of the package may write in other words; the repeated run follows what they say, and has
 # every number of a release beside its settings.
 _RESOLVED = ("scenario", "scenario_digest", "plan", "release_settings")
@@ -40,16 +43,22 @@ class Rules:
         other_version: whether different versions of the package recorded them.
         stopped: whether the recorded run failed, and the repeated one was stopped after the same round.
         partial: whether the recorded run went on after the rounds that are compared.
+        other_packages: whether code from outside is the same, and the installed packages that it uses are others.
+        without_sources: whether the recorded trace keeps none.
     """
 
     other_version: bool
     stopped: bool
     partial: bool
+    other_packages: bool
+    without_sources: bool
 
     def of_attribute(self, path: str, name: str, *, missing: bool) -> str | None:
         """Why an attribute may differ, or be in one of the traces alone; None where it may not."""
         if path == "/" and name in FREE_ATTRIBUTES and (not missing or name == "data_folders"):
             return FREE_ATTRIBUTES[name]
+        if path == "/" and name in _SOURCES and (self.other_packages or self.without_sources):
+            return OTHER_PACKAGES if self.other_packages else WITHOUT_SOURCES
         if path == "/" and name == "status" and self.stopped:
             return STOPPED
         if path == "/" and name in (*CLOSING, "status") and self.partial and not missing:

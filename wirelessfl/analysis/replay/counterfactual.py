@@ -5,6 +5,7 @@ never needed (the channel of a client that was late then and is in time now), th
 with the same seed, and counted.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from wirelessfl.analysis.replay.recorded_code import recorded_code
 from wirelessfl.analysis.replay.recorded_conditions import (
     Coverage,
     RecordedAvailability,
@@ -24,14 +26,14 @@ from wirelessfl.analysis.replay.recorded_conditions import (
 from wirelessfl.analysis.replay.recording import OnRound, Recording, open_recording, run_rounds
 from wirelessfl.assembly import build_simulation, other_data, recorded_plan
 from wirelessfl.assembly.slot import build_pilots
-from wirelessfl.errors import DataError, InfeasibleError, ScenarioError, precondition
+from wirelessfl.errors import DataError, InfeasibleError, ScenarioError, SourceWarning, precondition
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts
 from wirelessfl.radio import JammerLink, Network, linear_to_db
 from wirelessfl.scenario import Resolved, Scenario, differing_keys, resolve_document
 from wirelessfl.scenario.channel import GaussMarkovFading, IndependentFading
 from wirelessfl.scenario.overrides import read_overrides
-from wirelessfl.scenario.scenario import refuse_outside_code
+from wirelessfl.scenario.scenario import outside_code, refuse_outside_code
 from wirelessfl.scenario.uplink import OverTheAir, transmits_in_watts
 from wirelessfl.scenario.yamltree import parse_yaml
 from wirelessfl.simulation import Simulation
@@ -111,7 +113,12 @@ def _is_below(key: str, places: Sequence[str]) -> bool:
 
 
 def run_counterfactual(
-    recording: Recording, scenario: Scenario, out: Path, on_round: OnRound | None = None
+    recording: Recording,
+    scenario: Scenario,
+    out: Path,
+    on_round: OnRound | None = None,
+    *,
+    allow_plugins: bool = False,
 ) -> Coverage:
     """Run of a changed scenario on the recorded conditions, for as many rounds as are looked at.
 
@@ -121,8 +128,10 @@ def run_counterfactual(
         out: folder for its trace and scenario, held by `working_in` where other processes may come; a replay that lies
             there is replaced.
         on_round: called with each finished round.
+        allow_plugins: whether sources that the trace holds may run, where code from outside is another one here.
 
     Raises:
+        CheckFailed: it is, and they may not.
         OutputError: a run that is no replay lies in the folder, or it cannot be written.
         InfeasibleError: this machine cannot follow the recorded plan, or a privacy target cannot be met.
     """
@@ -137,8 +146,13 @@ def run_counterfactual(
         simulation.stop = replace(simulation.stop, rounds=min(recording.last, scenario.rounds))
         return under_recorded_conditions(simulation, recording, scenario, coverage)
 
-    with trace_errors(recording.path):  # what it holds enters the simulation
-        run_rounds(build, scenario, RunFolder(out), on_round)
+    own = set(outside_code(scenario).values()) - set(outside_code(recording.scenario).values())
+    code = recorded_code(recording.path, recording.attributes, recording.scenario, allow_plugins=allow_plugins, own=own)
+    with code as notes:
+        for note in notes:
+            warnings.warn(f"{recording.path}: {note}", SourceWarning, stacklevel=2)
+        with trace_errors(recording.path):  # what it holds enters the simulation
+            run_rounds(build, scenario, RunFolder(out), on_round)
     return coverage
 
 

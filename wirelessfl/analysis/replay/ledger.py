@@ -1,6 +1,7 @@
 """The privacy ledger of a recorded run, from its trace alone, for another δ, statement or accountant."""
 
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,8 +12,9 @@ import numpy as np
 import xarray as xr
 
 from wirelessfl import plugins
+from wirelessfl.analysis.replay.recorded_code import recorded_code
 from wirelessfl.analysis.replay.recording import Recording
-from wirelessfl.errors import InputError, TraceError, precondition
+from wirelessfl.errors import InputError, SourceWarning, TraceError, precondition
 from wirelessfl.privacy import (
     ENDED_BY_ITS_OUTPUTS,
     Ledger,
@@ -145,9 +147,19 @@ def recompute_privacy(
     for delta in deltas or (float(recording.dataset.attrs["delta"]),):
         precondition(0 < delta < 1, f"--delta: found {delta:g}; allowed: a number between 0 and 1", InputError)
         try:
-            ledger = recorded_ledger(recording.path, allow_plugins=allow_plugins, delta=delta, **changes)
+            ledger = _ledger(recording, allow_plugins, delta=delta, **changes)
             published, accounted = ledger.epsilon_published(), ledger.epsilon_accounted()
         except ValueError as error:
             raise InputError(f"--accountant {accountant}: {error}") from error
         rows.append(LedgerRow(delta, ledger.statement.accountant, published, accounted, ledger.why_different()))
     return rows
+
+
+def _ledger(recording: Recording, allow_plugins: bool, **changes: Any) -> Ledger:
+    if not allow_plugins:  # then nothing from outside is imported
+        return recorded_ledger(recording.path, **changes)
+    code = recorded_code(recording.path, recording.attributes, recording.scenario, allow_plugins=True)
+    with code as notes:
+        for note in notes:
+            warnings.warn(f"{recording.path}: {note}", SourceWarning, stacklevel=2)
+        return recorded_ledger(recording.path, allow_plugins=True, **changes)

@@ -16,6 +16,7 @@ import xarray as xr
 
 from wirelessfl.analysis.replay.compare import compare_traces
 from wirelessfl.analysis.replay.comparison import Comparison
+from wirelessfl.analysis.replay.recorded_code import recorded_code
 from wirelessfl.api import record_run
 from wirelessfl.errors import CheckFailed, InputError, OutputError, RunInterrupted, TraceError, precondition
 from wirelessfl.folder import RunFolder
@@ -215,7 +216,8 @@ def verify(
         recording: what to verify; the run is repeated from its beginning, these rounds are compared.
         out: where the repeated run is kept; by default it is thrown away.
         on_round: called with each finished round.
-        allow_plugins: whether code from outside the package that the recorded scenario names may run.
+        allow_plugins: whether code from outside the package that the recorded scenario names may run. Where it is
+            another one here, what runs are the sources that the trace holds.
 
     Raises:
         ScenarioError: it names such code, and that may not run.
@@ -234,6 +236,8 @@ def verify(
         if out is None:
             out = Path(open_until_compared.enter_context(tempfile.TemporaryDirectory(prefix="wirelessfl-verify-")))
         folder = RunFolder(out)
+        code = recorded_code(recording.path, recording.attributes, recording.scenario, allow_plugins=allow_plugins)
+        notes = open_until_compared.enter_context(code)
         open_until_compared.enter_context(working_in(folder, recording))
 
         def build(interrupts: Interrupts) -> Simulation:
@@ -253,6 +257,7 @@ def verify(
         if status == "running" and to_the_end and read_attributes(folder.trace)["status"] not in FINISHED:
             TraceWriter.resume(folder.trace, recording.last).close()  # as a killed process leaves it
         comparison = compare_traces(recording.path, folder.trace, recording.first, recording.last)
+    comparison.notes[:0] = notes
     if comparison.difference is not None:
         stopped = [] if status in FINISHED else [f"its status is {status}: a run that was stopped is ended by --resume"]
         because = "".join(f" ({words})" for words in (*comparison.notes, *stopped))

@@ -1,0 +1,34 @@
+"""Identity of a run of a study, by what it runs."""
+
+import hashlib
+import json
+import secrets
+
+from wirelessfl.plugins import Sources
+from wirelessfl.scenario import Scenario
+from wirelessfl.scenario.scenario import outside_sources
+
+
+def content_id(scenario: Scenario) -> str:
+    """Sixteen hexadecimal digits that are the same for equal scenarios, in every process and on every machine.
+
+    They cover every key with the value that counts, defaults included, and nothing else: not the order of the keys in
+    the file, not its comments, not how a value was written. Among n runs two different ones share an id with
+    probability below n²/2⁶⁵, about 3e-12 for 10,000 runs.
+
+    Twelve more follow where the scenario names code from outside the package: of its sources, the user's modules that
+    these import, and the versions of their packages. Where a text is not known, they are drawn anew.
+
+    Raises:
+        ScenarioError: a module was edited after it was imported.
+    """
+    return id_of(scenario, outside_sources(scenario))
+
+
+def id_of(scenario: Scenario, sources: Sources | None) -> str:
+    """As `content_id`, where the sources are known already."""
+    content = json.dumps(scenario.model_dump(by_alias=True), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    digits = hashlib.sha256(content.encode()).hexdigest()[:16]
+    if sources is None:
+        return digits
+    return f"{digits}-{secrets.token_hex(6) if sources.unknown else sources.digest[:12]}"
