@@ -137,6 +137,10 @@ class PageRun:
             process.terminate()
             process.wait(timeout=30)
         sys.path.remove(self._folder)
+        self._forget_modules()
+
+    def _forget_modules(self) -> None:
+        # Of the page, as the next command of a reader would be a new process
         for name, module in list(sys.modules.items()):
             if str(getattr(module, "__file__", None) or "").startswith(self._folder):
                 del sys.modules[name]
@@ -148,6 +152,7 @@ class PageRun:
             words = shlex.split(command.removesuffix("&"))
             self._background.append(subprocess.Popen(_own(words), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
             return
+        self._forget_modules()
         code, printed = run_here(command) if _is_ours(command) else run_in_shell(command)
         assert code == (int(wanted[1]) if wanted else 0), f"$ {command}\nexit {code}\n{printed}"
         self._compare(f"$ {command}", output, printed)
