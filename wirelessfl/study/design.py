@@ -12,8 +12,8 @@ from wirelessfl.errors import ScenarioError, precondition
 from wirelessfl.scenario import Resolved, Scenario, resolve_document
 from wirelessfl.scenario.overrides import Override, RefusedOverride
 from wirelessfl.scenario.rejection import MAX_LINES, line
-from wirelessfl.scenario.yamltree import Document
 from wirelessfl.scenario.scenario import outside_code, outside_sources
+from wirelessfl.scenario.yamltree import Document
 from wirelessfl.study.content import id_of
 from wirelessfl.study.factors import Factor, point_text, values_at
 from wirelessfl.study.file import BY_KEY, MAX_SEED, StudyFile
