@@ -80,6 +80,9 @@ def test_axes_stand_side_by_side_and_name_what_is_not_drawn(tmp_path: Path, monk
     (words,) = [text.get_text() for text in figure.axes[3].texts]
     assert "5: not drawn, the accounted ε is ∞" in " ".join(words.split())
     assert not figure.axes[1].texts
+    narrow = drawn(study, monkeypatch, width_in=3.5)
+    assert [spec.rowspan.start for axes in narrow.axes if (spec := axes.get_subplotspec())] == [0, 0, 1, 1]
+    assert [axes.get_xlabel() for axes in narrow.axes] == labels
     assert StudyCurves(study).remarks() == ["over epsilon, uplink.snr_db=5: not drawn, the accounted ε is ∞"]
 
 

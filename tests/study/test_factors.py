@@ -24,6 +24,16 @@ def test_points() -> None:
     assert [TOGETHER.label(level) for level in (0, 1)] == ["2, 20", "4, 40"]
 
 
+def test_a_mapping_among_keys_that_move_together_says_all() -> None:
+    air, digital = {"kind": "over_the_air", "clip": 4.0}, {"kind": "digital", "clip": 4.0}
+    same, other = {"noise": 1}, {"noise": 0}
+    factor = Factor(("uplink", "training.privacy"), ((air, other), (digital, same)))
+    assert [factor.label(level) for level in range(2)] == ["over_the_air", "digital"]
+    assert factor.setting(1) == "uplink=digital, training.privacy=noise 1"
+    both = Factor(("uplink", "training.privacy"), ((air, other), (air, same), (digital, same)))
+    assert [both.label(level) for level in range(3)][:2] == ["over_the_air, noise 0", "over_the_air, noise 1"]
+
+
 @pytest.mark.parametrize(
     ("mappings", "expected"),
     [
@@ -34,6 +44,10 @@ def test_points() -> None:
                 {"mechanism": "zcdp", "clip": 1.0},
             ],
             ["gaussian", "gaussian, quantile", "zcdp"],
+        ),
+        (  # one name tells all apart
+            [{"kind": "digital", "codec": {"name": "a"}}, {"kind": "ideal"}, {"kind": "over_the_air", "bits": 3}],
+            ["digital", "ideal", "over_the_air"],
         ),
         (  # what all have is left out, and names do not suffice
             [{"name": "sgd", "lr": 0.1}, {"name": "sgd", "lr": 0.2}],

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from wirelessfl.study import Factor, RunRecord, Study, band
 from wirelessfl.study.figure import draw_study
+from wirelessfl.summary.style import PAGE_IN
 
 SNR = Factor(("uplink.snr_db",), ((-5,), (0,), (5,)))
 COUNT = Factor(("clients.count",), ((10,), (50,), (200,)))
@@ -43,11 +44,11 @@ def picture_of(one: Study) -> Path:
     return one.path / "study.png"
 
 
-def drawn(one: Study, monkeypatch: pytest.MonkeyPatch) -> Figure:
+def drawn(one: Study, monkeypatch: pytest.MonkeyPatch, width_in: float = PAGE_IN) -> Figure:
     """The figure that is written."""
     kept: list[Figure] = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: kept.append(figure))
-    draw_study(one, picture_of(one))
+    draw_study(one, picture_of(one), width_in)
     return kept[0]
 
 

@@ -14,7 +14,7 @@ STUDIES = {shipped.name: shipped for shipped in list_shipped("studies")}
 
 
 def test_the_shelf() -> None:
-    assert set(STUDIES) >= {"snr-clients", "privacy-accuracy", "deadline", "mechanisms"}
+    assert set(STUDIES) >= {"snr-clients", "privacy-accuracy", "deadline", "mechanisms", "ota-digital-secagg"}
 
 
 def test_no_name_means_both_a_study_and_a_scenario() -> None:
@@ -28,7 +28,7 @@ def test_they_are_what_they_say(name: str, tmp_path: Path) -> None:
     plan = load_study(name)
     assert plan.name == name
     assert len(plan.seeds) >= 5
-    assert len(plan.factors) == 2
+    assert len(plan.factors) == (1 if name == "ota-digital-secagg" else 2)
     text = STUDIES[name].path.read_text(encoding="utf-8")
     assert 20 <= len(STUDIES[name].description) <= 120
     assert "What to look at" in text
@@ -59,3 +59,16 @@ def test_every_mechanism_is_calibrated_to_the_same_accounted_epsilon() -> None:
         "wavelet, weighted",
         "wavelet, coefficients",
     ]
+
+
+def test_three_uplinks_have_the_same_band_power_deadline_and_epsilon() -> None:
+    plan = load_study("ota-digital-secagg")
+    assert plan.x == ("round", "sim_time", "energy", "epsilon")
+    assert [plan.factors[0].label(level) for level in range(3)] == ["over_the_air", "digital", "secure_aggregation"]
+    scenarios: list[Any] = [run.scenario for run in plan.runs]
+    for common in ("data", "model", "clients", "channel", "timing", "privacy", "rounds"):
+        assert len({str(getattr(scenario, common)) for scenario in scenarios}) == 1, common
+    assert {(one.uplink.tx_power_dbm, one.uplink.clip) for one in scenarios} == {(10, 4.0)}
+    assert {one.training.optimizer.lr * one.training.privacy.clip for one in scenarios} == {4.0}
+    targets = [getattr(one.uplink, "power_control", one.training.privacy).epsilon for one in scenarios]
+    assert set(targets) == {8}

@@ -45,15 +45,19 @@ class Factor:
         return len(self.keys) == 1 and all(is_number(level[0]) for level in self.levels)
 
     def label(self, level: int) -> str:
-        """Label of a level; of a mapping only what differs between the levels."""
-        if len(self.keys) == 1 and all(isinstance(values[0], dict) for values in self.levels):
-            return _mapping_texts([values[0] for values in self.levels])[level]
-        return ", ".join(value_text(value) for value in self.levels[level])
+        """Label of a level; of mappings only what differs between the levels, and one of them where it says all."""
+        columns = [_column_texts(values) for values in zip(*self.levels, strict=True)]
+        telling = [
+            texts
+            for texts, values in zip(columns, zip(*self.levels, strict=True), strict=True)
+            if all(isinstance(value, dict) for value in values) and len(set(texts)) == len(texts)
+        ]
+        return telling[0][level] if telling else ", ".join(texts[level] for texts in columns)
 
     def setting(self, level: int) -> str:
         """Text of the keys and values of a level."""
-        together = ", ".join(f"{name}={value_text(value)}" for name, value in self.values(level).items())
-        return f"{self.keys[0]}={self.label(level)}" if len(self.keys) == 1 else together
+        texts = (_column_texts(values)[level] for values in zip(*self.levels, strict=True))
+        return ", ".join(f"{name}={text}" for name, text in zip(self.keys, texts, strict=True))
 
     def values(self, level: int) -> dict[str, Any]:
         """Values of a level by key."""
@@ -84,10 +88,23 @@ def point_text(factors: Sequence[Factor], levels: Sequence[int]) -> str:
     return ", ".join(factor.setting(level) for factor, level in zip(factors, levels, strict=True)) or "the base"
 
 
+def _column_texts(values: Sequence[Any]) -> list[str]:
+    # Texts of the values of one key at all levels; levels with the same value have the same text
+    if not all(isinstance(value, dict) for value in values):
+        return [value_text(value) for value in values]
+    distinct = [value for at, value in enumerate(values) if value not in values[:at]]
+    texts = _mapping_texts(distinct) if len(distinct) > 1 else [value_text(distinct[0])]
+    return [texts[distinct.index(value)] for value in values]
+
+
 def _mapping_texts(mappings: Sequence[Mapping[str, Any]]) -> list[str]:
-    # Shortest distinct text of each of several mappings, by what not all of them have: the names alone (gaussian,
-    # shuffle), or with other values and their keys, or all of it as in YAML
+    # Shortest distinct text of each of several mappings: one name that tells all apart (digital), or by what not all of
+    # them have the names alone (gaussian, shuffle), or with other values and their keys, or all of it as in YAML
     leaves = [_leaves(mapping) for mapping in mappings]
+    for path in leaves[0]:
+        values = [one.get(path) for one in leaves]
+        if all(isinstance(value, str) for value in values) and len(set(values)) == len(values) > 1:
+            return [str(value) for value in values]
     common = [leaf for leaf in leaves[0].items() if all(leaf in other.items() for other in leaves)]
     own = [[leaf for leaf in one.items() if leaf not in common] for one in leaves]
     names = [", ".join(value for _, value in each if isinstance(value, str)) for each in own]

@@ -32,7 +32,7 @@ LINES = ("-", "--", ":", "-.")
 MARKERS = "osD^vP"
 PANEL_IN = (2.2, 1.9)
 
-_MOST_AXES = 4
+_AXES_IN = 1.75
 _WIDE_RANGE = 10.0
 _BESIDE_PT = 2.5
 _MARGIN = 0.12
@@ -48,7 +48,7 @@ def draw_study(study: Study, path: Path, width_in: float = PAGE_IN) -> None:
         width_in: Width (inches).
     """
     layout = lay_out(study.factors)
-    rows = _rows(study, layout)
+    rows = _rows(study, layout, max(1, int(width_in / _AXES_IN)))
     across = max(len(row.panels) + row.last for row in rows)
     figure = Figure(figsize=(width_in, PANEL_IN[1] * len(rows) + 1.0), layout="constrained")
     if study.complete:
@@ -76,10 +76,10 @@ class _Row:
     last: bool
 
 
-def _rows(study: Study, layout: Layout) -> list[_Row]:
+def _rows(study: Study, layout: Layout, most_axes: int) -> list[_Row]:
     last = layout.colours is not None
     if layout.columns is None and len(study.x) > 1:  # axes side by side, whose ends show the last round
-        chunks = [study.x[at : at + _MOST_AXES] for at in range(0, len(study.x), _MOST_AXES)]
+        chunks = [study.x[at : at + most_axes] for at in range(0, len(study.x), most_axes)]
         return [
             _Row(metric, (), tuple((x, 0) for x in chunk), last=False)
             for metric, chunk in itertools.product(study.metrics, chunks)
