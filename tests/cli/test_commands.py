@@ -223,3 +223,39 @@ def test_validate_plots_the_topology(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert result.exit_code == 0, result.stderr
     assert "picture: quickstart-topology.png" in result.stderr
     assert (tmp_path / "quickstart-topology.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("quickstart", "uplink.kind=ideal"),
+        ("quickstart", "uplink.kind=digital"),
+        ("quickstart", "uplink.kind=secure_aggregation"),
+        ("async-stragglers", "rounds=6"),
+    ],
+    ids=lambda keys: keys[-1].rpartition("=")[2],
+)
+def test_the_mean_airtime_is_that_of_the_run_over_every_uplink(keys: tuple[str, ...], tmp_path: Path) -> None:
+    name, *settings = keys
+    common = ("rounds=3", "clients.count=5", "data.limit=100", "training.epochs=1", *settings)
+    sets = [word for setting in common for word in ("--set", setting)]
+    plan = json.loads(invoke("validate", name, *sets, "--json").stdout)
+    done = invoke("simulate", name, *sets, "--out", str(tmp_path / "run"), "--figures", "none", "--json")
+    run = json.loads(done.stdout)
+    assert plan["airtime_mean"] * run["rounds"] == pytest.approx(run["airtime"])
+    assert (plan["airtime_mean"] > 0) == (settings != ["uplink.kind=ideal"])
+
+
+def test_real_time_is_that_of_the_command_also_after_resuming(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.perf_counter", iter(range(10**9)).__next__)  # each look at the clock takes a second
+    arguments = ("simulate", "quickstart", *TINY, "--figures", "none", "--out", str(tmp_path / "run"))
+    for more in ((), ("--resume",)):
+        told = re.search(
+            r"real time +(\d+) s for this command, (\d+) s for the rounds of the run", invoke(*arguments, *more).stdout
+        )
+        assert told is not None
+        rounds_s = json.loads((tmp_path / "run" / "summary.json").read_text())["wall_time"]
+        assert int(told[2]) == rounds_s
+        assert int(told[1]) > rounds_s if not more else int(told[1]) < rounds_s  # nothing is run again
+    replayed = invoke("replay", str(tmp_path / "run")).stdout
+    assert re.search(rf"real time +{rounds_s:.0f} s for the rounds of the run", replayed)

@@ -122,6 +122,25 @@ def test_a_run_that_kills_its_worker_is_recorded_as_failed(tmp_path: Path, monke
     assert "2 worker processes died of it, the last by SIGKILL" in study.failures[0].error
 
 
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_a_warning_is_in_the_log_once(workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "odd_fading.py").write_text(
+        "import warnings\n"
+        "import numpy as np\n"
+        "class Odd:\n"
+        "    def draw(self, stream):\n"
+        "        with warnings.catch_warnings():\n"  # after which Python repeats what it has said
+        "            warnings.warn('these gains are odd', stacklevel=1)\n"
+        "        return np.ones(len(stream.uniform(1)), dtype=complex)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    plan = design(tmp_path, {"base.channel.fading.model": "odd_fading:Odd"}, grid={"uplink.snr_db": [0, 5, 10]})
+    study = run_study(plan, tmp_path / "out", workers=workers)
+    assert [record.status for record in study.records] == ["complete"] * 3
+    said = study.folder.log.read_text(encoding="utf-8")
+    assert said.count("UserWarning: these gains are odd") == 1, said
+
+
 def test_stopping_lets_workers_end_their_round(tmp_path: Path) -> None:
     log = tmp_path / "workers.log"
     run_folder = tmp_path / "run"

@@ -45,12 +45,13 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 def test_every_value_there_is_on_its_card(calls: list[Any], tmp_path: Path) -> None:
     with TensorBoardLog(tmp_path / "log") as log:
         log(finished(3, test_accuracy=0.5, epsilon_accounted=math.inf, test_loss=math.nan))
-        log(finished(4, sim_time=2.0, server_gain=7.0))
+        log(finished(4, sim_time=2.0, energy=0.25, server_gain=7.0))
     assert calls == [
         ("open", str(tmp_path / "log"), 3),
         ("learning/test_accuracy", 0.5, 3),
         ("privacy/epsilon_accounted", math.inf, 3),
         ("cost/sim_time", 2.0, 4),
+        ("cost/energy_j", 0.25, 4),
         ("radio/server_gain", 7.0, 4),
         "close",
     ]

@@ -5,6 +5,7 @@ import gc
 import importlib
 import io
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -66,6 +67,7 @@ class Application(click.Group):
 
     @override
     def main(self, *args: Any, **kwargs: Any) -> Any:
+        kwargs["obj"] = time.perf_counter()
         kwargs["standalone_mode"] = False  # click's exit codes differ: an interrupt is 130 here, not 1
         atexit.register(gc.freeze)  # the end of the process would search all that torch has imported for garbage
         with standard_streams() as failure, command_line_words():

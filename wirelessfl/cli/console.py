@@ -71,9 +71,16 @@ def progress_line(rounds: int, *, quiet: bool) -> Iterator[Callable[[FinishedRou
         yield on_round
 
 
-def print_summary(summary: Mapping[str, Any], files: Mapping[str, Path]) -> None:
-    """Table of the numbers of a ``summary.json`` and of files by their kind, the trace among them, on stdout."""
-    print_rows([*_summary_rows(summary, files["trace"]), *((name, Text(str(path))) for name, path in files.items())])
+def print_summary(summary: Mapping[str, Any], files: Mapping[str, Path], command_s: float | None = None) -> None:
+    """Table of the numbers of a ``summary.json`` and of files by their kind, the trace among them, on stdout.
+
+    Args:
+        summary: the numbers.
+        files: paths by what they are.
+        command_s: seconds of real time since the command was called; None where it did not run the rounds.
+    """
+    rows = _summary_rows(summary, files["trace"], command_s)
+    print_rows([*rows, *((name, Text(str(path))) for name, path in files.items())])
 
 
 def print_rows(rows: Iterable[tuple[str, str | Text]]) -> None:
@@ -95,10 +102,11 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[str]], *, numbers:
     open_console().print(table)
 
 
-def _summary_rows(summary: Mapping[str, Any], trace: Path) -> Iterator[tuple[str, str | Text]]:
+def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | None) -> Iterator[tuple[str, str | Text]]:
     # A row whose number is not known has no text
     accuracy = "unknown" if math.isnan(summary["test_accuracy"]) else f"{summary['test_accuracy']:.1%}"
     delta = f"at δ = {summary['delta']:g}"
+    command = "" if command_s is None else f"{duration_text(command_s)} for this command, "
     noise, on_weights, energy = (summary[name] for name in ("effective_noise_std", "aggregate_noise_std", "energy"))
     rows: Sequence[tuple[str, str | Text]] = (
         ("scenario", f"{summary['name']}, seed {summary['seed']} ({summary['status']})"),
@@ -114,7 +122,7 @@ def _summary_rows(summary: Mapping[str, Any], trace: Path) -> Iterator[tuple[str
         ("noise on weights", "" if math.isnan(on_weights) else _weights_text(on_weights)),
         ("simulated time", f"{duration_text(summary['sim_time'])}, on the air {duration_text(summary['airtime'])}"),
         ("energy", "" if math.isnan(energy) else f"{energy:.4g} J"),
-        ("real time", duration_text(summary["wall_time"])),
+        ("real time", f"{command}{duration_text(summary['wall_time'])} for the rounds of the run"),
     )
     return ((name, words) for name, words in rows if words)
 

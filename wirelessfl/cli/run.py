@@ -20,6 +20,7 @@ from wirelessfl.cli.terminal import (
     remark,
     say,
     scenario_argument,
+    seconds_of_the_command,
     width_option,
 )
 
@@ -115,7 +116,7 @@ def simulate(
         say(to_json(result.summary), nl=False)
     elif not quiet:
         pictures = {"picture": result.picture, "timeline": result.timeline} if result.figures.drawn else {}
-        print_summary(result.summary, {"trace": result.trace, **pictures})
+        print_summary(result.summary, {"trace": result.trace, **pictures}, seconds_of_the_command())
     result.require_files()
 
 

@@ -11,6 +11,7 @@ import errno
 import io
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -236,6 +237,12 @@ def figures_option(
     """
     formats = click.Choice(["pdf", "svg", "png", "none"])
     return click.option("--figures", "form", type=formats, default=default, show_default=True, help=words)
+
+
+def seconds_of_the_command() -> float:
+    """Seconds of real time since the command was called."""
+    called: float = click.get_current_context().find_root().obj
+    return time.perf_counter() - called
 
 
 def read_scenario(source: str, overrides: tuple[str, ...], allow_plugins: bool) -> Scenario:

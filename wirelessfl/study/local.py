@@ -14,9 +14,10 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections import Counter, deque
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -32,6 +33,17 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@dataclass(frozen=True)
+class Warned:
+    """A warning in a worker process.
+
+    Attributes:
+        text: what Python would print.
+    """
+
+    text: str
+
+
 class LocalWorkers(Workers):
     """Processes of this machine that each compute one run at a time.
 
@@ -41,7 +53,7 @@ class LocalWorkers(Workers):
     Args:
         count: Number of processes.
         threads: Threads of each.
-        log: File to which their stderr is appended.
+        log: File to which their stderr is appended; a warning is written there once, whoever says it how often.
 
     Raises:
         OutputError: it cannot be written.
@@ -58,6 +70,7 @@ class LocalWorkers(Workers):
         self._waiting: deque[Task] = deque()
         self._workers: list[_Worker] = []
         self._deaths: Counter[str] = Counter()
+        self._warnings: set[str] = set()
         self._inbox: queue.SimpleQueue[tuple[_Worker, str | None]] = queue.SimpleQueue()
 
     @override
@@ -73,7 +86,13 @@ class LocalWorkers(Workers):
             return None
         if line is None:
             return self._replace(worker)
-        message: Message = decode(line)
+        message: Message | Warned = decode(line)
+        if isinstance(message, Warned):
+            if message.text not in self._warnings:
+                self._warnings.add(message.text)
+                self._log.write(message.text.encode("utf-8", "replace"))
+                self._log.flush()
+            return None
         if isinstance(message, Outcome):
             worker.task = None
             self._feed()
@@ -167,7 +186,7 @@ class _Worker:
         self._stdout.close()
 
 
-def encode(value: Task | Message) -> str:
+def encode(value: Task | Message | Warned) -> str:
     """A task or message as one line."""
     return json.dumps([type(value).__name__, asdict(value)]) + "\n"
 
@@ -176,7 +195,7 @@ def decode(line: str) -> Any:
     """The task or message of a line; JSON knows no tuples."""
     kind, values = json.loads(line)
     plain = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
-    return {"Task": Task, "Progress": Progress, "Outcome": Outcome}[kind](**plain)
+    return {"Task": Task, "Progress": Progress, "Outcome": Outcome, "Warned": Warned}[kind](**plain)
 
 
 def _read_tasks(requests: TextIO, tasks: queue.SimpleQueue[Task | None]) -> None:
@@ -198,11 +217,17 @@ def main() -> None:
     requests = os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), sys.stdin.fileno())  # and what it reads is no task
 
-    def reply(message: Message) -> None:
-        with suppress(BrokenPipeError):  # the study is gone, and so is soon this process
+    speaking = threading.Lock()
+
+    def reply(message: Message | Warned) -> None:
+        with speaking, suppress(BrokenPipeError):  # the study is gone, and so is soon this process
             replies.write(encode(message))
             replies.flush()
 
+    def warned(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
+        reply(Warned(warnings.formatwarning(message, category, filename, lineno)))
+
+    warnings.showwarning = warned
     tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
     threading.Thread(target=_read_tasks, args=(requests, tasks), daemon=True).start()
     while (task := tasks.get()) is not None:

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from wirelessfl.errors import InputError, OutputError, precondition
 from wirelessfl.outputs import writing
+from wirelessfl.trace import ROOT
 
 if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound
@@ -22,6 +23,9 @@ _CARDS = {
     "privacy": ("epsilon_published", "epsilon_accounted"),
     "cost": ("sim_time", "wall_time", "airtime", "energy"),
 }
+
+# Names of curves whose unit the name of the variable does not tell
+_JOULES = {variable.name: f"{variable.name}_j" for variable in ROOT.of("round") if variable.units == "J"}
 
 
 class TensorBoardLog(AbstractContextManager["TensorBoardLog"]):
@@ -69,7 +73,7 @@ class TensorBoardLog(AbstractContextManager["TensorBoardLog"]):
         for name, value in finished.values.items():
             if not math.isnan(value):
                 card = next((card for card, names in _CARDS.items() if name in names), "radio")
-                self._writer.add_scalar(f"{card}/{name}", value, finished.index)
+                self._writer.add_scalar(f"{card}/{_JOULES.get(name, name)}", value, finished.index)
 
     @override
     def __exit__(self, *_: object) -> None:
