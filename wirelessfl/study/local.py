@@ -224,10 +224,10 @@ def main() -> None:
             replies.write(encode(message))
             replies.flush()
 
-    def warned(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
+    def warned(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
         reply(Warned(warnings.formatwarning(message, category, filename, lineno)))
 
-    warnings.showwarning = warned
+    warnings.showwarning = warned  # type: ignore[assignment]
     tasks: queue.SimpleQueue[Task | None] = queue.SimpleQueue()
     threading.Thread(target=_read_tasks, args=(requests, tasks), daemon=True).start()
     while (task := tasks.get()) is not None:
