@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wirelessfl.analysis.pack.machine import other_versions
-from wirelessfl.analysis.pack.reading import Archive, looks_like_archive, open_archive, unpacking
-from wirelessfl.analysis.pack.sources import check_sources
-from wirelessfl.analysis.replay.recording import Recording, open_recording
 from wirelessfl.cli.terminal import OutputPath, json_option, open_console, remark, say
 from wirelessfl.errors import WirelessFLError
 from wirelessfl.inputs import Places
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.pack.layout import PackedRun
+    from wirelessfl.analysis.pack.reading import Archive
+    from wirelessfl.analysis.replay.recording import Recording
 
 _SHOWN_FROM = 64 << 20
 """Bytes from which on packing and unpacking takes long enough for a progress line."""
@@ -119,6 +117,9 @@ class Unpacked:
         Raises:
             InputError: it is damaged, or what stands beside its trace is not what it runs.
         """
+        from wirelessfl.analysis.pack.sources import check_sources
+        from wirelessfl.analysis.replay.recording import open_recording
+
         self.archive.extract(self.folder, run.name)
         place = self.folder.joinpath(*run.name.split("/"))
         try:
@@ -141,6 +142,9 @@ def unpacked(path: Path, *, quiet: bool) -> Iterator[Unpacked]:
     Raises:
         ArchiveError: it is damaged, or would write elsewhere or too much.
     """
+    from wirelessfl.analysis.pack.machine import other_versions
+    from wirelessfl.analysis.pack.reading import open_archive, unpacking
+
     with open_archive(path) as archive, unpacking(archive) as folder:
         with bytes_line("checking", archive.size, quiet=quiet) as on_bytes:
             archive.check(on_bytes)
@@ -157,6 +161,8 @@ def unpacked(path: Path, *, quiet: bool) -> Iterator[Unpacked]:
 @contextmanager
 def folders_of(paths: tuple[Path, ...]) -> Iterator[list[Path]]:
     """The same paths with archives unpacked for as long as they are looked at."""
+    from wirelessfl.analysis.pack.reading import looks_like_archive
+
     with ExitStack() as stack:
         found: list[Path] = []
         for path in paths:
