@@ -59,7 +59,10 @@ SYNTHETIC = "data: {dataset: {name: synthetic}, partition: {scheme: natural}"
             "faults: {battery_j: 3}",
             "faults.battery_j: found 3.0 without a transmit power; allowed: null; a value needs",
         ),
-        ("faults: {battery_j: 3}\nuplink: {kind: ideal}", "uplink.tx_power_dbm, for joules are known where watts are"),
+        (
+            "faults: {battery_j: 3}\nuplink: {kind: ideal}",
+            "uplink.tx_power_dbm, because joules follow only from powers in watts",
+        ),
         ("stop: {energy_j: 3}", "stop.energy_j: found 3.0 without a transmit power"),
         (
             "privacy: {adversary: individual}\nuplink: {jammer: {calibration: exact}}",

@@ -122,7 +122,7 @@ def test_a_run_that_learns_nothing_behind_its_clip_goes_on_and_is_called_diverge
     summary = result.summary
     assert (summary["status"], summary["rounds"], summary["diverged_in"]) == ("diverged", 4, 1)
     assert np.isfinite(summary["test_loss"])
-    assert any("every update is not finite since round 1" in words for words in summary["warnings"])
+    assert any("every update has not been finite since round 1" in words for words in summary["warnings"])
     assert verify(open_recording(result.trace)).difference is None
 
 

@@ -39,13 +39,15 @@ class NakagamiFading(CoreVariant, core="wirelessfl.radio.fading:Nakagami", core_
     """|h|² ~ Gamma(m, 1/m), uniform phase; m = 1 is Rayleigh."""
 
     model: Literal["nakagami"] = key("nakagami", "Nakagami-m: |h|² ~ Gamma(m, 1/m), uniform phase.")
-    m: Annotated[float, Field(ge=0.5, le=1e6)] = key(2.0, "Shape m: 1 is Rayleigh, less fades deeper, more less deep.")
+    m: Annotated[float, Field(ge=0.5, le=1e6)] = key(
+        2.0, "Shape m: 1 is Rayleigh; smaller values fade more deeply, larger ones less."
+    )
 
 
 class StaticFading(CoreVariant, core="wirelessfl.radio.fading:Static"):
     """h = 1: no fading."""
 
-    model: Literal["static"] = key("static", "No fading: h = 1 for everybody, always.")
+    model: Literal["static"] = key("static", "No fading: h = 1 for every client in every round.")
 
 
 class RecordedFading(CoreVariant, core="wirelessfl.assembly.recordings:recorded_fading", files=("file",)):
@@ -85,8 +87,8 @@ DOPPLER_WITHOUT_CARRIER_HZ = 10.0
 """f_D where neither it nor a carrier frequency is given, that of 3 km/h at 3.6 GHz."""
 
 _DOPPLER = (
-    "Largest Doppler shift f_D [Hz]. null: v f/c of each client's own speed v, at the carrier f of the path loss; who "
-    f"rests does not fade in time. Without a path loss there is no carrier, and null is {DOPPLER_WITHOUT_CARRIER_HZ:g}."
+    "Largest Doppler shift f_D [Hz]. null: v f/c of a client's own speed v at the carrier f of the path loss, and 0 "
+    f"at rest. Without a path loss there is no carrier, and null means {DOPPLER_WITHOUT_CARRIER_HZ:g}."
 )
 
 
@@ -102,8 +104,8 @@ class GaussMarkovFading(
     doppler_hz: Doppler | None = key(None, _DOPPLER)
     interval_s: Annotated[float, Field(gt=0, le=1e9)] | None = key(
         None,
-        "T, by which rounds count as apart whatever the clock says, with one gain each [s]; over the air that of the "
-        "slot's beginning. null: by simulated time.",
+        "Time T that rounds are taken to be apart, whatever the simulated clock says, with one gain for each [s]; over "
+        "the air that of the slot's beginning. null: simulated time.",
     )
 
 
@@ -123,7 +125,7 @@ class ExternalCorrelation(
 ):
     """Fading in time of the user's own."""
 
-    model: Reference = key(..., "Importable fading in time, as package.module:Class.")
+    model: Reference = key(..., "Importable model of fading in time, as package.module:Class.")
     doppler_hz: Doppler | None = key(None, _DOPPLER)
 
 
@@ -162,11 +164,12 @@ class Sync(Section):
         0.0, "Standard deviation of the phase by which a channel has turned since its estimate [rad]."
     )
     max_offset: Annotated[float, Field(ge=0, lt=1)] = key(
-        0.0, "Late arrival over the air, uniform from 0 to this part of a symbol, of OFDM without its prefix [symbols]."
+        0.0,
+        "Largest late arrival over the air; uniform from 0 to this part of a symbol, OFDM prefix excluded [symbols].",
     )
     waveform: Literal["single_carrier", "ofdm"] = key(
         "single_carrier",
-        "What a late arrival does: single_carrier lets a part of each symbol fall into the next; ofdm, within the "
+        "Effect of a late arrival: single_carrier lets a part of each symbol fall into the next; ofdm, within the "
         "cyclic prefix of timing.ofdm, turns subcarrier k by e^(−j2πkΔfτ).",
     )
     cfo_hz: Doppler = key(
@@ -180,17 +183,18 @@ class Channel(Section):
     fading: Fading = key(RayleighFading(), "Law of the small-scale fading h, mean power 1.")
     correlation: Correlation = key(IndependentFading(), "Fading in time.")
     pathloss: PathLoss = key(NoPathLoss(), "Large-scale path gain β.")
-    placement: Placement = key(UniformDiscPlacement(), "Where the clients are; counts with a path loss only.")
+    placement: Placement = key(UniformDiscPlacement(), "Where the clients are; used only with a path loss.")
     csi: Csi = key(Csi(), "Channel state information.")
     sync: Sync = key(Sync(), "Residual phase and late arrival.")
     max_pieces: Annotated[int, Field(ge=1, le=10**6)] = key(
         256,
-        "Most pieces that a slot over the air may be divided into, each so short that its channel hardly changes; a "
-        "digital message that is not through by then is given up.",
+        "Largest number of pieces of a slot over the air, each so short that its channel hardly changes; a digital "
+        "message that needs more is given up.",
     )
     noise_figure_db: Annotated[float, Field(ge=0, le=100)] = key(
-        5.0, "Noise figure of the receiver [dB]; counts with uplink.tx_power_dbm only."
+        5.0, "Noise figure of the receiver [dB]; used only with uplink.tx_power_dbm."
     )
     profile: str | None = key(
-        None, "Start from a shipped channel profile, or from a YAML file; the keys beside it win. Null once resolved."
+        None,
+        "Start from a shipped channel profile or a YAML file; keys beside it replace its own. null once resolved.",
     )

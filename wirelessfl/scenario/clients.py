@@ -54,7 +54,7 @@ class ExternalSelection(
     scheme: Reference = key(
         ..., "Importable rule, as package.module:Class; one that reads the clients' losses makes every ε infinite."
     )
-    count: Count = key(10, "The most clients that it may select in a round.")
+    count: Count = key(10, "Maximum number of clients that it may select in a round.")
 
 
 Selection = Annotated[SelectAll | SelectUniform | SelectPoisson | ExternalSelection, Family("scheme", default="all")]
@@ -64,7 +64,7 @@ class Clients(Section):
     """The registered population."""
 
     count: Count = key(50, "Registered clients K.")
-    selection: Selection = key(SelectAll(), "Who is asked to take part in a round.")
+    selection: Selection = key(SelectAll(), "Which clients are selected in a round.")
 
     @property
     def most(self) -> int:
@@ -91,7 +91,7 @@ class Clients(Section):
 class BernoulliAvailability(CoreVariant, core="wirelessfl.learning.faults:BernoulliAvailability"):
     """Independent in every round."""
 
-    model: Literal["bernoulli"] = key("bernoulli", "Each client is there with the same probability, independently.")
+    model: Literal["bernoulli"] = key("bernoulli", "Each client is available with the same probability, independently.")
     p: Probability = key(1.0, "Probability that a selected client is available in a round.")
 
 
@@ -99,7 +99,8 @@ class GilbertElliottAvailability(CoreVariant, core="wirelessfl.learning.faults:G
     """Absences that last."""
 
     model: Literal["gilbert_elliott"] = key(
-        "gilbert_elliott", "A chain of two states for each client, there or gone: absences last for some rounds."
+        "gilbert_elliott",
+        "A Markov chain of two states for each client, available or away: absences last several rounds.",
     )
     p_leave: Probability = key(0.1, "Probability, from one round to the next, that a client leaves.")
     p_return: Probability = key(0.4, "Probability, from one round to the next, that a client comes back.")
@@ -108,8 +109,10 @@ class GilbertElliottAvailability(CoreVariant, core="wirelessfl.learning.faults:G
 class RecordedAvailability(CoreVariant, core="wirelessfl.assembly.recordings:recorded_availability", files=("file",)):
     """Presence from a file."""
 
-    model: Literal["recorded"] = key("recorded", "Who is there in which round, from a file.")
-    file: str | None = key(None, "A trace, or CSV with round, client and available (0 or 1); others are there.")
+    model: Literal["recorded"] = key("recorded", "Availability by round and client, from a file.")
+    file: str | None = key(
+        None, "A trace, or CSV with round, client and available (0 or 1); clients not listed are available."
+    )
 
 
 class ExternalAvailability(
@@ -146,15 +149,16 @@ class ServerRestart(Section):
 class Faults(Section):
     """Faults of clients, links, jammer and server."""
 
-    availability: Availability = key(BernoulliAvailability(), "Who is there when a round begins.")
+    availability: Availability = key(BernoulliAvailability(), "Which clients are available when a round begins.")
     crash_rate_per_s: Annotated[float, Field(ge=0, le=1e12)] = key(
-        0.0, "Hazard of a crash while a client computes [1/s]."
+        0.0, "Rate of crashes while a client computes [1/s]."
     )
     fade_threshold: Annotated[float, Field(ge=0, le=1e30)] = key(
         0.0, "A client stays silent while |ĥ|²/E|ĥ|² is below this."
     )
     battery_j: Positive | None = key(None, "Energy that a client can spend in the run [J]. null: no limit.")
     jammer_failure: Probability = key(
-        0.0, "Probability, in a round, that the jammer does not jam; nobody notices, and the ledger has less noise."
+        0.0,
+        "Probability, in a round, that the jammer does not jam; it goes unnoticed, and the ledger counts less noise.",
     )
     server_restart: ServerRestart = key(ServerRestart(), "A server that loses what it has received.")

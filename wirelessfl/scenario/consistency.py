@@ -118,7 +118,9 @@ def _clients(scenario: Sections) -> list[Rule]:
 
 def _energy(scenario: Sections) -> list[Rule]:
     unknown = not transmits_in_watts(scenario.uplink)
-    allowed = "null; a value needs a radio uplink with uplink.tx_power_dbm, for joules are known where watts are"
+    allowed = (
+        "null; a value needs a radio uplink with uplink.tx_power_dbm, because joules follow only from powers in watts"
+    )
     limits = {"faults.battery_j": scenario.faults.battery_j, "stop.energy_j": scenario.stop.energy_j}
     return [
         (unknown and joules is not None, key, f"{joules} without a transmit power", allowed)

@@ -63,9 +63,9 @@ class Synthetic(CoreVariant, core="wirelessfl.assembly.learning:synthetic"):
     name: Literal["synthetic"] = key("synthetic", "The synthetic(α, β) task of FedProx, logistic labels.")
     alpha: NonNegative = key(1.0, "How much the true models differ between clients: standard deviation of their means.")
     beta: NonNegative = key(1.0, "How much the inputs differ between clients: standard deviation of their means.")
-    iid: bool = key(False, "One true model and one input law for all clients; alpha and beta then play no part.")
-    min_samples: Count = key(50, "Fewest samples of a client: n_i = min(min_samples + lognormal(4, 2), max_samples).")
-    max_samples: Count = key(500, "Most samples of a client, a cap on the heavy tail of the published law.")
+    iid: bool = key(False, "One true model and one input law for all clients; alpha and beta then have no effect.")
+    min_samples: Count = key(50, "Minimum samples of a client: n_i = min(min_samples + lognormal(4, 2), max_samples).")
+    max_samples: Count = key(500, "Maximum samples of a client, which caps the heavy tail of the published law.")
 
     @property
     def num_classes(self) -> int:
@@ -126,7 +126,7 @@ class Adult(FileSet, core="wirelessfl.assembly.learning:adult", available=2):
     name: Literal["adult"] = key("adult", "Census records with the income class.")
     source: Literal["files", "synthetic", "auto"] = key(
         "files",
-        "files: as published; synthetic: as many random rows of the same form, to try things out; auto: the files "
+        "files: as published; synthetic: as many random rows of the same form, for trials; auto: the files "
         "where root is given or WIRELESSFL_DATA holds them, else synthetic, and the run says so.",
     )
 
@@ -171,14 +171,18 @@ class DirichletPartition(CoreVariant, core="wirelessfl.learning.partition:dirich
     """Label shares drawn from a Dirichlet law (Hsu et al. 2019)."""
 
     scheme: Literal["dirichlet"] = key("dirichlet", "Label shares of the clients drawn from a Dirichlet law.")
-    alpha: Positive = key(0.5, "Concentration: small means few labels a client, large means iid.")
+    alpha: Positive = key(
+        0.5, "Concentration: a small value gives each client few labels, a large one is close to iid."
+    )
 
 
 class SizesPartition(CoreVariant, core="wirelessfl.learning.partition:power_law_partition"):
     """iid labels, unequal sizes after a power law."""
 
-    scheme: Literal["sizes"] = key("sizes", "iid labels, shares of unequal size after a power law.")
-    exponent: NonNegative = key(1.0, "Client of rank r gets a share in proportion to r^-exponent; 0 is equal shares.")
+    scheme: Literal["sizes"] = key("sizes", "iid labels, and shares whose sizes follow a power law.")
+    exponent: NonNegative = key(
+        1.0, "The client of rank r gets a share proportional to r^-exponent; 0 means equal shares."
+    )
 
 
 class NaturalPartition(CoreVariant, core="wirelessfl.learning.partition:natural_partition"):
@@ -186,7 +190,7 @@ class NaturalPartition(CoreVariant, core="wirelessfl.learning.partition:natural_
 
     scheme: Literal["natural"] = key(
         "natural",
-        "As the data come: made on demand for each client of the synthetic set; by the owners that your own set names.",
+        "As the data come: generated on demand per client (synthetic set), or by the owners that your own set names.",
     )
 
 
@@ -211,9 +215,9 @@ class Data(Section):
     """The data of the clients and of the test."""
 
     dataset: Dataset = key(Digits(), "The data set.")
-    limit: Count | None = key(None, "Use only the first so many training samples. null: all.")
+    limit: Count | None = key(None, "Use only this many training samples, from the first on. null: all.")
     split_seed: Annotated[int, Field(ge=0, lt=2**32)] = key(
-        0, "Seed of the split into training and test data where the set has none; apart from the run's seed."
+        0, "Seed of the split into training and test data of sets that have none; independent of the run's seed."
     )
     partition: Partition = key(ClassesPartition(), "How the training samples are divided among the clients.")
 

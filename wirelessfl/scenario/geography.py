@@ -25,8 +25,8 @@ Coordinate = Annotated[float, Field(ge=-1e9, le=1e9)]
 Point = Annotated[tuple[Coordinate, Coordinate], Field(strict=False)]
 
 _REFERENCE = (
-    "Where a client has the SNR of uplink.snr_db: path gains are divided by the one at this distance, without "
-    "shadowing [m]. With uplink.tx_power_dbm they stay as they are."
+    "Distance at which a client has the SNR of uplink.snr_db: path gains are divided by the one there, without "
+    "shadowing [m]. Not used with uplink.tx_power_dbm."
 )
 
 
@@ -76,7 +76,7 @@ class LogDistancePathLoss(
     decorrelation_m: Metres = key(
         50.0, "d_cor of the shadowing along a moving client's way: its autocorrelation is e^(−Δd/d_cor) [m]."
     )
-    reference_distance_m: Metres = key(100.0, f"Up to where space counts as free [m]. {_REFERENCE}")
+    reference_distance_m: Metres = key(100.0, f"Distance up to which free space is assumed [m]. {_REFERENCE}")
 
 
 BASE_STATION_HEIGHT = {"uma": 25.0, "umi": 10.0, "inh": 3.0}
@@ -87,7 +87,7 @@ class Tr38901PathLoss(CoreVariant, core="wirelessfl.radio.propagation.path_loss:
     """3GPP TR 38.901."""
 
     model: Literal["tr38901"] = key(
-        "tr38901", "3GPP TR 38.901: path loss, line of sight by chance (Rician fading where there is one), shadowing."
+        "tr38901", "3GPP TR 38.901: path loss, random line of sight (with it, Rician fading), shadowing."
     )
     scenario: Literal["uma", "umi", "inh"] = key("uma", "Urban macro, urban micro, or indoor hotspot.")
     carrier_hz: Hertz = key(3.5e9, "Carrier frequency [Hz].")
@@ -96,7 +96,7 @@ class Tr38901PathLoss(CoreVariant, core="wirelessfl.radio.propagation.path_loss:
     shadowing_db: Shadowing | None = key(
         None, "Standard deviation of the shadowing [dB]. null: that of the standard, with and without line of sight."
     )
-    reference_distance_m: Metres = key(100.0, f"{_REFERENCE} The reference has a line of sight.")
+    reference_distance_m: Metres = key(100.0, f"{_REFERENCE} The reference link has a line of sight.")
 
     def arguments(self) -> dict[str, Any]:
         """Arguments of the path loss, the station's height filled in."""
@@ -145,9 +145,7 @@ class UniformDiscPlacement(
 
     scheme: Literal["uniform_disc"] = key("uniform_disc", "Evenly over a disc around the base station, at rest.")
     radius_m: Metres = key(500.0, "Radius [m].")
-    min_radius_m: Annotated[float, Field(ge=0, le=1e9)] = key(
-        10.0, "Nobody comes closer than this to the base station [m]."
-    )
+    min_radius_m: Annotated[float, Field(ge=0, le=1e9)] = key(10.0, "Minimum distance to the base station [m].")
 
     def rules(self) -> list[Rule]:
         """The disc leaves room around its hole."""
@@ -163,8 +161,8 @@ class HexagonalPlacement(
     """Evenly over hexagonal cells."""
 
     scheme: Literal["hexagonal"] = key("hexagonal", "Evenly over hexagonal cells, equally many in each, at rest.")
-    inter_site_distance_m: Metres = key(500.0, "Distance between the middles of neighbouring cells [m].")
-    rings: Annotated[int, Field(ge=0, le=20)] = key(0, "Rings of cells around the middle one; 0 is one cell.")
+    inter_site_distance_m: Metres = key(500.0, "Distance between the centres of neighbouring cells [m].")
+    rings: Annotated[int, Field(ge=0, le=20)] = key(0, "Rings of cells around the central one; 0 means one cell.")
 
 
 class GivenPlacement(
@@ -192,11 +190,11 @@ class RandomWaypointPlacement(
     """Clients on the move."""
 
     scheme: Literal["random_waypoint"] = key(
-        "random_waypoint", "On the move in a disc: straight to a random point, a pause, on to the next."
+        "random_waypoint", "Moving within a disc: straight to a random point, a pause, on to the next."
     )
     radius_m: Metres = key(500.0, "Radius of the disc around the base station [m].")
-    min_speed: Speed = key(1.0, "Least speed [m/s].")
-    max_speed: Speed = key(15.0, "Largest speed [m/s].")
+    min_speed: Speed = key(1.0, "Minimum speed [m/s].")
+    max_speed: Speed = key(15.0, "Maximum speed [m/s].")
     pause_s: Annotated[float, Field(ge=0, le=1e9)] = key(0.0, "Rest at every waypoint [s].")
 
     def rules(self) -> list[Rule]:
@@ -218,7 +216,7 @@ class ExternalPlacement(
 ):
     """A placement of the user's own."""
 
-    scheme: Reference = key(..., "Importable law of where clients stand, as package.module:Class; they rest there.")
+    scheme: Reference = key(..., "Importable placement of clients at rest, as package.module:Class.")
 
 
 Placement = Annotated[

@@ -29,9 +29,11 @@ class PrivacyStatement(Section):
         "add_remove", "Neighbours: one unit's contribution taken out (zero-out), or exchanged for another."
     )
     adversary: Literal["observer", "server", "individual"] = key(
-        "server", "Who looks: at released models only, at the received signal too, or at every single upload."
+        "server", "What the adversary sees: released models only, the received signal too, or every single upload."
     )
-    colluding: Annotated[int, Field(ge=0, le=10**9)] = key(0, "Clients that hand their own noise to the adversary.")
+    colluding: Annotated[int, Field(ge=0, le=10**9)] = key(
+        0, "Number of clients that reveal their own noise to the adversary."
+    )
 
 
 Ratio = Annotated[float, Field(gt=0, le=1e6)]
@@ -40,7 +42,7 @@ Ratio = Annotated[float, Field(gt=0, le=1e6)]
 class FlatClip(CoreVariant, core="wirelessfl.privacy.clipping:FlatClipping"):
     """One public norm."""
 
-    name: Literal["flat"] = key("flat", "Every gradient is scaled to norm clip where it exceeds it.")
+    name: Literal["flat"] = key("flat", "Every gradient whose norm exceeds clip is scaled down to it.")
 
 
 class PerLayerClip(CoreVariant, core="wirelessfl.privacy.clipping:per_layer_clipping"):
@@ -65,14 +67,14 @@ class MedianClip(
         "median", "clip times the median gradient norm of public samples, in the first rounds."
     )
     proxy_samples: Count = key(100, "Public samples; they are taken from the training set and belong to no client.")
-    calibration_rounds: Count = key(5, "Rounds in which the norm is calibrated anew; then it is kept.")
+    calibration_rounds: Count = key(5, "Rounds in which the norm is calibrated again; afterwards it stays.")
 
 
 class QuantileClip(CoreVariant, core="wirelessfl.privacy.clipping:QuantileClipping"):
     """A norm that follows a quantile (Andrew et al. 2021)."""
 
     name: Literal["quantile"] = key("quantile", "The norm follows a quantile of the gradient norms; clip is its start.")
-    quantile: Probability = key(0.5, "Share γ of the gradients that shall be within the norm.")
+    quantile: Probability = key(0.5, "Target share γ of the gradients within the norm.")
     lr: PositiveSingle = key(0.2, "Learning rate η_C of the norm's logarithm.")
     count_noise_std: PositiveSingle = key(1.0, "Noise σ_b on the centred count of gradients within the norm.")
 
@@ -92,7 +94,9 @@ class DynamicClip(
 class MooClip(CoreVariant, core="wirelessfl.privacy.clipping:moo_clipping"):
     """A norm that balances loss and privacy (multi-objective adaptive clipping)."""
 
-    name: Literal["moo"] = key("moo", "The norm descends L_model + κ C; clip is its start, 1e-3 its least.")
+    name: Literal["moo"] = key(
+        "moo", "Gradient descent of the norm C on L_model + κ C; it starts at clip and never falls below 1e-3."
+    )
     feedback: Literal["published", "private"] = key(
         "private", "published: from raw gradients, no guarantee holds; private: from noised gradients only."
     )
@@ -111,7 +115,7 @@ class ExternalClipping(
 
     name: Reference = key(
         ...,
-        "Importable clipping rule, as package.module:Class; no guarantee holds unless its law says what it reveals.",
+        "Importable clipping rule, as package.module:Class; no guarantee holds unless its law states what it reveals.",
     )
 
 
@@ -135,17 +139,18 @@ class GradientNoise(CoreVariant, exclusive=(("noise_multiplier", "epsilon"),), o
         "sample", "sample: every client noises its gradients; client: the server noises the sum of clipped updates."
     )
     sampling: Literal["poisson", "shuffle"] = key(
-        "poisson", "How mini-batches are drawn: every sample for itself, or from a shuffled order."
+        "poisson", "How mini-batches are drawn: each sample independently, or from a shuffled order."
     )
     clip: PositiveSingle | None = key(
-        1.0, "Norm C to which a gradient (unit: client: an update) is clipped. null with unit: client alone: none."
+        1.0,
+        "Norm C to which a gradient (unit: client: an update) is clipped. null, with unit: client only: no clipping.",
     )
     noise_multiplier: NonNegativeSingle | None = key(
-        None, "Standard deviation of the noise over clip; 0 clips only. 1 where epsilon is not given either."
+        None, "Standard deviation of the noise divided by clip; 0 only clips. Default 1 without epsilon."
     )
     epsilon: Epsilon | None = key(None, "ε at privacy.delta over the whole run that the multiplier is calibrated to.")
-    target: Literal["accounted", "published"] = key("accounted", "Which of the two ε is calibrated.")
-    clipping: Clipping = key(FlatClip(), "How the norm is set.")
+    target: Literal["accounted", "published"] = key("accounted", "Which ε the noise is calibrated to.")
+    clipping: Clipping = key(FlatClip(), "How the clipping norm is chosen.")
 
     def arguments(self) -> dict[str, Any]:
         """None of these keys: the noise comes with the context."""
@@ -199,9 +204,9 @@ class Zcdp(
 
     mechanism: Literal["zcdp"] = key("zcdp", "Gaussian noise of absolute size on the mean of the clipped gradients.")
     clip: PositiveSingle = key(1.0, "Norm G to which a gradient is clipped.")
-    noise_std: NonNegativeSingle | None = key(None, "Standard deviation σ; 0.1 where epsilon is not given either.")
+    noise_std: NonNegativeSingle | None = key(None, "Standard deviation σ; default 0.1 without epsilon.")
     epsilon: Epsilon | None = key(None, "ε at privacy.delta over the whole run that noise_std is calibrated to.")
-    target: Literal["accounted", "published"] = key("accounted", "Which of the two ε is calibrated.")
+    target: Literal["accounted", "published"] = key("accounted", "Which ε the noise is calibrated to.")
 
     def arguments(self) -> dict[str, Any]:
         """None of these keys: the noise comes with the context."""
@@ -219,14 +224,14 @@ class ExternalMechanism(
 
     mechanism: Reference = key(
         ...,
-        "Importable noise mechanism, as package.module:Class; no guarantee holds unless it leaves a release.",
+        "Importable noise mechanism, as package.module:Class; no guarantee holds unless it provides a release.",
     )
     unit: Literal["sample"] = key("sample", "Noise from outside is added at the clients, to gradients of samples.")
     sampling: Literal["poisson", "shuffle"] = key(
-        "poisson", "How mini-batches are drawn: every sample for itself, or from a shuffled order."
+        "poisson", "How mini-batches are drawn: each sample independently, or from a shuffled order."
     )
     clip: PositiveSingle = key(1.0, "Norm C to which a gradient is clipped.")
-    clipping: Clipping = key(FlatClip(), "How the norm is set.")
+    clipping: Clipping = key(FlatClip(), "How the clipping norm is chosen.")
 
     def rules(self) -> list[Rule]:
         """Clipping has one norm, and no noise of its own."""

@@ -46,7 +46,7 @@ class CrossLayer(Policy, core="wirelessfl.assembly.power_control:cross_layer", t
         "bound", "Back-off from the clip norm (bound: public) or from the update's own norm (actual: private data)."
     )
     rescale: Literal["clip_norm", "none"] = key(
-        "clip_norm", "clip_norm: the server multiplies what it received by τ; none: the published form without."
+        "clip_norm", "clip_norm: the server multiplies what it received by τ; none: as published, without that factor."
     )
 
 
@@ -56,12 +56,12 @@ class LowerGain(Policy, core="wirelessfl.assembly.power_control:lower_gain", the
     policy: Literal["lower_gain"] = key(
         "lower_gain", "As cross_layer, with α_u lowered until the channel noise is enough: privacy without a jammer."
     )
-    epsilon: Epsilon = key(2.0, "ε that the channel noise alone shall meet at privacy.delta.")
+    epsilon: Epsilon = key(2.0, "ε that the channel noise alone has to meet at privacy.delta.")
     calibration: Literal["theorem", "exact"] = key(
         "theorem", "theorem: published sensitivity 1/|D|; exact: accounted sensitivity of each round's clients."
     )
     rescale: Literal["clip_norm", "none"] = key(
-        "clip_norm", "clip_norm: the server multiplies what it received by τ; none: the published form without."
+        "clip_norm", "clip_norm: the server multiplies what it received by τ; none: as published, without that factor."
     )
 
 
@@ -69,7 +69,8 @@ class PrivacyForFree(Policy, core="wirelessfl.assembly.power_control:privacy_for
     """Liu and Simeone, JSAC 2021."""
 
     policy: Literal["privacy_for_free"] = key(
-        "privacy_for_free", "Liu and Simeone: α_u spends an ε on the channel noise, as far as the weakest can follow."
+        "privacy_for_free",
+        "Liu and Simeone: α_u spends ε by the channel noise alone, as far as the weakest client's power allows.",
     )
     epsilon: Epsilon = key(6.52, "ε, by their theorem, of the whole run at privacy.delta.")
     schedule: Literal["static", "adaptive"] = key(
@@ -83,7 +84,7 @@ class PrivacyForFree(Policy, core="wirelessfl.assembly.power_control:privacy_for
 class FullPower(Policy, core="wirelessfl.radio:FullPower"):
     """Full power of every client."""
 
-    policy: Literal["full_power"] = key("full_power", "Everyone at full power, the phase alone corrected.")
+    policy: Literal["full_power"] = key("full_power", "Every client at full power; only the phase is corrected.")
 
 
 class TruncatedInversion(Policy, core="wirelessfl.assembly.power_control:truncated_inversion", silences=True):
@@ -101,7 +102,7 @@ class WeakestInversion(Policy, core="wirelessfl.assembly.power_control:weakest_i
     """The scale of the weakest sender."""
 
     policy: Literal["weakest_inversion"] = key(
-        "weakest_inversion", "The loudest common scale that the weakest client above faults.fade_threshold can follow."
+        "weakest_inversion", "The largest common scale that the weakest client above faults.fade_threshold can reach."
     )
 
 
@@ -125,7 +126,7 @@ class Cotaf(Policy, core="wirelessfl.assembly.power_control:cotaf", silences=Tru
     policy: Literal["cotaf"] = key(
         "cotaf", "COTAF: x = √p_t (p_i/max p)(h_min/ĥ_i) Δ_i where |ĥ_i| ≥ h_min, else silent; P is kept on average."
     )
-    expected_norms: Norms | None = key(None, f"{_NORMS} Has to be given.")
+    expected_norms: Norms | None = key(None, f"{_NORMS} Required.")
     h_min: Positive | None = key(
         None, "Threshold on |ĥ|. null: √(faults.fade_threshold · least E|ĥ_i|² of the round's clients)."
     )
@@ -143,7 +144,9 @@ class Gbma(Policy, core="wirelessfl.assembly.power_control:gbma", files=("expect
 class MinimumMse(Policy, core="wirelessfl.radio:MinimumMse"):
     """Cao, Zhu, Xu, Huang, TWC 2020."""
 
-    policy: Literal["mmse"] = key("mmse", "The scale of least mean squared error, weak clients at full power.")
+    policy: Literal["mmse"] = key(
+        "mmse", "The scale with the least mean squared error; weak clients send at full power."
+    )
 
 
 class ExternalPowerControl(

@@ -52,7 +52,7 @@ class Stop(Section):
     energy_j: Positive | None = key(
         None,
         "Ends the run once the energy spent reaches this [J]; over the air every update counts with what it may spend "
-        "at most (norm τ), for its own energy is private. null: off.",
+        "at most (norm τ), as its own energy is private. null: off.",
     )
     diverged: bool = key(
         True,
@@ -64,11 +64,11 @@ class Stop(Section):
 class Compute(Section):
     """Resources of the host; they change results by float rounding only."""
 
-    threads: Annotated[int, Field(ge=1, le=1024)] | None = key(None, "Threads of the host. null: chosen.")
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = key(None, "Threads of the host. null: chosen automatically.")
     chunk: Count | None = key(
         None,
-        "Clients trained together in one block. null: as many as memory allows, or fewer where a stopwatch found that "
-        "faster on this machine's CPU.",
+        "Clients trained together in one block. null: as many as memory allows, or fewer where a measurement on "
+        "this machine's CPU found that faster.",
     )
     precision: Literal["fp32", "tf32", "bf16"] = key(
         "fp32", "Number format of matrix products; clipping and noise are fp32."
@@ -92,13 +92,13 @@ class Sections(Section):
     model: Model = key(Mlp(), "The model that is trained.")
     clients: Clients = key(Clients(), "The registered clients.")
     training: Training = key(Training(), "Local training and aggregation.")
-    aggregation: Aggregation = key(Synchronous(), "When the server steps the model.")
+    aggregation: Aggregation = key(Synchronous(), "When the server updates the global model.")
     topology: Topology = key(SingleCell(), "Base stations, and what is behind them.")
     channel: Channel = key(Channel(), "The radio channel.")
     uplink: Uplink = key(OverTheAir(), "How updates reach the server.")
     timing: Timing = key(Timing(), "Simulated time.")
-    faults: Faults = key(Faults(), "What goes wrong.")
-    privacy: PrivacyStatement = key(PrivacyStatement(), "For whom and against whom ε is stated.")
+    faults: Faults = key(Faults(), "Absences, crashes, deep fades, batteries, and failures of jammer and server.")
+    privacy: PrivacyStatement = key(PrivacyStatement(), "What ε protects, and against whom.")
     evaluate: Evaluate = key(Evaluate(), "Use of the test set.")
     trace: Trace = key(Trace(), "What is recorded.")
     stop: Stop = key(Stop(), "Early end.")

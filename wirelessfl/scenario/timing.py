@@ -32,7 +32,7 @@ class Quorum(Section, exclusive=(("fraction", "count"),), otherwise={"fraction":
 class Ofdm(Section):
     """Parallel subcarriers with a cyclic prefix."""
 
-    subcarrier_spacing_hz: Hertz = key(1.5e4, "Distance of subcarriers; a symbol lasts its inverse [Hz].")
+    subcarrier_spacing_hz: Hertz = key(1.5e4, "Subcarrier spacing; a symbol lasts its inverse [Hz].")
     cyclic_prefix_s: Annotated[float, Field(ge=0, le=1e6)] = key(
         4.7e-6, "Guard time before every symbol; costs time and energy [s]."
     )
@@ -49,7 +49,7 @@ class Timing(Section):
         1.0e6, "Processor cycles for one sample, forward and backward."
     )
     cpu_hz: Annotated[tuple[Clock, Clock], Field(strict=False)] = key(
-        (1.0e9, 2.0e9), "Slowest and fastest processor [Hz]; a client's own is drawn uniformly between them."
+        (1.0e9, 2.0e9), "Slowest and fastest processor [Hz]; each client's is drawn uniformly between them."
     )
     straggler_scale: Annotated[float, Field(ge=0, le=1e12)] = key(
         0.2, "Mean of the exponential delay on top of the compute time, in units of that time."
@@ -59,8 +59,8 @@ class Timing(Section):
     )
     deadline_s: Wait | None = key(
         None,
-        "The upload of a round, airtime included, is over by then, from the broadcast on [s]; a slot for all waits "
-        "only for clients that will be ready one airtime before. null: no limit.",
+        "Time from the broadcast to the end of the round's upload, airtime included [s]; a common slot waits only for "
+        "clients that are ready one airtime before. null: no limit.",
     )
     wait_for: Annotated[Literal["all"] | Quorum, ByShape()] = key(
         "all",
@@ -106,7 +106,7 @@ class Synchronous(Section):
     """Rounds."""
 
     mode: Literal["synchronous"] = key(
-        "synchronous", "Rounds: all clients of a round start from one model, and the server steps it once."
+        "synchronous", "Rounds: all clients of a round start from one model, and the server updates it once."
     )
 
 
@@ -114,9 +114,12 @@ class Asynchronous(Section):
     """No waiting for each other."""
 
     mode: Literal["asynchronous"] = key(
-        "asynchronous", "Clients train at their own pace; the server steps the model whenever enough updates are in."
+        "asynchronous",
+        "Clients train at their own pace; the server updates the model whenever enough updates have arrived.",
     )
-    buffer: Count = key(1, "Updates that make a step, which ends a round: 1 is FedAsync, more is FedBuff.")
+    buffer: Count = key(
+        1, "Updates that make one step of the model, which ends a round: 1 is FedAsync, more is FedBuff."
+    )
     mixing: Share = key(0.6, "Weight α of a fresh update, or of a buffer of them, against the model that is there.")
     mixes: Literal["models", "updates"] = key(
         "models", "models: w + α s (w_i - w), as in FedAsync; updates: w + α s Δ_i, as in FedBuff."

@@ -228,7 +228,7 @@ class Training(Section, exclusive=(("epochs", "steps"),), otherwise={"epochs": 5
 
     algorithm: Algorithm = key(Upcycled(), "Local objective, what clients keep and send, and the server's step.")
     server_optimizer: ServerOptimizer = key(
-        ServerSgd(), "What the server makes of the aggregated update before the algorithm's step; costs no privacy."
+        ServerSgd(), "What the server does with the aggregated update before the algorithm's step; costs no privacy."
     )
     optimizer: Optimizer = key(Sgd(), "Local optimizer.")
     lr_schedule: Annotated[Steps, StepsOf(PositiveSingle)] | None = key(

@@ -36,7 +36,7 @@ class Ideal(Section):
 class Jammer(Section):
     """The cooperative jammer, whose noise buys privacy."""
 
-    epsilon: Epsilon = key(2.0, "ε that channel noise and jamming together shall meet at privacy.delta.")
+    epsilon: Epsilon = key(2.0, "ε that channel noise and jamming together have to meet at privacy.delta.")
     margin: Annotated[float, Field(gt=0, le=1e9)] = key(
         1.0, "Factor on the calibrated jammer gain; the paper's experiments use 7."
     )
@@ -44,7 +44,7 @@ class Jammer(Section):
         "theorem", "theorem: published sensitivity 1/|D|; exact: accounted sensitivity and exact composition."
     )
     role: Literal["external", "rotating"] = key(
-        "external", "A node of its own, or one client in turn that does not train in that round."
+        "external", "A separate node, or the clients in turn; the one that jams does not train in that round."
     )
     noise: Literal["complex", "real"] = key(
         "complex", "Circular noise in both quadratures, or in phase only (the published form)."
@@ -54,7 +54,7 @@ class Jammer(Section):
         0.05, "Largest probability, in a round, that the power limit is too low for the jamming needed."
     )
     on_shortfall: Literal["record", "lower_gain"] = key(
-        "record", "If power is short: record the higher ε, or lower α_u in that round and keep ε."
+        "record", "If the jammer's power is too low: record the higher ε, or lower α_u in that round and keep ε."
     )
     position_m: Annotated[tuple[float, float], Field(strict=False)] | None = key(
         None, "Where an external jammer stands, [x, y], with a path loss [m]. null: placed as a client is."
@@ -113,13 +113,13 @@ class OverTheAir(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"s
 
     kind: Literal["over_the_air"] = key("over_the_air", "Analogue: the radio channel adds up all clients' signals.")
     snr_db: Decibel | None = key(
-        None, "SNR_i = P_i/(d σ_c²), the same for every client [dB]; 1 where tx_power_dbm is not given."
+        None, "SNR_i = P_i/(d σ_c²), the same for every client [dB]; default 1 without tx_power_dbm."
     )
     tx_power_dbm: Decibel | None = key(None, "Transmit power of a client [dBm], instead of snr_db.")
     iq_packing: bool = key(
         False,
-        "Two real symbols in each channel use: half the airtime, cross-talk with bad CSI. At a given snr_db the energy "
-        "stays and the watts double.",
+        "Two real symbols in each channel use: half the airtime, cross-talk with imperfect CSI. At a given snr_db the "
+        "energy stays and the power doubles.",
     )
     peak_power_db: Decibel | None = key(
         None,
@@ -161,12 +161,12 @@ class AdaptiveRate(Section):
     model: Literal["adaptive"] = key("adaptive", "Shannon's rate of the client's own band and channel.")
     min_rate_bps: BitsPerSecond = key(
         1.0e4,
-        "A client whose channel carries less stays silent [bit/s]; without it Rayleigh fading has no mean airtime.",
+        "A client whose channel carries less stays silent [bit/s]; at 0 Rayleigh fading has an infinite mean airtime.",
     )
     outage: Annotated[float, Field(gt=0, lt=1)] | None = key(
         0.01,
-        "With imperfect CSI: how often the channel may carry less than the rate, and the upload is lost. null: the "
-        "estimate is taken for the channel, which loses about half of all uploads.",
+        "With imperfect CSI: probability that the channel carries less than the rate, so that the upload is lost. "
+        "null: the estimate is taken as exact, and about half of all uploads are lost.",
     )
     packets: Packets | None = key(
         None, "Rate of packets of finite length (Polyanskiy, Poor, Verdú 2010), with repetitions. null: Shannon's."
@@ -208,7 +208,7 @@ class DigitalLink(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"
 
     kind: str = key("", "The kind.")
     snr_db: Decibel | None = key(
-        None, "SNR 2p/(N0 B) over the whole band, the same for every client [dB]; 1 where tx_power_dbm is not given."
+        None, "SNR 2p/(N0 B) over the whole band, the same for every client [dB]; default 1 without tx_power_dbm."
     )
     tx_power_dbm: Decibel | None = key(None, "Transmit power of a client [dBm], instead of snr_db.")
     rate: Rate = key(AdaptiveRate(), "How fast a client sends.")
@@ -218,7 +218,7 @@ class DigitalLink(Section, exclusive=(("snr_db", "tx_power_dbm"),), otherwise={"
 class Digital(DigitalLink):
     """Every client sends its update by itself, as soon as it has trained."""
 
-    kind: Literal["digital"] = key("digital", "Digital: every client uploads by itself, in a band of its own.")
+    kind: Literal["digital"] = key("digital", "Digital: every client uploads a message of its own.")
     clip: PositiveSingle | None = key(None, "Clip norm τ of the local update. null: no clipping.")
     access: Literal["ofdma", "tdma"] = key(
         "ofdma", "ofdma: an equal part of the band each, at once; tdma: the whole band, one after the other as ready."
@@ -233,17 +233,17 @@ class Digital(DigitalLink):
 class StageDropout(Section):
     """Probabilities that a client vanishes for good while it sends its message of a stage."""
 
-    advertise_keys: Probability = key(0.0, "Probability to vanish while advertising keys.")
-    share_keys: Probability = key(0.0, "Probability to vanish while sharing keys.")
-    masked_input: Probability = key(0.0, "Probability to vanish while sending the masked input.")
-    unmask: Probability = key(0.0, "Probability to vanish while sending shares for unmasking.")
+    advertise_keys: Probability = key(0.0, "Probability of dropping out while advertising keys.")
+    share_keys: Probability = key(0.0, "Probability of dropping out while sharing keys.")
+    masked_input: Probability = key(0.0, "Probability of dropping out while sending the masked input.")
+    unmask: Probability = key(0.0, "Probability of dropping out while sending shares for unmasking.")
 
 
 class SecureAggregation(DigitalLink):
     """The server learns the sum of the updates and no single one (DESIGN §6)."""
 
     kind: Literal["secure_aggregation"] = key(
-        "secure_aggregation", "Masked digital uploads: the server learns their sum and no single one."
+        "secure_aggregation", "Masked digital uploads: the server learns only their sum."
     )
     clip: PositiveSingle = key(1.0, "Clip norm τ of the local update; it bounds what the ring has to hold.")
     protocol: Literal["pairwise_prf", "secagg", "secagg_plus"] = key(
@@ -260,17 +260,20 @@ class SecureAggregation(DigitalLink):
     )
     max_colluding: Tolerated = key(0.1, "secagg_plus: share of a round's clients that may collude, at 40 bits.")
     max_dropouts: Tolerated = key(0.1, "secagg_plus: share of a round's clients that may drop out, at 30 bits.")
-    hide_weights: bool = key(False, "Show the server the sum of the sample numbers n_i, and no single n_i.")
+    hide_weights: bool = key(False, "The server learns the sum of the sample counts n_i and no single n_i.")
     max_samples: Count | None = key(
-        None, "hide_weights: a bound on every n_i that may be known. null: |D|, which fits always and costs resolution."
+        None, "hide_weights: a public bound on every n_i. null: |D|, which always holds but costs resolution."
     )
     stage_timeout_s: Wait | None = key(
-        None, "The server waits this long for the answers of a stage [s]. null: it notices who is lost, and waits."
+        None,
+        "How long the server waits for the answers of a stage [s]. null: it knows who is lost, and waits for the rest.",
     )
     retries: Annotated[int, Field(ge=0, le=100)] = key(
-        1, "pairwise_prf: further attempts, each under a fresh nonce and without those who were missing."
+        1, "pairwise_prf: further attempts, each with a new nonce and without the clients that were missing."
     )
-    dropout: StageDropout = key(StageDropout(), "Clients that vanish in the protocol, beside those of faults.")
+    dropout: StageDropout = key(
+        StageDropout(), "Clients that drop out during the protocol, in addition to those of faults."
+    )
 
 
 Uplink = Annotated[Ideal | OverTheAir | Digital | SecureAggregation, Family("kind", default="over_the_air")]

@@ -182,7 +182,7 @@ def _slurm_cluster(jobs: int) -> Any:
     missing = [name for name in ("cores", "memory") if config.get(f"jobqueue.slurm.{name}", None) is None]
     precondition(
         not missing,
-        f"--scheduler slurm: what a job is made of is not said ({' and '.join(missing)} missing); set cores, "
+        f"--scheduler slurm: the size of a job is not configured ({' and '.join(missing)} missing); set cores, "
         "memory, processes and walltime under jobqueue.slurm in ~/.config/dask/jobqueue.yaml",
         InfeasibleError,
     )

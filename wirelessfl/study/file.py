@@ -139,15 +139,15 @@ class StudyFile(Section):
 
     name: Name | None = key(None, "Name of the study; results go to results/<name>/. null: the file's name.")
     base: Base = key(..., "The scenario that is varied: a file, a shipped name, or the scenario itself.")
-    set: Changes = key({}, "Key path to the value that it has in this study, at all points: a base of its own.")
-    grid: Axes = key({}, "Key path to values; every combination of the values of all keys is a point.")
-    zip: Axes = key({}, "Key path to values for keys that move together: first with first, second with second.")
-    seeds: Seeds = key(1, "Number of seeds, from the base's seed on, or their list; all points run with the same.")
+    set: Changes = key({}, "Key paths with values that hold at all points of this study.")
+    grid: Axes = key({}, "Key paths with lists of values; every combination of values is a point.")
+    zip: Axes = key({}, "Key paths with lists of values that change together: first with first, second with second.")
+    seeds: Seeds = key(1, "Number of seeds, counted from the base's seed, or a list of seeds; all points share them.")
     metrics: Metrics = key(["test_accuracy"], "Per-round variables of the trace that the picture shows.")
     x: X = key(
         ["round"],
-        "What they are drawn over: round, sim_time (simulated seconds), energy (joules, or in units of the noise where "
-        "no watts are given) or epsilon (accounted), each so far.",
+        "Horizontal axis of the picture: round, sim_time (simulated seconds), energy (joules, or units of the noise "
+        "where no power is given in watts) or epsilon (accounted), each added up so far.",
     )
 
     @model_validator(mode="after")

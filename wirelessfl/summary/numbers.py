@@ -25,9 +25,9 @@ _MILESTONES = (0.5, 0.8, 0.9)
 _TOLERATED_DB = 10.0
 
 NOT_COVERED = (
-    "Both ε hold for one run and for what the adversary sees, never for the trace: the seed, update norms, "
+    "Both ε cover what the adversary sees of one run. They do not cover the trace: the seed, update norms, "
     "training losses, actual back-off, transmit energies and counts of updates that are not finite are private data "
-    "of the simulated clients. Noise in floating point is accounted as real numbers: what its rounding gives away "
+    "of the simulated clients. Noise is accounted as real numbers; what floating-point rounding reveals "
     "(Mironov 2012) is not covered."
 )
 
@@ -54,9 +54,9 @@ class ClipFit:
             return None
         return (
             f"{self.key} is {self.excess_db:.1f} dB above the median norm of the updates: power and noise are set for "
-            f"it, so that updates arrive that much weaker in the noise. {self.fitting:.3g} fits (the median; the "
-            f"largest was {self.largest:.3g}). These norms are private data of the simulated clients, in the trace for "
-            "whoever runs the simulation; a clip chosen by them is not accounted for"
+            f"it, so that updates arrive that much weaker in the noise. A clip of {self.fitting:.3g} fits (the median "
+            f"norm; the largest was {self.largest:.3g}). These norms are private data of the simulated clients; the "
+            "privacy cost of choosing a clip by them is not accounted for"
         )
 
 
@@ -153,14 +153,14 @@ def divergence_warnings(said: Mapping[str, Any], rounds: int) -> list[str]:
     sentences, first = [], said["updates_not_finite_first"]
     if first is not None:
         sentences.append(
-            f"in round {first['round']}, {first['count']} of {first['heard']} updates were not finite, "
-            f"{said['updates_not_finite']} in the whole run: clipped, they count as zeros; without a clip they reach "
+            f"in round {first['round']}, {first['count']} of {first['heard']} updates were not finite "
+            f"({said['updates_not_finite']} in the whole run): with a clip they count as zeros, without one they reach "
             "the model"
         )
     if said["diverged_in"] is not None:
         ended = ", with which it ended" if said["diverged_in"] == rounds else ""
         sentences.append(
-            f"the run diverged: its global model, the test loss of it or every update is not finite since round "
+            f"the run diverged: its global model, the test loss or every update has not been finite since round "
             f"{said['diverged_in']}{ended}"
         )
     return sentences

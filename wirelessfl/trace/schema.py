@@ -20,7 +20,9 @@ ROOT = Group(
     "/",
     "one row per round; round, slot: the clients selected in a round; client: every client selected at least once",
     coordinates=(
-        _per_round("round", "1", "communication round m; its length is the commit mark", dtype="i8", label="round"),
+        _per_round(
+            "round", "1", "communication round m; its length counts the rounds on disk", dtype="i8", label="round"
+        ),
         Variable(
             "slot", "1", "position among the clients selected in a round", dims=("slot",), dtype="i8", label="slot"
         ),
@@ -37,7 +39,7 @@ ROOT = Group(
         _per_round(
             "updates_not_finite",
             "1",
-            "clients heard whose update was not finite before clipping; a clip makes it zeros",
+            "clients received whose update was not finite before clipping; clipping makes such an update zero",
             label="updates not finite",
         ),
         _per_round(
@@ -74,7 +76,7 @@ ROOT = Group(
         _per_round(
             "aggregate_noise_std",
             "1",
-            "noise per coordinate of a step of the weights: σ_m rescaled (times τ) and over Σ p_i of those heard",
+            "noise per coordinate of a step of the weights: σ_m rescaled (times τ), over Σ p_i of the clients received",
             label="noise on the weights",
         ),
         _per_round(
@@ -115,14 +117,14 @@ ROOT = Group(
         _per_round(
             "interference_std",
             "1",
-            "what other cells add to a coordinate, in units of y/α_u: rms of the round",
+            "interference of other cells on a coordinate, in units of y/α_u: rms of the round",
             label="interference",
         ),
         _per_round("airtime", "s", "time the radio channel was occupied in the round", label="airtime"),
         _per_round(
             "energy",
             "J",
-            "energy spent in the round by clients and jammer; NaN where watts are unknown",
+            "energy spent in the round by clients and jammer; NaN without a transmit power in watts",
             label="energy",
         ),
         _per_round(
@@ -133,7 +135,10 @@ ROOT = Group(
             label="ε published",
         ),
         _per_round(
-            "epsilon_accounted", "1", "cumulative ε of the mechanism that really ran, worst client", label="ε accounted"
+            "epsilon_accounted",
+            "1",
+            "cumulative ε of the mechanism that actually ran, worst client",
+            label="ε accounted",
         ),
         _per_round(
             "event_count", "1", "cumulative number of rows in /events at the round's end", dtype="i8", label="events"
@@ -162,7 +167,9 @@ ROOT = Group(
         ),
         _per_slot("tx_energy", "normalised", "transmit energy ‖x_i‖²", label="energy sent"),
         _per_slot("tx_time", "s", "time on the air of a digital uplink", label="time on the air"),
-        _per_slot("tx_energy_j", "J", "transmit energy in joules; NaN where watts are unknown", label="energy sent"),
+        _per_slot(
+            "tx_energy_j", "J", "transmit energy in joules; NaN without a transmit power in watts", label="energy sent"
+        ),
         _per_slot("cell", "1", "base station that serves the client", label="cell"),
         _per_slot(
             "path_gain",
@@ -198,7 +205,7 @@ ROOT = Group(
         _per_slot(
             "compute_energy_j",
             "J",
-            "energy of local training, as far as it came; NaN where not counted",
+            "energy of local training, also where it was not finished; NaN where not counted",
             label="energy of training",
         ),
         _per_slot(
@@ -227,11 +234,11 @@ ROOT = Group(
             label="ε published",
         ),
         _per_client(
-            "client_epsilon_accounted", "1", "ε of this client for the mechanism that really ran", label="ε accounted"
+            "client_epsilon_accounted", "1", "ε of this client for the mechanism that actually ran", label="ε accounted"
         ),
     ),
     attributes=(
-        Attribute("status", "how the run stands", among=STATUSES),
+        Attribute("status", "state of the run", among=STATUSES),
         Attribute("name", "name of the scenario", required=False),
         Attribute("scenario", "the resolved scenario, as YAML"),
         Attribute("scenario_digest", "SHA-256 of that text, in hexadecimal", later=True),

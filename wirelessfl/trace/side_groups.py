@@ -33,7 +33,7 @@ EVENTS = Group(
 
 PRIVACY = Group(
     "/privacy",
-    "all that recomputes the ledger without the data; with samples, weight, backoff and status of the root group",
+    "what recomputes the ledger without the data, together with samples, weight, backoff and status",
     variables=(
         *(
             _per_round(f"{route}_settings", "1", f"kind of the {words} release: place in release_settings", dtype="i8")
@@ -90,7 +90,7 @@ MODEL = Group(
 
 SECAGG = Group(
     "/secagg",
-    "what secure aggregation cost, stage by stage; there with that kind of uplink alone",
+    "cost of secure aggregation, stage by stage; only with that kind of uplink",
     optional=True,
     coordinates=(Variable("stage", "1", "stage of the protocol", dims=("stage",), dtype="u1", flags=SecAggStage),),
     variables=(
@@ -104,7 +104,7 @@ SECAGG = Group(
         _per_stage("messages_down", "1", "messages that the server sent, one to each client"),
         _per_stage("bits_down", "bit", "size of those messages"),
         _per_stage("seconds", "s", "from the first message of the stage until it was closed"),
-        _per_stage("energy", "J", "what the clients' transmissions cost; NaN where watts are unknown"),
+        _per_stage("energy", "J", "energy of the clients' transmissions; NaN without a transmit power in watts"),
         _per_stage("dropouts", "1", "clients that were asked and not heard in time"),
         _per_stage("refused", "1", "messages that came too late and were refused"),
     ),

@@ -108,12 +108,12 @@ class Audit:
         elif math.isinf(self.epsilon_accounted):
             yield "The accounted ε is infinite: nothing is proven, so nothing can be contradicted."
         else:
-            yield "The accounted ε stands: nothing was told apart that it rules out."
+            yield "The accounted ε stands: the attack distinguished nothing that it rules out."
         if self.refutes_published:
             yield "The published ε does not hold for what runs."
             yield from self.why_different
         elif not self.relation:
-            yield "The published ε speaks of other units, neighbours or adversaries than the game."
+            yield "The published ε is about other units, neighbours or adversaries than the game."
         yield from self.evidence.words(self.mu_published, self.mu_accounted)
 
     def as_mapping(self) -> dict[str, Any]:
@@ -247,10 +247,10 @@ def _relation(rehearsal: Rehearsal, choice: Choice) -> str:
 def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord]) -> Iterator[str]:
     """Plain phrases on the scenario, the game that was played on it, and the noise that was recorded."""
     if choice.view == UPLOADS:
-        yield "any noise: this adversary sees what is sent without any, and one look tells all"
+        yield "any noise: this adversary sees what is sent without noise, and one observation reveals everything"
     else:
-        yield "floating-point arithmetic: noise is taken for ideal real numbers, whose lowest bits tell nothing"
-        yield "the random generator: whoever knows the seed or breaks the generator removes all noise"
+        yield "floating-point arithmetic: noise is treated as real numbers, whose lowest bits reveal nothing"
+        yield "the random generator: an adversary who knows the seed or breaks the generator can remove all noise"
     yield "side channels: times, sizes and numbers of messages, energy, and the trace, which holds private data"
     yield (
         "real data: one canary and zeros stand for all samples and updates, so that noise or clipping which depends on "

@@ -163,7 +163,7 @@ def _on_models(rehearsal: Rehearsal, server: ServerNoise, streams: Streams) -> C
 def _known_slots(rehearsal: Rehearsal) -> KnownSlots:
     planned = {this.index: Slot.of(this, plan, rehearsal.client) for this, plan in rehearsal.slots}
     heard = {index: slot for index, slot in planned.items() if slot.position is not None}
-    precondition(heard, "nobody is heard in any round: there is nothing to audit", InfeasibleError)
+    precondition(heard, "no client is received in any round: there is nothing to audit", InfeasibleError)
     return KnownSlots(heard)
 
 

@@ -150,7 +150,7 @@ def rehearse_for_audit(simulation: Simulation) -> Rehearsal:
         if client in release.clients or release.published(ledger.facts).everyone
     ]
     if not releases:
-        raise InfeasibleError("nobody is heard in any round: there is nothing to audit")
+        raise InfeasibleError("no client is received in any round: there is nothing to audit")
     return Rehearsal(
         parts=parts,
         learner=learner,

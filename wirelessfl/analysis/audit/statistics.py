@@ -62,7 +62,7 @@ def shift_bound(
         ValueError: if it moves fewer than two.
     """
     hits, moved = np.count_nonzero(included), np.where(included, amplitude, 0.0)
-    precondition(hits >= 2, f"the canary is in {hits} events; to measure it takes at least 2")
+    precondition(hits >= 2, f"the canary is in {hits} events; a measurement needs at least 2")
     power, degrees = float(moved @ moved), len(plus) - 1
     if power == 0:
         return ShiftBound(0.0, 0.0)
@@ -125,7 +125,7 @@ def threshold_bound(with_canary: Values, without: Values, delta: float, alpha: f
         ValueError: if there are fewer than two trials.
     """
     half = len(with_canary) // 2
-    precondition(half, f"found {len(with_canary)} trials; to choose a threshold and to judge it takes at least 2")
+    precondition(half, f"found {len(with_canary)} trials; choosing a threshold and testing it needs at least 2")
 
     def bound_at(thresholds: Values, positive: Values, negative: Values) -> tuple[Values, Values, Values]:
         missed = np.searchsorted(np.sort(positive), thresholds, side="right")
