@@ -140,7 +140,7 @@ def build_network(scenario: Scenario, registry: Registry, streams: Streams, dime
     network = Network(
         registry=registry,
         clients=source(law, clients, places),
-        jammer=source(jammer_law, jammer, _jammer_placement(scenario, jammer)),
+        jammer=source(jammer_law, jammer, build_jammer_placement(scenario, jammer)),
         streams=streams,
     )
     topology = scenario.topology
@@ -173,7 +173,8 @@ def build_placement(scenario: Scenario, draws: Draws) -> Placement:
     return Walking(law, draws) if isinstance(law, RandomWaypoint) else Standing(law, draws)
 
 
-def _jammer_placement(scenario: Scenario, draws: Draws) -> Placement:
+def build_jammer_placement(scenario: Scenario, draws: Draws) -> Placement:
+    """Placement of the jammer: its own place where it has one, else that of a node of some streams."""
     jammer = _external_jammer(scenario)
     place = None if jammer is None else jammer.position_m
     return build_placement(scenario, draws) if place is None else Standing(GivenPositions((place,)), draws)

@@ -67,8 +67,21 @@ def read_group(path: str | Path, group: str) -> xr.Dataset:
     Raises:
         TraceError: Not a readable trace of this version, or no such group.
     """
-    with _open(Path(path), _known_group(group)) as dataset:
+    with open_group(path, group) as dataset:
         return in_memory(dataset, Path(path))
+
+
+def open_group(path: str | Path, group: str) -> xr.Dataset:
+    """One group, its values read when they are used; close it, or use it in a ``with`` block.
+
+    Args:
+        path: The trace file.
+        group: ``privacy``, ``events``, ``model`` or ``secagg``.
+
+    Raises:
+        TraceError: Not a readable trace of this version, or no such group.
+    """
+    return _open(Path(path), _known_group(group))
 
 
 def in_memory(dataset: xr.Dataset, path: Path) -> xr.Dataset:

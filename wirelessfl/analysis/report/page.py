@@ -24,6 +24,7 @@ from wirelessfl.analysis.report.elements import (
     run_table,
     secure_aggregation_costs,
 )
+from wirelessfl.analysis.report.explorer import Explorer, read_explorer
 from wirelessfl.analysis.report.rounds import read_rounds
 from wirelessfl.analysis.report.run_charts import run_charts
 from wirelessfl.analysis.report.scripts import data_text, script_hashes, scripts, style
@@ -57,6 +58,7 @@ class Section:
         axis_labels: labels of the x axes to choose from, by name.
         places: places (m,) of the rounds on each axis; none in a section over several runs.
         missing: why nothing has a place on an axis, by name.
+        explorer: what the reader explores of a run beside the charts; None in a section over several runs.
         figures: figures that stand still.
         tables: its tables.
         scenario: its scenario as YAML; "" for a study.
@@ -72,6 +74,7 @@ class Section:
     axis_labels: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
+    explorer: Explorer | None = None
     figures: list[Drawing] = field(default_factory=list)
     tables: list[SortedTable] = field(default_factory=list)
     scenario: str = ""
@@ -89,7 +92,9 @@ class Section:
                 "axis": self.axis,
                 "axes": {name: packed(values) for name, values in self.places.items()},
                 "missing": dict(self.missing),
+                "axisLabels": dict(self.axis_labels),
                 "charts": [chart_data(chart) for chart in self.charts],
+                "run": None if self.explorer is None else self.explorer.data,
             }
         )
 
@@ -151,7 +156,7 @@ def report_html(paths: Sequence[Path], x: XAxis = "round") -> str:
         else:
             with trace_errors(source.path), open_trace(source.path) as trace:
                 summaries.append(summarise(trace, source.why_different))
-                sections.append(_run_section(prefix, source, trace, summaries[-1], x))
+                sections.append(_run_section(prefix, source, trace, summaries[-1], x, 1 / len(paths)))
     title = sections[0].title if len(sections) == 1 else f"{len(sections)} runs and studies"
     loader = PackageLoader("wirelessfl.analysis.report", "templates")
     environment = Environment(
@@ -183,7 +188,9 @@ def _open(path: Path) -> Recording | StudyData:
     return open_recording(path)
 
 
-def _run_section(prefix: str, recording: Recording, trace: xr.Dataset, summary: dict[str, Any], x: XAxis) -> Section:
+def _run_section(
+    prefix: str, recording: Recording, trace: xr.Dataset, summary: dict[str, Any], x: XAxis, share: float
+) -> Section:
     statistics = channel_statistics(trace, recording.scenario)
     rounds = read_rounds(trace)
     costs = secure_aggregation_costs(recording)
@@ -201,6 +208,7 @@ def _run_section(prefix: str, recording: Recording, trace: xr.Dataset, summary: 
         axis_labels=rounds.labels,
         places={axis: values[kept] for axis, values in rounds.places.items()},
         missing=rounds.missing,
+        explorer=read_explorer(prefix, recording, trace, share),
         tables=[*secure_tables, round_table(trace)],
         scenario=str(trace.attrs["scenario"]),
     )

@@ -13,7 +13,10 @@ from wirelessfl.errors import precondition
 
 LIBRARY = "vendor/echarts.min.js"
 LICENCES = ("vendor/NOTICE", "vendor/LICENSE")
-SCRIPTS = ("numbers", "gestures", "plot", "curves", "section", "tables", "start")
+SCRIPTS = (
+    *("numbers", "gestures", "plot", "curves", "section", "tables"),
+    *("columns", "shades", "raster", "activities", "timeline", "map", "life", "start"),
+)
 """Scripts of the page, in the order in which they need each other."""
 
 

@@ -5,10 +5,11 @@ const BAND = 0.18;
 class CurveChart {
   constructor(section, figure, data) {
     Object.assign(this, { section, figure, data, off: new Set() });
+    const numbers = (packed) => (typeof packed === "string" ? unpacked(packed) : packed);
     this.curves = data.curves.map((curve) => ({
       ...curve,
-      x: Object.fromEntries(Object.entries(curve.x).map(([name, text]) => [name, unpacked(text)])),
-      y: unpacked(curve.y), low: curve.low && unpacked(curve.low), high: curve.high && unpacked(curve.high),
+      x: Object.fromEntries(Object.entries(curve.x).map(([name, packed]) => [name, numbers(packed)])),
+      y: numbers(curve.y), low: numbers(curve.low), high: numbers(curve.high),
     }));
     this.plot = new Plot(figure.querySelector(".plot"), { description: this.description() });
     this.empty = figure.querySelector(".empty");

@@ -7,13 +7,17 @@ class Section {
     this.axes = Object.fromEntries(Object.entries(data.axes ?? {}).map(([name, text]) => [name, unpacked(text)]));
     this.rounds = this.axes.round ?? new Float64Array();
     this.ranges = {};
-    this.listeners = [];
     this.bar = element.querySelector(".bar");
     if (this.bar) this.makeBar();
   }
 
   add(view) {
     this.views.push(view);
+    this.ranges = {};
+  }
+
+  remove(view) {
+    this.views = this.views.filter((each) => each !== view);
     this.ranges = {};
   }
 

@@ -1,44 +1,55 @@
-// Everything is set up here: sections and their views are drawn when they come near to what is seen.
+// Everything is set up here: each section with its charts, then what a reader explores of a run.
 
 const sections = [];
 
-function whenNear(element, draw) {
-  const watch = new IntersectionObserver((entries) => {
-    if (!entries.some((entry) => entry.isIntersecting)) return;
-    watch.disconnect();
-    draw();
-  }, { rootMargin: "600px" });
-  watch.observe(element);
-}
-
 function drawEverything() {
-  for (const section of sections) {
-    for (const view of section.views) view.resize();
-  }
+  for (const section of sections) for (const view of section.views) view.resize();
 }
 
-function start() {
+// Map, timeline, outcomes and lives of the clients of a run; resolves when all of them are drawn.
+async function explore(section) {
+  const { element, data } = section, run = data.run, cells = new Cells(run);
+  const figure = (name) => document.getElementById(`${element.id}-${name}`);
+  await cells.load();
+  if (!cells.clients) return;
+  const messages = new Messages(run.messages, run.asynchronous);
+  const life = new Life(section, figure("life"), cells, messages), pick = (client) => life.open(client);
+  const map = new ClientMap(section, figure("map"), cells, run.map, pick);
+  life.onOpen = (client) => { map.picked = client; map.draw(); };
+  for (const view of [new StatusChart(section, figure("clients"), cells, pick), new Timeline(section, figure("timeline"), cells, messages, pick), map, life]) {
+    section.add(view);
+  }
+  const search = section.bar.querySelector(".client");
+  search.addEventListener("change", () => {
+    const place = search.value.trim() === "" ? -1 : cells.placeOf(Number(search.value));
+    search.setCustomValidity(place < 0 && search.value.trim() ? "The page has no client of this number." : "");
+    search.reportValidity();
+    if (place >= 0) pick(place);
+  });
+  await map.load();
+  for (const view of section.views) view.resize();
+}
+
+async function start() {
   performance.mark("report-start");
   document.querySelectorAll("table.sortable").forEach(sortableTable);
   for (const element of document.querySelectorAll("section[data-explorer]")) {
-    const data = JSON.parse(document.getElementById(`${element.id}-data`).textContent);
-    const section = new Section(element, data);
+    const data = JSON.parse(document.getElementById(`${element.id}-data`).textContent), section = new Section(element, data);
     sections.push(section);
-    for (const chart of data.charts) {
-      section.add(new CurveChart(section, document.getElementById(`${element.id}-${chart.name}`), chart));
-    }
+    for (const chart of data.charts) section.add(new CurveChart(section, document.getElementById(`${element.id}-${chart.name}`), chart));
+    if (section.rounds.length) section.setPosition(section.rounds.length - 1);
   }
   drawEverything();
+  performance.mark("report-drawn");
   let width = window.innerWidth;
   window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; drawEverything(); } });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawEverything);
   // Paper is white whatever the screen is, and its columns are narrower.
   window.matchMedia("print").addEventListener("change", drawEverything);
-  window.addEventListener("beforeprint", drawEverything);
-  window.addEventListener("afterprint", drawEverything);
-  performance.mark("report-drawn");
-  performance.measure("report-opened", { start: 0, end: "report-drawn" });
-  document.documentElement.dataset.state = "drawn";
+  for (const event of ["beforeprint", "afterprint"]) window.addEventListener(event, drawEverything);
+  for (const section of sections) if (section.data.run) await explore(section);
+  performance.measure("report-opened", { start: 0, end: performance.mark("report-ready").startTime });
+  document.documentElement.dataset.state = "ready";
 }
 
 start();
