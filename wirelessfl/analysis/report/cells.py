@@ -9,7 +9,17 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from wirelessfl.analysis.report.charts import thinned
-from wirelessfl.analysis.report.packing import Blobs, Extent, Planes, Scale, pack_doubles, pack_whole, whole_width
+from wirelessfl.analysis.report.packing import (
+    COARSE,
+    FINE,
+    Blobs,
+    Extent,
+    Planes,
+    Scale,
+    pack_doubles,
+    pack_whole,
+    whole_width,
+)
 from wirelessfl.analysis.report.rounds import blocks
 from wirelessfl.trace import EMPTY_CLIENT, Status
 from wirelessfl.trace.schema import ROOT, axis_label, axis_scale
@@ -17,6 +27,8 @@ from wirelessfl.trace.schema import ROOT, axis_label, axis_scale
 MOST_CELLS = 1_200_000
 """Clients times rounds that a page shows; of more clients it shows evenly spaced ones, in all their rounds."""
 
+MANY_CELLS = 200_000
+"""Cells from which on their numbers are rounded more coarsely."""
 _GAIN_PARTS = ("channel_re", "channel_im", "csi_re", "csi_im")
 # Derived of the complex gains, whose parts nobody reads
 _GAINS = {"gain": ("channel gain |h|²", "channel_re", "channel_im"), "csi": ("estimated gain |ĥ|²", "csi_re", "csi_im")}
@@ -93,8 +105,9 @@ def cells_data(trace: xr.Dataset, kept: Kept, blobs: Blobs) -> dict[str, Any]:
     """Cells of a run as plain JSON, their numbers in blobs."""
     wanted = (*_GAINS, *COLUMNS)
     extents = {name: Extent() for name in wanted}
-    perfect = True
+    perfect, count = True, 0
     for block in _cells(trace, kept):
+        count += len(block.clients)
         for name in wanted:
             if name in block.values:
                 extents[name].see(block.values[name])
@@ -103,7 +116,8 @@ def cells_data(trace: xr.Dataset, kept: Kept, blobs: Blobs) -> dict[str, Any]:
         )
     # Estimates that are the channels themselves say nothing.
     shown = [name for name in wanted if extents[name].known and not (name == "csi" and perfect)]
-    scales = {name: Scale.of(extents[name]) for name in shown}
+    precision = FINE if count <= MANY_CELLS else COARSE
+    scales = {name: Scale.of(extents[name], precision) for name in shown}
     columns = {name: Planes(2) for name in shown}
     clients, status = Planes(whole_width(len(kept.clients))), Planes(1)
     counts = np.zeros(len(kept.rounds) + 1, dtype=np.int64)
@@ -114,7 +128,8 @@ def cells_data(trace: xr.Dataset, kept: Kept, blobs: Blobs) -> dict[str, Any]:
         for name in shown:
             columns[name].write(scales[name].codes(block.values[name]))
     return {
-        "count": int(counts.sum()),
+        "count": count,
+        "precision": precision,
         "offsets": pack_whole(np.cumsum(counts), blobs),
         "client": clients.close(blobs),
         "status": status.close(blobs),

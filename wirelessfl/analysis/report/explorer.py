@@ -13,7 +13,7 @@ from wirelessfl.analysis.report.places import places_data
 from wirelessfl.scenario.timing import Asynchronous
 from wirelessfl.trace import open_group
 
-MOST_BYTES = 18_000_000
+MOST_BYTES = 18_800_000
 """Bytes of numbers that a page holds; more than fits shows fewer clients, evenly spaced."""
 _HEADROOM = 0.9
 

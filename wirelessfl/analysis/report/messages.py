@@ -15,8 +15,8 @@ MOST_EVENTS = 6_000_000
 """Events that a page holds; of a longer run it has those of the first rounds."""
 _BLOCK = 100_000
 """Events of a block, unless a single round has more."""
-_TICKS = 2**28
-"""Steps of the clock of a block, from its first event to its last."""
+_TICKS = 2**23
+"""Steps of the clock of a block in the mean of its rounds."""
 _COLUMNS = ("time", "node", "kind", "round", "bits")
 
 
@@ -66,7 +66,8 @@ def _packed(part: dict[str, NDArray[Any]], kept: Kept, blobs: Blobs) -> dict[str
     # event before.
     time, node = part["time"].astype(np.float64), part["node"].astype(np.int64)
     begin, end, first = float(time.min()), float(time.max()), int(part["round"].min())
-    tick = (end - begin) / _TICKS or 1.0
+    rounds = int(part["round"].max()) - first + 1
+    tick = (end - begin) / (_TICKS * rounds) or 1.0
     ticks = np.rint((time - begin) / tick).astype(np.int64)
     # By client a node is its place; others keep their negative number, from the jammer's on.
     places = np.where(node < 0, node, np.searchsorted(kept.clients, node)) - JAMMER_NODE
@@ -78,7 +79,7 @@ def _packed(part: dict[str, NDArray[Any]], kept: Kept, blobs: Blobs) -> dict[str
         "end": end,
         "tick": tick,
         "first": first,
-        "last": int(part["round"].max()),
+        "last": first + rounds - 1,
         "time": pack_whole(np.diff(ticks, prepend=0), blobs),
         "node": pack_whole(places, blobs),
         "kind": pack_whole(part["kind"], blobs),

@@ -5,6 +5,7 @@ so the bytes that hardly change take no room. static/columns.js reads what is wr
 """
 
 import base64
+import math
 import zlib
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-PRECISION = 1e-3
-"""Largest relative error of a positive number that is rounded."""
+FINE, COARSE = 2e-4, 5e-3
+"""Largest relative error of a positive number that is rounded: of few numbers, and of so many that size matters."""
 _LARGEST_CODE = 65_535
 # Codes of what is no number on the scale
 _NAN, _INFINITE, _ZERO, _FIRST = 0, 1, 2, 3
@@ -86,7 +87,6 @@ class Extent:
         high: the largest finite value.
         least_positive: the least value above 0.
         whole: whether all finite values are whole numbers.
-        varies: whether there are two different values, NaN being one.
     """
 
     low: float = np.inf
@@ -125,15 +125,15 @@ class Scale:
     step: float
 
     @classmethod
-    def of(cls, extent: Extent) -> "Scale":
-        """The scale of a column: whole numbers exact, positive ones to `PRECISION`, others in 65 532 steps."""
+    def of(cls, extent: Extent, precision: float = FINE) -> "Scale":
+        """The scale of a column: whole numbers exact, positive ones to a precision, others in 65 532 steps."""
         codes = _LARGEST_CODE - _FIRST
         if extent.whole and extent.high - extent.low <= codes:
             return cls("linear", extent.low, 1.0)
         if extent.low < 0 or not np.isfinite(extent.least_positive):
             return cls("linear", extent.low, (extent.high - extent.low) / codes or 1.0)
         begin = float(np.log(extent.least_positive))
-        return cls("log", begin, max(2 * PRECISION, (float(np.log(extent.high)) - begin) / codes))
+        return cls("log", begin, max(2.0 * math.log1p(precision), (float(np.log(extent.high)) - begin) / codes))
 
     def codes(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """Codes of values within the extent; −∞ is written as NaN."""

@@ -20,9 +20,9 @@ from wirelessfl.scenario.geography import ExternalPlacement, NoPathLoss, SingleC
 from wirelessfl.scenario.uplink import jammer_of
 from wirelessfl.streams import STREAM_VERSION, Streams
 
-MOST_PLACES = 600_000
+MOST_PLACES = 300_000
 """Clients times rounds for which a page has places; of longer runs of clients on the move, those of some rounds."""
-_STEPS = 65_535
+_STEPS = 4_095
 _SAME = 1e-6
 
 
@@ -43,12 +43,15 @@ def places_data(trace: xr.Dataset, scenario: Scenario, kept: Kept, blobs: Blobs)
 def _map(trace: xr.Dataset, scenario: Scenario, kept: Kept, blobs: Blobs) -> dict[str, Any]:
     streams, topology = Streams(scenario.seed), scenario.topology
     placement = build_placement(scenario, Draws(streams))
-    one = isinstance(topology, SingleCell)
-    sites = np.zeros((1, 2)) if one else hexagonal_sites(topology.rings, topology.inter_site_distance_m)
+    if isinstance(topology, SingleCell):
+        sites, spacing = np.zeros((1, 2)), None
+    else:
+        spacing = float(topology.inter_site_distance_m)
+        sites = hexagonal_sites(topology.rings, spacing)
     found: dict[str, Any] = {
         "note": "",
         "sites": sites.tolist(),
-        "spacing": None if one else float(topology.inter_site_distance_m),
+        "spacing": spacing,
         "jammer": _jammer(scenario, streams),
     }
     times = trace["sim_time"].values[kept.rounds]
@@ -70,6 +73,7 @@ def _frames(placement: Placement, kept: Kept, times: NDArray[np.float64], blobs:
     return {
         "every": every,
         "begin": low,
+        "end": high,
         "step": step,
         "x": pack_whole(places[:, :, 0].ravel(), blobs),
         "y": pack_whole(places[:, :, 1].ravel(), blobs),

@@ -15,7 +15,7 @@ Values = NDArray[np.float64]
 _MOST_VALUES = 500_000
 """Values of one variable that are held at once."""
 QUANTILES = (0.1, 0.5, 0.9, 1.0)
-USED_EDGES = np.geomspace(1e-6, 1e2, 81)
+USED_EDGES = np.geomspace(1e-15, 1e2, 171)
 """Edges of the shares of the power budget that are counted."""
 
 
@@ -121,7 +121,7 @@ def read_rounds(trace: xr.Dataset) -> Rounds:
             backoff[rounds] = quantiles(part["backoff"])
         for code in Status:
             outcomes[rounds, code] = np.count_nonzero(part["status"] == code, axis=1)
-        if "tx_energy" in part and budget > 0:
+        if "tx_energy" in part and 0 < budget < np.inf:
             shares = part["tx_energy"][np.nan_to_num(part["tx_energy"]) > 0] / budget
             used += np.histogram(np.clip(shares, USED_EDGES[0], USED_EDGES[-1]), USED_EDGES)[0]
     return Rounds(columns | sums, gain, backoff, outcomes, used)

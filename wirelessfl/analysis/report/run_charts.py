@@ -6,11 +6,12 @@ from functools import partial
 import numpy as np
 
 from wirelessfl.analysis.report.channel import ChannelStatistics, PowerLaw
-from wirelessfl.analysis.report.charts import Chart, Curve, Values
+from wirelessfl.analysis.report.charts import Chart, Curve, Dash, Values
 from wirelessfl.analysis.report.rounds import USED_EDGES, Rounds
 from wirelessfl.trace import Status
 
 _BINS = 40
+_DASHES: tuple[Dash, ...] = ("solid", "dashed", "dotted")
 _QUANTILE = 0.995
 """Of the powers of channels, how many a chart shows: beyond it lie single ones."""
 
@@ -39,7 +40,7 @@ def run_charts(rounds: Rounds, delta: float, statistics: ChannelStatistics | Non
 def _curves(places: dict[str, Values], *curves: tuple[str, str, Values]) -> tuple[Curve, ...]:
     # Those of (label, role, values) that have any value, infinite or not
     return tuple(
-        Curve(label, role, places, values, dash="solid" if at == 0 else "dashed")
+        Curve(label, role, places, values, dash=_DASHES[at])
         for at, (label, role, values) in enumerate(curves)
         if not np.isnan(values).all()
     )

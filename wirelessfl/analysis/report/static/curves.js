@@ -1,6 +1,8 @@
 // A chart of curves with its legend, whose entries show the values at the cursor and can be switched off.
 
 const BAND = 0.18;
+// Dashes of a line with more points than these cannot be told from its ups and downs.
+const MOST_DASHED = 150;
 
 class CurveChart {
   constructor(section, figure, data) {
@@ -127,7 +129,8 @@ class CurveChart {
       ...this.band(curve, places, scaled, shade),
       {
         type: "line", data: drawn, showSymbol: drawn.length < 3, symbolSize: 5, sampling: "minmax", clip: true, silent: true,
-        itemStyle: { color: shade }, lineStyle: { color: shade, width: 1.8, type: curve.dash }, ...steps,
+        itemStyle: { color: shade }, lineStyle: { color: shade, width: drawn.length > MOST_DASHED ? 1.2 : 1.8, type: drawn.length > MOST_DASHED ? "solid" : curve.dash },
+        ...steps,
       },
     ];
   }

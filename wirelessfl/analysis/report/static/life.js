@@ -151,7 +151,8 @@ class Life {
   showMessages() {
     if (!this.sent) return;
     const round = this.section.position === null ? null : this.section.rounds[this.section.position];
-    const begin = Math.max(0, round === null ? 0 : this.sent.findIndex((event) => event.round >= round));
+    const found = this.sent.findIndex((event) => event.round >= (round ?? 0));
+    const begin = found < 0 ? Math.max(0, this.sent.length - 1) : found;
     const shown = this.sent.slice(begin, begin + MOST_MESSAGES);
     fillTable(this.find("events"), ["round", "time (s)", "event", "bits"], shown.map(({ round: each, time, kind, bits }) => [
       String(each), numberText(time, 9), statusWords(kind), Number.isFinite(bits) ? bits.toLocaleString("en") : "",

@@ -29,7 +29,7 @@ class ClientMap {
     else await gain?.load();
     this.reach = this.farthest();
     this.figure.querySelector(".hint").textContent = this.map.note
-      || (frames?.every > 1 ? `Clients on the move; the page holds their places of every ${frames.every}th round.` : "");
+      || (frames?.every > 1 ? `Clients on the move; the page holds their places of one round in ${frames.every}.` : "");
   }
 
   get schematic() {
@@ -68,7 +68,7 @@ class ClientMap {
     }
     const { sites, spacing, jammer, frames } = this.map, far = [...sites, ...(jammer ? [jammer] : [])].flat().map(Math.abs);
     if (spacing) far.push(...sites.flat().map((value) => Math.abs(value) + spacing / Math.sqrt(3)));
-    if (frames) far.push(Math.abs(frames.begin), Math.abs(frames.begin + 65535 * frames.step));
+    if (frames) far.push(Math.abs(frames.begin), Math.abs(frames.end));
     else for (const values of this.points) for (const value of values) far.push(Math.abs(value));
     return 1.05 * far.reduce((a, b) => Math.max(a, b), 1);
   }

@@ -26,6 +26,9 @@ async function explore(section) {
     search.reportValidity();
     if (place >= 0) pick(place);
   });
+  const { count, seen } = run.clients;
+  const fewer = count < seen ? `${count.toLocaleString("en")} of ${seen.toLocaleString("en")} clients, evenly spaced. ` : "";
+  figure("clients").querySelector(".hint").textContent = `${fewer}Numbers of single clients are rounded to ${numberText(100 * run.cells.precision)} %.`;
   await map.load();
   for (const view of section.views) view.resize();
 }

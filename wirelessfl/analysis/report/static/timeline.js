@@ -27,7 +27,9 @@ class Timeline {
     button("wider", () => this.show(this.plot.zoomed(2)));
     button("reset", () => this.show(null));
     button("here", () => this.showRound(section.position ?? 0));
-    if (messages.blocks.length) this.shown = { x: [0, this.times.ends[Math.min(FIRST_ROUNDS, ends.length) - 1]], y: this.whole.y };
+    // Asynchronously a round is the step of a single client.
+    const first = messages.asynchronous ? FIRST_ROUNDS * cells.clients : FIRST_ROUNDS;
+    if (messages.blocks.length) this.shown = { x: [0, this.times.ends[Math.min(first, ends.length) - 1]], y: this.whole.y };
   }
 
   get whole() {
