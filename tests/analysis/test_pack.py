@@ -17,7 +17,7 @@ import pytest
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
-from wirelessfl.analysis.pack import reading
+from wirelessfl.analysis.pack import layout, reading
 from wirelessfl.analysis.pack.layout import MANIFEST, PACKAGES, README, Manifest, is_safe
 from wirelessfl.analysis.pack.machine import installed_packages, other_versions
 from wirelessfl.analysis.pack.reading import looks_like_archive, open_archive, unpacking
@@ -296,11 +296,22 @@ def test_bombs_are_refused_before_anything_is_unpacked(packed: Path, monkeypatch
         manifest["files"]["one/zeros"] = facts(zeros)
 
     large = rewritten(packed, bomb)
-    monkeypatch.setattr(reading, "_SMALL", 1 << 20)
-    monkeypatch.setattr(reading, "_MOST_RATIO", 10)
-    assert "10 times as much" in refusal(large)
+    monkeypatch.setattr(layout, "SMALL", 1 << 20)
+    monkeypatch.setattr(layout, "MOST_RATIO", 10)
+    assert "times as much" in refusal(large)
     monkeypatch.setattr(reading, "MOST_FILES", 3)
     assert "files; allowed: 3" in refusal(packed)
+
+
+def test_what_is_packed_can_be_unpacked(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trace of little but empty rows would be taken for a bomb: then nothing is compressed."""
+    small_archive = write_archive([run], tmp_path / "one.zip").path.stat().st_size
+    monkeypatch.setattr(layout, "SMALL", 0)
+    monkeypatch.setattr(layout, "MOST_RATIO", 2)
+    path = write_archive([run], tmp_path / "one.zip").path
+    assert path.stat().st_size > 2 * small_archive
+    with open_archive(path) as archive:
+        archive.check()
 
 
 def test_a_file_that_is_longer_than_it_says(packed: Path) -> None:

@@ -14,6 +14,9 @@ PLUGINS = "plugins"
 """Folder of a run's sources from outside the package, beside its trace."""
 MOST_FILES = 100_000
 LARGEST_MANIFEST = 64 << 20
+MOST_RATIO = 100
+SMALL = 1 << 30
+"""Bytes that any archive may unpack to; a larger one at most `MOST_RATIO` times its own size."""
 _LONGEST_NAME = 400
 _ABOVE = ("", ".", "..")
 
@@ -22,6 +25,11 @@ def is_safe(name: str) -> bool:
     """Whether a name means a file below the folder that it is unpacked in, on any system."""
     plain = len(name) <= _LONGEST_NAME and name.isprintable() and "\\" not in name and ":" not in name
     return plain and not any(part in _ABOVE for part in name.split("/"))
+
+
+def is_bounded(total: int, size: int) -> bool:
+    """Whether an archive of a size may unpack to so many bytes."""
+    return total <= max(SMALL, MOST_RATIO * size)
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from wirelessfl.analysis.pack.layout import LARGEST_MANIFEST, MANIFEST, MOST_FILES, Manifest, PackedRun, is_safe
+from wirelessfl.analysis.pack.layout import (
+    LARGEST_MANIFEST,
+    MANIFEST,
+    MOST_FILES,
+    MOST_RATIO,
+    Manifest,
+    PackedRun,
+    is_bounded,
+    is_safe,
+)
 from wirelessfl.errors import ArchiveError, InputError, OutputError, precondition
 from wirelessfl.outputs import FULL
 from wirelessfl.trace import refuse_irregular
 
 _CHUNK = 1 << 20
-_SMALL = 1 << 30
-"""Bytes that any archive may unpack to; a larger one at most `_MOST_RATIO` times its own size."""
-_MOST_RATIO = 100
 _ENCRYPTED = 1
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
@@ -169,8 +175,8 @@ def _checked(path: Path, opened: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     precondition(MANIFEST in entries, f"no {MANIFEST}: it is no archive of runs", ValueError)
     total, size = sum(info.file_size for info in infos), path.stat().st_size
     precondition(
-        total <= max(_SMALL, _MOST_RATIO * size),
-        f"{total / 1e9:.3g} GB in a file of {size / 1e9:.3g} GB; allowed: {_MOST_RATIO} times as much",
+        is_bounded(total, size),
+        f"{total / 1e9:.3g} GB in a file of {size / 1e9:.3g} GB; allowed: {MOST_RATIO} times as much",
         ValueError,
     )
     return entries

@@ -3,14 +3,14 @@
 import hashlib
 import stat
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
-from wirelessfl.analysis.pack.contents import PICTURES, collect
-from wirelessfl.analysis.pack.layout import MANIFEST, PACKAGES, README, FileFacts, Manifest
+from wirelessfl.analysis.pack.contents import Contents, collect
+from wirelessfl.analysis.pack.layout import MANIFEST, PACKAGES, README, FileFacts, Manifest, is_bounded
 from wirelessfl.analysis.pack.machine import installed_packages, this_machine
 from wirelessfl.analysis.pack.readme import readme_text
 from wirelessfl.errors import OutputError, precondition
@@ -71,24 +71,39 @@ def write_archive(
     contents.add(PACKAGES, "".join(f"{name}=={version}\n" for name, version in packages.items()).encode())
     contents.add(README, readme_text(name, contents, machine, packages).encode())
     on_bytes = begin(sum(_size(source) for source in contents.files.values()))
-    facts: dict[str, FileFacts] = {}
     with replacing(target) as new:
-        with zipfile.ZipFile(new, "w") as archive:
-            for name, source in sorted(contents.files.items()):
-                facts[name] = _write(archive, name, source, on_bytes)
-            manifest = Manifest(
-                tuple(contents.packed), tuple(contents.runs), tuple(contents.left_out), machine, packages, facts
-            )
-            _write(archive, MANIFEST, manifest.text().encode(), on_bytes)
+        manifest = _write_all(new, contents, machine, packages, zipfile.ZIP_DEFLATED, on_bytes)
+        if not is_bounded(sum(facts.bytes for facts in manifest.files.values()), new.stat().st_size):
+            # Readers take so much from so little for a bomb
+            manifest = _write_all(new, contents, machine, packages, zipfile.ZIP_STORED, on_bytes)
         digest = _digest(new) if new.is_file() else ""
     return Packed(target, manifest, digest)
+
+
+def _write_all(
+    target: Path,
+    contents: Contents,
+    machine: Mapping[str, str],
+    packages: Mapping[str, str],
+    packing: int,
+    on_bytes: OnBytes,
+) -> Manifest:
+    facts: dict[str, FileFacts] = {}
+    with zipfile.ZipFile(target, "w", packing) as archive:
+        for name, source in sorted(contents.files.items()):
+            facts[name] = _write(archive, name, source, on_bytes)
+        manifest = Manifest(
+            tuple(contents.packed), tuple(contents.runs), tuple(contents.left_out), machine, packages, facts
+        )
+        _write(archive, MANIFEST, manifest.text().encode(), on_bytes)
+    return manifest
 
 
 def _write(archive: zipfile.ZipFile, name: str, source: Path | bytes, on_bytes: OnBytes) -> FileFacts:
     # One file with its hash, as it is read: what stands in the manifest is what stands in the archive
     entry = zipfile.ZipInfo(name, _EPOCH)
     entry.create_system, entry.external_attr = _UNIX, _MODE << 16
-    entry.compress_type = zipfile.ZIP_STORED if name.endswith(PICTURES[0]) else zipfile.ZIP_DEFLATED
+    entry.compress_type = zipfile.ZIP_STORED if name.endswith(".png") else archive.compression
     entry.file_size = _size(source)
     digest, size = hashlib.sha256(), 0
     with _opened(source) as file, archive.open(entry, "w", force_zip64=entry.file_size >= zipfile.ZIP64_LIMIT) as into:
