@@ -75,6 +75,7 @@ COMMANDS = [
             ("validate", "s.yaml"),
             ("replay", "run/trace.h5"),
             ("report", "run", "--out", "OUT.html"),
+            ("pack", "run", "--out", "OUT.zip"),
             ("audit", "s.yaml", "--trials", "10", "--out", "OUT"),
             ("privacy", "epsilon", "--noise-multiplier", "1", "--steps", "10", "--delta", "1e-5"),
             ("papers",),
@@ -254,6 +255,7 @@ def test_a_limit_on_the_size_of_files(limit: int, place: Path, tmp_path: Path) -
         ("simulate", "s.yaml", "--out", tmp_path / "run"),
         ("replay", "run/trace.h5", "--export", "netcdf", "--out", tmp_path / "export"),
         ("report", "run", "--out", tmp_path / "page.html"),
+        ("pack", "run", "--out", tmp_path / "run.zip"),
     ]
     for command in commands:
         words = [sys.executable, "-c", LIMITED, str(limit), *map(str, command)]

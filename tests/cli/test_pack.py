@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import resource
@@ -20,6 +21,7 @@ from click.testing import CliRunner, Result
 import wirelessfl as wfl
 from tests.learning.data.writers import write_idx_pair
 from tests.simulation.scenarios import SMALL, small
+from wirelessfl import plugins
 from wirelessfl.analysis.pack.writing import write_archive
 from wirelessfl.cli import main
 from wirelessfl.errors import RunInterrupted
@@ -227,12 +229,69 @@ def test_a_full_disk(run: Path, there: Path) -> None:
     assert refused.exit_code == 2 and "cannot be written: File too large" in refused.stderr
 
 
-def test_a_process_of_a_co_author(run: Path, there: Path) -> None:
-    write_archive([run], there / "one.zip")
+LAW = """
+import numpy as np
+
+
+class Law:
+    def draw(self, stream):
+        return np.exp(1j * stream.uniform(1)[:, 0])
+"""
+
+
+@pytest.fixture(scope="module")
+def authored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of a run whose fading is code of its author, which is nowhere else any more."""
+    here = tmp_path_factory.mktemp("author") / "here"
+    here.mkdir()
+    (here / "law_of_author.py").write_text(LAW)
+    (here / "s.yaml").write_text(SMALL + 'channel: {fading: {model: "law_of_author:Law"}}\n')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plugins.places, "_searched", [])
+        patch.setattr(plugins.blame, "_loaded", {})
+        wfl.simulate(wfl.load_scenario(here / "s.yaml"), here / "one", device="cpu", threads=1, pictures=False)
+    del sys.modules["law_of_author"]
+    write_archive([here / "one"], here.parent / "one.zip")
+    here.rename(here.parent / "gone")
+    return here.parent / "one.zip"
+
+
+@pytest.fixture
+def outside(authored: Path, there: Path) -> Path:
+    """The same with the co-author."""
+    return Path(shutil.copy(authored, there))
+
+
+def test_a_co_author_without_the_sources_verifies_in_a_process_of_his_own(outside: Path) -> None:
+    with zipfile.ZipFile(outside) as archive:
+        assert archive.read("one/plugins/law_of_author.py").decode() == LAW
+        assert "law_of_author:Law" in archive.read("README.txt").decode()
+    refused = call("replay", outside, "--verify")
+    assert refused.exit_code == 2 and "--allow-plugins" in refused.stderr and "one.zip:one/trace.h5" in refused.stderr
     package = str(Path(wfl.__file__).parents[1])
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("WIRELESSFL", "PYTHON"))}
-    words = [sys.executable, "-P", "-m", "wirelessfl", "replay", "one.zip", "--verify", "--quiet"]
-    done = subprocess.run(
-        words, cwd=there, env={**environment, "PYTHONPATH": package}, capture_output=True, text=True, check=False
-    )
+    words = [sys.executable, "-P", "-m", "wirelessfl", "replay", outside.name, "--verify", "--quiet", "--allow-plugins"]
+    environment |= {"PYTHONPATH": package}
+    done = subprocess.run(words, cwd=outside.parent, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_sources_to_read_are_those_that_run(outside: Path) -> None:
+    with zipfile.ZipFile(outside) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(files.pop("manifest.json"))
+    name = "one/plugins/law_of_author.py"
+    for content in (b"harmless = 1\n", None):
+        told = dict(files)
+        if content is None:
+            del told[name], manifest["files"][name]
+        else:
+            told[name] = content
+            manifest["files"][name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        with zipfile.ZipFile(outside, "w") as archive:
+            for one, bytes_of_it in told.items():
+                archive.writestr(one, bytes_of_it)
+            archive.writestr("manifest.json", json.dumps(manifest))
+        refused = call("replay", outside, "--verify", "--allow-plugins")
+        assert refused.exit_code == 2 and "plugins/law_of_author.py is not what the trace runs" in refused.stderr
+    assert "law_of_author" not in sys.modules
