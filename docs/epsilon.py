@@ -11,7 +11,8 @@ import json
 import math
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ import wirelessfl as wfl
 from wirelessfl.cli.meaning import ON_THE_PAGE, meaning_rows
 from wirelessfl.privacy import detection_bound, gaussian_detection, meaning_of
 from wirelessfl.summary.drawing import drawing, log_scale, plain_number
-from wirelessfl.summary.style import CYCLE, GREY, PAGE_IN, ROLES
+from wirelessfl.summary.style import COLUMN_IN, CYCLE, GREY, ROLES
 
 AUDITS = Path(__file__).resolve().parents[1] / "results" / "epsilon" / "audits.json"
 DELTA = 1e-5
@@ -85,7 +86,7 @@ LEVERS = (
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the trade-off curves and the histograms of the audits."""
-    for name, draw in (("epsilon-curves.svg", draw_curves), ("epsilon-audits.svg", draw_audits)):
+    for name, draw in PICTURES.items():
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / name
             draw(path)
@@ -108,7 +109,7 @@ def fill(what: str) -> str:
         case "audits":
             return _table(("ε accounted", "ε that the attack shows", "test accuracy", "setting"), _audit_rows())
         case "levers":
-            return _table(("change", "ε published", "ε accounted"), map(lever_row, LEVERS))
+            return _table(("ε published", "ε accounted", "change"), map(lever_row, LEVERS))
         case _:
             raise ValueError(f"no such place on the page: {what}")
 
@@ -124,7 +125,7 @@ def lever_row(lever: Lever) -> tuple[str, ...]:
     """A change with its command, and both ε that the plan of the scenario has then."""
     forecast = wfl.make_plan(lever.scenario, lever.changes).forecast
     epsilons = (forecast.epsilon_published, forecast.epsilon_accounted)
-    return (f"{lever.words}<br>`{lever.command}`", *map(wfl.epsilon_text, epsilons))
+    return (*map(wfl.epsilon_text, epsilons), f"{lever.words}<br>`{lever.command}`")
 
 
 def stored_audits() -> list[dict[str, Any]]:
@@ -139,38 +140,46 @@ def _audit_rows() -> Iterator[tuple[str, ...]]:
         yield accounted, f"at least {shown}", f"{audit['test_accuracy']:.1%}", audit["words"]
 
 
-def draw_curves(path: Path) -> None:
+def draw_curves(path: Path, *, logarithmic: bool) -> None:
     """Figure of true-positive over false-positive rates: the best attack on Gaussian noise, and the bound."""
     rates = np.logspace(-6, 0, 400)
-    with drawing(path, "", (PAGE_IN, 2.9)) as figure:
-        linear, logarithmic = figure.subplots(1, 2)
-        for axes in (linear, logarithmic):
-            for epsilon, colour in zip(ON_THE_PAGE, CYCLE, strict=False):
-                corner = " (along the edge)" if meaning_of(epsilon, DELTA).found_gaussian > _NEARLY_ALL else ""
-                reached, allowed = (of(epsilon, DELTA, rates) for of in (gaussian_detection, detection_bound))
-                axes.plot(rates, reached, color=colour, label=f"ε = {epsilon:g}{corner}")
-                axes.plot(rates, allowed, color=colour, linestyle=":", linewidth=0.9)
-            axes.plot(rates, rates, color=GREY, linestyle="--", linewidth=0.8, label="a coin")
-            axes.set(xlabel="wrongly accused (%)", ylabel="found (%)")
-            for axis in (axes.xaxis, axes.yaxis):
-                if axes is logarithmic:
-                    log_scale(axis)
-                axis.set_major_formatter(FuncFormatter(lambda share, _: plain_number(100 * share)))
-        linear.set(xlim=(0, 1), ylim=(0, 1.03))
-        logarithmic.set(xlim=(rates[0], 1), ylim=(rates[0], 1.6))
-        linear.legend(loc="lower right")
+    with drawing(path, "", (COLUMN_IN, 2.8)) as figure:
+        axes = figure.subplots()
+        for epsilon, colour in zip(ON_THE_PAGE, CYCLE, strict=False):
+            corner = " (along the edge)" if meaning_of(epsilon, DELTA).found_gaussian > _NEARLY_ALL else ""
+            reached, allowed = (of(epsilon, DELTA, rates) for of in (gaussian_detection, detection_bound))
+            axes.plot(rates, reached, color=colour, label=f"ε = {epsilon:g}{corner}")
+            axes.plot(rates, allowed, color=colour, linestyle=":", linewidth=0.9)
+        axes.plot(rates, rates, color=GREY, linestyle="--", linewidth=0.8, label="a coin")
+        axes.set(xlabel="wrongly accused (%)", ylabel="found (%)")
+        for axis in (axes.xaxis, axes.yaxis):
+            if logarithmic:
+                log_scale(axis)
+            axis.set_major_formatter(FuncFormatter(lambda share, _: plain_number(100 * share)))
+        lowest, highest = (rates[0], 1.6) if logarithmic else (0.0, 1.03)
+        axes.set(xlim=(lowest, 1), ylim=(lowest, highest))
+        axes.legend(loc="lower right")
 
 
-def draw_audits(path: Path) -> None:
-    """Figure of what the attacker sees in either world, for each of the audits."""
-    audits = stored_audits()
-    with drawing(path, "", (PAGE_IN, 1.8)) as figure:
+def draw_audits(path: Path, *, chosen: slice) -> None:
+    """Figure of what the attacker sees in either world, for some of the audits."""
+    audits = stored_audits()[chosen]
+    with drawing(path, "", (COLUMN_IN, 2.0)) as figure:
         panels = figure.subplots(1, len(audits))
         for axes, audit in zip(panels, audits, strict=True):
             _histograms(axes, audit)
         panels[0].set_ylabel("games")
         handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+        figure.legend(handles, labels, loc="outside lower center", ncols=2)
+
+
+PICTURES: dict[str, Callable[[Path], None]] = {
+    "epsilon-curves.svg": partial(draw_curves, logarithmic=False),
+    "epsilon-curves-log.svg": partial(draw_curves, logarithmic=True),
+    "epsilon-audits.svg": partial(draw_audits, chosen=slice(2)),
+    "epsilon-audits-large.svg": partial(draw_audits, chosen=slice(2, None)),
+}
+"""Pictures of the page, each one column wide: beside each other on a screen, below each other on a phone."""
 
 
 def _histograms(axes: Axes, audit: dict[str, Any]) -> None:

@@ -37,7 +37,7 @@ def test_every_place_of_the_page_is_filled(epsilon: ModuleType, monkeypatch: pyt
     text = (DOCS.parent / PAGE).read_text(encoding="utf-8")
     filled = epsilon.on_page_markdown(text)
     assert "<!--" in text and "<!--" not in filled
-    assert "| quickstart as it is<br>`wirelessfl validate quickstart` | 2 | 367 |" in filled
+    assert "| 2 | 367 | quickstart as it is<br>`wirelessfl validate quickstart` |" in filled
     assert re.search(r"with Gaussian noise \| 59\.9 % \| 79\.8 % \| 99\.96 % \| >?[\d.]+ % \|", filled)
     with pytest.raises(ValueError, match="no such place on the page: nowhere"):
         epsilon.fill("nowhere")
@@ -46,7 +46,7 @@ def test_every_place_of_the_page_is_filled(epsilon: ModuleType, monkeypatch: pyt
 def test_what_lowers_epsilon_lowers_it(epsilon: ModuleType) -> None:
     rows = {lever.words: lever for lever in epsilon.LEVERS}
     accounted = {
-        words: float(epsilon.lever_row(rows[words])[2])
+        words: float(epsilon.lever_row(rows[words])[1])
         for words in ("quickstart as it is", "more noise from the jammer", "noise by what holds, not by the theorem")
     }
     assert accounted["quickstart as it is"] > accounted["more noise from the jammer"] > 10
@@ -69,7 +69,9 @@ def test_the_stored_audits_are_those_of_today_s_scenarios(epsilon: ModuleType) -
         assert np.mean(audit["with_canary"]) != np.mean(audit["without"])
 
 
-@pytest.mark.parametrize("name", ["draw_curves", "draw_audits"])
-def test_pictures_are_drawn(epsilon: ModuleType, name: str, tmp_path: Path) -> None:
-    getattr(epsilon, name)(tmp_path / "picture.svg")
-    assert (tmp_path / "picture.svg").read_text(encoding="utf-8").startswith("<?xml")
+def test_pictures_of_the_page_are_drawn(epsilon: ModuleType, tmp_path: Path) -> None:
+    text = (DOCS.parent / PAGE).read_text(encoding="utf-8")
+    assert set(re.findall(r"\((epsilon-[a-z-]+\.svg)\)", text)) == epsilon.PICTURES.keys()
+    for name, draw in epsilon.PICTURES.items():
+        draw(tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8").startswith("<?xml")

@@ -19,7 +19,7 @@ LARGE = 10.0
 """ε above which a summary says where to read what it means."""
 _SURE, _LITTLE = 1e-4, 0.01
 _PRIOR = 0.01
-_MOST_ODDS = 1e6
+_FEW_ODDS, _MOST_ODDS = 100.0, 1e6
 
 LEGEND = (
     "An attacker sees all that the adversary of the scenario sees, and knows every unit (sample or client) but one. "
@@ -45,7 +45,7 @@ def odds_text(meaning: Meaning) -> str:
     if math.isinf(meaning.epsilon):
         return "without limit"
     if meaning.odds < _MOST_ODDS:
-        return f"{meaning.odds:.3g}"
+        return f"{meaning.odds:.3g}" if meaning.odds < _FEW_ODDS else f"{meaning.odds:,.0f}"
     return f"10^{meaning.epsilon / math.log(10):.0f}"
 
 
@@ -56,9 +56,9 @@ def meaning_rows(meanings: Sequence[Meaning]) -> Iterator[tuple[str, ...]]:
     texts = {
         "called": [verdict(one.epsilon) for one in meanings],
         "right guesses, at most": [share_text(one.guess_bound) for one in meanings],
-        "  with Gaussian noise": [share_text(one.guess_gaussian) for one in meanings],
+        "… with Gaussian noise": [share_text(one.guess_gaussian) for one in meanings],
         "found, at most": [share_text(one.found_bound) for one in meanings],
-        "  with Gaussian noise ": [share_text(one.found_gaussian) for one in meanings],
+        "… with Gaussian noise ": [share_text(one.found_gaussian) for one in meanings],
         "a belief of 1 % grows to": [share_text(one.belief(_PRIOR)) for one in meanings],
         "odds grow by, at most": [odds_text(one) for one in meanings],
     }
