@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.audit.audit import Audit, audit_scenario
-    from wirelessfl.api import Plan, Result, Scenario, load_population, load_scenario, make_plan, open_trace, simulate
+    from wirelessfl.api import (
+        Plan,
+        Result,
+        Scenario,
+        load_population,
+        load_scenario,
+        make_plan,
+        open_run,
+        open_trace,
+        simulate,
+    )
     from wirelessfl.cli.study_table import study_progress
     from wirelessfl.study import Study, load_study, open_study, run_study
     from wirelessfl.summary import epsilon_text, to_json
@@ -36,6 +46,7 @@ __all__ = [
     "load_scenario",
     "load_study",
     "make_plan",
+    "open_run",
     "open_study",
     "open_trace",
     "read_group",
@@ -54,6 +65,7 @@ _HOMES = {
         "load_population",
         "load_scenario",
         "make_plan",
+        "open_run",
         "open_trace",
         "simulate",
     ),

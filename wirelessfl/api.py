@@ -13,7 +13,7 @@ from wirelessfl.errors import DataError, OutputError, PlanWarning, RunInterrupte
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs, write_text
-from wirelessfl.result import Plan, Result, make_plan, plot_topology, result_of
+from wirelessfl.result import Plan, Result, make_plan, open_run, plot_topology, result_of
 from wirelessfl.scenario import Scenario, Source, dump_scenario, load_scenario, locate, resolve_scenario
 from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.scenario.python_values import named_parameters
@@ -38,6 +38,7 @@ __all__ = [
     "load_population",
     "load_scenario",
     "make_plan",
+    "open_run",
     "open_trace",
     "plot_topology",
     "record_run",

@@ -137,6 +137,20 @@ def result_of(folder: RunFolder, figures: FigureOptions, drawing: FigureProcess)
     return Result(folder.path, summary, (*missing, *drawing.missing()), figures)
 
 
+def open_run(path: str | Path) -> Result:
+    """Result of a run that lies in a folder, from its trace alone; nothing is written.
+
+    Args:
+        path: its folder, or its trace.
+
+    Raises:
+        TraceError: there is no readable trace.
+    """
+    folder = RunFolder(Path(path).parent if Path(path).is_file() else Path(path))
+    with read_values(folder.trace) as values, trace_errors(folder.trace):
+        return Result(folder.path, summarise(values, json.loads(values.attrs["why_different"])))
+
+
 @dataclass(frozen=True)
 class Plan:
     """Plan of a scenario, as ``wirelessfl validate`` prints it.

@@ -5,7 +5,8 @@ from wirelessfl.study.design import Run, StudyDesign
 from wirelessfl.study.factors import Factor, value_text
 from wirelessfl.study.file import study_schema
 from wirelessfl.study.loading import load_study
-from wirelessfl.study.result import RunRecord, Study, open_study
+from wirelessfl.study.record import RunRecord
+from wirelessfl.study.result import Study, open_study
 from wirelessfl.study.runner import run_study
 from wirelessfl.study.task import Message, Outcome, Progress
 from wirelessfl.summary.curves import Band, band

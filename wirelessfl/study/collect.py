@@ -13,7 +13,8 @@ from wirelessfl.outputs import replacing
 from wirelessfl.study.factors import is_number, value_text
 from wirelessfl.study.figure import draw_study
 from wirelessfl.study.file import METRICS
-from wirelessfl.study.result import RunRecord, Study
+from wirelessfl.study.record import RunRecord
+from wirelessfl.study.result import Study
 from wirelessfl.summary.axes import transmit_energy
 from wirelessfl.summary.style import FigureOptions
 from wirelessfl.trace import at_slot_start, open_trace, trace_errors

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.study.factors import Levels, point_text
-from wirelessfl.study.result import RunRecord, Study
+from wirelessfl.study.record import RunRecord
+from wirelessfl.study.result import Study
 from wirelessfl.summary.axes import Columns, EnergyUnit, XAxis, axis_values, common_energy_unit
 from wirelessfl.summary.curves import Band, Curve, band, mean_curve
 from wirelessfl.summary.numbers import last_finite

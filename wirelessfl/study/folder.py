@@ -28,6 +28,7 @@ class StudyFolder:
         self.report = path / "report.html"
         self.log = path / "workers.log"
         self.runs = path / "runs"
+        self.index = self.runs / "index.csv"
 
     def trace(self, run: str) -> Path:
         """Trace of a run, by id."""

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wirelessfl.errors import OutputError, precondition
+from wirelessfl.result import Result, open_run
 from wirelessfl.study.design import StudyDesign
 from wirelessfl.study.factors import Factor, point_text, values_at
 from wirelessfl.study.folder import StudyFolder
+from wirelessfl.study.record import RunRecord
+from wirelessfl.study.runs import matching, only_one, run_name
 from wirelessfl.study.task import Outcome
 from wirelessfl.summary import epsilon_text, number_text
 from wirelessfl.summary.axes import XAxis, x_axis
@@ -24,27 +27,6 @@ if TYPE_CHECKING:
 FORMAT = "wirelessfl-study"
 VERSION = 1
 _EPSILONS = {"ε published": "epsilon_published", "ε accounted": "epsilon_accounted"}
-
-
-@dataclass(frozen=True)
-class RunRecord:
-    """State of one run.
-
-    Attributes:
-        run: The hash of its scenario; its trace lies in runs/<run>/.
-        levels: The level of each factor.
-        seed: Its seed.
-        status: waiting, interrupted, failed or complete.
-        error: Reason of a failure.
-        summary: Content of its summary.json, if it is complete; infinity is the text inf there, NaN is None.
-    """
-
-    run: str
-    levels: tuple[int, ...]
-    seed: int
-    status: str
-    error: str | None = None
-    summary: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +93,32 @@ class Study:
 
     def describe(self, record: RunRecord) -> str:
         """Label of a run: its point and seed."""
-        return f"{point_text(self.factors, record.levels)}, seed {record.seed}"
+        return run_name(self.factors, record)
+
+    def run(self, which: str | None = None, /, **settings: Any) -> Result:
+        """Result of one run, by its settings: ``study.run(snr_db=5, seed=7)``.
+
+        Args:
+            which: Its name as in runs/index.csv, or the beginning of its id; None for any.
+            settings: Keys that vary, or the ends of their paths, with two underscores for a dot; and ``seed``.
+
+        Raises:
+            InputError: no run, several runs, or one that is not complete.
+        """
+        record = only_one(self.factors, matching(self.factors, self.records, which, settings))
+        return open_run(self.folder.runs / record.run)
+
+    def runs(self, **settings: Any) -> tuple[Result, ...]:
+        """Results of all complete runs with these settings, in the order of the design.
+
+        Args:
+            settings: As for `run`.
+
+        Raises:
+            InputError: no run has them.
+        """
+        found = matching(self.factors, self.records, None, settings)
+        return tuple(open_run(self.folder.runs / record.run) for record in found if record.status == "complete")
 
     def to_dataframe(self) -> pd.DataFrame:
         """One row a run and round: run, the factors, seed, round, and every per-round variable of the trace.

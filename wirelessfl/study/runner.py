@@ -23,7 +23,9 @@ from wirelessfl.study.file import StudyFile
 from wirelessfl.study.folder import StudyFolder
 from wirelessfl.study.loading import StudySource, design_study
 from wirelessfl.study.local import LocalWorkers, available_cores
+from wirelessfl.study.record import RunRecord
 from wirelessfl.study.result import Study, study_of
+from wirelessfl.study.runs import RunIndex, index_text
 from wirelessfl.study.task import MAX_DEATHS, Claim, Message, Outcome, Progress, Task, Workers, claim_folder
 from wirelessfl.summary.style import FigureFormat, FigureOptions, figure_options
 
@@ -146,12 +148,26 @@ class _Session:
         self._on_message = on_message
         self._outcomes: dict[str, Outcome] = {}
         self._stops: Counter[str] = Counter()
+        self._begun: set[str] = set()
+        self._index = RunIndex(folder.index)
 
     def study(self) -> Study:
         return study_of(self._design, self._folder, self._outcomes)
 
     def _record(self) -> None:
-        self._folder.write_record(self.study().as_mapping())
+        study = self.study()
+        self._folder.write_record(study.as_mapping())
+        self._index.write(index_text(study.factors, study.records))
+
+    def _underway(self) -> str:
+        # The index from messages alone: nothing on disk is looked at again
+        records = []
+        for run in self._design.runs:
+            ended = self._outcomes.get(run.id)
+            status = "running" if run.id in self._begun else "waiting"
+            end = (status,) if ended is None else (ended.status, ended.error, ended.summary)
+            records.append(RunRecord(run.id, run.levels, run.scenario.seed, *end))
+        return index_text(self._design.factors, records)
 
     def work(self, pool: Workers, task_of: Callable[[Run], Task], interrupts: Interrupts, record: ExitStack) -> None:
         # Until all runs have ended; the study is recorded now, and again when ``record`` ends
@@ -170,6 +186,7 @@ class _Session:
             )
             match message := pool.next_message(_POLL_S):
                 case Progress():
+                    self._begun.add(message.run)
                     self._on_message(message)
                 case Outcome(name, "interrupted") if self._stops[name] + 1 < MAX_DEATHS:
                     self._stops[name] += 1
@@ -180,6 +197,7 @@ class _Session:
                     pass
                 case _:
                     assert_never(message)
+            self._index.refresh(self._underway)
 
     def _note(self, outcome: Outcome) -> None:
         self._outcomes[outcome.run] = outcome
