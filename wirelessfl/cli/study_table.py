@@ -176,6 +176,11 @@ def print_study(study: Study) -> None:
     words = "means over the seeds; ± is the 95 % confidence interval; heard: clients a round; airtime: of a whole run"
     console.print(Text(words, style="dim"))
     figures = (("picture", figure) for figure in figure_files(study.folder.figure))
-    for name, path in (("table", study.folder.table), *figures, ("report", study.folder.report)):
+    for name, path in (
+        ("table", study.folder.table),
+        *figures,
+        ("report", study.folder.report),
+        ("runs", study.folder.index),
+    ):
         if path.exists():
             console.print(Text.assemble((f"{name:8}", "bold"), str(path)), soft_wrap=True)
