@@ -81,7 +81,7 @@ def test_curves_and_bands_are_means_and_intervals(tmp_path: Path, monkeypatch: p
     figure = drawn(one, monkeypatch)
     table = one.to_dataframe()
     for column, axes in enumerate(figure.axes[:3]):
-        assert axes.get_title() == f"uplink.snr_db = {SNR.label(column)}"
+        assert axes.get_title() == f"SNR (dB) = {SNR.label(column)}"
         for colour in range(3):
             runs = [100 * table[table["run"] == f"{(column, colour)}-{seed}"]["test_accuracy"] for seed in range(3)]
             expected = band(runs)
@@ -101,7 +101,7 @@ def test_curves_and_bands_are_means_and_intervals(tmp_path: Path, monkeypatch: p
 def test_the_legend_tells_the_levels_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figure = drawn(study(tmp_path, (SNR, COUNT)), monkeypatch)
     (legend,) = figure.legends
-    assert legend.get_title().get_text() == "clients.count"
+    assert legend.get_title().get_text() == "number of clients"
     assert [text.get_text() for text in legend.get_texts()] == ["10", "50", "200"]
     assert len({line.get_color() for line in figure.axes[0].lines}) == 3
 

@@ -55,7 +55,7 @@ class StudyCurves:
         return common_energy_unit({name: self._runs[records[0].run] for name, records in named.items() if records})
 
     def curve(self, metric: str, levels: Levels, x: XAxis) -> Curve:
-        """Mean of a metric at a point; shares in percent."""
+        """Mean of a metric at a point; shares in percent, log10 of what has a logarithmic axis."""
         runs = [self._runs[record.run] for record in self._points[levels]]
         series = [_scaled(metric, run) for run in runs]
         unit = self.energy_unit if x == "energy" else None
@@ -77,5 +77,13 @@ class StudyCurves:
         return sentences
 
 
+def is_logarithmic(metric: str) -> bool:
+    """Whether the axis of a metric is logarithmic, and its means and intervals are those of the logarithms."""
+    return metric.startswith("epsilon")
+
+
 def _scaled(metric: str, run: Columns) -> NDArray[np.float64]:
-    return axis_scale(metric) * run[metric]
+    if not is_logarithmic(metric):
+        return axis_scale(metric) * run[metric]
+    values = run[metric]
+    return np.log10(np.where(values > 0, values, np.nan))

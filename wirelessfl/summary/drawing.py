@@ -70,10 +70,15 @@ def save(figure: Figure, path: Path) -> None:
         figure.savefig(path, format=path.suffix[1:], dpi=dpi, metadata=_METADATA[path.suffix])
 
 
-def log_scale(axis: Axis) -> None:
-    """Logarithmic axis with ticks at 1, 3, 10, 30, … over a few decades, and at powers of ten over many."""
+def log_scale(axis: Axis, limits: tuple[float, float] | None = None) -> None:
+    """Logarithmic axis with ticks at 1, 3, 10, 30, … over a few decades, and at powers of ten over many.
+
+    Args:
+        axis: the axis.
+        limits: of what it shows; by default those of the data.
+    """
     (axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale)("log")
-    low, high = axis.get_data_interval()
+    low, high = limits or axis.get_data_interval()
     ratio = high / low if 0 < low <= high < np.inf else 10.0
     if ratio < 2:
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], min_n_ticks=2))
