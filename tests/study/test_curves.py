@@ -75,7 +75,7 @@ def test_axes_stand_side_by_side_and_name_what_is_not_drawn(tmp_path: Path, monk
     figure = drawn(study, monkeypatch)
     labels = [axes.get_xlabel() for axes in figure.axes]
     assert labels == ["round", "simulated time (s)", "energy so far (J)", "ε accounted so far"]
-    assert STEPS in figure.get_suptitle()
+    assert STEPS in figure.get_suptitle().replace("\n", " ")
     assert [len(np.asarray(line.get_xdata())) > 0 for line in figure.axes[3].lines] == [True, True, False]
     (words,) = [text.get_text() for text in figure.axes[3].texts]
     assert "5: not drawn, the accounted ε is ∞" in " ".join(words.split())
@@ -92,7 +92,7 @@ def test_with_two_factors_an_axis_has_rows_of_its_own(tmp_path: Path, monkeypatc
     assert len(figure.axes) == 4 + 3  # the last round is shown once
     assert [axes.get_xlabel() for axes in figure.axes] == [
         *["round"] * 3,
-        "uplink.snr_db",
+        "SNR (dB)",
         *["energy so far (J)"] * 3,
     ]
 

@@ -25,7 +25,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 # Of meshes of many cells, which are images within a PDF or SVG.
 _MESH_DPI = 600
 # Width of a letter of DejaVu Sans and height of a line, over the size of the text; most letters are narrower.
-_LETTER_EM, _LINE_EM = 0.65, 1.3
+_LETTER_EM, _LINE_EM = 0.58, 1.3
 _LEGEND_ROOM = 0.25
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
