@@ -12,7 +12,7 @@ import pytest
 from tests.trace.traces import header, record
 from wirelessfl.errors import TraceError
 from wirelessfl.summary import summarise
-from wirelessfl.trace import TraceWriter, open_trace, read_values
+from wirelessfl.trace import TraceWriter, at_slot_start, open_trace, read_group, read_values
 from wirelessfl.trace.records import Scalar
 
 NUMBERS: dict[str, Scalar] = {"name": "x", "delta": 1e-5, "dimension": 5, "total_samples": 6}
@@ -39,6 +39,21 @@ def test_names_dimensions_values_and_attributes_are_those_of_xarray(path: Path) 
         assert root.sizes["round"] == dataset.sizes["round"] == 3
         assert "test_accuracy" in root and "nothing" not in root
         assert {name: root.attrs[name] for name in dataset.attrs} == dataset.attrs
+
+
+def test_events_are_those_of_xarray(path: Path) -> None:
+    events = read_group(path, "events")
+    with read_values(path) as root:
+        mine = root.events()
+        assert set(mine) == set(events.data_vars)
+        for name, variable in mine.items():
+            np.testing.assert_array_equal(variable.values, events[name].values)
+
+
+def test_parts_of_gains_are_read_alone(path: Path) -> None:
+    with open_trace(path) as dataset, read_values(path) as root:
+        for name in ("channel_re", "jammer_channel_re"):
+            np.testing.assert_array_equal(at_slot_start(root[name]), at_slot_start(dataset[name]))
 
 
 def test_a_summary_is_the_same_of_both(path: Path) -> None:

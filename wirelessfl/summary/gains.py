@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
-from wirelessfl.trace import at_slot_start
+from wirelessfl.trace import AnyRoot, at_slot_start
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +21,13 @@ class Gains:
     jammer: NDArray[np.float64]
 
 
-def in_decibels(trace: xr.Dataset) -> bool:
+def in_decibels(trace: AnyRoot) -> bool:
     """Whether gains are shown in decibels: with a path loss they lie decades apart, and far below 1."""
     beta = trace["path_gain"].values
     return bool(np.any(np.isfinite(beta) & (beta != 1.0)))
 
 
-def magnitudes(trace: xr.Dataset) -> Gains:
+def magnitudes(trace: AnyRoot) -> Gains:
     """|h| of clients and jammer, or |h|² in decibels with a path loss, which the recorded gains include."""
     return Gains(
         _shown(trace, "channel", in_decibels(trace)),
@@ -41,7 +40,7 @@ def gain_label(decibels: bool) -> str:
     return "gain |h|² (dB)" if decibels else "channel gain |h|"
 
 
-def _shown(trace: xr.Dataset, name: str, decibels: bool) -> NDArray[np.float64]:
+def _shown(trace: AnyRoot, name: str, decibels: bool) -> NDArray[np.float64]:
     parts = (at_slot_start(trace[f"{name}_{part}"]) for part in ("re", "im"))
     found: NDArray[np.float64] = np.hypot(*parts)
     if not decibels:

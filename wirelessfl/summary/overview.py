@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, LogNorm, Normalize
 from matplotlib.figure import Figure, SubFigure
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from wirelessfl.summary.drawing import log_scale, whole_numbers
 from wirelessfl.summary.gains import gain_label, in_decibels, magnitudes
 from wirelessfl.summary.style import GREY, ROLES
-from wirelessfl.trace import EMPTY_CLIENT, Status, axis_label
+from wirelessfl.trace import EMPTY_CLIENT, AnyRoot, Status, axis_label
 
 STATUS_COLOURS = {status: ROLES[status.name.lower()] for status in Status}
 
@@ -40,7 +39,7 @@ class Quantity:
     logarithmic: bool
 
 
-def draw_overview(figure: Figure | SubFigure, trace: xr.Dataset) -> list[Patch]:
+def draw_overview(figure: Figure | SubFigure, trace: AnyRoot) -> list[Patch]:
     """Panel of the clients over simulated time; what a legend has to name.
 
     Args:
@@ -48,7 +47,7 @@ def draw_overview(figure: Figure | SubFigure, trace: xr.Dataset) -> list[Patch]:
         trace: the opened trace.
     """
     axes = figure.subplots()
-    cells = _cells(trace, trace["status"].to_numpy(), Status.EMPTY_SLOT)
+    cells = _cells(trace, trace["status"].values, Status.EMPTY_SLOT)
     quantity = what_varies(trace) if not set(np.unique(cells)) - {Status.EMPTY_SLOT, Status.PARTICIPATED} else None
     if quantity is None:
         axes.set_title("outcome of every round for every client")
@@ -70,7 +69,7 @@ def draw_overview(figure: Figure | SubFigure, trace: xr.Dataset) -> list[Patch]:
     ]
 
 
-def what_varies(trace: xr.Dataset) -> Quantity | None:
+def what_varies(trace: AnyRoot) -> Quantity | None:
     """First of compute time, back-off, gain and energy that is not the same for all clients in all rounds."""
     for values, label, ratios in _quantities(trace):
         known = values[np.isfinite(values)]
@@ -82,19 +81,19 @@ def what_varies(trace: xr.Dataset) -> Quantity | None:
     return None
 
 
-def _quantities(trace: xr.Dataset) -> Iterator[tuple[NDArray[np.float64], str, bool]]:
+def _quantities(trace: AnyRoot) -> Iterator[tuple[NDArray[np.float64], str, bool]]:
     # Values, label, and whether they are compared by their ratio; decibels are by their difference
     decibels = in_decibels(trace)
     for name in ("compute_time", "backoff"):
-        yield trace[name].to_numpy(), axis_label(name), True
+        yield trace[name].values, axis_label(name), True
     yield magnitudes(trace).clients, gain_label(decibels), not decibels
     for name in ("tx_energy_j", "tx_energy"):
-        yield trace[name].to_numpy(), axis_label(name), True
+        yield trace[name].values, axis_label(name), True
 
 
-def _mesh(axes: Axes, trace: xr.Dataset, cells: NDArray[Any], **colours: Any) -> Any:
+def _mesh(axes: Axes, trace: AnyRoot, cells: NDArray[Any], **colours: Any) -> Any:
     # Client 0 on top, as in every picture
-    ends = trace["sim_time"].to_numpy()
+    ends = trace["sim_time"].values
     edges = np.concatenate([[0.0], ends])
     mesh = axes.pcolormesh(edges, np.arange(cells.shape[1] + 1) - 0.5, cells.T, rasterized=True, **colours)
     axes.set(xlim=(0.0, edges[-1]) if len(ends) else None, ylabel=_row_label(trace))
@@ -103,21 +102,21 @@ def _mesh(axes: Axes, trace: xr.Dataset, cells: NDArray[Any], **colours: Any) ->
     return mesh
 
 
-def _clients(trace: xr.Dataset) -> NDArray[np.int64]:
-    ids = trace["client_id"].to_numpy()
+def _clients(trace: AnyRoot) -> NDArray[np.int64]:
+    ids = trace["client_id"].values
     return np.unique(ids[ids != EMPTY_CLIENT])
 
 
-def _row_label(trace: xr.Dataset) -> str:
+def _row_label(trace: AnyRoot) -> str:
     clients = _clients(trace)
     if len(clients) > _MOST_CLIENTS:
         return "slot"
     return "client" if np.array_equal(clients, np.arange(len(clients))) else "client (rank)"
 
 
-def _cells(trace: xr.Dataset, values: NDArray[Any], fill: float) -> NDArray[Any]:
+def _cells(trace: AnyRoot, values: NDArray[Any], fill: float) -> NDArray[Any]:
     # Values (rounds, rows) by client, or by slot above ``_MOST_CLIENTS`` clients
-    clients, ids = _clients(trace), trace["client_id"].to_numpy()
+    clients, ids = _clients(trace), trace["client_id"].values
     if len(clients) > _MOST_CLIENTS:
         return values
     cells = np.full((len(ids), len(clients)), fill, dtype=values.dtype)

@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from wirelessfl.summary.drawing import drawing, legend_inside, log_scale, show_rounds, whole_numbers
 from wirelessfl.summary.gains import gain_label, in_decibels, magnitudes
 from wirelessfl.summary.style import GREY, PAGE_IN, ROLES
-from wirelessfl.trace import axis_label, axis_scale
+from wirelessfl.trace import AnyRoot, axis_label, axis_scale
 
 _TWO_COLUMNS_IN = 5.0
 _PANEL_IN = {1: 1.1, 2: 1.4}
@@ -22,7 +21,7 @@ Rounds = NDArray[np.int64]
 Values = NDArray[np.float64]
 
 
-def draw_summary(trace: xr.Dataset, path: Path, width_in: float = PAGE_IN) -> None:
+def draw_summary(trace: AnyRoot, path: Path, width_in: float = PAGE_IN) -> None:
     """Figure of accuracy, loss, both ε, gains, back-off, clients heard, energy and airtime over the rounds.
 
     What a run does not have has no panel, such as back-off where nobody backs off. Two columns of panels stand side by
@@ -49,13 +48,13 @@ def draw_summary(trace: xr.Dataset, path: Path, width_in: float = PAGE_IN) -> No
         figure.align_ylabels()
 
 
-def run_title(trace: xr.Dataset) -> str:
+def run_title(trace: AnyRoot) -> str:
     """Name and seed of a run, and its status unless it is complete."""
     ended = "" if trace.attrs["status"] == "complete" else f" ({trace.attrs['status']})"
     return f"{trace.attrs['name']}, seed {trace.attrs['seed']}{ended}"
 
 
-def epsilon_curves(trace: xr.Dataset, published: str, accounted: str) -> Iterator[tuple[Values, str, str]]:
+def epsilon_curves(trace: AnyRoot, published: str, accounted: str) -> Iterator[tuple[Values, str, str]]:
     """Both ε over the rounds (M,), NaN where not positive, each with its colour and label; ∞ marks an infinite last."""
     for name, role, label in (
         ("epsilon_published", "published", published),
@@ -76,12 +75,12 @@ def _range_from(axes: Axes, low: float, values: Values) -> None:
     axes.set_ylim(low, low + 1.08 * (high - low) if high > low else low + 1)
 
 
-def _accuracy(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+def _accuracy(axes: Axes, trace: AnyRoot, rounds: Rounds) -> None:
     _plot(axes, rounds, axis_scale("test_accuracy") * trace["test_accuracy"].values, "accuracy", "test accuracy")
     axes.set(ylabel=axis_label("test_accuracy"), ylim=(0, 100))
 
 
-def _loss(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+def _loss(axes: Axes, trace: AnyRoot, rounds: Rounds) -> None:
     found = trace["test_loss"].values, trace["train_loss"].values
     _plot(axes, rounds, found[0], "loss", "test")
     _plot(axes, rounds, found[1], "train_loss", "training")
@@ -90,7 +89,7 @@ def _loss(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
     legend_inside(axes)
 
 
-def _privacy(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+def _privacy(axes: Axes, trace: AnyRoot, rounds: Rounds) -> None:
     curves = list(epsilon_curves(trace, "published", "accounted"))
     for (values, _, label), role in zip(curves, ("published", "accounted"), strict=True):
         _plot(axes, rounds, values, role, label)
@@ -103,7 +102,7 @@ def _privacy(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
     legend_inside(axes)
 
 
-def _gains(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+def _gains(axes: Axes, trace: AnyRoot, rounds: Rounds) -> None:
     found, decibels = magnitudes(trace), in_decibels(trace)
     heard = np.any(np.isfinite(found.clients), axis=1)
     low, middle, high = np.nanpercentile(found.clients[heard], (10, 50, 90), axis=1)
@@ -119,7 +118,7 @@ def _gains(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
     legend_inside(axes)
 
 
-def _backoff(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+def _backoff(axes: Axes, trace: AnyRoot, rounds: Rounds) -> None:
     backoff = trace["backoff"].values
     sent = np.any(np.isfinite(backoff), axis=1)
     largest = np.nanmax(backoff[sent], axis=1)
@@ -131,7 +130,7 @@ def _backoff(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
         _range_from(axes, 1.0, largest)
 
 
-def _heard(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+def _heard(axes: Axes, trace: AnyRoot, rounds: Rounds) -> None:
     heard = trace["participants"].values.astype(np.float64)
     _plot(axes, rounds, heard, "participated", "clients heard")
     axes.set_ylabel(axis_label("participants"))
@@ -139,7 +138,7 @@ def _heard(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
     whole_numbers(axes.yaxis)
 
 
-def _energy(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+def _energy(axes: Axes, trace: AnyRoot, rounds: Rounds) -> None:
     joules = trace["energy"].values
     if np.isfinite(joules).any():
         _plot(axes, rounds, joules, "clients", "energy")
@@ -155,34 +154,34 @@ def _energy(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
     legend_inside(axes)
 
 
-def _airtime(axes: Axes, trace: xr.Dataset, rounds: Rounds) -> None:
+def _airtime(axes: Axes, trace: AnyRoot, rounds: Rounds) -> None:
     airtime = np.cumsum(trace["airtime"].values)
     _plot(axes, rounds, airtime, "airtime", "airtime")
     axes.set_ylabel("airtime so far (s)")
     _range_from(axes, 0.0, airtime)
 
 
-def _always(_: xr.Dataset) -> bool:
+def _always(_: AnyRoot) -> bool:
     return True
 
 
-def _has_gains(trace: xr.Dataset) -> bool:
+def _has_gains(trace: AnyRoot) -> bool:
     return bool(np.isfinite(magnitudes(trace).clients).any())
 
 
-def _has_backoff(trace: xr.Dataset) -> bool:
+def _has_backoff(trace: AnyRoot) -> bool:
     return bool(np.any(trace["backoff"].values > 1))
 
 
-def _has_energy(trace: xr.Dataset) -> bool:
+def _has_energy(trace: AnyRoot) -> bool:
     return bool(np.isfinite(trace["energy"].values).any() or np.nansum(trace["tx_energy"].values) > 0)
 
 
-def _has_airtime(trace: xr.Dataset) -> bool:
+def _has_airtime(trace: AnyRoot) -> bool:
     return bool(np.nansum(trace["airtime"].values) > 0)
 
 
-_PANELS: tuple[tuple[Callable[[xr.Dataset], bool], Callable[[Axes, xr.Dataset, Rounds], None]], ...] = (
+_PANELS: tuple[tuple[Callable[[AnyRoot], bool], Callable[[Axes, AnyRoot, Rounds], None]], ...] = (
     (_always, _accuracy),
     (_always, _loss),
     (_always, _privacy),

@@ -7,7 +7,7 @@ from pathlib import Path
 from wirelessfl.errors import OutputError
 from wirelessfl.outputs import replacing
 from wirelessfl.summary.style import FigureOptions
-from wirelessfl.trace import open_trace, read_group, trace_errors
+from wirelessfl.trace import read_values, trace_errors
 
 SUMMARY, TIMELINE = "summary", "timeline"
 """Names of the figures of a run, without the suffix of their format."""
@@ -44,11 +44,11 @@ def draw_run(trace: Path, options: FigureOptions, folder: Path | None = None, pr
     from wirelessfl.summary.timeline import draw_timeline
 
     files = figure_paths(trace.parent if folder is None else folder, options, prefix)
-    events = read_group(trace, "events")
-    with open_trace(trace) as dataset, trace_errors(trace):
+    with read_values(trace) as values, trace_errors(trace):
+        events = values.events()
         missing = [
-            *unwritten(files[0], lambda new: draw_summary(dataset, new, options.width_in)),
-            *unwritten(files[1], lambda new: draw_timeline(dataset, events, new, options.width_in)),
+            *unwritten(files[0], lambda new: draw_summary(values, new, options.width_in)),
+            *unwritten(files[1], lambda new: draw_timeline(values, events, new, options.width_in)),
         ]
     return WrittenFigures(tuple(file for file in files if file.exists()), tuple(missing))
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import SubFigure
 
@@ -14,7 +13,7 @@ from wirelessfl.summary.drawing import drawing
 from wirelessfl.summary.overview import draw_overview
 from wirelessfl.summary.picture import run_title
 from wirelessfl.summary.style import PAGE_IN, ROLES, STYLE
-from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, EventKind, Status, axis_label
+from wirelessfl.trace import JAMMER_NODE, SERVER_NODE, AnyRoot, EventKind, Events, Status, StoredVariable, axis_label
 
 Doing = Literal["broadcasts", "trains", "waits", "sends", "jams"]
 """Activity of a node."""
@@ -98,7 +97,7 @@ class Mark:
     time: float
 
 
-def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
+def activities(events: Events) -> tuple[list[Stretch], list[Mark]]:
     """Activities of all nodes in whole rounds, and failures.
 
     The end of a slot (``superpose``) ends everything that is still going on; the end of a round (``evaluate``) ends
@@ -119,7 +118,7 @@ def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
             if time > begin:
                 stretches.append(Stretch(node, doing, begin, time))
 
-    for time, node, code in zip(*(events[name].to_numpy().tolist() for name in ("time", "node", "kind")), strict=True):
+    for time, node, code in zip(*(events[name].values.tolist() for name in ("time", "node", "kind")), strict=True):
         kind = EventKind(code)
         if kind in (EventKind.BROADCAST, EventKind.SUPERPOSE, EventKind.EVALUATE):
             for each, (at_work, _) in list(going_on.items()):
@@ -138,7 +137,7 @@ def activities(events: xr.Dataset) -> tuple[list[Stretch], list[Mark]]:
     return stretches, marks
 
 
-def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path, width_in: float = PAGE_IN) -> None:
+def draw_timeline(trace: AnyRoot, events: Events, path: Path, width_in: float = PAGE_IN) -> None:
     """Figure of all clients in all rounds, and of the first rounds step by step where events were kept.
 
     Args:
@@ -147,8 +146,9 @@ def draw_timeline(trace: xr.Dataset, events: xr.Dataset, path: Path, width_in: f
         path: where the figure goes; its suffix is the format.
         width_in: width (inches).
     """
-    first = trace["round"].to_numpy()[: _zoom_rounds(trace)]
-    zoom = events.isel(event=np.isin(events["round"].to_numpy(), first))
+    first = trace["round"].values[: _zoom_rounds(trace)]
+    shown = np.isin(events["round"].values, first)
+    zoom = {name: StoredVariable(("event",), events[name].values[shown]) for name in ("time", "node", "kind")}
     rows = _zoom_rows(zoom)
     heights = [_OVERVIEW_IN, _AROUND_IN + _ROW_IN * len(rows)] if rows else [_OVERVIEW_IN]
     with drawing(path, run_title(trace), (width_in, _TITLE_IN + sum(heights)), {**STYLE, "axes.grid": False}) as figure:
@@ -167,17 +167,17 @@ def _finish(part: SubFigure, handles: Sequence[Any], width_in: float) -> None:
         part.legend(handles=handles, loc="outside lower center", ncols=max(1, int(width_in / _LEGEND_ENTRY_IN)))
 
 
-def _zoom_rounds(trace: xr.Dataset) -> int:
+def _zoom_rounds(trace: AnyRoot) -> int:
     # Rounds in which as many clients return as in ``_ZOOM_ROUNDS`` rounds in which all do
-    status = trace["status"].to_numpy()
+    status = trace["status"].values
     active = np.count_nonzero(status != Status.EMPTY_SLOT, axis=1)
     back = np.cumsum(active - np.count_nonzero(status == Status.UNDERWAY, axis=1))
     return max(_ZOOM_ROUNDS, int(np.searchsorted(back, np.cumsum(active)[:_ZOOM_ROUNDS].max(initial=0))) + 1)
 
 
-def _zoom_rows(events: xr.Dataset) -> dict[int, int]:
+def _zoom_rows(events: Events) -> dict[int, int]:
     # Row of each node that is shown step by step, from the top: server, jammer, client 0 and the other clients
-    nodes = np.unique(events["node"].to_numpy())
+    nodes = np.unique(events["node"].values)
     clients = nodes[nodes >= 0][:_ZOOM_CLIENTS].tolist()
     others = [node for node in (SERVER_NODE, JAMMER_NODE) if node in nodes]
     return {int(node): row for row, node in enumerate([*others, *clients])}

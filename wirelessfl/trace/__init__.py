@@ -52,7 +52,7 @@ from wirelessfl.trace.reference import reference_markdown
 from wirelessfl.trace.schema import GROUPS, PRIVACY, ROOT, axis_label, axis_scale
 from wirelessfl.trace.sources import recorded_sources, source_attributes, sources_among
 from wirelessfl.trace.storage import axes_of, committed_rounds
-from wirelessfl.trace.values import AnyRoot, read_values
+from wirelessfl.trace.values import AnyRoot, Events, StoredVariable, read_values
 from wirelessfl.trace.writer import TraceWriter
 
 __all__ = [
@@ -71,6 +71,7 @@ __all__ = [
     "CheckpointWriter",
     "EventBatch",
     "EventKind",
+    "Events",
     "RoundRecord",
     "RunIdentity",
     "RunStatus",
@@ -78,6 +79,7 @@ __all__ = [
     "SecAggStage",
     "State",
     "Status",
+    "StoredVariable",
     "TraceHeader",
     "TraceWriter",
     "Variable",

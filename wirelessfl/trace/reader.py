@@ -18,6 +18,7 @@ from wirelessfl.trace.layout import EMPTY_CLIENT, GAIN_AXES
 from wirelessfl.trace.opening import opened_trace
 from wirelessfl.trace.schema import EVENTS, GROUPS, MODEL, ROOT
 from wirelessfl.trace.storage import committed_rounds, committed_snapshots, dataset_path
+from wirelessfl.trace.values import AnyVariable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -155,9 +156,9 @@ def model_weights(path: str | Path, round_index: int | None = None) -> NDArray[n
         return np.asarray(file[dataset_path(MODEL, "weights")][rounds.index(wanted)], dtype=np.float32)
 
 
-def at_slot_start(variable: xr.DataArray) -> NDArray[Any]:
+def at_slot_start(variable: AnyVariable) -> NDArray[Any]:
     """The values of a variable without axes of gains: those of the first piece, subcarriers and antenna."""
-    return np.asarray(variable.isel({axis: 0 for axis in GAIN_AXES if axis in variable.dims}).values)
+    return np.asarray(variable[tuple(0 if axis in GAIN_AXES else slice(None) for axis in variable.dims)])
 
 
 def gain_shape(dataset: xr.Dataset) -> tuple[int, ...]:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirelessfl.trace.opening import opened_trace
-from wirelessfl.trace.schema import ROOT
-from wirelessfl.trace.storage import axes_of, committed_rounds
+from wirelessfl.trace.schema import EVENTS, ROOT
+from wirelessfl.trace.storage import axes_of, committed_rounds, dataset_path
 
 
 class AnyVariable(Protocol):
@@ -27,6 +27,15 @@ class AnyVariable(Protocol):
     @property
     def values(self) -> Any:
         """Array of its values."""
+
+    def __getitem__(self, place: Any, /) -> Any:
+        """Some of its values, without reading the others."""
+
+
+class Events(Protocol):
+    """The events of a trace, as both `read_group` and `read_values` give them."""
+
+    def __getitem__(self, name: str, /) -> AnyVariable: ...
 
 
 class AnyRoot(Protocol):
@@ -51,15 +60,26 @@ class AnyRoot(Protocol):
 
 @dataclass(frozen=True)
 class StoredVariable:
-    """A variable in memory.
+    """A variable in memory, or in an open file.
 
     Attributes:
         dims: names of its dimensions.
-        values: of the committed rounds.
+        stored: its values, and maybe further ones.
+        length: how many along the first dimension are its own; None for all.
     """
 
     dims: tuple[str, ...]
-    values: NDArray[Any]
+    stored: NDArray[Any] | h5py.Dataset
+    length: int | None = None
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """Array of its values."""
+        return np.asarray(self.stored[: self.length])
+
+    def __getitem__(self, place: tuple[slice | int, ...]) -> NDArray[Any]:
+        """Some of the values along the further dimensions; the first one is whole."""
+        return np.asarray(self.stored[(slice(self.length), *place[1:])])
 
 
 class StoredRoot:
@@ -87,8 +107,16 @@ class StoredRoot:
 
     def __getitem__(self, name: str) -> StoredVariable:
         dims = self._axes.get(name, (name,))
-        rows = slice(self.sizes["round"] if dims[0] == "round" else None)
-        return StoredVariable(dims, np.asarray(self._file[name][rows]))
+        return StoredVariable(dims, self._file[name], self.sizes["round"] if dims[0] == "round" else None)
+
+    def events(self) -> dict[str, StoredVariable]:
+        """The events of the committed rounds, by the names of their variables."""
+        rounds = self.sizes["round"]
+        count = int(self["event_count"].values[rounds - 1]) if rounds else 0
+        return {
+            variable.name: StoredVariable(variable.dims, self._file[dataset_path(EVENTS, variable.name)], count)
+            for variable in EVENTS.variables
+        }
 
 
 @contextmanager
