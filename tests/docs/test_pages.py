@@ -10,6 +10,7 @@ import pytest
 
 from publications import PAPERS
 from tests.docs.pages import Block, PageRun, blocks, commands, differs
+from tests.docs.stand_ins import missing, put_in_place
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
@@ -18,6 +19,7 @@ SLOW = {
     "tutorials/researchers-day.md",
     "how-to/cluster.md",
 }  # which start processes, as the tests of studies do
+NEEDS = {"how-to/tune.md": ("optuna",)}  # packages that no extra brings
 WITHOUT_SNIPPETS = {"cite.md", *(f"papers/{paper}.md" for paper in PAPERS)}
 
 
@@ -30,6 +32,11 @@ def test_page(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(os, "cpu_count", lambda: 1)  # one torch thread, for the tests share the cores
     text = (DOCS / page).read_text(encoding="utf-8").replace("18786", str(_free_port()))
+    for module in NEEDS.get(page, ()):
+        pytest.importorskip(module)
+    put_in_place(
+        monkeypatch, missing()
+    )  # what a page shows of a tracker; tests/docs/test_track.py looks at what it gets
     run, before = PageRun(), None
     try:
         for block in blocks(text):
