@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -49,7 +48,10 @@ def test_the_tracker_itself_takes_it(name: str, tmp_path: Path, monkeypatch: pyt
     if missing((name,)):
         pytest.skip(f"{name} is not installed")
     monkeypatch.chdir(tmp_path)
-    for variable, value in {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "HOME": str(tmp_path)}.items():
-        monkeypatch.setitem(os.environ, variable, value)
+    store = (tmp_path / "mlruns").as_uri()
+    offline = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "HOME": str(tmp_path)}
+    files = {"MLFLOW_TRACKING_URI": store, "MLFLOW_ALLOW_FILE_STORE": "true"}  # its database is not in mlflow-skinny
+    for variable, value in (offline | files).items():
+        monkeypatch.setenv(variable, value)
     carry_out(name)
     assert any(path.name.startswith(("wandb", "mlruns", "mlflow")) for path in tmp_path.iterdir())
