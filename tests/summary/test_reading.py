@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,13 @@ import pytest
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from tests.summary.reading import assert_readable, figures_of, labels
-from wirelessfl.summary.drawing import log_scale, plain_number
+from wirelessfl.analysis.replay.paired import draw_paired
+from wirelessfl.summary.drawing import log_scale
 from wirelessfl.summary.overview import what_varies
 from wirelessfl.summary.run_figures import draw_run
 from wirelessfl.summary.style import COLUMN_IN, PAGE_IN, FigureOptions
@@ -106,6 +108,18 @@ def test_accuracy_is_within_its_range_and_epsilon_above_zero(runs: dict[str, Pat
         assert epsilon.get_yscale() == "linear" or epsilon.get_ylim()[0] > 0
 
 
+def test_paired_runs_read_as_one_does(runs: dict[str, Path]) -> None:
+    with wfl.open_trace(runs["jammer"]) as recorded, wfl.open_trace(runs["long name"]) as changed:
+        draw = partial(draw_paired, recorded, changed, Path("paired.png"), "changed: uplink.jammer=null")
+        (figure,) = figures_of(draw, "wirelessfl.summary.drawing")
+    assert figure.get_figwidth() == COLUMN_IN
+    assert_readable(figure)
+    assert labels(figure)[0] == "test accuracy (%)"
+    bars = [bar.get_bbox() for bar in figure.axes[1].patches if isinstance(bar, Rectangle)]
+    left, right = figure.axes[1].get_xlim()
+    assert min(bar.x0 for bar in bars) >= left and max(bar.x1 for bar in bars) <= right
+
+
 def ticks(low: float, high: float) -> list[str]:
     """Labels of a logarithmic axis over values."""
     figure = Figure()
@@ -115,14 +129,14 @@ def ticks(low: float, high: float) -> list[str]:
     figure.canvas.draw_idle()
     bottom, top = axes.get_ylim()
     shown = [place for place in axes.yaxis.get_majorticklocs() if bottom <= place <= top]
-    return [plain_number(place) for place in shown]
+    return [axes.yaxis.get_major_formatter()(place) for place in shown]
 
 
 def test_ticks_of_logarithmic_axes_read_1_3_10() -> None:
     assert ticks(0.8, 350) == ["1", "3", "10", "30", "100", "300"]
     assert ticks(1.0, 8.0) == ["1", "2", "3", "5"]
     assert ticks(2e3, 5e6) == ["3000", "10⁴", "3·10⁴", "10⁵", "3·10⁵", "10⁶", "3·10⁶"]
-    assert ticks(1e-6, 1e2)[:2] == ["10⁻⁶", "10⁻⁴"]
+    assert ticks(1e-6, 1e2) == ["10⁻⁶", "10⁻⁴", "10⁻²", "1", "100"]
     assert len(ticks(3.0, 3.1)) >= 2 and "·" not in "".join(ticks(3.0, 3.1))
 
 

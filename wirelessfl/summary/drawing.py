@@ -27,6 +27,7 @@ _MESH_DPI = 600
 # Width of a letter of DejaVu Sans and height of a line, over the size of the text; most letters are narrower.
 _LETTER_EM, _LINE_EM = 0.58, 1.3
 _LEGEND_ROOM = 0.25
+_PLAIN = (1e-3, 1e4)
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -87,13 +88,14 @@ def log_scale(axis: Axis, limits: tuple[float, float] | None = None) -> None:
     else:
         axis.set_major_locator(LogLocator(subs=(1.0, 3.0) if ratio <= 1e4 else (1.0,), numticks=8))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
+    plain = (0.1, 1e3) if ratio > 1e4 else _PLAIN
+    axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value, plain)))
     axis.set_minor_formatter(NullFormatter())
 
 
-def plain_number(value: float) -> str:
-    """Number at a tick: 0.001, 3, 1000, and 3·10⁶ from ten thousand on or below a thousandth."""
-    if value == 0 or 1e-3 <= abs(value) < 1e4:
+def plain_number(value: float, plain: tuple[float, float] = _PLAIN) -> str:
+    """Number at a tick: 0.001, 3, 1000, and 3·10⁶ where it is not within the range of plain numbers."""
+    if value == 0 or plain[0] <= abs(value) < plain[1]:
         return f"{value:g}"
     mantissa, exponent = f"{value:.0e}".split("e")
     power = f"10{str(int(exponent)).translate(_SUPERSCRIPTS)}"

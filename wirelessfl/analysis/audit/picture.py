@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from wirelessfl.analysis.audit.audit import Audit
 from wirelessfl.summary import epsilon_text
-from wirelessfl.summary.drawing import drawing
+from wirelessfl.summary.drawing import drawing, legend_inside, log_scale
 from wirelessfl.summary.style import COLUMN_IN, GREY, ROLES, STYLE
 
 _BINS = (16, 48)
@@ -45,14 +45,7 @@ def _outputs(axes: Axes, audit: Audit) -> None:
     axes.axvline(evidence.threshold.threshold, color=GREY, linewidth=1, linestyle="--", label="threshold")
     axes.set(xlabel=evidence.statistic, ylabel="trials")
     axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
-    axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(-0.02, 0.98),
-        ncols=3,
-        borderaxespad=0.2,
-        columnspacing=1.2,
-        handlelength=1.4,
-    )
+    legend_inside(axes)
 
 
 def _numbers(axes: Axes, audit: Audit) -> None:
@@ -78,5 +71,6 @@ def _numbers(axes: Axes, audit: Audit) -> None:
             fontsize=8,
             color="white" if inside else "black",
         )
-    axes.set(xscale="log", xlim=(low, high), xlabel=f"ε at δ = {audit.statement.delta:g}")
+    log_scale(axes.xaxis, (low, high))
+    axes.set(xlim=(low, high), xlabel=f"ε at δ = {audit.statement.delta:g}")
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])

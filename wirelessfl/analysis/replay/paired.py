@@ -10,9 +10,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from wirelessfl.summary.drawing import drawing
+from wirelessfl.summary.drawing import drawing, legend_inside, whole_numbers
 from wirelessfl.summary.numbers import last_finite
 from wirelessfl.summary.style import BLUE, COLUMN_IN, GREY, ROLES, STYLE, VERMILION
+from wirelessfl.trace import axis_label
 
 Series = NDArray[np.float64]
 
@@ -125,17 +126,23 @@ def draw_paired(recorded: xr.Dataset, changed: xr.Dataset, path: Path, title: st
     accuracy = [100 * series(run, "test_accuracy") for run in (recorded, changed)]
     difference = accuracy[1] - accuracy[0]
     joules = np.isfinite(series(recorded, "energy")).all()
-    name, words = ("energy", "energy (J)") if joules else ("tx_energy", "energy of clients\n(noise = 1)")
-    with drawing(path, title, (COLUMN_IN, 7.0), {**STYLE, "figure.titlesize": 8}) as figure:
+    name, words = ("energy", axis_label("energy")) if joules else ("tx_energy", "energy of clients\n(noise = 1)")
+    with drawing(path, title, (COLUMN_IN, 5.2), {**STYLE, "figure.titlesize": 8}) as figure:
         panels, rounds = figure.subplots(4, 1, sharex=True), recorded["round"].values
-        _both(panels[0], rounds, accuracy, "accuracy (%)")
+        _both(panels[0], rounds, accuracy, axis_label("test_accuracy"))
         panels[1].axhline(0.0, color=GREY, linewidth=0.8)
         panels[1].bar(rounds, difference, color=np.where(difference < 0, VERMILION, BLUE).tolist(), width=0.8)
         panels[1].set_ylabel("difference\n(points)")
-        _both(panels[2], rounds, [series(run, "epsilon_accounted") for run in (recorded, changed)], "ε accounted")
+        _both(
+            panels[2],
+            rounds,
+            [series(run, "epsilon_accounted") for run in (recorded, changed)],
+            axis_label("epsilon_accounted"),
+        )
         _both(panels[3], rounds, [series(run, name) for run in (recorded, changed)], words)
-        panels[0].legend(loc="lower left", bbox_to_anchor=(-0.02, 0.98), ncols=2)
-        panels[-1].set_xlabel("round")
+        legend_inside(panels[0])
+        whole_numbers(panels[-1].xaxis)
+        panels[-1].set_xlabel(axis_label("round"))
 
 
 def _both(axes: Axes, rounds: NDArray[np.int64], values: list[Series], label: str) -> None:

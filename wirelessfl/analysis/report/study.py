@@ -225,7 +225,8 @@ def _curve_figure(name: str, title: str, points: list[Point], labels: list[str],
             colour, line = CYCLE[at % len(CYCLE)], _LINES[at % len(_LINES)]
             marker = "o" if len(point.rounds) < 3 else ""
             axes.plot(point.rounds, 100 * point.accuracy, color=colour, linestyle=line, label=label, marker=marker)
-            low, high = 100 * (point.accuracy - point.half_width), 100 * (point.accuracy + point.half_width)
+            edges = (point.accuracy + sign * point.half_width for sign in (-1, 1))
+            low, high = (np.clip(100 * edge, 0.0, 100.0) for edge in edges)
             axes.fill_between(point.rounds, low, high, color=colour, alpha=0.15, linewidth=0)
         axes.set(xlabel="round", ylabel="test accuracy (%)")
         whole_numbers(axes.xaxis)
@@ -247,7 +248,7 @@ def _against(name: str, title: str, label: str, cost: NDArray[np.float64], point
         axes.errorbar(
             positive,
             100 * accuracy,
-            yerr=100 * np.nan_to_num(width),
+            yerr=100 * np.minimum(np.nan_to_num(width), [accuracy, 1.0 - accuracy]),
             fmt="o",
             color=CYCLE[0],
             markersize=5,
