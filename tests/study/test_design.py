@@ -41,6 +41,19 @@ def test_every_combination_at_every_seed(tmp_path: Path) -> None:
     assert len({run.id for run in plan.runs}) == 12
 
 
+def test_the_text_of_a_study_needs_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("noise_figure_db: 7\ncsi: {error_std: 0.1}\n")
+    (tmp_path / "base.yaml").write_text(dump_yaml({**BASE, "channel": {"profile": "mine.yaml"}}))
+    keys = {"base": "base.yaml", "grid": {"uplink.kind": ["over_the_air", "digital"]}, "seeds": 2}
+    (tmp_path / "s.yaml").write_text(dump_yaml({**keys, "set": {"rounds": 2}}))
+    plan = load_study(tmp_path / "s.yaml", ["base.clients.count=4", "base.uplink.kind=ideal", "seeds=[1, 5]"])
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "alone.yaml").write_text(plan.text)
+    alone = load_study(tmp_path / "elsewhere" / "alone.yaml")
+    assert [run.id for run in alone.runs] == [run.id for run in plan.runs] and len(plan.runs) == 4
+    assert alone.name == "s" and alone.runs[0].scenario.rounds == 2 and alone.runs[0].scenario.clients.count == 4
+
+
 def test_zip_moves_keys_together(tmp_path: Path) -> None:
     plan = design(tmp_path, zip={"clients.count": [2, 4], "data.limit": [20, 40]}, grid={"rounds": [1, 2]})
     found = [(run.scenario.rounds, run.scenario.clients.count, run.scenario.data.limit) for run in plan.runs]

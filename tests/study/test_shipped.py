@@ -33,6 +33,9 @@ def test_they_are_what_they_say(name: str, tmp_path: Path) -> None:
     assert 20 <= len(STUDIES[name].description) <= 120
     assert "What to look at" in text
     assert load_study(copy_shipped(name, tmp_path, "studies")).runs == plan.runs
+    (tmp_path / "alone.yaml").write_text(plan.text, encoding="utf-8")
+    alone = load_study(tmp_path / "alone.yaml")
+    assert (alone.runs, alone.name, alone.x, alone.metrics) == (plan.runs, plan.name, plan.x, plan.metrics)
 
 
 def test_the_study_of_snr_and_clients() -> None:

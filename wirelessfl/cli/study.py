@@ -72,9 +72,9 @@ def study(
 ) -> None:
     """Run STUDY, a YAML file or the name of a shipped study (`wirelessfl scenarios list --studies`).
 
-    Every combination of its values is checked before the first run. Writes study.json, study.parquet, report.html,
-    a figure (study.png) and a folder with the trace of every run, which runs/index.csv lists by settings. A run that
-    fails is recorded and does not stop the others; the exit code is then 3.
+    Every combination of its values is checked before the first run. Writes study.yaml, study.json, study.parquet,
+    report.html, a figure (study.png) and a folder with the trace of every run, which runs/index.csv lists by settings.
+    A run that fails is recorded and does not stop the others; the exit code is then 3.
     """
     from wirelessfl.analysis.report.page import write_report
     from wirelessfl.cli.study_table import print_study, study_progress

@@ -131,7 +131,7 @@ def resolve_document(document: Document, overrides: Sequence[Override], folder: 
     if not isinstance(document.tree, dict):
         found = "an empty file" if document.tree is None else inline_yaml(document.tree)
         raise ScenarioError(line(document.place(()), (), found, "a mapping with at least a name"))
-    document = _with_own_profile(document, folder)
+    document = with_own_profile(document, folder)
     notes: list[str] = []
     for group in _groups(overrides):
         document, dropped = apply_overrides(document, group)
@@ -202,15 +202,23 @@ def _groups(overrides: Sequence[Override]) -> Iterator[list[Override]]:
 def _after_override(document: Document, last: Override) -> Document:
     # Profile that an override named, expanded: beside other new keys it is their base, alone it counts.
     if last.path == ("channel",):
-        return _with_own_profile(document, Path())
+        return with_own_profile(document, Path())
     if last.path == ("channel", "profile"):
         profile = _profile(document, Path())
         return document if profile is None else _overlay_channel(document, base=_without_profile(document), top=profile)
     return document
 
 
-def _with_own_profile(document: Document, folder: Path | None) -> Document:
-    # The document with the keys of its channel profile filled in below its own.
+def with_own_profile(document: Document, folder: Path | None) -> Document:
+    """The document with the keys of its channel profile filled in below its own.
+
+    Args:
+        document: A scenario as it is written.
+        folder: What the path of the profile is relative to; None where a recorded scenario may name none.
+
+    Raises:
+        ScenarioError: there is no such profile.
+    """
     profile = _profile(document, folder)
     return document if profile is None else _overlay_channel(document, base=profile, top=_without_profile(document))
 

@@ -163,8 +163,11 @@ def _named(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def is_left_by_a_run(path: Path) -> bool:
-    """Whether a scenario file lies beside a trace: then a run wrote it, and not the user."""
-    return any((place.parent / "trace.h5").exists() for place in (path, path.resolve()))
+    """Whether a file lies beside a trace, or a study's beside its results: then a run wrote it, and not the user."""
+    return any(
+        (place.parent / "trace.h5").exists() or (place.name == "study.yaml" and place.with_suffix(".json").exists())
+        for place in (path, path.resolve())
+    )
 
 
 def refuse_outside_code(scenario: Scenario, origin: str, allow_plugins: bool, typed: Iterable[Any] = ()) -> None:

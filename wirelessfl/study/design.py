@@ -52,6 +52,7 @@ class StudyDesign:
         notes: Keys that were dropped because another variant lacks them.
         sources: The files that it was read from.
         x: What the picture shows the metrics over.
+        text: The study as one file, of which the same runs follow.
     """
 
     name: str
@@ -62,6 +63,7 @@ class StudyDesign:
     notes: tuple[str, ...] = ()
     sources: tuple[Path, ...] = ()
     x: tuple[XAxis, ...] = ("round",)
+    text: str = ""
 
     def values(self, levels: Sequence[int]) -> dict[str, Any]:
         """The values of the varied keys at a point, given by the level of each factor."""

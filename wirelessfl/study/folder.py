@@ -14,7 +14,7 @@ from wirelessfl.trace import FINISHED, read_attributes, refuse_irregular
 
 
 class StudyFolder:
-    """Folder of a study: study.json, study.parquet, its figure, report.html, and a folder for each run.
+    """Folder of a study: study.yaml, study.json, study.parquet, its figure, report.html, and a folder for each run.
 
     Args:
         path: The folder, which need not exist yet.
@@ -23,6 +23,7 @@ class StudyFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.record = path / "study.json"
+        self.file = path / "study.yaml"
         self.table = path / "study.parquet"
         self.figure = path / "study"
         self.report = path / "report.html"
@@ -52,7 +53,7 @@ class StudyFolder:
     @property
     def files(self) -> tuple[Path, ...]:
         """Files that a study writes, without its runs."""
-        return (self.record, self.table, *figure_files(self.figure), self.report, self.log)
+        return (self.record, self.file, self.table, *figure_files(self.figure), self.report, self.log)
 
     def refuse_foreign(self, inputs: Iterable[str | Path] = ()) -> None:
         """Refusal of a folder with files that no study wrote.

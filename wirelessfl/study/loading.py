@@ -18,6 +18,7 @@ from wirelessfl.scenario.scenario import is_left_by_a_run, refuse_outside_code
 from wirelessfl.scenario.yamltree import Document, KeyPath, read_document
 from wirelessfl.study.design import StudyDesign, build_design
 from wirelessfl.study.file import BY_KEY, StudyFile
+from wirelessfl.study.text import self_contained
 
 StudySource = str | Path | Mapping[str, Any]
 """A shipped name, the path of a file, or a mapping as a file would have it."""
@@ -89,7 +90,10 @@ def design_study(
             refuse_outside_code(run.scenario, str(base_path), allow_plugins, own)
     places = places_of(*reversed(read))
     return replace(
-        design, sources=read, runs=tuple(replace(run, scenario=run.scenario.placed(places)) for run in design.runs)
+        design,
+        sources=read,
+        runs=tuple(replace(run, scenario=run.scenario.placed(places)) for run in design.runs),
+        text=self_contained(name, file, base, None if recorded else base_folder, of_base),
     )
 
 

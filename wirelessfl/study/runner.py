@@ -10,7 +10,7 @@ from typing import Any, assert_never
 from wirelessfl import plugins
 from wirelessfl.errors import InfeasibleError, ScenarioError, precondition
 from wirelessfl.interrupts import Interrupts, catch_interrupts
-from wirelessfl.outputs import output_folder
+from wirelessfl.outputs import output_folder, write_text
 from wirelessfl.scenario import dump_scenario
 from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.scenario.python_values import named_parameters, read_changes
@@ -175,6 +175,7 @@ class _Session:
             self._note(outcome)
         self._folder.drop_results()
         self._record()
+        write_text(self._folder.file, self._design.text)
         record.callback(self._record)
         open_runs = {run.id: run for run in self._design.runs if run.id not in self._outcomes}
         for run in open_runs.values():

@@ -18,7 +18,8 @@ from wirelessfl.trace import FINISHED, read_attributes, recorded_sources, refuse
 
 PICTURES = (".png", ".pdf", ".svg")
 _OF_RUN = {"summary.json"}
-_OF_STUDY = {"study.json", "study.parquet", "report.html", "index.json", "index.csv", "index.html", "index.md"}
+_OF_RUNS = {"index.csv"}
+_OF_STUDY = {"study.yaml", "study.json", "study.parquet", "report.html"}
 _RUN_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
 
@@ -142,6 +143,8 @@ def _add_study(contents: Contents, name: str, path: Path, with_data: bool) -> No
     precondition(complete, f"{path}: found no run of the study that has ended; --resume goes on with it", InputError)
     for file in _beside(path, _OF_STUDY):
         contents.add(f"{name}/{file.name}", file)
+    for file in _beside(path / "runs", _OF_RUNS):
+        contents.add(f"{name}/runs/{file.name}", file)
 
 
 def _why_not(trace: Path) -> str | None:
