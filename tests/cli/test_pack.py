@@ -138,6 +138,9 @@ def test_of_a_study_that_has_not_ended_the_complete_runs_are_packed(study: Path,
     assert done.exit_code == 0 and f"not packed: pair: run {first} (uplink.snr_db=" in done.stderr
     assert "has not ended (status interrupted)" in done.stderr
     with zipfile.ZipFile("pair.zip") as archive:
+        assert {"pair/study.yaml", "pair/study.json", "pair/runs/index.csv"} <= {*archive.namelist()}
+        (there / "alone.yaml").write_bytes(archive.read("pair/study.yaml"))
+        assert {run.id for run in load_study(there / "alone.yaml").runs} == {first, second}
         assert {name for name in archive.namelist() if name.endswith("trace.h5")} == {f"pair/runs/{second}/trace.h5"}
     shutil.rmtree(copy / "runs" / second)
     none = call("pack", copy)
