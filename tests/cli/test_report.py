@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import h5py
 import pytest
 from click.testing import CliRunner
@@ -11,6 +12,8 @@ from click.testing import CliRunner
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl.cli import main
+from wirelessfl.cli.report import report
+from wirelessfl.summary.axes import X_AXES
 
 
 def test_a_page_over_a_run(tmp_path: Path) -> None:
@@ -20,6 +23,31 @@ def test_a_page_over_a_run(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     assert str(page) in result.stdout
     assert "small, seed 11" in page.read_text(encoding="utf-8")
+
+
+def test_the_page_is_opened_and_begins_with_the_axis_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    def keep(address: str) -> bool:
+        opened.append(address)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", keep)
+    trace = wfl.simulate(small(rounds=1), tmp_path / "x", device="cpu", threads=1, pictures=False).trace
+    page = tmp_path / "a page.html"
+    result = CliRunner().invoke(main, ["report", str(trace), "--out", str(page), "--open", "--x", "sim_time"])
+    assert result.exit_code == 0, result.stderr
+    assert opened == [page.as_uri()]
+    text = page.read_text(encoding="utf-8")
+    assert '<option value="sim_time" selected>' in text and '"axis":"sim_time"' in text
+    monkeypatch.setattr("webbrowser.open", lambda address: False)
+    result = CliRunner().invoke(main, ["report", str(trace), "--out", str(page), "--open"])
+    assert result.exit_code == 0 and "no browser" in result.stderr
+
+
+def test_the_axes_of_the_command_are_those_of_the_charts() -> None:
+    (option,) = (each for each in report.params if each.name == "x")
+    assert isinstance(option.type, click.Choice) and tuple(option.type.choices) == X_AXES
 
 
 def test_refusals_are_one_message(tmp_path: Path) -> None:

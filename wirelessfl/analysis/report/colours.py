@@ -4,6 +4,8 @@ from wirelessfl.summary.style import CYCLE, ROLES
 
 _NIGHT = "#1d2127"
 """Panels by night, as style.css has them."""
+_RAMP = ("#00204c", "#31446b", "#666970", "#958f78", "#cab969", "#ffea46")
+"""From low to high by lightness alone: cividis, the same to colour-blind readers (Nuñez, Anderton, Renslow 2018)."""
 _READABLE, _FAINT = 4.5, 1.6
 _STEPS = 50
 
@@ -58,8 +60,10 @@ def colour_variables() -> str:
     def rule(colours: dict[str, str]) -> str:
         return ":root { " + " ".join(f"--{name}: {colour};" for name, colour in colours.items()) + " }"
 
+    ramp = {f"ramp-{step}": colour for step, colour in enumerate(_RAMP)}
     return (
-        f"{rule(day)}\n@media (prefers-color-scheme: dark) {{ {rule(night)} }}\n@media print {{ {rule(day)} }}\n"
+        f"{rule(ramp)}\n{rule(day)}\n"
+        f"@media (prefers-color-scheme: dark) {{ {rule(night)} }}\n@media print {{ {rule(day)} }}\n"
         # The figures of a study are drawn with the names of their colours in the page.
         ":root { --blue: var(--cycle-0); --vermilion: var(--cycle-1); --green: var(--cycle-2); "
         "--orange: var(--cycle-3); --sky: var(--cycle-4); --pink: var(--cycle-5); --grey: var(--cycle-6); }\n"

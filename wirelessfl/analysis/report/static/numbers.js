@@ -69,7 +69,7 @@ function logTicks(low, high) {
       if (at >= low - 1e-9 && at <= high + 1e-9) ticks.push(at);
     }
   }
-  return ticks;
+  return ticks.length > 1 ? ticks : linearTicks(10 ** low, 10 ** high, 4).map(Math.log10);
 }
 
 // Ticks of a linear axis: multiples of 1, 2 or 5 times a power of ten; whole numbers alone where only these exist.

@@ -14,6 +14,9 @@ class Plot {
     this.zoomsY = zoomsY;
     this.window = { x: [0, 1], y: [0, 1] };
     this.chart = null;
+    // ECharts empties the element that it is given.
+    this.canvas = host.appendChild(document.createElement("div"));
+    this.canvas.className = "canvas";
     this.line = host.appendChild(document.createElement("div"));
     this.line.className = "cursor";
     this.part = host.appendChild(document.createElement("div"));
@@ -82,7 +85,7 @@ class Plot {
 
   draw(axes, series) {
     if (this.host.clientWidth === 0) return;
-    this.chart ??= echarts.init(this.host, null, { renderer: "canvas" });
+    this.chart ??= echarts.init(this.canvas, null, { renderer: "canvas" });
     const ink = colour("soft"), faint = colour("faint");
     const axis = (kind, { name, log = false, whole = false, ticks = null, labels = null }, most) => {
       const [low, high] = this.window[kind];

@@ -1,6 +1,6 @@
-// Colours of cells: by the outcome of the round, or from weak to strong by a column of numbers.
+// Colours of cells: by the outcome of the round, or from dark to bright by a column of numbers.
 
-const WEAK = "cycle-3", STRONG = "cycle-0";
+const RAMP = ["ramp-0", "ramp-1", "ramp-2", "ramp-3", "ramp-4", "ramp-5"];
 const SAMPLE = 20000;
 
 function rgbOf(text) {
@@ -43,12 +43,13 @@ class Shades {
   table() {
     const { cells, column } = this;
     if (!column) return { codes: cells.status, rgb: Uint8Array.from(cells.statuses.flatMap((name) => rgbOf(colour(name)))) };
-    const [low, high] = this.spread(column), [weak, strong, none] = [WEAK, STRONG, "faint"].map((name) => rgbOf(colour(name)));
+    const [low, high] = this.spread(column), ramp = RAMP.map((name) => rgbOf(colour(name))), none = rgbOf(colour("faint"));
     const rgb = new Uint8Array(3 * 65536);
     for (let code = 0; code < 65536; code++) {
       const value = column.valueOf(code), share = Math.max(0, Math.min(1, high > low ? (value - low) / (high - low) : 1));
+      const step = Math.min(RAMP.length - 2, Math.floor(share * (RAMP.length - 1))), rest = share * (RAMP.length - 1) - step;
       for (let part = 0; part < 3; part++) {
-        rgb[3 * code + part] = Number.isNaN(value) ? none[part] : weak[part] + share * (strong[part] - weak[part]);
+        rgb[3 * code + part] = Number.isNaN(value) ? none[part] : ramp[step][part] + rest * (ramp[step + 1][part] - ramp[step][part]);
       }
     }
     return { codes: column.codes, rgb };
@@ -63,7 +64,10 @@ class Shades {
 
   legend(list, further = []) {
     const { cells, column } = this, entries = column
-      ? [[WEAK, `${numberText(this.spread(column)[0], 3)} and below`], [STRONG, `${numberText(this.spread(column)[1], 3)} and above`]]
+      ? RAMP.map((name, at) => {
+        const [low, high] = this.spread(column), value = numberText(low + at / (RAMP.length - 1) * (high - low), 3);
+        return [name, at === 0 ? `${value} and below` : at === RAMP.length - 1 ? `${value} and above` : value];
+      })
       : cells.outcomes.map((name) => [name, statusWords(name)]);
     list.replaceChildren(...[...entries, ...further].map(([name, words, shape = "filled"]) => {
       const entry = document.createElement("li"), swatch = entry.appendChild(document.createElement("span"));
