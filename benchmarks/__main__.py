@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from benchmarks import air, dp, machine, scaling, secagg, shell, study_workers, trace_writer, workloads
+from benchmarks import air, dp, machine, scaling, secagg, shell, start, study_workers, trace_writer, workloads
 from benchmarks.measurement import Case, Row, Runner, Sample, in_fresh_process, in_this_process, measure_in_turn
 from benchmarks.peers import attempt, peer_cases
 from benchmarks.report import Record, draw, merge, read_csv, to_records, to_table, write_csv
@@ -28,6 +28,7 @@ GROUPS = (
     shell.GROUP,
     trace_writer.GROUP,
     study_workers.GROUP,
+    start.GROUP,
     *scaling.CURVES,
 )
 
@@ -117,6 +118,7 @@ def collect_cases(threads: int, rounds: int | None, *, quick: bool) -> list[Case
         *shell.shell_cases(fedavg, threads, runner, quick=quick),
         *trace_writer.trace_cases(quick=quick),
         *study_workers.study_cases(quick=quick),
+        *start.start_cases(quick=quick),
         *scaling.scaling_cases(threads, runner, quick=quick),
     ]
 

@@ -49,3 +49,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WIRELESSFL_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawn_here() -> Iterator[None]:
+    """Pictures of runs in this process are drawn by it, as where matplotlib is loaded: starting one takes longer."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wirelessfl.summary.figure_process._LOADED_BY_THEM", "sys")
+        yield

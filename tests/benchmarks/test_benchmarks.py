@@ -11,6 +11,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+import wirelessfl as wfl
 from benchmarks.__main__ import GROUPS, main
 from benchmarks.machine import COPY, GEMM
 from benchmarks.measurement import PLAIN_LOOP, Case, Reference, Row, Sample, best_reference, measure_in_turn, steady
@@ -21,14 +22,16 @@ from benchmarks.recorded import RoundTimes, prepare, time_scenario, time_shell
 from benchmarks.report import Record, merge, read_csv, to_records, write_csv
 from benchmarks.scaling import DIMENSION, Curve, with_dimension
 from benchmarks.shell import on_demand
+from benchmarks.start import GROUP as START
+from benchmarks.start import Starts, folders_read, forget_files
 from benchmarks.study_workers import GROUP as STUDY
 from benchmarks.study_workers import steady_rate
 from benchmarks.workloads import WORKLOADS, Workload, draw_prototypes
 
 
-@pytest.mark.parametrize("left_out", [{STUDY}, pytest.param(set(), marks=pytest.mark.slow)], ids=["most", "all"])
+@pytest.mark.parametrize("left_out", [{STUDY, START}, pytest.param(set(), marks=pytest.mark.slow)], ids=["most", "all"])
 def test_quick_run_of_everything(left_out: set[str], tmp_path: Path) -> None:
-    """Studies start processes, which takes longer than all others."""
+    """Studies and starts begin processes, which takes longer than all others."""
     only = [f"--only={group}" for group in GROUPS if group not in left_out]
     arguments = ["--quick", "--threads", "1", "--out", str(tmp_path), *(only if left_out else ())]
     done = CliRunner().invoke(main, arguments, catch_exceptions=False)
@@ -37,6 +40,23 @@ def test_quick_run_of_everything(left_out: set[str], tmp_path: Path) -> None:
         groups = {line["group"] for line in csv.DictReader(file)}
     assert groups == {*GROUPS, "machine"} - left_out
     assert (tmp_path / "benchmarks.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_start_is_measured_with_its_processes_and_from_files_that_are_not_in_memory() -> None:
+    spins = "import time\nwhile time.process_time() < 0.2: pass"
+    starts = Starts("-c", f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spins!r}], check=True)")
+    assert starts.wall().value > 0.2
+    assert starts.processor().value > 0.2
+    for module in (csv, torch, wfl):
+        assert any(Path(str(module.__file__)).is_relative_to(folder) for folder in folders_read())
+
+
+def test_forgotten_files_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 100_000)
+    monkeypatch.setattr("benchmarks.start.folders_read", lambda: {tmp_path})
+    forget_files()
+    assert file.read_bytes() == b"x" * 100_000
 
 
 def test_time_inside_another_part_counts_once() -> None:

@@ -171,9 +171,10 @@ def test_a_killed_run_leaves_no_process_behind(told: bool, trace: Path, tmp_path
     assert not list(tmp_path.glob(".partial-*"))
 
 
-def test_where_matplotlib_is_loaded_figures_are_drawn_at_once(trace: Path) -> None:
-    import matplotlib.figure  # noqa: F401
+def test_where_matplotlib_is_loaded_figures_are_drawn_at_once(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import matplotlib.figure
 
+    monkeypatch.setattr("wirelessfl.summary.figure_process._LOADED_BY_THEM", matplotlib.figure.__name__)
     with figure_process(FigureOptions("pdf")) as figures:
         assert figures._process is None
         figures.begin(trace)
