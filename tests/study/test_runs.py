@@ -135,3 +135,18 @@ def test_a_run_is_opened_without_being_written(finished: Study) -> None:
         wfl.to_json(wfl.open_run(folder).summary) == wfl.to_json(wfl.open_run(folder / "trace.h5").summary) == written
     )
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+
+
+def test_an_archive_of_a_study_has_the_index(finished: Study, tmp_path: Path) -> None:
+    from zipfile import ZipFile
+
+    from click.testing import CliRunner
+
+    from wirelessfl.cli import main
+
+    archive = tmp_path / "study.zip"
+    packed = CliRunner().invoke(main, ["pack", str(finished.path), "--out", str(archive)])
+    assert packed.exit_code == 0, packed.stderr
+    with ZipFile(archive) as file:
+        names = [name for name in file.namelist() if name.endswith("runs/index.csv")]
+        assert [file.read(name) for name in names] == [finished.folder.index.read_bytes()]
