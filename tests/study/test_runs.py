@@ -137,6 +137,13 @@ def test_a_run_is_opened_without_being_written(finished: Study) -> None:
     assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
+def test_the_report_names_the_index(finished: Study, tmp_path: Path) -> None:
+    from wirelessfl.analysis.report.page import write_report
+
+    page = write_report([finished.path], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "runs/index.csv" in page
+
+
 def test_an_archive_of_a_study_has_the_index(finished: Study, tmp_path: Path) -> None:
     from zipfile import ZipFile
 

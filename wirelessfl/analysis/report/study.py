@@ -274,5 +274,6 @@ def point_table(points: Sequence[Point]) -> SortedTable:
         words = f"{accuracy:.1%}" + ("" if math.isnan(width) else f" ± {100 * width:.1f}")
         columns = (number_cell(point.last[name]) for name in POINT_COLUMNS)
         rows.append([Cell(point.label, point.label), number_cell(point.runs), Cell(words, accuracy), *columns])
-    caption = "Points: means over the seeds after the last round, ± 95 % confidence"
+    means = "Points: means over the seeds after the last round, ± 95 % confidence"
+    caption = f"{means}. Single runs are in runs/index.csv, in the folder of the study"
     return SortedTable(caption, ("point", "runs", "accuracy", *POINT_COLUMNS.values()), rows)
