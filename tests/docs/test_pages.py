@@ -20,7 +20,7 @@ SLOW = {
     "how-to/cluster.md",
 }  # which start processes, as the tests of studies do
 NEEDS = {"how-to/tune.md": ("optuna",)}  # packages that no extra brings
-WITHOUT_SNIPPETS = {"cite.md", *(f"papers/{paper}.md" for paper in PAPERS)}
+WITHOUT_SNIPPETS = {"cite.md", "reference/stability.md", *(f"papers/{paper}.md" for paper in PAPERS)}
 
 
 @pytest.mark.parametrize(
