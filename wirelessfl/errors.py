@@ -13,9 +13,12 @@ WirelessFLError              1   never raised itself
 └── RunInterrupted         130   stopped by the user; the trace is intact and resumable
 """
 
+import inspect
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
 _SWITCHES = {"resume", "overwrite", "fail-fast", "allow-plugins"}
 _WITH_VALUES = {"out", "device", "threads", "workers", "scheduler", "delta", "accountant"}
@@ -137,3 +140,21 @@ def precondition(condition: object, message: str, error: type[Exception] = Value
     """
     if not condition:
         raise error(message)
+
+
+def shown_path(file: str) -> str:
+    """A path as the user would write it here: relative where it lies below the current folder."""
+    with suppress(ValueError, OSError):
+        return str(Path(file).resolve().relative_to(Path.cwd().resolve()))
+    return file
+
+
+def defined_at(thing: Any) -> str:
+    """Where a class or function is defined, as `` (file:line)``; nothing where Python does not know."""
+    with suppress(TypeError, OSError):
+        plain = inspect.unwrap(thing) if callable(thing) else thing
+        code = getattr(plain, "__code__", None)
+        file = inspect.getsourcefile(plain) if code is None else code.co_filename
+        line = inspect.getsourcelines(plain)[1] if code is None else code.co_firstlineno
+        return f" ({shown_path(str(file))}:{line})"
+    return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import partial
 
 import numpy as np
@@ -92,3 +92,21 @@ def test_a_forked_process_makes_workers_of_its_own() -> None:
 
 def _map_once() -> None:
     assert list(map_in_order(str, [1, 2], 2)) == ["1", "2"]
+
+
+def test_a_worker_that_gives_up_its_own_results_does_not_wait_for_itself() -> None:
+    given, ended = threading.Event(), threading.Event()
+    left: list[Generator[int, None, None]] = []
+
+    def work(item: int) -> int:
+        if item:  # as the collection of garbage does with the generator of a run that has failed
+            given.wait(10)
+            left.pop().close()
+            ended.set()
+        return item
+
+    results = map_in_order(work, [0, 1], 1)
+    assert next(results) == 0
+    left.append(results)
+    given.set()
+    assert ended.wait(10)

@@ -1,7 +1,8 @@
-"""Arrays of a wrong shape or range from code outside the package: family, class, what was found and what is allowed."""
+"""Arrays of a wrong shape or range from code outside the package: key, class and line, what was found and is needed."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from tests.simulation.scenarios import run, small
-from wirelessfl.conformance import check_array
+from wirelessfl.conformance import KEYS, check_array
 from wirelessfl.errors import CheckFailed, ScenarioError
 from wirelessfl.radio import AirInterface, LogDistance, SlotLinks
 from wirelessfl.radio.conformance import check_path_loss
@@ -78,35 +79,43 @@ class Noisy(SumReceiver):
 
 
 CASES: list[tuple[str, dict[str, Any], str]] = [
-    ("OneForAll", {"faults__availability": {"model": f"{HERE}:OneForAll"}}, "available returned shape (1,)"),
-    ("Flat", {"channel__placement": {"scheme": f"{HERE}:Flat"}}, "place returned shape (6,); allowed: an array of sh"),
-    ("Listed", {"channel__placement": {"scheme": f"{HERE}:Listed"}}, "place returned a list; allowed: an array of sha"),
+    (
+        "OneForAll",
+        {"faults__availability": {"model": f"{HERE}:OneForAll"}},
+        "available returned (1,), needs (6,) truth",
+    ),
+    ("Flat", {"channel__placement": {"scheme": f"{HERE}:Flat"}}, "place returned (6,), needs (6, 2) ("),
+    ("Listed", {"channel__placement": {"scheme": f"{HERE}:Listed"}}, "place returned a list, needs (6, 2) ("),
     (
         "Certain",
         {"channel__pathloss": {"model": f"{HERE}:Certain", "options": CARRIER}},
-        "line_of_sight_probability returned numbers from 1.5 to 1.5; allowed: 0 to 1",
+        "line_of_sight_probability returned numbers from 1.5 to 1.5, needs numbers from 0 to 1 (",
     ),
     (
         "Column",
         {"channel__pathloss": {"model": f"{HERE}:Column", "options": CARRIER}},
-        "loss_db returned shape (1, 1); allowed: an array of shape (1,)",
+        "loss_db returned (1, 1), needs (1,) (",
     ),
-    ("OneAntenna", {"uplink__receiver": {"combiner": f"{HERE}:OneAntenna"}}, "combine returned shape (1,)"),
-    ("Noisy", {"uplink__receiver": {"combiner": f"{HERE}:Noisy"}}, "noise_std returned shape (); allowed: an array o"),
+    (
+        "OneAntenna",
+        {"uplink__receiver": {"combiner": f"{HERE}:OneAntenna"}},
+        "combine returned (1,), needs (1, 1, 1)",
+    ),
+    ("Noisy", {"uplink__receiver": {"combiner": f"{HERE}:Noisy"}}, "noise_std returned (), needs (1, 1) ("),
 ]
 
 
 @pytest.mark.parametrize(("name", "overrides", "words"), CASES, ids=[name for name, _, _ in CASES])
-def test_a_wrong_shape_or_range_is_refused_with_family_and_class(
+def test_a_wrong_shape_or_range_is_refused_with_key_class_and_line(
     name: str, overrides: dict[str, Any], words: str
 ) -> None:
     located = {} if name in ("OneForAll", "OneAntenna", "Noisy") else {"channel__pathloss": {"model": "free_space"}}
     with pytest.raises(ScenarioError) as refusal:
         run(small(**{**located, **overrides}))
     message = str(refusal.value)
-    assert f"{HERE}:{name}: {words}" in message
-    (family,) = message.partition(f" {HERE}")[0].split()[1:]
-    assert family in ("availability", "placement", "path_loss", "receiver")
+    assert f": {HERE}:{name}.{words}" in message
+    assert message.partition(": ")[0] in KEYS.values()
+    assert re.search(r"\(tests/simulation/test_returned\.py:\d+\)$", message), message
 
 
 def test_the_conformance_check_refuses_a_probability_above_one() -> None:

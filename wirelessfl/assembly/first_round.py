@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.conformance import given, returned
 from wirelessfl.errors import InfeasibleError, ModelWarning, ScenarioError
 from wirelessfl.memory import forgotten
 from wirelessfl.radio import (
@@ -25,6 +26,7 @@ from wirelessfl.radio import (
     Network,
     Rayleigh,
     Recorded,
+    TransmitPlan,
     coherence_time,
     jammer_energy,
     jammer_gain_for_noise,
@@ -38,7 +40,7 @@ from wirelessfl.simulation.run import Deployment
 from wirelessfl.simulation.selection import ClientSelection
 from wirelessfl.simulation.uplinks import Asynchronous, DigitalUplink, OverTheAir, Uplink
 from wirelessfl.simulation.uplinks.secure_aggregation import SecureUplink
-from wirelessfl.streams import Streams
+from wirelessfl.streams import NodeStream, Streams
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -148,7 +150,7 @@ def _gain_needed(uplink: OverTheAir, jamming: Jamming, clients: NDArray[np.int64
     # α_CJ of the first round at |h_CJ| = 1.
     links = uplink.network.slot_links(clients, _START, instants).rows()
     (policy,) = uplink.policies
-    plan = policy.plan(links, 1, uplink.air_of_all_rows)
+    plan = given("power_control", policy, "plan", policy.plan(links, 1, uplink.air_of_all_rows), TransmitPlan)
     needed = jamming.calibration.required_noise_std(policy, plan, links.take(~plan.silent))
     return jammer_gain_for_noise(needed, plan.server_gain, uplink.air.channel_noise_std)
 
@@ -186,8 +188,12 @@ def _share_below(law: FadingModel, power: NDArray[np.float64], streams: Streams)
     if isinstance(law, Rayleigh):
         return np.array([shortfall_probability(value, 1.0) for value in power.tolist()])
     draws = streams.nodes("shortfall", 1, np.arange(_DRAWS, dtype=np.int64))
-    gains = law.gains[np.isfinite(law.gains)] if isinstance(law, Recorded) else law.draw(draws)
+    gains = law.gains[np.isfinite(law.gains)] if isinstance(law, Recorded) else _drawn(law, draws)
     return np.searchsorted(np.sort(np.abs(gains) ** 2), power) / len(gains)
+
+
+def _drawn(law: FadingModel, draws: NodeStream) -> NDArray[np.complex128]:
+    return returned("fading", law, "draw", law.draw(draws), draws.nodes.shape, kind=np.number, finite=True)
 
 
 def check_jammer_power(jammer: Jammer, uplink: OverTheAir, selection: ClientSelection) -> None:

@@ -12,14 +12,19 @@ from wirelessfl import plugins
 from wirelessfl.assembly.inputs import DATASET, found
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.assembly.plan import check_clients
-from wirelessfl.errors import CheckFailed, DataError, ScenarioError
+from wirelessfl.conformance import given, method_at
+from wirelessfl.errors import CheckFailed, DataError, ScenarioError, defined_at
 from wirelessfl.learning import (
     Algorithm,
+    AlgorithmFacts,
+    ClientRows,
     ExecutionPlan,
     FlatModel,
+    LocalObjective,
     LocalTraining,
     PartitionedData,
     Population,
+    ServerState,
     SyntheticPopulation,
 )
 from wirelessfl.learning.batches import Sampling
@@ -122,7 +127,8 @@ def _load(scenario: Scenario) -> Dataset:
         try:
             check_samples(whole)
         except CheckFailed as failure:
-            raise ScenarioError(f"data.dataset.name: {dataset.name}: {failure}") from failure
+            where = defined_at(plugins.load_function("data.dataset.name", dataset.reference, Dataset))
+            raise ScenarioError(f"data.dataset.name: {dataset.name}: {failure}{where}") from failure
     elif isinstance(dataset, LabelledSet) and dataset.classes is not None:
         whole = whole.only(dataset.classes)
     return whole if data.limit is None else whole.head(data.limit)
@@ -167,7 +173,8 @@ def _partition(choice: PartitionSection, dataset: Dataset, count: int, streams: 
     try:
         check_shares(divided, len(dataset.train), count)
     except (TypeError, ValueError) as error:
-        raise ScenarioError(f"{key}: {choice.reference}: {error}") from error
+        where = method_at(rule, "divide")
+        raise ScenarioError(f"{key}: {choice.reference}: {error}{where}") from error
     return divided
 
 
@@ -182,10 +189,17 @@ def build_model(scenario: Scenario, population: Population) -> FlatModel:
         return FlatModel(partial(make_object, "model.name", scenario.model, shape, classes), shape, classes)
     except (ValueError, RuntimeError) as error:
         place = plugins.place_of(error)
-        where = f" ({place})" if place else ""
+        where = f" ({place})" if place else _model_at(scenario)
         raise ScenarioError(
             f"model: {scenario.model.name} does not fit inputs of shape {shape}: {error}{where}"
         ) from error
+
+
+def _model_at(scenario: Scenario) -> str:
+    # Where a model from outside is defined
+    if not isinstance(scenario.model, External):
+        return ""
+    return defined_at(plugins.load_function("model.name", scenario.model.reference, torch.nn.Module))
 
 
 def build_algorithm(scenario: Scenario) -> Algorithm:
@@ -195,6 +209,7 @@ def build_algorithm(scenario: Scenario) -> Algorithm:
         ScenarioError: one from outside that cannot be used.
     """
     made: Algorithm = make_object("training.algorithm.name", scenario.training.algorithm)
+    given("algorithm", made, "facts", made.facts(), AlgorithmFacts)
     return made
 
 
@@ -210,7 +225,10 @@ def uploads_are_updates(scenario: Scenario) -> bool:
 def build_training(scenario: Scenario, algorithm: Algorithm, model: FlatModel) -> LocalTraining:
     """Local training of every client in a round."""
     training, server = scenario.training, algorithm.start(torch.zeros(model.dimension))
-    nobody = algorithm.first_rows(server, np.zeros(0, dtype=np.int64))
+    given("algorithm", algorithm, "start", server, ServerState)
+    rows = algorithm.first_rows(server, np.zeros(0, dtype=np.int64))
+    nobody = given("algorithm", algorithm, "first_rows", rows, ClientRows)
+    objective = given("algorithm", algorithm, "client", algorithm.client(server, nobody), LocalObjective)
     return LocalTraining(
         optimizer=make_object("training.optimizer.name", training.optimizer),
         learning_rate=training.optimizer.lr,
@@ -218,7 +236,7 @@ def build_training(scenario: Scenario, algorithm: Algorithm, model: FlatModel) -
         epochs=training.epochs,
         steps=training.steps,
         sampling=_sampling(training.privacy),
-        prox_mu=algorithm.client(server, nobody).prox_mu,
+        prox_mu=objective.prox_mu,
         clip=scenario.uplink.clip,
     )
 

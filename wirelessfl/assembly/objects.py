@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 from typing import Any, Self
 
 from wirelessfl import plugins
-from wirelessfl.errors import ScenarioError
+from wirelessfl.errors import ScenarioError, defined_at
 from wirelessfl.scenario import Scenario, all_keys
 from wirelessfl.scenario.base import CoreVariant, External, Section
 from wirelessfl.scenario.scenario import FamilyInfo, families
@@ -73,7 +73,7 @@ def make_object(key: str, variant: CoreVariant | External, *arguments: Any, cont
     else:
         names = ", ".join(sorted(name for name in dir(protocol) if not name.startswith("_")))
         found, allowed = f"is no {protocol.__name__}", f"it needs {names}"
-    raise ScenarioError(f"{key}: {variant.reference} {found}; {allowed}")
+    raise ScenarioError(f"{key}: {variant.reference} {found}; {allowed}{defined_at(factory)}")
 
 
 def _filled(

@@ -6,6 +6,7 @@ import importlib
 import io
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -85,7 +86,9 @@ class Application(click.Group):
                 warnings.showwarning = partial(_say, warnings.showwarning)
                 code = command()
         except WirelessFLError as error:
-            remark(f"Error: {error}" if str(error) else "")
+            _show_beneath(error)
+            words = plugins.refusal(error)
+            remark(f"Error: {words}" if words else "")
             return error.exit_code
         except click.ClickException as error:
             shown = io.StringIO()
@@ -96,17 +99,29 @@ class Application(click.Group):
             remark("Interrupted.")
             return RunInterrupted.exit_code
         except MemoryError as error:
-            remark(f"Error: this takes more memory than there is ({error})")
+            _show_beneath(error)
+            place = plugins.place_of(error)
+            remark(f"Error: {f'{place}: ' if place else ''}this takes more memory than there is ({error})")
             return InfeasibleError.exit_code
         except plugins.RAISED as error:
-            words = plugins.failure(error)
+            failed = plugins.failure(error)
             if isinstance(error, OSError) and error.errno in FULL | READ_ONLY:
-                words = words or f"{error.filename or 'a file'} cannot be written or read: {error.strerror}"
-            if words is None:
+                failed = failed or f"{error.filename or 'a file'} cannot be written or read: {error.strerror}"
+            if failed is None:
                 raise
-            remark(f"Error: {words}")
+            _show_beneath(error)
+            remark(f"Error: {failed}")
             return InputError.exit_code
         return code if isinstance(code, int) else 0
+
+
+def _show_beneath(error: BaseException) -> None:
+    # The whole traceback below code from outside, where the environment asks for it
+    if plugins.place_of(error) is not None:
+        from wirelessfl.trace import debugging  # brings h5py along
+
+        if debugging():
+            remark("".join(traceback.format_exception(error)).rstrip())
 
 
 def _say(otherwise: Callable[..., None], message: Warning | str, category: type[Warning], *details: Any) -> None:

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from wirelessfl.errors import ScenarioError, precondition
+from wirelessfl.conformance import KEYS, given
+from wirelessfl.errors import ScenarioError, defined_at
 from wirelessfl.learning.algorithms.base import (
     Algorithm,
     ClientRows,
@@ -115,7 +116,8 @@ class ClientSide:
         Raises:
             ScenarioError: its correction has another shape than their updates.
         """
-        own = self.algorithm.client(self.server, self._rows(positions))
+        objective = self.algorithm.client(self.server, self._rows(positions))
+        own = given("algorithm", self.algorithm, "client", objective, LocalObjective)
         wanted = (len(positions), len(self.server.parameters))
         found = wanted if own.correction is None else tuple(own.correction.shape)
         _check(self.algorithm, found == wanted, f"corrects gradients by a {found}", wanted)
@@ -129,9 +131,11 @@ class ClientSide:
         """
         before = self._rows(block.positions)
         outcome = LocalOutcome(block.updates, self.steps[block.positions], self.learning_rate)
-        after = self.algorithm.finish(self.server, before, outcome)
+        finished = self.algorithm.finish(self.server, before, outcome)
+        after = given("algorithm", self.algorithm, "finish", finished, ClientRows)
         _check_rows(self.algorithm, after.values, len(block.positions), before.values)
-        sent = self.algorithm.upload(self.server, before, after, outcome)
+        uploaded = self.algorithm.upload(self.server, before, after, outcome)
+        sent = given("algorithm", self.algorithm, "upload", uploaded, Tensor)
         wanted = (len(block.positions), self.algorithm.facts().payload, block.updates.shape[1])
         found = f"uploads a tensor of shape {tuple(sent.shape)} in {sent.dtype}"
         same = sent.shape == wanted and sent.dtype == block.updates.dtype
@@ -161,5 +165,7 @@ def _check_rows(algorithm: Algorithm, found: Mapping[str, Tensor], count: int, l
 
 
 def _check(algorithm: Algorithm, holds: bool, found: str, allowed: object) -> None:
+    if holds:  # asked for every block: words are made where they are needed
+        return
     said = f"{type(algorithm).__name__} {found}; allowed: {allowed}; `check_algorithm` tests it"
-    precondition(holds, f"training.algorithm.name: {said}", ScenarioError)
+    raise ScenarioError(f"{KEYS['algorithm']}: {said}{defined_at(type(algorithm))}")

@@ -60,6 +60,7 @@ def check_samples(dataset: Dataset) -> None:
         CheckFailed: With what was promised and what was found.
     """
     for half, examples in (("train", dataset.train), ("test", dataset.test)):
+        require(isinstance(examples, Examples), f"{half} is a {type(examples).__name__}, not Examples")
         require(len(examples) > 0, f"{half} holds no sample")
         shape = tuple(examples.inputs.shape[1:])
         require(shape == dataset.feature_shape, f"{half} has inputs {shape}, train {dataset.feature_shape}")

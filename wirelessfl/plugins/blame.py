@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from wirelessfl.errors import RunInterrupted, ScenarioError, WirelessFLError
+from wirelessfl.errors import RunInterrupted, ScenarioError, WirelessFLError, shown_path
 from wirelessfl.plugins.places import LIBRARY, LIBRARY_FOLDERS, PACKAGE, is_installed, places_of, top_of
 
 RAISED = (Exception, SystemExit, GeneratorExit)
@@ -36,9 +36,10 @@ def failure(error: BaseException) -> str | None:
     own = _last_line(error.__traceback__, [PACKAGE])
     if not _loaded or own is None:
         return None
+    used = ", ".join(f"{name} ({shown_path(str(found[0]))})" if found else name for name, found in _loaded.items())
     return (
-        f"{own}: {_in_words(error)}; code from outside is in use and may have given what does not fit: "
-        f"{', '.join(_loaded)}. `wirelessfl families NAME` names the conformance check of each family"
+        f"{own}: {_in_words(error)}; code from outside is in use and may have given what does not fit: {used}. "
+        "`wirelessfl families NAME` names the conformance check of each family"
     )
 
 
@@ -58,9 +59,10 @@ def place_of(error: BaseException) -> str | None:
 
 
 def refusal(error: WirelessFLError) -> str:
-    """The text of an error of this package, with the line of a plug-in that called what raised it."""
-    place = None if isinstance(error, RunInterrupted) else _last_line(error.__traceback__, _known_places())
-    return str(error) if place is None or not str(error) else f"{place}: {error}"
+    """The text of an error of this package, with the line of a plug-in below which it was raised."""
+    text, place = str(error), None if isinstance(error, RunInterrupted) else place_of(error)
+    told = not text or place is None or place in text
+    return text if told else f"{place}: {text}"
 
 
 @contextmanager
@@ -78,7 +80,7 @@ def their_errors(key: str, reference: str) -> Iterator[None]:
         below = _last_line(error.__traceback__, places_of(top_of(reference)))
         place = below
         if isinstance(error, SyntaxError) and error.filename and Path(error.filename).exists():
-            place = f"{_shown(error.filename)}:{error.lineno}"
+            place = f"{shown_path(error.filename)}:{error.lineno}"
         raise ScenarioError(f"{key}: {reference}: {f'{place}: ' if place else ''}{_in_words(error)}") from error
 
 
@@ -103,7 +105,7 @@ def _last_line(traceback: TracebackType | None, roots: list[Path]) -> str | None
         named = any(file.is_relative_to(root) for root in roots)
         if named or (inside and not of_package and _is_users(file, beside)):
             function = "" if code.co_name == "<module>" else f" in {code.co_qualname}"
-            last = f"{_shown(code.co_filename)}:{traceback.tb_lineno}{function}"
+            last = f"{shown_path(code.co_filename)}:{traceback.tb_lineno}{function}"
         inside = inside or named or of_package
         traceback = traceback.tb_next
     return last
@@ -111,11 +113,5 @@ def _last_line(traceback: TracebackType | None, roots: list[Path]) -> str | None
 
 def _is_users(file: Path, folders: list[Path]) -> bool:
     library = file.is_relative_to(LIBRARY) or LIBRARY_FOLDERS & set(file.parts)
-    return not library and any(file.is_relative_to(folder) for folder in folders)
-
-
-def _shown(file: str) -> str:
-    # A path as the user would write it here
-    with suppress(ValueError, OSError):
-        return str(Path(file).resolve().relative_to(Path.cwd().resolve()))
-    return file
+    made = file.name.startswith("<")  # while it ran, such as the methods of a data class
+    return not library and not made and any(file.is_relative_to(folder) for folder in folders)

@@ -7,12 +7,11 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable
-from contextlib import suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.errors import ScenarioError
+from wirelessfl.errors import ScenarioError, defined_at
 from wirelessfl.plugins.blame import remember, their_errors
 from wirelessfl.plugins.places import LIBRARY, LIBRARY_FOLDERS, PACKAGE, folders, places_of, searching, top_of
 from wirelessfl.plugins.sources import sources_of
@@ -72,7 +71,7 @@ def make(key: str, reference: str, factory: Callable[..., Any], *arguments: Any,
     try:
         inspect.signature(factory).bind(*arguments, **options)
     except TypeError as error:
-        raise ScenarioError(f"{key}: {reference} refuses its options {options}: {error}{_at(factory)}") from None
+        raise ScenarioError(f"{key}: {reference} refuses its options {options}: {error}{defined_at(factory)}") from None
     except ValueError:  # a class of compiled code has no signature
         pass
     with searching(), their_errors(key, reference):
@@ -139,7 +138,7 @@ def _check_parameters(key: str, reference: str, found: type, name: str, expected
     except TypeError as error:
         takes = ", ".join(one.name for one in parameters)
         raise ScenarioError(
-            f"{key}: {reference}: {name} cannot be called as {name}({takes}): {error}{_at(method)}"
+            f"{key}: {reference}: {name} cannot be called as {name}({takes}): {error}{defined_at(method)}"
         ) from None
     except ValueError:  # compiled code
         return
@@ -160,11 +159,3 @@ def _check_result(key: str, reference: str, function: Callable[..., Any], result
             f"{key}: {reference} does not say what it returns; allowed: a function of an installed library with the "
             f"annotation -> {result.__name__}"
         )
-
-
-def _at(thing: Any) -> str:
-    # Where something of a plug-in is defined, as `` (file:line)``; nothing where Python does not know
-    with suppress(TypeError, OSError):
-        plain = inspect.unwrap(thing)
-        return f" ({inspect.getsourcefile(plain)}:{inspect.getsourcelines(plain)[1]})"
-    return ""

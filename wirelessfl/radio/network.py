@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.conformance import returned
 from wirelessfl.memory import Memory, memories_among
 from wirelessfl.radio.csi import (
     channel_given_estimate,
@@ -162,7 +163,9 @@ class ChannelSource:
         if error_std == 0:
             return found.narrowband[1], np.zeros(found.estimate.shape[:2])
         line_of_sight = self.large_scale.gains(nodes, moment).line_of_sight
-        specular = self.fading.specular(nodes, line_of_sight, moment, instants.estimates)
+        known = self.fading.specular(nodes, line_of_sight, moment, instants.estimates)
+        shape = (len(nodes), instants.estimates.shape[-1])
+        specular = returned("correlation", self.fading, "specular", known, shape, kind=np.number)
         return channel_given_estimate(found.narrowband[1], found.path_gain[:, None], error_std, estimator, specular)
 
     def _gains(
@@ -170,10 +173,13 @@ class ChannelSource:
     ) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
         # Small-scale gains at the times of estimates (n, R) and of the pieces (n, T)
         if instants is AT_ONCE:
-            gains = self.fading.gains(nodes, line_of_sight, moment)[:, None]
-            return gains, gains
+            found = self.fading.gains(nodes, line_of_sight, moment)
+            returned("correlation", self.fading, "gains", found, nodes.shape, kind=np.number, finite=True)
+            return found[:, None], found[:, None]
         times, estimates = np.concatenate([instants.estimates, instants.pieces], axis=-1), instants.estimates.shape[-1]
-        gains = self.fading.over(nodes, line_of_sight, moment, times) * self._rotation(nodes, times)
+        over, shape = self.fading.over(nodes, line_of_sight, moment, times), (len(nodes), times.shape[-1])
+        found = returned("correlation", self.fading, "over", over, shape, kind=np.number, finite=True)
+        gains = found * self._rotation(nodes, times)
         return gains[:, :estimates], gains[:, estimates:]
 
     def _rotation(self, nodes: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.complex128] | float:

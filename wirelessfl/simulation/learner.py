@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.conformance import KEYS, given, method_at, pair
 from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.learning import (
     Algorithm,
@@ -91,8 +92,8 @@ class Learner:
             ScenarioError: an algorithm from outside begins with something else than a model.
         """
         initial = self.model.initial(self.streams.torch_seed("initial_model"))
-        start = self.algorithm.start(initial)
-        _require_like("training.algorithm.name", self.algorithm, {"model": start.parameters}, {"model": initial})
+        start = given("algorithm", self.algorithm, "start", self.algorithm.start(initial), ServerState)
+        _require_like("algorithm", self.algorithm, "start", {"model": start.parameters}, {"model": initial})
         return SimulationState(
             parameters=start.parameters.numpy(),
             server_memory=_as_arrays(start.memory),
@@ -214,9 +215,10 @@ class Learner:
         before = ServerState(torch.from_numpy(state.parameters), _as_tensors(state.server_memory))
         received = torch.from_numpy(aggregate.astype(np.float32)).view(-1, self.dimension)
         kept = _as_tensors(state.optimizer_memory)
-        change, memory = self.server_optimizer.step(received[0].clone(), kept)
-        given, key = {**kept, "model": before.parameters}, "training.server_optimizer.name"
-        _require_like(key, self.server_optimizer, {**memory, "model": change}, given)
+        stepped = self.server_optimizer.step(received[0].clone(), kept)
+        change, memory = pair("server_optimizer", self.server_optimizer, "step", stepped)
+        wanted = {**kept, "model": before.parameters}
+        _require_like("server_optimizer", self.server_optimizer, "step", {**memory, "model": change}, wanted)
         received[0] = change
         facts = RoundFacts(
             round_index=round_index,
@@ -226,9 +228,9 @@ class Learner:
             steps=self._local_steps(arrived),
             learning_rate=self._learning_rate(round_index),
         )
-        after = self.algorithm.step(before, received, facts)
-        found, given = ({**one.memory, "model": one.parameters} for one in (after, before))
-        _require_like("training.algorithm.name", self.algorithm, found, given)
+        after = given("algorithm", self.algorithm, "step", self.algorithm.step(before, received, facts), ServerState)
+        found, wanted = ({**one.memory, "model": one.parameters} for one in (after, before))
+        _require_like("algorithm", self.algorithm, "step", found, wanted)
         state.parameters = after.parameters.numpy()
         state.server_memory, state.optimizer_memory = _as_arrays(after.memory), _as_arrays(memory)
 
@@ -249,10 +251,12 @@ def _as_tensors(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(value) for name, value in arrays.items()}
 
 
-def _require_like(key: str, part: object, found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
+def _require_like(
+    family: str, part: object, method: str, found: Mapping[str, Tensor], wanted: Mapping[str, Tensor]
+) -> None:
     ours, theirs = ({name: (tuple(one.shape), one.dtype) for name, one in some.items()} for some in (found, wanted))
     if ours != theirs:
         raise ScenarioError(
-            f"{key}: {type(part).__name__} gives {ours}; allowed: {theirs}, the shapes and types that it was given; "
-            "`learning.conformance` tests it"
+            f"{KEYS[family]}: {type(part).__name__} gives {ours}; allowed: {theirs}, the shapes and types that it was "
+            f"given; `learning.conformance` tests it{method_at(part, method)}"
         )

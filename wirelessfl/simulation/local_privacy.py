@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wirelessfl.conformance import method_at
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import SGD, ExecutionPlan, FlatModel, LocalTraining
 from wirelessfl.learning.batches import local_steps
@@ -107,7 +108,8 @@ class LocalPrivacy:
         )
         release, key = self.gradients.release(record), "training.privacy.mechanism: release gives"
         if not isinstance(release, Release):
-            raise ScenarioError(f"{key} a {type(release).__name__}; allowed: a Release")
+            where = method_at(self.gradients.noise, "release")
+            raise ScenarioError(f"{key} a {type(release).__name__}; allowed: a Release{where}")
         if release.round_index != round_index or not np.array_equal(release.clients, clients):
             raise ScenarioError(
                 f"{key} a record of round {release.round_index} and clients {release.clients}; allowed: round "

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from wirelessfl.conformance import method_at
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning.selection import SelectAll, Selection, SelectionContext
 from wirelessfl.learning.selection.rules import Known
@@ -157,6 +158,7 @@ class ClientSelection:
             raise ScenarioError(
                 f"clients.selection.scheme: {type(self.rule).__name__} selected {clients}; allowed: at most "
                 f"{self.count} ascending int64 numbers from 0 to {len(self.samples) - 1}; `check_selection` tests it"
+                f"{method_at(self.rule, 'select')}"
             )
         return clients
 

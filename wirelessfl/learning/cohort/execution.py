@@ -3,6 +3,7 @@
 import ctypes
 import os
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -94,7 +95,9 @@ def _results(work: Callable[[Item], Result], items: Iterator[Item], threads: int
             pending.extend(pool.submit(work, item) for item in islice(items, 1))
             yield done
     finally:
-        wait([future for future in pending if not future.cancel()])
+        begun = [future for future in pending if not future.cancel()]
+        if not getattr(_worker, "is_one", False):
+            wait(begun)  # a worker that collects what a failed run left behind would wait for itself
 
 
 @cache
@@ -116,7 +119,15 @@ def keep_freed_memory() -> bool:
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
     # The workers, kept from round to round: torch and the C library set much up in a new thread
-    return ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+    return ThreadPoolExecutor(threads, initializer=_begin_worker)
+
+
+_worker = threading.local()
+
+
+def _begin_worker() -> None:
+    _worker.is_one = True
+    torch.set_num_threads(1)
 
 
 if hasattr(os, "register_at_fork"):

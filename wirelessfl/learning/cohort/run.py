@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
+from wirelessfl.conformance import returned
 from wirelessfl.learning.cohort.block import Batch, BlockData, download
 from wirelessfl.learning.cohort.execution import full_precision
 from wirelessfl.learning.cohort.gradients import SampleGradients
@@ -208,7 +209,9 @@ class LocalRun:
                 group.accumulated.add_(group.trained - group.anchor, alpha=training.prox_mu)
             if self.correction is not None:
                 group.accumulated.add_(self.correction[:active])
+            shape = group.trained.shape
             training.optimizer.step(group.trained, group.accumulated, group.state, training.learning_rate, step)
+            returned("optimizer", training.optimizer, "step (parameters)", group.trained, shape)
 
     def _keep(self, out: PrivateStep, step: int) -> None:
         for name, rows in out.state.items():

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from typing_extensions import override
 
-from wirelessfl.conformance import returned
+from wirelessfl.conformance import given, returned
 from wirelessfl.errors import precondition
 from wirelessfl.learning.cohort import (
     ExecutionPlan,
@@ -68,7 +68,8 @@ class PrivateGradients(GradientTransform):
         without_some = context.reads_values and bool(broken.any())
         weighted_sum = FiniteGradients(gradients, broken).weighted_sum if without_some else gradients.weighted_sum
         samples = Samples(squared_norms, gradients.present, weighted_sum)
-        clipped, each = self.clipping.clip(samples, state, context), context.divisor.shape
+        clipped = given("clipping", self.clipping, "clip", self.clipping.clip(samples, state, context), Clipped)
+        each = context.divisor.shape
         weights = clipped.weights
         returned("clipping", self.clipping, "clip", weights, (*gradients.present.shape, *weights.shape[2:]))
         returned("clipping", self.clipping, "clip", clipped.sensitivity, each)
@@ -77,11 +78,13 @@ class PrivateGradients(GradientTransform):
         else:
             total = weighted_sum(weights)
             multiplier = self.noise.add(total, clipped.sensitivity, context)
-            rows = self.clipping.learn(total, clipped.state, context)
+            learnt = self.clipping.learn(total, clipped.state, context)
+            rows = given("clipping", self.clipping, "learn", learnt, dict)
             add_to(into, total.div_(context.divisor[:, None]), decay)
         returned("mechanism", self.noise, "add", multiplier, each)
         for name, before in state.items():
-            returned("clipping", self.clipping, f"learn ({name})", rows.get(name), before.shape)
+            if getattr(rows.get(name), "shape", None) != before.shape:  # the name of a row is put into words only then
+                returned("clipping", self.clipping, f"learn ({name})", rows.get(name), before.shape)
         reduced = weights < 1 if weights.ndim == 2 else (weights < 1).any(-1)
         statistics = {
             "clipped_share": (reduced & gradients.present).sum(1) / gradients.present.sum(1),

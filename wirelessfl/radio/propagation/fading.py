@@ -6,6 +6,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from wirelessfl.conformance import returned
 from wirelessfl.errors import DataError
 from wirelessfl.radio.fading import FadingModel, Rayleigh, Rician, SpecularFading
 from wirelessfl.radio.propagation.doppler import Doppler
@@ -75,6 +76,7 @@ class BlockFading:
         stream = self.draws.nodes("fading", moment.round_index, nodes)
         try:
             gains = self.law.draw(stream)
+            returned("fading", self.law, "draw", gains, nodes.shape, kind=np.number, finite=True)
         except ValueError as error:
             raise DataError(f"channel.fading: {error}") from error
         return gains if self.in_sight is None else np.where(line_of_sight, self.in_sight.draw(stream), gains)
@@ -92,7 +94,7 @@ class BlockFading:
         stream = self.draws.nodes("fading", moment.round_index, nodes)
         known = np.zeros(len(nodes), dtype=np.complex128)
         if isinstance(self.law, SpecularFading):
-            known = self.law.specular(stream)
+            known = returned("fading", self.law, "specular", self.law.specular(stream), nodes.shape, kind=np.number)
         if self.in_sight is not None:
             known = np.where(line_of_sight, self.in_sight.specular(stream), known)
         return np.repeat(known[:, None], offsets.shape[-1], axis=1)

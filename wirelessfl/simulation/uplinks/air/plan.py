@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.conformance import returned
+from wirelessfl.conformance import given, returned
 from wirelessfl.errors import ScenarioError
 from wirelessfl.privacy import AirRelease, Caveat, Release, settings
 from wirelessfl.radio import (
@@ -18,6 +18,7 @@ from wirelessfl.radio import (
     CellLinks,
     JammerLink,
     Links,
+    Modulation,
     NormScaledPowerControl,
     PowerControl,
     Receiver,
@@ -41,7 +42,8 @@ def announced(policy: PowerControl, links: Links, round_index: int, air: AirInte
     """
     if not len(links):
         return TransmitPlan.undoing_the_clip(1.0, air, silent=np.zeros(0, dtype=np.bool_))
-    plan = policy.plan(links, round_index, air)
+    plan = given("power_control", policy, "plan", policy.plan(links, round_index, air), TransmitPlan)
+    returned("power_control", policy, "plan (silent)", plan.silent, (len(links),), kind=np.bool_)
     if plan.clip != air.clip:
         _refuse(policy, f"plans for updates clipped to {plan.clip}, and not to uplink.clip, {air.clip}")
     if policy.needs_norms and not plan.silent.all():
@@ -166,6 +168,12 @@ def noise_behind(receiver: Receiver, weights: NDArray[np.complex128], air: AirIn
     """(C, R, F) the noise behind the combiners of all receivers."""
     found = [receiver.noise_std(each, air) for each in weights]
     return np.stack([returned("receiver", receiver, "noise_std", one, weights.shape[1:3], 0.0) for one in found])
+
+
+def decoded(modulation: Modulation, signal: NDArray[np.float64], plan: TransmitPlan) -> NDArray[np.float64]:
+    """(d,) the sum that a received signal (d,) stands for."""
+    shape = signal.shape  # decoding may change what it is handed
+    return returned("modulation", modulation, "decode", modulation.decode(signal, plan), shape)
 
 
 def announcements(

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from wirelessfl.conformance import returned
+from wirelessfl.conformance import pair, returned
 from wirelessfl.learning import CohortBlock
 from wirelessfl.radio import (
     AirInterface,
@@ -80,7 +80,9 @@ class Transmitters:
         Raises:
             ScenarioError: a modulation from outside says norms that no symbols may have.
         """
-        symbols, norm = self.modulation.encode(block.updates, block.norm, self.air.clip)
+        encoded = self.modulation.encode(block.updates, block.norm, self.air.clip)
+        symbols, norm = pair("modulation", self.modulation, "encode", encoded)
+        returned("modulation", self.modulation, "encode (symbols)", symbols, tuple(block.updates.shape))
         if norm is not block.norm:  # norms that clients report are theirs, within the clip or not
             most = self.air.clip * (1 + ROUNDING)
             norm = returned("modulation", self.modulation, "encode", norm, block.norm.shape, 0.0, most)

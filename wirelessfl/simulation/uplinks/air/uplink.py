@@ -34,7 +34,7 @@ from wirelessfl.radio import (
 )
 from wirelessfl.simulation.cell import Cell
 from wirelessfl.simulation.records import Energy, LinkRecord, Round, TransmissionRecord
-from wirelessfl.simulation.uplinks.air.plan import AirPlan, announcements, combiners, noise_behind, vouched
+from wirelessfl.simulation.uplinks.air.plan import AirPlan, announcements, combiners, decoded, noise_behind, vouched
 from wirelessfl.simulation.uplinks.air.records import (
     SlotNoise,
     air_release,
@@ -205,7 +205,7 @@ class OverTheAir(SlotUplink):
             policy = self.policies[station]
             if isinstance(policy, AdaptivePowerControl):
                 self.policies[station] = policy.after(announced_plan)
-        sums = {c: self.modulation.decode(signal, plan.transmit[c]) for c, signal in received.signal.items()}
+        sums = {c: decoded(self.modulation, signal, plan.transmit[c]) for c, signal in received.signal.items()}
         records = (received.training, received.transmissions)
         return Reception(self._together(plan, sums), (counted,), drain, *records, slot, energy)
 

@@ -9,9 +9,10 @@ import numpy as np
 import simpy
 from numpy.typing import NDArray
 
+from wirelessfl.conformance import given, method_at
 from wirelessfl.errors import ScenarioError
 from wirelessfl.learning import CohortBlock
-from wirelessfl.learning.compression import Codec, NoCodec
+from wirelessfl.learning.compression import Codec, NoCodec, Payload
 from wirelessfl.privacy import BareRelease
 from wirelessfl.radio import DigitalLinks, Link, Moment, MultipleAccess, Ofdma, Superposition
 from wirelessfl.simulation.cell import Cell, ClientTraining, train
@@ -86,7 +87,7 @@ class DigitalUplink:
     @property
     def payload_bits(self) -> int:
         """Size of an upload."""
-        return self.vectors * self.codec.bits(self.dimension // self.vectors)
+        return self.vectors * given("codec", self.codec, "bits", self.codec.bits(self.dimension // self.vectors), int)
 
     def collect(self, cell: Cell, this: Round) -> Generator[simpy.Event, Any, Collected]:
         """Broadcast, wait for arrivals, average what has arrived."""
@@ -161,12 +162,13 @@ class DigitalUplink:
 
     def _carried(self, vectors: NDArray[np.float32], generators: list[np.random.Generator]) -> NDArray[np.float32]:
         # Vectors (k, d) encoded and decoded again
-        payload, bits = self.codec.encode(vectors, generators), self.codec.bits(vectors.shape[1])
+        payload = given("codec", self.codec, "encode", self.codec.encode(vectors, generators), Payload)
+        bits = self.codec.bits(vectors.shape[1])
         rows = np.asarray(self.codec.decode(payload))
         if payload.bits != bits or rows.shape != vectors.shape or rows.dtype.kind not in "fiu":
             raise ScenarioError(
                 f"uplink.codec.name: {type(self.codec).__name__} makes payloads of {payload.bits} bits and decodes "
                 f"shape {rows.shape} in {rows.dtype}; allowed: {bits} bits, as it said, and {vectors.shape} in "
-                f"{vectors.dtype}; `check_codec` tests it"
+                f"{vectors.dtype}; `check_codec` tests it{method_at(self.codec, 'decode')}"
             )
         return rows.astype(vectors.dtype, copy=False)
