@@ -17,7 +17,7 @@ from tests.simulation.scenarios import small
 from wirelessfl.analysis.replay.recording import open_recording
 from wirelessfl.analysis.report import cells as cells_module
 from wirelessfl.analysis.report.cells import choose
-from wirelessfl.analysis.report.colours import by_night, contrast, palette
+from wirelessfl.analysis.report.colours import by_night, contrast, is_faint, palette
 from wirelessfl.analysis.report.explorer import read_explorer
 from wirelessfl.analysis.report.packing import FINE
 from wirelessfl.analysis.report.page import report_html
@@ -211,8 +211,12 @@ def test_by_night_every_colour_is_as_visible_as_by_day() -> None:
     for name, colour in palette().items():
         by_day, night = contrast(colour, "#ffffff"), contrast(by_night(colour), "#1d2127")
         assert night >= min(by_day, 4.5) - 0.1, name
-        if by_day < 1.6:
+        if is_faint(colour):
             assert night <= by_day + 0.1, f"{name} is faint by day and glares by night"
+
+
+def test_a_bright_yellow_stays_one_by_night() -> None:
+    assert not is_faint("#eedd55") and by_night("#eedd55") == "#eedd55" and is_faint("#dce9f2")
 
 
 def test_nothing_in_the_data_ends_its_element() -> None:

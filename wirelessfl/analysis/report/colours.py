@@ -6,7 +6,7 @@ _NIGHT = "#1d2127"
 """Panels by night, as style.css has them."""
 _RAMP = ("#00204c", "#31446b", "#666970", "#958f78", "#cab969", "#ffea46")
 """From low to high by lightness alone: cividis, the same to colour-blind readers (Nuñez, Anderton, Renslow 2018)."""
-_READABLE, _FAINT = 4.5, 1.6
+_READABLE, _FAINT, _COLOURLESS = 4.5, 1.6, 0.2
 _STEPS = 50
 
 _Rgb = tuple[float, float, float]
@@ -34,15 +34,20 @@ def _mixed(one: str, other: str, share: float) -> str:
     return "#" + "".join(f"{round(255 * part):02x}" for part in parts)
 
 
+def is_faint(colour: str) -> bool:
+    """Whether a colour is hardly more than white; a bright yellow is not."""
+    return contrast(colour, "#ffffff") < _FAINT and max(_rgb(colour)) - min(_rgb(colour)) < _COLOURLESS
+
+
 def by_night(colour: str) -> str:
     """A colour on a dark page: as far from its ground as it is from white paper by day.
 
     Faint colours stay faint, strong ones become lighter until they can be read.
     """
     wanted = min(contrast(colour, "#ffffff"), _READABLE)
-    towards = _NIGHT if wanted < _FAINT else "#ffffff"
-    found = [_mixed(colour, towards, step / _STEPS) for step in range(_STEPS + 1)]
-    if wanted < _FAINT:
+    faint = is_faint(colour)
+    found = [_mixed(colour, _NIGHT if faint else "#ffffff", step / _STEPS) for step in range(_STEPS + 1)]
+    if faint:
         return next(mixed for mixed in found if contrast(mixed, _NIGHT) <= wanted + 0.05)
     return next(mixed for mixed in found if contrast(mixed, _NIGHT) >= wanted)
 
