@@ -141,10 +141,13 @@ def test_the_places_are_no_part_of_a_scenario(tmp_path: Path) -> None:
     assert copied.places.folders() == one.places.folders()
 
 
-def test_a_run_is_portable_and_verified_from_anywhere(elsewhere: Path, tmp_path: Path) -> None:
+def test_a_run_is_portable_and_verified_from_anywhere(
+    elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wirelessfl.analysis.replay.paired.draw_paired", lambda *given: given[2].write_bytes(b"drawn"))
     path = project(tmp_path / "p") / "placed.yaml"
     run = tmp_path / "p" / "results" / "x"
-    done = call("simulate", path, "--out", run, "--quiet", "--device", "cpu")
+    done = call("simulate", path, "--out", run, "--quiet", "--device", "cpu", "--figures", "none")
     assert done.exit_code == 0, done.stderr
     attributes = read_attributes(run / "trace.h5")
     assert str(tmp_path) not in repr(attributes) and str(tmp_path) not in (run / "scenario.yaml").read_text()
@@ -188,12 +191,16 @@ def test_other_data_are_no_difference_of_the_run(elsewhere: Path, tmp_path: Path
             write_idx_pair(folder / "sets", "train", [1, 0, 2] * 4)
         verified = call("replay", trace, "--verify", "--quiet")
         assert verified.exit_code == 4 and f"{key}: the data here are not those" in verified.stderr
-        resumed = call("simulate", folder / "placed.yaml", "--out", folder / "run", "--resume", "--quiet")
+        resumed = call(
+            "simulate", folder / "placed.yaml", "--out", folder / "run", "--resume", "--quiet", "--figures", "none"
+        )
         assert resumed.exit_code == 2 and f"{key}: the data here are not those" in resumed.stderr
         changed = call("replay", trace, "--set", "uplink.snr_db=3", "--quiet")
         assert changed.exit_code == 2 and "the data here are not those" in changed.stderr
         shutil.copy(kept, file)
-    resumed = call("simulate", folder / "placed.yaml", "--out", folder / "run", "--resume", "--quiet")
+    resumed = call(
+        "simulate", folder / "placed.yaml", "--out", folder / "run", "--resume", "--quiet", "--figures", "none"
+    )
     assert resumed.exit_code == 0, resumed.stderr
     assert call("replay", trace, "--verify", "--quiet").exit_code == 0
 

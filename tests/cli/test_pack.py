@@ -21,11 +21,12 @@ from click.testing import CliRunner, Result
 import wirelessfl as wfl
 from tests.learning.data.writers import write_idx_pair
 from tests.simulation.scenarios import SMALL, small
+from tests.study.studies import InlineWorkers
 from wirelessfl import plugins
 from wirelessfl.analysis.pack.writing import write_archive
 from wirelessfl.cli import main
 from wirelessfl.errors import RunInterrupted
-from wirelessfl.study import load_study, run_study
+from wirelessfl.study import load_study, run_study, runner
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -65,7 +66,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pair.yaml").write_text("base: base.yaml\ngrid: {uplink.snr_db: [0, 5]}\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("wirelessfl.study.collect.write_results", lambda *_, **__: None)
-        run_study(load_study(folder / "pair.yaml"), folder / "out", workers=1)
+        patch.setattr(runner, "LocalWorkers", lambda *_: InlineWorkers())
+        run_study(load_study(folder / "pair.yaml"), folder / "out", device="cpu", threads=1)
     return folder / "out"
 
 
@@ -84,7 +86,10 @@ def test_pack_and_verify(run: Path, there: Path, unpacked_in: Path) -> None:
     assert not [*unpacked_in.iterdir()] and [file.name for file in there.iterdir()] == ["one.zip"]
 
 
-def test_what_is_made_of_it_lies_beside_it(run: Path, there: Path, unpacked_in: Path) -> None:
+def test_what_is_made_of_it_lies_beside_it(
+    run: Path, there: Path, unpacked_in: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wirelessfl.analysis.replay.paired.draw_paired", lambda *given: given[2].write_bytes(b"drawn"))
     assert call("pack", run, "--out", "paper.zip").exit_code == 0
     exported = call("replay", "paper.zip", "--export", "csv")
     assert exported.exit_code == 0 and (there / "paper-replay" / "rounds.csv").exists(), exported.stderr
