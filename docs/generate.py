@@ -1,4 +1,4 @@
-"""What the documentation site makes by itself: reference pages, results of papers, one picture.
+"""What the documentation site makes by itself: reference pages and results of papers.
 
 MkDocs calls the functions named ``on_…`` when it builds the site. Nothing here is written into the repository.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from pydantic import BaseModel
 
-import wirelessfl as wfl
 from publications import PAPERS
 from publications.page import documentation_pictures, fill
 from wirelessfl.cli import main
@@ -33,12 +31,9 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 SECAGG_COSTS = Path(__file__).parents[1] / "results" / "benchmarks" / "secagg-costs.svg"
 """Measured by benchmarks/secagg_costs.py."""
 
-FIRST_RUN_ROUNDS = 10
-"""As in docs/tutorials/first-run.md, whose command makes the picture."""
-
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the generated pages and the picture of the first run."""
+    """Adds the generated pages, and pictures that were stored."""
     pages = {
         "reference/scenario.md": scenario_page(),
         "reference/study.md": study_page(),
@@ -49,18 +44,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     }
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
-    files.append(File.generated(config, "tutorials/first-run.png", content=first_run_picture()))
     files.append(File.generated(config, "explanation/secagg-costs.svg", content=SECAGG_COSTS.read_bytes()))
     for place, picture in documentation_pictures(RESULTS).items():
         files.append(File.generated(config, f"papers/{place}", content=picture.read_bytes()))
     return files
-
-
-def first_run_picture() -> bytes:
-    """summary.png of the run in the first tutorial."""
-    scenario = wfl.load_scenario("quickstart", overrides={"rounds": FIRST_RUN_ROUNDS})
-    with tempfile.TemporaryDirectory() as folder:
-        return wfl.simulate(scenario, folder, device="cpu").picture.read_bytes()
 
 
 # --- reference pages ---------------------------------------------------------------------------------------------

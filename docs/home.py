@@ -1,4 +1,4 @@
-"""Pictures of the home page, made by the package's own drawing when the site is built: a run, and a network over time.
+"""Pictures of runs on the home page and in the first tutorial, drawn as a run draws them when the site is built.
 
 MkDocs calls the functions named ``on_…``. A line ``<!-- picture: summary -->`` becomes the picture in both themes.
 """
@@ -51,31 +51,35 @@ class Shot(NamedTuple):
 
 
 SHOTS = {
+    "first-run": Shot("quickstart", 10, _summary, "Accuracy, loss, both ε, channels, energy and airtime of ten rounds"),
     "summary": Shot("quickstart", 20, _summary, "Accuracy, loss, both ε, channels, energy and airtime of quickstart"),
     "timeline": Shot(
         "urban-macro-deadline", 6, _timeline, "What each node does, and how each round ended for each client"
     ),
 }
-_PLACE = re.compile(r"^<!-- picture: (?P<name>\w+) -->$", re.MULTILINE)
+"""Pictures by name, each with the command that makes it on the page that shows it."""
+
+FOLDER = "pictures"
+_PLACE = re.compile(r"^<!-- picture: (?P<name>[\w-]+) -->$", re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pictures."""
     for name, theme, content in pictures():
-        files.append(File.generated(config, f"home/{name}-{theme}.png", content=content))
+        files.append(File.generated(config, f"{FOLDER}/{name}-{theme}.png", content=content))
     return files
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Puts the pictures in."""
-    return _PLACE.sub(lambda place: shown(place["name"]), markdown)
+    up = "../" * page.file.src_uri.count("/")
+    return _PLACE.sub(lambda place: shown(place["name"], f"{up}{FOLDER}"), markdown)
 
 
-def shown(name: str) -> str:
+def shown(name: str, folder: str) -> str:
     """Markdown of a picture in both themes; it opens in its own size."""
-    caption = SHOTS[name].caption
-    parts = (f"[![{caption}](home/{name}-{theme}.png#only-{theme})](home/{name}-{theme}.png)" for theme in THEMES)
-    return "\n".join(parts)
+    files = {theme: f"{folder}/{name}-{theme}.png" for theme in THEMES}
+    return "\n".join(f"[![{SHOTS[name].caption}]({file}#only-{theme})]({file})" for theme, file in files.items())
 
 
 def pictures() -> Iterator[tuple[str, str, bytes]]:

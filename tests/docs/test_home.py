@@ -11,9 +11,9 @@ from matplotlib.image import imread
 PICTURES = ("summary", "timeline")
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", [*PICTURES, "first-run"])
 def test_pictures_are_clear_with_ink_that_is_read_in_their_theme(built_site: Path, name: str) -> None:
-    light, dark = (imread(built_site / "home" / f"{name}-{theme}.png") for theme in ("light", "dark"))
+    light, dark = (imread(built_site / "pictures" / f"{name}-{theme}.png") for theme in ("light", "dark"))
     assert light.shape == dark.shape and light.shape[1] > 1000
     assert light[0, 0, 3] == dark[0, 0, 3] == 0
     title = slice(0, light.shape[0] // 25)  # text alone
@@ -25,7 +25,7 @@ def test_the_page_leads_on_and_shows_every_picture(built_site: Path) -> None:
     page = (built_site / "index.html").read_text(encoding="utf-8")
     main = page[page.index("<article") : page.index("</article>")]
     for name in PICTURES:
-        assert all(f'src="home/{name}-{theme}.png#only-{theme}"' in main for theme in ("light", "dark"))
+        assert all(f'src="pictures/{name}-{theme}.png#only-{theme}"' in main for theme in ("light", "dark"))
     ways = ("first-run", "first-study", "own-policy", "researchers-day")
     wanted = {
         *(f"tutorials/{name}.html" for name in ways),
