@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.audit.audit import Audit, audit_scenario
+    from wirelessfl.analysis.compare import RunComparison, compare
     from wirelessfl.api import (
         Plan,
         Result,
@@ -36,11 +37,13 @@ __all__ = [
     "FigureOptions",
     "Plan",
     "Result",
+    "RunComparison",
     "Scenario",
     "Study",
     "__version__",
     "audit_scenario",
     "by_client",
+    "compare",
     "epsilon_text",
     "load_population",
     "load_scenario",
@@ -58,6 +61,7 @@ __all__ = [
 
 _HOMES = {
     "wirelessfl.analysis.audit.audit": ("Audit", "audit_scenario"),
+    "wirelessfl.analysis.compare": ("RunComparison", "compare"),
     "wirelessfl.api": (
         "Plan",
         "Result",

@@ -20,9 +20,10 @@ from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.scenario.scenario import power_notes
 from wirelessfl.scenario.uplink import OverTheAir
 from wirelessfl.summary import epsilon_text, summarise, to_json
+from wirelessfl.summary.axes import x_axis
 from wirelessfl.summary.figure_process import FigureProcess
 from wirelessfl.summary.run_figures import SUMMARY, TIMELINE, unwritten
-from wirelessfl.summary.style import PNG_OF_A_PAGE, FigureOptions
+from wirelessfl.summary.style import COLUMN_IN, PNG_OF_A_PAGE, FigureOptions
 from wirelessfl.trace import open_trace, read_values, trace_errors
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from wirelessfl.simulation import Forecast
+    from wirelessfl.summary.overlay import ShownFigure
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,23 @@ class Result:
         with open_trace(self.trace) as trace, trace_errors(self.trace):
             names = [name for name, variable in trace.data_vars.items() if variable.dims == ("round",)]
             return trace[names].to_dataframe()
+
+    def plot(self, x: str = "round", y: str = "test_accuracy", *, width_in: float = COLUMN_IN) -> ShownFigure:
+        """Figure of one variable of the trace, which a notebook shows.
+
+        Args:
+            x: "round", "sim_time", "energy" (joules, or in units of the noise) or "epsilon" (accounted), each so far.
+            y: a variable with one value a round.
+            width_in: width (inches).
+
+        Raises:
+            InputError: an unknown axis or variable, or an axis on which the run has no place.
+        """
+        from wirelessfl.summary.overlay import plot_run, run_columns
+
+        with open_trace(self.trace) as trace, trace_errors(self.trace):
+            columns = run_columns(trace)
+        return plot_run(str(self.summary["name"]), columns, x_axis(x), y, width_in)
 
     def __repr__(self) -> str:
         summary = self.summary

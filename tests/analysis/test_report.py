@@ -22,7 +22,8 @@ from tests.simulation.scenarios import small
 from wirelessfl.analysis.replay.recording import open_recording
 from wirelessfl.analysis.report.channel import KOLMOGOROV_1_PERCENT, PowerLaw, channel_statistics, power_law
 from wirelessfl.analysis.report.page import report_html, write_report
-from wirelessfl.analysis.report.study import half_width, open_study_data, pareto_front, study_figures, study_points
+from wirelessfl.analysis.report.pareto import pareto_front
+from wirelessfl.analysis.report.study import half_width, open_study_data, panels, study_figures, study_points
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.errors import InputError, OutputError, TraceError
 from wirelessfl.radio import Rician
@@ -106,9 +107,10 @@ def test_the_page_stands_alone(run: wfl.Result, study: Path) -> None:
     assert {reference[1:] for reference in page.references} <= set(page.ids)
     assert set(re.findall(r"url\(#([^)]+)\)", text)) <= set(page.ids)
     assert "@import" not in text and not re.search(r"url\((?!#)", re.sub(r"<script.*?</script>", "", text, flags=re.S))
-    assert page.svgs == 4  # of the study: curves at each level of its first key, accuracy against ε and energy
-    # Two tables of 3 rounds, one of 4 points, the overview of 2 runs, each with a head.
-    assert page.rows == 2 * (3 + 1) + (4 + 1) + (2 + 1)
+    assert page.svgs == 2  # of the study: accuracy against ε and energy
+    # Two tables of 3 rounds, one of 4 points, the comparison of 2 runs and 4 points, each with a head.
+    assert page.rows == 2 * (3 + 1) + (4 + 1) + (2 + 4 + 1)
+    assert {f"s2-curves-{panel}-test-accuracy" for panel in (0, 1)} <= set(page.ids)
 
 
 def test_the_numbers_and_reasons_are_there(run: wfl.Result) -> None:
@@ -256,12 +258,15 @@ def test_points_of_a_study(study: Path) -> None:
 
 def test_figures_of_a_study(study: Path) -> None:
     points = study_points(open_study_data(study))
-    against = ["Accuracy against accounted ε", "Accuracy against energy"]
-    first = [point.settings[0] for point in points]
-    titles = [figure.title for figure in study_figures("s", points)]
-    assert titles == [f"Curves, {first[0]}", f"Curves, {first[-1]}", *against]
+    assert [(panel.title, panel.labels) for panel in panels(points)] == [
+        (first, ["model.name=a", "model.name=b"]) for first in ("uplink.snr_db=0", "uplink.snr_db=10")
+    ]
     diagonal = [points[0], points[-1]]  # as of keys that move together: one curve for each level is no comparison
-    assert study_figures("s", diagonal)[0].title == "Curves"
+    assert [(panel.title, panel.labels) for panel in panels(diagonal)] == [
+        ("", ["uplink.snr_db=0", "uplink.snr_db=10"])
+    ]
+    titles = [figure.title for figure in study_figures("s", points)]
+    assert titles == ["Accuracy against accounted ε", "Accuracy against energy"]
     same = [replace(point, last={**point.last, "energy": 3.0}) for point in points]
     assert [figure.title for figure in study_figures("s", same)] == titles[:-1]
 

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 def report(paths: tuple[Path, ...], out: Path | None, x: XAxis, form: FigureFormat, width: float, show: bool) -> None:
     """Write one HTML page over each PATH: a trace, the folder of a run or of a study, or an archive of them.
 
+    Several of them are laid over each other on top of the page, and with --figures in a figure called comparison.
     The page is one file that loads nothing from the network: charts to hover and zoom, a map, a timeline down to single
     messages, the life of each client, and sortable tables.
     """
+    from wirelessfl.analysis.compare import compare
     from wirelessfl.analysis.report.page import write_report
     from wirelessfl.cli.archive import folders_of
     from wirelessfl.cli.figures import draw_beside
@@ -45,9 +47,16 @@ def report(paths: tuple[Path, ...], out: Path | None, x: XAxis, form: FigureForm
     with folders_of(paths) as folders:
         if out is None and folders != [*paths]:  # beside the archive, not where it is unpacked
             out = Path("report.html") if len(paths) > 1 else paths[0].with_name(f"{paths[0].stem}-report.html")
+        comparison = compare(folders, x, width_in=width) if len(folders) > 1 or x != "round" else None
         page = write_report(folders, out, x)
         say(f"report  {page}")
-        for file in draw_beside(page, folders, options):
+        files = draw_beside(page, folders, options)
+        if comparison is not None and len(folders) > 1 and options.drawn:
+            comparison.save(file := options.file(page.parent / "comparison"))
+            files = [file, *files]
+        for file in files:
             say(f"figure  {file}")
+        for words in comparison.remarks if comparison is not None else ():
+            remark(f"note: over {x}, {words}")
     if show and not webbrowser.open(page.resolve().as_uri()):
         remark("note: found no browser to open the page with")

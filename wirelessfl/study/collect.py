@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from wirelessfl.outputs import replacing
-from wirelessfl.study.factors import is_number, value_text
+from wirelessfl.study.factors import column_texts, is_number, value_text
 from wirelessfl.study.figure import draw_study
 from wirelessfl.study.file import METRICS
 from wirelessfl.study.record import RunRecord
@@ -82,8 +82,8 @@ def _key_columns(study: Study) -> dict[str, tuple[pa.DataType, list[Any]]]:
             elif all(is_number(value) for value in known):
                 whole = all(isinstance(value, int) for value in known)
                 columns[name] = (pa.int64() if whole else pa.float64(), values)
-            elif len(factor.keys) == 1 and all(isinstance(value, dict) for value in values):
-                columns[name] = (pa.string(), [factor.label(level) for level in range(len(values))])
+            elif all(isinstance(value, dict) for value in values):
+                columns[name] = (pa.string(), column_texts(values))
             else:
                 columns[name] = (pa.string(), [None if value is None else value_text(value) for value in values])
     return columns

@@ -46,7 +46,7 @@ class Factor:
 
     def label(self, level: int) -> str:
         """Label of a level; of mappings only what differs between the levels, and one of them where it says all."""
-        columns = [_column_texts(values) for values in zip(*self.levels, strict=True)]
+        columns = [column_texts(values) for values in zip(*self.levels, strict=True)]
         telling = [
             texts
             for texts, values in zip(columns, zip(*self.levels, strict=True), strict=True)
@@ -56,7 +56,7 @@ class Factor:
 
     def setting(self, level: int) -> str:
         """Text of the keys and values of a level."""
-        texts = (_column_texts(values)[level] for values in zip(*self.levels, strict=True))
+        texts = (column_texts(values)[level] for values in zip(*self.levels, strict=True))
         return ", ".join(f"{name}={text}" for name, text in zip(self.keys, texts, strict=True))
 
     def values(self, level: int) -> dict[str, Any]:
@@ -88,8 +88,8 @@ def point_text(factors: Sequence[Factor], levels: Sequence[int]) -> str:
     return ", ".join(factor.setting(level) for factor, level in zip(factors, levels, strict=True)) or "the base"
 
 
-def _column_texts(values: Sequence[Any]) -> list[str]:
-    # Texts of the values of one key at all levels; levels with the same value have the same text
+def column_texts(values: Sequence[Any]) -> list[str]:
+    """Texts of the values of one key at all levels: of mappings what differs; the same value has the same text."""
     if not all(isinstance(value, dict) for value in values):
         return [value_text(value) for value in values]
     distinct = [value for at, value in enumerate(values) if value not in values[:at]]

@@ -59,7 +59,7 @@ class Chart:
         x_labels: label with unit of every axis by name. Charts of a section over `X_AXES` share the axis that the
             reader chooses, its zoom and the cursor; a chart over anything else has that one axis for itself.
         log: whether the y axis is logarithmic.
-        log_x: whether the x axis is, of a chart with an axis of its own.
+        log_x: names of the x axes that are; the same in all charts of a section that share them.
         low: lower end of the y axis; None for that of the values.
         high: upper end of the y axis.
     """
@@ -71,7 +71,7 @@ class Chart:
     curves: tuple[Curve, ...]
     x_labels: Mapping[str, str]
     log: bool = False
-    log_x: bool = False
+    log_x: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
 
@@ -91,7 +91,7 @@ def chart_data(chart: Chart) -> dict[str, Any]:
         "xLabels": dict(chart.x_labels),
         "linked": chart.linked,
         "log": chart.log,
-        "logX": chart.log_x,
+        "logX": list(chart.log_x),
         "low": chart.low,
         "high": chart.high,
         "curves": [_curve_data(curve) for curve in chart.curves],

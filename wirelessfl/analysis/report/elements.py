@@ -6,7 +6,7 @@ A figure takes its colours from the page, so that it is right by day, by night a
 import io
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,7 +95,6 @@ POINT_COLUMNS = {
     "airtime": "airtime (s)",
     "energy": "energy (J)",
 }
-_RUN_COLUMNS = {**_EPSILONS, "rounds": "rounds", **POINT_COLUMNS}
 
 
 def round_table(trace: xr.Dataset) -> SortedTable:
@@ -108,16 +107,6 @@ def round_table(trace: xr.Dataset) -> SortedTable:
         for row in zip(*(column[::step] for column in columns), strict=True)
     ]
     return SortedTable("Rounds" if step == 1 else f"Every {step}th round", ("round", *_ROUND_COLUMNS.values()), rows)
-
-
-def run_table(summaries: Sequence[Mapping[str, Any]]) -> SortedTable:
-    """Several runs after their last rounds."""
-    rows = []
-    for summary in summaries:
-        name = f"{summary['name']}, seed {summary['seed']}"
-        accuracy = Cell(_percent(summary["test_accuracy"]), summary["test_accuracy"])
-        rows.append([Cell(name, name), accuracy, *(number_cell(float(summary[key])) for key in _RUN_COLUMNS)])
-    return SortedTable("Runs", ("run", "accuracy", *_RUN_COLUMNS.values()), rows)
 
 
 _BITS_A_BYTE = 8

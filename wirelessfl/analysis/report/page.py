@@ -12,16 +12,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from wirelessfl.analysis.replay.recording import Recording, open_recording
+from wirelessfl.analysis.compare import compared_of, open_source, run_titles
+from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.analysis.report.channel import ChannelStatistics, channel_statistics
 from wirelessfl.analysis.report.charts import Chart, chart_data, packed, thinned
+from wirelessfl.analysis.report.comparison import compared_charts, compared_table, study_charts
 from wirelessfl.analysis.report.elements import (
     Drawing,
     SortedTable,
     cost_facts,
     cost_table,
     round_table,
-    run_table,
     secure_aggregation_costs,
 )
 from wirelessfl.analysis.report.explorer import Explorer, read_explorer
@@ -30,13 +31,12 @@ from wirelessfl.analysis.report.run_charts import run_charts
 from wirelessfl.analysis.report.scripts import data_text, script_hashes, scripts, style
 from wirelessfl.analysis.report.study import (
     StudyData,
-    open_study_data,
     point_table,
     study_errors,
     study_figures,
     study_points,
 )
-from wirelessfl.errors import InputError, OutputError, precondition
+from wirelessfl.errors import OutputError, precondition
 from wirelessfl.outputs import write_text, writing
 from wirelessfl.summary import epsilon_text, summarise
 from wirelessfl.summary.axes import XAxis
@@ -147,17 +147,20 @@ def report_html(paths: Sequence[Path], x: XAxis = "round") -> str:
     Raises:
         InputError: a path holds neither a trace nor a study, or one that cannot be read.
     """
-    sections, summaries = [], []
-    for number, path in enumerate(paths):
-        prefix, source = f"s{number}", _open(path)
+    sources = [open_source(path) for path in paths]
+    recordings = [source for source in sources if isinstance(source, Recording)]
+    titles = dict(zip(map(id, recordings), run_titles(recordings), strict=True))
+    sections = _comparison(sources, x) if len(sources) > 1 else []
+    for number, source in enumerate(sources):
+        prefix = f"s{number}"
         if isinstance(source, StudyData):
             with study_errors(source.path):
-                sections.append(_study_section(prefix, source))
+                sections.append(_study_section(prefix, source, x))
         else:
             with trace_errors(source.path), open_trace(source.path) as trace:
-                summaries.append(summarise(trace, source.why_different))
-                sections.append(_run_section(prefix, source, trace, summaries[-1], x, 1 / len(paths)))
-    title = sections[0].title if len(sections) == 1 else f"{len(sections)} runs and studies"
+                summary, share = summarise(trace, source.why_different), 1 / len(paths)
+                sections.append(_run_section(prefix, titles[id(source)], source, trace, summary, x, share))
+    title = sections[0].title if len(sections) == 1 else f"{len(sources)} runs and studies"
     loader = PackageLoader("wirelessfl.analysis.report", "templates")
     environment = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -166,30 +169,34 @@ def report_html(paths: Sequence[Path], x: XAxis = "round") -> str:
     return environment.get_template("report.html.j2").render(
         title=title,
         sections=sections,
-        overview=[run_table(summaries)] if len(summaries) > 1 else [],
         style=style(),
         scripts=texts,
         script_hashes=script_hashes(texts),
     )
 
 
-def _open(path: Path) -> Recording | StudyData:
-    precondition(
-        path.exists(), f"{path}: not found; allowed: a trace, the folder of a run, the folder of a study", InputError
-    )
-    if path.is_dir():
-        if (path / "study.json").exists() or (path / "study.parquet").exists():
-            return open_study_data(path)
-        precondition(
-            (path / "trace.h5").exists(),
-            f"{path}: holds neither trace.h5 nor study.parquet; allowed: the folder of a run or study",
-            InputError,
+def _comparison(sources: Sequence[Recording | StudyData], x: XAxis) -> list[Section]:
+    # All runs and points over each other; none where no run has ended well
+    compared = compared_of(sources)
+    if not compared:
+        return []
+    shown = compared_charts(compared)
+    return [
+        Section(
+            anchor="comparison",
+            title="Comparison",
+            facts=[],
+            charts=shown.charts,
+            axis=x,
+            axis_labels=shown.labels,
+            missing=shown.missing,
+            tables=[compared_table(compared)],
         )
-    return open_recording(path)
+    ]
 
 
 def _run_section(
-    prefix: str, recording: Recording, trace: xr.Dataset, summary: dict[str, Any], x: XAxis, share: float
+    prefix: str, title: str, recording: Recording, trace: xr.Dataset, summary: dict[str, Any], x: XAxis, share: float
 ) -> Section:
     statistics = channel_statistics(trace, recording.scenario)
     rounds = read_rounds(trace)
@@ -199,7 +206,7 @@ def _run_section(
     kept = thinned(len(rounds.columns["round"]))
     return Section(
         anchor=prefix,
-        title=f"{summary['name']}, seed {summary['seed']}",
+        title=title,
         facts=[*_run_facts(summary, statistics), *secure_facts],
         reasons=[*recording.why_different, summary["privacy_scope"]],
         warnings=[*incomplete, *(f"{words}." for words in summary["warnings"])],
@@ -251,8 +258,9 @@ def _channel_facts(statistics: ChannelStatistics) -> list[tuple[str, str]]:
     ]
 
 
-def _study_section(prefix: str, study: StudyData) -> Section:
+def _study_section(prefix: str, study: StudyData, x: XAxis) -> Section:
     points = study_points(study) if len(study.rows) else []
+    shown = study_charts(points) if points else None
     unfinished = [f"{study.unfinished} runs are not finished."] if study.unfinished else []
     warnings = [*(f"Failed: {failure}" for failure in study.failures), *unfinished]
     return Section(
@@ -265,6 +273,10 @@ def _study_section(prefix: str, study: StudyData) -> Section:
             ("varied", ", ".join(study.keys).replace(".", ".\N{ZERO WIDTH SPACE}")),  # where a long key may break
         ],
         warnings=warnings if points else [*warnings, "No run has ended well."],
+        charts=shown.charts if shown else (),
+        axis=x,
+        axis_labels=shown.labels if shown else {},
+        missing=shown.missing if shown else {},
         figures=study_figures(prefix, points) if points else [],
         tables=[point_table(points)],
     )

@@ -203,6 +203,6 @@ def _budget(rounds: Rounds) -> Chart:
         y_label="transmissions",
         curves=(Curve("transmissions", "send", {"share": edges}, steps, shape="steps"),) if len(counted) else (),
         x_labels={"share": "‖x_i‖² / P_i"},
-        log_x=True,
+        log_x=("share",),
         low=0.0,
     )

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
@@ -19,13 +18,12 @@ from wirelessfl.analysis.report.elements import (
     Cell,
     Drawing,
     SortedTable,
-    draw_svg,
-    log_scale,
     number_cell,
-    whole_numbers,
 )
+from wirelessfl.analysis.report.pareto import pareto_figure
+from wirelessfl.analysis.telling_apart import setting_text, telling_keys
 from wirelessfl.errors import InputError, WirelessFLError
-from wirelessfl.summary.style import CYCLE
+from wirelessfl.summary.axes import COLUMNS, Columns
 from wirelessfl.trace import debugging, failure_words, refuse_irregular
 
 CONFIDENCE = 0.95
@@ -33,7 +31,6 @@ _SAME_COST = 1.01
 # More than these nobody reads; evenly spaced ones stand for the others, and the table has all.
 _MOST_CURVES, _MOST_PANELS = 10, 6
 Item = TypeVar("Item")
-_LINES = ("-", "--", ":", "-.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +98,9 @@ class Point:
 
     Attributes:
         settings: what it sets, in words, one for each key that varies.
+        keys: keys that vary.
+        values: their values here.
+        columns: by round, of each seed.
         runs: how many seeds.
         rounds: (m,) rounds that all seeds reached.
         accuracy: (m,) mean.
@@ -110,6 +110,9 @@ class Point:
     """
 
     settings: tuple[str, ...]
+    keys: tuple[str, ...]
+    values: tuple[Any, ...]
+    columns: tuple[Columns, ...]
     runs: int
     rounds: NDArray[np.int64]
     accuracy: NDArray[np.float64]
@@ -145,12 +148,21 @@ def _point(keys: tuple[str, ...], values: Any, rows: pd.DataFrame) -> Point:
     last |= {name: float(np.mean([run[name].sum(skipna=False) for run in by_run])) for name in TOTAL}
     return Point(
         settings=settings,
+        keys=keys,
+        values=tuple(values),
+        columns=tuple(_columns(run) for run in by_run),
         runs=len(by_run),
         rounds=by_run[0]["round"].to_numpy()[:length],
         accuracy=accuracy.mean(axis=0),
         half_width=half_width(accuracy),
         last=last,
     )
+
+
+def _columns(run: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
+    # By round; NaN for what the table of an earlier version lacks
+    names = ("round", "test_accuracy", "test_loss", "tx_energy", *COLUMNS)
+    return {name: run[name].to_numpy(np.float64) if name in run else np.full(len(run), np.nan) for name in names}
 
 
 def half_width(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -162,22 +174,10 @@ def half_width(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(quantile * values.std(axis=0, ddof=1) / np.sqrt(count))
 
 
-def pareto_front(cost: NDArray[np.float64], gain: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Positions of the points that no other beats: none has more gain at no more cost, or less cost at no less gain.
-
-    Points that are not finite are on no front. The result is in order of cost.
-    """
-    known, front, best = np.flatnonzero(np.isfinite(cost) & np.isfinite(gain)), list[int](), -np.inf
-    for position in known[np.lexsort((-gain[known], cost[known]))].tolist():
-        if gain[position] > best or (front and cost[position] == cost[front[-1]] and gain[position] == best):
-            front.append(position)
-            best = gain[position]
-    return np.array(front, dtype=np.int64)
-
-
 def study_figures(prefix: str, points: list[Point]) -> list[Drawing]:
-    """Curves with bands, and accuracy against accounted ε and energy, where these differ between points."""
-    figures = _curves(prefix, points)
+    """Accuracy against accounted ε and energy, where these differ between points."""
+    figures = []
+    accuracy, width = np.array([(point.last["test_accuracy"], point.half_width[-1]) for point in points]).T
     for name, words, unit in (
         ("epsilon_accounted", "Accuracy against accounted ε", "ε accounted"),
         ("energy", "Accuracy against energy", "energy of a run (J)"),
@@ -186,29 +186,53 @@ def study_figures(prefix: str, points: list[Point]) -> list[Drawing]:
         cost = np.array([point.last[name] for point in points])
         known = cost[np.isfinite(cost) & (cost > 0)]
         if len(known) and (len(points) == 1 or known.max() > _SAME_COST * known.min()):
-            figures.append(_against(f"{prefix}-{name.replace('_', '-')}", words, unit, cost, points))
+            anchor = f"{prefix}-{name.replace('_', '-')}"
+            figures.append(pareto_figure(anchor, words, unit, cost, accuracy, width, short_labels(points)))
     return figures
 
 
-def _curves(prefix: str, points: list[Point]) -> list[Drawing]:
-    # The last key that varies tells the curves of a figure apart; the others have a figure for each combination.
-    panels: dict[tuple[str, ...], list[Point]] = {}
+def short_labels(points: Sequence[Point]) -> list[str]:
+    """Names of points by what tells them apart."""
+    rows = [dict(zip(point.keys, point.values, strict=True)) for point in points]
+    keys = telling_keys(rows)
+    return [setting_text(row, keys) or point.label for row, point in zip(rows, points, strict=True)]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Points that share a chart: those that differ in the last key alone, or all of them.
+
+    Attributes:
+        title: what they have in common.
+        points: in order.
+        labels: what tells them apart.
+        remark: how many are left out.
+    """
+
+    title: str
+    points: list[Point]
+    labels: list[str]
+    remark: str = ""
+
+
+def panels(points: list[Point]) -> list[Panel]:
+    """The last key that varies tells the curves of a chart apart; the others have a chart for each combination."""
+    groups: dict[tuple[str, ...], list[Point]] = {}
     for point in points:
-        panels.setdefault(point.settings[:-1], []).append(point)
-    if all(len(panel) == 1 for panel in panels.values()):  # as with keys that move together
-        return [_curve_figure(f"{prefix}-curves", "Curves", points, [point.label for point in points])]
-    chosen = _spread(list(panels.items()), _MOST_PANELS)
-    left_out = f" {len(chosen)} of {len(panels)} such figures, evenly spaced." if len(chosen) < len(panels) else ""
+        groups.setdefault(point.settings[:-1], []).append(point)
+    if all(len(group) == 1 for group in groups.values()):  # as with keys that move together
+        return [_panel("", points, short_labels(points))]
+    chosen = _spread(list(groups.items()), _MOST_PANELS)
+    left_out = f"{len(chosen)} of {len(groups)} such charts, evenly spaced." if len(chosen) < len(groups) else ""
     return [
-        _curve_figure(
-            f"{prefix}-curves-{at}",
-            ", ".join(["Curves", *common]),
-            panel,
-            [point.settings[-1] for point in panel],
-            left_out,
-        )
-        for at, (common, panel) in enumerate(chosen)
+        _panel(", ".join(common), group, [point.settings[-1] for point in group], left_out) for common, group in chosen
     ]
+
+
+def _panel(title: str, points: list[Point], labels: list[str], remark: str = "") -> Panel:
+    shown = _spread(list(zip(points, labels, strict=True)), _MOST_CURVES)
+    more = f"{len(shown)} of {len(points)} points, evenly spaced." if len(shown) < len(points) else ""
+    return Panel(title, [point for point, _ in shown], [label for _, label in shown], f"{more} {remark}".strip())
 
 
 def _spread(items: list[Item], most: int) -> list[Item]:
@@ -216,64 +240,15 @@ def _spread(items: list[Item], most: int) -> list[Item]:
     return [items[at] for at in np.linspace(0, len(items) - 1, min(len(items), most)).round().astype(int)]
 
 
-def _curve_figure(name: str, title: str, points: list[Point], labels: list[str], remark: str = "") -> Drawing:
-    shown = _spread(list(zip(points, labels, strict=True)), _MOST_CURVES)
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        for at, (point, label) in enumerate(shown):
-            colour, line = CYCLE[at % len(CYCLE)], _LINES[at % len(_LINES)]
-            marker = "o" if len(point.rounds) < 3 else ""
-            axes.plot(point.rounds, 100 * point.accuracy, color=colour, linestyle=line, label=label, marker=marker)
-            edges = (point.accuracy + sign * point.half_width for sign in (-1, 1))
-            low, high = (np.clip(100 * edge, 0.0, 100.0) for edge in edges)
-            axes.fill_between(point.rounds, low, high, color=colour, alpha=0.15, linewidth=0)
-        axes.set(xlabel="round", ylabel="test accuracy (%)")
-        whole_numbers(axes.xaxis)
-        figure.legend(loc="outside lower center", ncols=1)
-
-    more = f" {len(shown)} of {len(points)} points, evenly spaced." if len(shown) < len(points) else ""
-    caption = f"Mean over the seeds with its 95 % confidence interval.{more}{remark}"
-    return Drawing(title, draw_svg(name, f"{title}. {caption}", draw, (5.0, 3.0 + 0.2 * len(shown))), caption)
-
-
-def _against(name: str, title: str, label: str, cost: NDArray[np.float64], points: list[Point]) -> Drawing:
-    accuracy, width = np.array([(point.last["test_accuracy"], point.half_width[-1]) for point in points]).T
-    positive = np.where(cost > 0, cost, np.nan)
-    # Noise is calibrated to a target up to a tolerance: points that aim at one ε cost the same.
-    front = pareto_front(np.array([float(f"{value:.2g}") for value in positive]), accuracy)
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        axes.errorbar(
-            positive,
-            100 * accuracy,
-            yerr=100 * np.minimum(np.nan_to_num(width), [accuracy, 1.0 - accuracy]),
-            fmt="o",
-            color=CYCLE[0],
-            markersize=5,
-            elinewidth=0.8,
-        )
-        axes.step(positive[front], 100 * accuracy[front], where="post", color=CYCLE[1], label="Pareto front")
-        log_scale(axes.xaxis)
-        axes.set(xlabel=label, ylabel="test accuracy (%)")
-        axes.legend()
-
-    missing = int(np.count_nonzero(~np.isfinite(positive)))
-    left_out = f" {missing} points without a finite positive value are left out." if missing else ""
-    caption = f"After the last round, mean over the seeds; no point lies above and left of the front.{left_out}"
-    best = "; ".join(f"{points[at].label}: {accuracy[at]:.1%} at {positive[at]:.3g}" for at in front.tolist())
-    return Drawing(title, draw_svg(name, caption, draw), f"{caption} On the front: {best}.")
-
-
 def point_table(points: Sequence[Point]) -> SortedTable:
     """The points of a study after the last round."""
     rows = []
-    for point in points:
+    for number, point in enumerate(points, 1):
         accuracy, width = point.last["test_accuracy"], point.half_width[-1]
         words = f"{accuracy:.1%}" + ("" if math.isnan(width) else f" ± {100 * width:.1f}")
         columns = (number_cell(point.last[name]) for name in POINT_COLUMNS)
-        rows.append([Cell(point.label, point.label), number_cell(point.runs), Cell(words, accuracy), *columns])
+        name, runs = Cell(point.label, point.label), number_cell(point.runs)
+        rows.append([number_cell(number), name, runs, Cell(words, accuracy), *columns])
     means = "Points: means over the seeds after the last round, ± 95 % confidence"
     caption = f"{means}. Single runs are in runs/index.csv, in the folder of the study"
-    return SortedTable(caption, ("point", "runs", "accuracy", *POINT_COLUMNS.values()), rows)
+    return SortedTable(caption, ("no.", "point", "runs", "accuracy", *POINT_COLUMNS.values()), rows)

@@ -33,7 +33,11 @@ class CurveChart {
 
   xOf(curve) {
     const values = curve.x[this.axis];
-    return values && this.data.logX ? values.map(Math.log10) : values;
+    return values && this.logX ? values.map((value) => (value > 0 ? Math.log10(value) : -Infinity)) : values;
+  }
+
+  get logX() {
+    return this.data.logX.includes(this.axis);
   }
 
   description() {
@@ -105,7 +109,7 @@ class CurveChart {
     this.plot.window = { x, y };
     const label = this.data.xLabels[this.axis];
     this.plot.draw(
-      { x: { name: label, whole: this.axis === "round", log: this.data.logX }, y: { name: this.data.yLabel, log: this.data.log } },
+      { x: { name: label, whole: this.axis === "round", log: this.logX }, y: { name: this.data.yLabel, log: this.data.log } },
       this.curves.flatMap((curve, at) => (this.off.has(at) ? [] : this.series(curve))),
     );
     this.showCursor();
@@ -169,7 +173,7 @@ class CurveChart {
     if (this.data.linked) this.section.point(x);
     const label = this.data.xLabels[this.axis], shown = this.curves.filter((_, at) => !this.off.has(at));
     const [place] = shown.map((curve) => this.valueAt(curve, x)[0]).filter(Number.isFinite);
-    const at = numberText(this.data.logX ? 10 ** (place ?? x) : place ?? x, 5);
+    const at = numberText(this.logX ? 10 ** (place ?? x) : place ?? x, 5);
     this.plot.say([`${label}: ${at}`, ...shown.map((curve) => `${curve.label}: ${numberText(this.valueAt(curve, x)[1])}`)], px, py);
   }
 

@@ -93,7 +93,7 @@ class Life {
       const units = [...new Set(shown.map(([column]) => /\(([^()]+)\)$/.exec(column.label)?.[1] ?? ""))];
       this.keep(new CurveChart(this.section, this.figure(title, ""), {
         name, title, caption: "", yLabel: shown.length === 1 ? shown[0][0].label : `${title.toLowerCase()} ${units.length === 1 && units[0] ? `(${units[0]})` : ""}`,
-        xLabels: this.section.data.axisLabels, linked: true, log, logX: false, low: null, high: null,
+        xLabels: this.section.data.axisLabels, linked: true, log, logX: [], low: null, high: null,
         curves: shown.map(([column, y], at) => ({ label: column.label, colour: `cycle-${at}`, shape: "line", dash: at ? "dashed" : "solid", x: places, y })),
       }));
     }

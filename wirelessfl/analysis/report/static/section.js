@@ -30,7 +30,8 @@ class Section {
     if (!(this.axis in this.ranges)) {
       const found = this.views.filter((view) => view.data?.linked).map((view) => view.xRange() ?? []);
       const range = rangeOf([...found, this.axes[this.axis] ?? []]);
-      const begins = range && (this.axis === "sim_time" || this.axis === "energy") ? [0, range[1]] : range;
+      const zero = (this.axis === "sim_time" || this.axis === "energy") && !this.views.some((view) => view.data?.linked && view.logX);
+      const begins = range && zero ? [0, range[1]] : range;
       this.ranges[this.axis] = begins && (begins[0] < begins[1] ? begins : [begins[0] - 1, begins[1] + 1]);
     }
     return this.ranges[this.axis];
