@@ -93,11 +93,10 @@ def _scaled(y: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _drawn(curve: Curve, y: str) -> Drawn:
     mean, half = curve.mean.mean, np.nan_to_num(curve.mean.half_width)
     if is_logarithmic(y):
-        return Drawn(curve.x, *(10.0**values for values in (mean, mean - half, mean + half)), curve.missing)
+        return Drawn(curve.x, 10.0**mean, 10.0 ** (mean - half), 10.0 ** (mean + half), curve.missing)
     low = np.where(mean >= 0, np.maximum(mean - half, 0.0), mean - half)
-    return Drawn(
-        curve.x, mean, low, np.minimum(mean + half, 100.0 if axis_scale(y) == 100.0 else np.inf), curve.missing
-    )
+    top = 100.0 if axis_scale(y) == 100.0 else np.inf
+    return Drawn(curve.x, mean, low, np.minimum(mean + half, top), curve.missing)
 
 
 @dataclass(frozen=True)
