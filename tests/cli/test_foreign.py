@@ -192,6 +192,7 @@ def forge(trace: Path, power_control: dict[str, object]) -> None:
         file.attrs["scenario_digest"] = scenario_digest(text)
 
 
+@pytest.mark.filterwarnings("always::wirelessfl.errors.SourceWarning")
 @pytest.mark.parametrize("more", [("--verify",), ("--set", "training.epochs=2")])
 def test_a_forged_trace_starts_no_process(own_run: Path, start: Start, tmp_path: Path, more: tuple[str, ...]) -> None:
     trace = tmp_path / "trace.h5"

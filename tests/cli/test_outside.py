@@ -74,7 +74,7 @@ def test_the_ledger_of_a_release_from_outside_is_recomputed_with_leave_only(whol
     summary = json.loads((whole / "summary.json").read_text())
     refused = invoke("replay", str(whole / "trace.h5"), "--delta", "1e-5")
     assert refused.exit_code == 2 and f"{HERE}:OwnRecord" in refused.stderr
-    with pytest.raises(TraceError, match="read with --allow-plugins only"):
+    with pytest.raises(TraceError, match="read with allow_plugins=True only"):
         recorded_ledger(whole / "trace.h5")
     ledger = recorded_ledger(whole / "trace.h5", allow_plugins=True)
     assert ledger.epsilon_accounted() == summary["epsilon_accounted"]
@@ -133,7 +133,7 @@ def test_code_from_outside_that_ends_the_process_is_no_success(fault: str, words
     own = json.dumps({"name": "tests.simulation.test_misfits:Forgetful", "options": {"fault": fault}})
     result = invoke("simulate", str(file), f"--set=training.algorithm={own}", "--out", str(tmp_path / "out"), "--quiet")
     assert result.exit_code == 2, result.output
-    assert re.search(rf"Error: \S*test_misfits.py:\d+: .*{words}", result.stderr), result.stderr
+    assert re.search(rf"Error: \S*test_misfits.py:\d+ in Forgetful.step: .*{words}", result.stderr), result.stderr
 
 
 def test_a_study_records_runs_that_end_their_process_or_read_its_input(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any, Self
 
@@ -283,6 +282,8 @@ def _import_statements(text: str) -> tuple[tuple[int, str, tuple[str, ...]], ...
 
 @lru_cache(maxsize=256)
 def _distribution(top: str) -> _Installed:
+    from importlib.metadata import PackageNotFoundError, packages_distributions, version  # slow to import
+
     with suppress(PackageNotFoundError):
         return _Installed(top, version(top))
     names = packages_distributions().get(top, [])

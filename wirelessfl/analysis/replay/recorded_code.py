@@ -54,6 +54,5 @@ def recorded_code(
             yield [f"{words}; what runs are the sources of the trace, SHA-256 {recorded.digest[:12]}"]
     else:
         raise CheckFailed(
-            f"{path}: {words}. The trace holds the recorded sources; read them, then run them with "
-            "--allow-plugins (in Python: allow_plugins=True)"
+            f"{path}: {words}. The trace holds the recorded sources; read them, then run them with --allow-plugins"
         )
