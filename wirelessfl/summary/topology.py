@@ -42,7 +42,7 @@ def draw_topology(graph: nx.Graph, name: str, path: Path) -> None:
             draw(axes, graph, places)
         axes.set_aspect("equal")
         if graph.graph["places"]:
-            axes.set_xlabel("m")
+            axes.set(xlabel="x (m)", ylabel="y (m)")
         else:
             axes.set_axis_off()
         figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
