@@ -15,7 +15,7 @@ from wirelessfl.errors import InputError, RunInterrupted
 from wirelessfl.study import Message, Outcome, Study, run_study
 from wirelessfl.study.runs import RunIndex
 
-COLUMNS = ["run", "name", "uplink.snr_db", "clients.count", "seed", "status", "test_accuracy"]
+COLUMNS = ["run", "uplink.snr_db", "clients.count", "seed", "status", "test_accuracy", "epsilon_published"]
 
 
 def read_index(path: Path) -> list[dict[str, str]]:
@@ -25,7 +25,7 @@ def read_index(path: Path) -> list[dict[str, str]]:
 
 def test_the_index_says_which_folder_is_which_run(finished: Study) -> None:
     lines = read_index(finished.path)
-    assert [*lines[0]][:7] == COLUMNS and [*lines[0]][7:] == ["epsilon_published", "epsilon_accounted", "error"]
+    assert [*lines[0]][:7] == COLUMNS and [*lines[0]][7:] == ["epsilon_accounted", "name", "error"]
     assert [line["run"] for line in lines] == [record.run for record in finished.records]
     folders = {folder.name for folder in (finished.path / "runs").iterdir() if folder.is_dir()}
     assert {line["run"] for line in lines} == folders and {line["status"] for line in lines} == {"complete"}

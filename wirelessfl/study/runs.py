@@ -26,22 +26,22 @@ def run_name(factors: Sequence[Factor], record: RunRecord) -> str:
 
 
 def index_text(factors: Sequence[Factor], records: Iterable[RunRecord]) -> str:
-    """CSV with one line a run: its folder, name, the keys that vary, seed, status, final numbers and error."""
+    """CSV with one line a run: its folder, the keys that vary, seed, status, final numbers, name and error."""
     keys = [key for factor in factors for key in factor.keys]
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["run", "name", *keys, "seed", "status", *_NUMBERS, "error"])
+    table.writerow(["run", *keys, "seed", "status", *_NUMBERS, "name", "error"])
     for record in records:
         values = values_at(factors, record.levels)
         summary = record.summary or {}
         table.writerow(
             [
                 record.run,
-                run_name(factors, record),
                 *(value_text(values[key], limit=1000) for key in keys),
                 record.seed,
                 record.status,
                 *("" if summary.get(name) is None else summary[name] for name in _NUMBERS),
+                run_name(factors, record),
                 " ".join((record.error or "").split()),
             ]
         )
