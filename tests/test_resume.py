@@ -136,7 +136,7 @@ def test_other_streams_are_refused(folder: Path) -> None:
 
 
 def test_another_package_version_warns_and_goes_on(folder: Path, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wirelessfl.version.version", lambda name: "9.9")
+    monkeypatch.setattr("wirelessfl.version.VERSION", "9.9")
     with pytest.warns(VersionWarning, match=r"begun with wirelessfl .*, continued with 9\.9"):
         run(folder, resume=True)
     assert compare_traces(folder / "trace.h5", whole / "trace.h5", 1, ROUNDS).difference is None

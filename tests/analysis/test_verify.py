@@ -207,9 +207,9 @@ def unnoticed(pair: Pair, folder: Path, *, attributes_of_datasets: bool, stride:
                 yield place
 
 
-LISTED = {(name.removeprefix("/"),) for name in FREE_DATASETS} | {
-    ("/", name) for name in FREE_ATTRIBUTES if name != "data_folders"
-}
+FREE = {*FREE_ATTRIBUTES} - {"data_folders"}
+"""Attributes that may differ, of runs whose scenario names no files."""
+LISTED = {(name.removeprefix("/"),) for name in FREE_DATASETS} | {("/", name) for name in FREE}
 REFUSED = {("damaged", "/", "format"), ("damaged", "/", "version"), ("damaged", "round")}
 """What no trace has is refused as damage, which is exit code 2."""
 OUT_OF_ORDER = {("damaged", "client_id")}
@@ -260,10 +260,10 @@ def test_a_clean_trace_is_the_same_and_everything_is_counted(kind: str, pair_of:
     assert comparison.of_numbers == numbers
     assert comparison.numbers == numbers - ROUNDS  # wall_time
     assert comparison.of_attributes == len(attributes(pair.recorded, of_datasets=True))
-    assert comparison.attributes == comparison.of_attributes - len(FREE_ATTRIBUTES)
+    assert comparison.attributes == comparison.of_attributes - len(FREE)
     assert {one.name for one in comparison.left_out} == {
         "wall_time",
-        *(f"attribute {name}" for name in FREE_ATTRIBUTES),
+        *(f"attribute {name}" for name in FREE),
     }
     assert all(one.reason for one in comparison.left_out)
 
