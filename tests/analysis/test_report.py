@@ -186,7 +186,7 @@ def test_a_fading_model_from_outside_has_no_curve(tmp_path: Path) -> None:
     scenario = small(channel__fading={"model": model})
     wfl.simulate(scenario, tmp_path, pictures=False, device="cpu")
     page = report_html([tmp_path])
-    assert f"not known: {model} does not state its density" in page and "by the law" not in page
+    assert f"not known: {model} does not state its density" in page and "; 1 expected" not in page
     assert "Rayleigh" not in re.sub(r"<pre.*?</pre>", "", page, flags=re.DOTALL)
 
 

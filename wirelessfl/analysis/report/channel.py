@@ -52,9 +52,9 @@ class ChannelStatistics:
         power: (n,) |h|²/β of all clients and rounds, or of evenly spaced rounds where there are more than `MOST_LINKS`.
         mean: of the power.
         below_tenth: share of links in a fade of 10 dB or more.
-        below_tenth_expected: what the law says of it; None without a law.
-        distance: Kolmogorov's distance from the law; None without a law.
-        critical: what it stays below in 99 of 100 runs, for independent links; None where links are correlated.
+        below_tenth_expected: its value by the law; None without a law.
+        distance: largest difference of the distribution functions (Kolmogorov-Smirnov); None without a law.
+        critical: value that chance alone exceeds in 1 % of runs; None where links are correlated.
     """
 
     law: PowerLaw | str

@@ -245,15 +245,15 @@ def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) ->
 
 def _channel_facts(statistics: ChannelStatistics) -> list[tuple[str, str]]:
     expected, critical, law = statistics.below_tenth_expected, statistics.critical, statistics.law
-    by_law = "" if expected is None else f", by the law {expected:.2%}"
-    stays = "" if critical is None else f"; the law stays below {critical:.3g} in 99 of 100 runs"
+    by_law = "" if expected is None else f"; {expected:.2%} expected"
+    compared = "" if critical is None else f"; chance alone exceeds {critical:.3g} in 1 % of runs"
     return [
-        ("mean |h|²/β", f"{statistics.mean:.4g}{'' if isinstance(law, str) else ', by the law 1'}"),
+        ("mean |h|²/β", f"{statistics.mean:.4g}{'' if isinstance(law, str) else '; 1 expected'}"),
         ("fades of 10 dB or more", f"{statistics.below_tenth:.2%}{by_law}"),
-        ("law of |h|²/β", law if isinstance(law, str) else ""),
+        ("distribution of |h|²/β", law if isinstance(law, str) else ""),
         (
-            "distance from the law",
-            "" if statistics.distance is None else f"{statistics.distance:.3g}{stays} (Kolmogorov)",
+            "difference from the expected distribution",
+            "" if statistics.distance is None else f"{statistics.distance:.3g} (Kolmogorov-Smirnov){compared}",
         ),
     ]
 
