@@ -235,5 +235,7 @@ def test_the_library_is_the_one_that_its_page_names() -> None:
     assert "Apache License" in library[:2000] and "BSD 3-Clause" in library
     assert not re.search(r"\beval\(|new Function\(|\bfetch\(|XMLHttpRequest|import\(", own)
     assert not re.search(r"[^\w.$]eval\(|new Function\(", library)
+    project = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    assert all(f"static/vendor/{name}" in project for name in ("LICENSE", "NOTICE"))  # go with every wheel
     names = {path.stem for path in folder.parent.glob("*.js")}
     assert names == set(SCRIPTS)

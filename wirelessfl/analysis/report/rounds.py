@@ -12,7 +12,7 @@ from wirelessfl.trace import Status, at_slot_start
 
 Values = NDArray[np.float64]
 
-_MOST_VALUES = 500_000
+_MOST_VALUES = 100_000
 """Values of one variable that are held at once."""
 QUANTILES = (0.1, 0.5, 0.9, 1.0)
 USED_EDGES = np.geomspace(1e-15, 1e2, 171)
