@@ -16,6 +16,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 SLOW = {
     "tutorials/first-study.md",
+    "tutorials/over-the-air-against-digital.md",
     "tutorials/researchers-day.md",
     "how-to/cluster.md",
 }  # which start processes, as the tests of studies do
