@@ -51,9 +51,10 @@ def commands() -> str:
         command = main.get_command(context, name)
         assert command is not None
         options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+        below = command.list_commands(context) if isinstance(command, click.Group) else []
         longest = [max(option.opts, key=len) for option in options if not option.hidden]
-        rows.append((f"`{name}`", command.get_short_help_str(200), _names(longest)))
-    return _table(("command", "does", "options"), rows)
+        rows.append((f"`{name}`", command.get_short_help_str(200), _names([*below, *longest])))
+    return _table(("command", "does", "commands below it, and options"), rows)
 
 
 def exit_codes() -> str:

@@ -1,7 +1,8 @@
 """Drawing of a run's figures in a process of its own, started before the run: what it imports overlaps with the run.
 
-It is told the trace on its standard input once that is complete, and answers with one line of JSON. It ends as soon as
-its input does, so that none outlives the process that started it, however that ended.
+It is told the trace on its standard input once that is complete, doubles to draw both figures at once, and answers with
+a line of JSON for each. Both end as soon as the input does, so that none outlives the process that started it, however
+that ended.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -22,7 +24,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from wirelessfl.errors import TraceError
-from wirelessfl.summary.run_figures import draw_run, figure_paths
+from wirelessfl.summary.run_figures import SUMMARY, TIMELINE, draw_run
 from wirelessfl.summary.style import FigureOptions
 from wirelessfl.trace import failure_words
 
@@ -69,16 +71,14 @@ class FigureProcess:
         assert self._trace is not None
         if self._process is None:
             return draw_run(self._trace, self._options).missing
-        answer = _stream(self._process.stdout).read()
-        try:
-            said = json.loads(answer)
-        except ValueError:  # none, or a part of one
-            ended = _ended(self._process.wait())
-            files = figure_paths(self._trace.parent, self._options)
-            return tuple(f"{file} cannot be drawn: {ended}" for file in files if not file.exists())
-        if said["refused"] is not None:
-            raise TraceError(said["refused"])
-        return tuple(said["missing"])
+        answers = [json.loads(line) for line in _stream(self._process.stdout) if line.endswith("\n")]
+        for answer in answers:
+            if answer["refused"] is not None:
+                raise TraceError(answer["refused"])
+        drawn = {name for answer in answers for name in answer["names"]}
+        files = [self._options.file(self._trace.with_name(name)) for name in (SUMMARY, TIMELINE) if name not in drawn]
+        lost = [f"{file} cannot be drawn: {_ended(self._process.wait())}" for file in files if not file.exists()]
+        return tuple(words for answer in answers for words in answer["missing"]) + tuple(lost)
 
     def close(self) -> None:
         """End of the process: at once where it waits, and with its incomplete files removed where it draws."""
@@ -134,7 +134,13 @@ def _stream(pipe: IO[str] | None) -> IO[str]:
 
 
 def _ended(code: int) -> str:
-    how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+    how = (
+        "ended early"
+        if code == 0
+        else f"ended by {signal.Signals(-code).name}"
+        if code < 0
+        else f"ended with code {code}"
+    )
     return f"the process that draws it {how}"
 
 
@@ -148,23 +154,42 @@ def main() -> NoReturn:
         importlib.import_module(module)
     order = sys.stdin.readline()
     if order:
-        threading.Thread(target=_end_with_input, daemon=True).start()
-        os.write(answer, _answer(order).encode())
+        _draw(order, answer)
     os._exit(0)  # without a search of all that was imported for what can be freed
 
 
-def _answer(order: str) -> str:
+def _draw(order: str, answer: int) -> None:
+    # Elsewhere than on Linux, where a process with libraries loaded is not forked safely, one figure after the other
+    other = _doubled() if sys.platform == "linux" else None
+    names = (SUMMARY, TIMELINE) if other is None else (SUMMARY,) if other else (TIMELINE,)
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    try:
+        os.write(answer, _answer(order, names).encode())
+    finally:
+        if other:
+            os.waitpid(other, 0)
+
+
+def _doubled() -> int | None:
+    # Number of a second process, 0 in that one; None where there is no room for it
+    with warnings.catch_warnings(), suppress(OSError):
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+    return None
+
+
+def _answer(order: str, names: tuple[str, ...]) -> str:
     given = json.loads(order)
     trace = Path(given["trace"])
     missing: tuple[str, ...] = ()
     refused: str | None = None
     try:
-        missing = draw_run(trace, FigureOptions(**given["options"])).missing
+        missing = draw_run(trace, FigureOptions(**given["options"]), names=names).missing
     except TraceError as error:
         refused = str(error)
     except Exception as error:  # a fault of a library, which must not cost the run
-        missing = (f"figures of {trace} cannot be drawn: {failure_words(error)}",)
-    return json.dumps({"missing": missing, "refused": refused})
+        missing = (f"{' and '.join(names)} of {trace} cannot be drawn: {failure_words(error)}",)
+    return json.dumps({"names": names, "missing": missing, "refused": refused}) + "\n"
 
 
 def _end_with_input() -> None:

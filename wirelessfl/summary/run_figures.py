@@ -1,6 +1,6 @@
 """Figures of a run as files, from its trace alone: ``summary`` and ``timeline``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,13 @@ class WrittenFigures:
     missing: tuple[str, ...]
 
 
-def draw_run(trace: Path, options: FigureOptions, folder: Path | None = None, prefix: str = "") -> WrittenFigures:
+def draw_run(
+    trace: Path,
+    options: FigureOptions,
+    folder: Path | None = None,
+    prefix: str = "",
+    names: Sequence[str] = (SUMMARY, TIMELINE),
+) -> WrittenFigures:
     """Summary and timeline of a run, drawn and written; nothing with the format "none".
 
     Args:
@@ -34,6 +40,7 @@ def draw_run(trace: Path, options: FigureOptions, folder: Path | None = None, pr
         options: format and width.
         folder: where they go; by default beside the trace.
         prefix: before the names of the files.
+        names: which of the two.
 
     Raises:
         TraceError: the trace cannot be read.
@@ -43,19 +50,16 @@ def draw_run(trace: Path, options: FigureOptions, folder: Path | None = None, pr
     from wirelessfl.summary.picture import draw_summary
     from wirelessfl.summary.timeline import draw_timeline
 
-    files = figure_paths(trace.parent if folder is None else folder, options, prefix)
+    place = trace.parent if folder is None else folder
+    files = [options.file(place / f"{prefix}{name}") for name in names]
     with read_values(trace) as values, trace_errors(trace):
         events = values.events()
-        missing = [
-            *unwritten(files[0], lambda new: draw_summary(values, new, options.width_in)),
-            *unwritten(files[1], lambda new: draw_timeline(values, events, new, options.width_in)),
-        ]
+        draw: dict[str, Callable[[Path], None]] = {
+            SUMMARY: lambda new: draw_summary(values, new, options.width_in),
+            TIMELINE: lambda new: draw_timeline(values, events, new, options.width_in),
+        }
+        missing = [words for name, file in zip(names, files, strict=True) for words in unwritten(file, draw[name])]
     return WrittenFigures(tuple(file for file in files if file.exists()), tuple(missing))
-
-
-def figure_paths(folder: Path, options: FigureOptions, prefix: str = "") -> tuple[Path, Path]:
-    """Files of summary and timeline in a folder."""
-    return options.file(folder / f"{prefix}{SUMMARY}"), options.file(folder / f"{prefix}{TIMELINE}")
 
 
 def unwritten(path: Path, write: Callable[[Path], object]) -> list[str]:
