@@ -9,16 +9,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+import h5py
 import pytest
 from pydantic import BaseModel
 
 from wirelessfl import plugins
-from wirelessfl.errors import ScenarioError
+from wirelessfl.errors import ScenarioError, TraceError
 from wirelessfl.learning import Dataset
 from wirelessfl.radio import FadingModel, PowerControl
 from wirelessfl.scenario import Scenario, load_scenario, parse_scenario
 from wirelessfl.scenario.base import External, Reference
 from wirelessfl.scenario.scenario import TRUSTED_MODULES, outside_code, refuse_outside_code
+from wirelessfl.trace import trace_errors
 
 KEY = "channel.fading.model"
 NUMBERS = itertools.count()
@@ -110,6 +112,17 @@ def test_errors_at_import_name_file_and_line(workshop: Workshop, text: str, line
         plugins.load_class(KEY, f"{name}:Law", FadingModel)
     where = rf"{KEY}: {name}:Law: {name}\.py:{line}( in f)?: {words}"
     assert re.match(where, str(refusal.value)), str(refusal.value)
+
+
+def test_lines_of_compiled_libraries_are_not_the_users(workshop: Workshop) -> None:
+    # They are relative (h5py/_objects.pyx), and the user's modules lie in the current folder.
+    name = workshop.write(FADING)
+    plugins.load_class(KEY, f"{name}:Law", FadingModel)
+    path = workshop.folder / "values.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = 1.0
+    with pytest.raises(TraceError, match="damaged"), trace_errors(path), h5py.File(path) as file:
+        file["y"]
 
 
 @pytest.mark.parametrize(

@@ -113,5 +113,5 @@ def _last_line(traceback: TracebackType | None, roots: list[Path]) -> str | None
 
 def _is_users(file: Path, folders: list[Path]) -> bool:
     library = file.is_relative_to(LIBRARY) or LIBRARY_FOLDERS & set(file.parts)
-    made = file.name.startswith("<")  # while it ran, such as the methods of a data class
-    return not library and not made and any(file.is_relative_to(folder) for folder in folders)
+    # No file has the methods of a data class, made while it ran, nor the lines that compiled libraries name
+    return not library and any(file.is_relative_to(folder) for folder in folders) and file.is_file()
