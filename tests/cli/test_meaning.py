@@ -59,7 +59,8 @@ def test_almost_all_is_not_all() -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> wfl.Result:
-    return wfl.simulate(small(rounds=1), tmp_path_factory.mktemp("runs") / "one", pictures=False)
+    folder = tmp_path_factory.mktemp("runs") / "with-a-path-longer-than-a-terminal-is-wide" / "one-more-folder-in-it"
+    return wfl.simulate(small(rounds=1), folder, pictures=False)
 
 
 def printed(run: wfl.Result, trace: Path, capsys: pytest.CaptureFixture[str], **changes: Any) -> str:

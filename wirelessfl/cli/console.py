@@ -85,7 +85,9 @@ def print_summary(summary: Mapping[str, Any], files: Mapping[str, Path], command
 
 def print_rows(rows: Iterable[tuple[str, str | Text]]) -> None:
     """Table on stdout of texts beside their names in bold."""
-    table = Table(Column(style="bold", no_wrap=True), Column(), show_header=False, box=None, pad_edge=False)
+    # A path is folded: with an ellipsis nobody could copy it
+    columns = Column(style="bold", no_wrap=True), Column(overflow="fold")
+    table = Table(*columns, show_header=False, box=None, pad_edge=False)
     for name, words in rows:
         table.add_row(name, words)
     open_console().print(table)
