@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -331,3 +332,17 @@ def test_the_progress_of_a_study_is_a_line_for_each_outcome(capsys: pytest.Captu
     with wfl.study_progress(design, quiet=True) as on_message:
         on_message(Outcome(first.id, "failed", "unheard"))
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_is_left_as_it_was_found(enabled: bool, tmp_path: Path) -> None:
+    (gc.enable if enabled else gc.disable)()
+    try:
+        seen: list[int] = []
+        wfl.simulate(
+            small(rounds=1), tmp_path / "run", pictures=False, on_round=lambda _: seen.append(gc.get_freeze_count())
+        )
+        assert seen[0] > 0 == gc.get_freeze_count()
+        assert gc.isenabled() == enabled
+    finally:
+        gc.enable()

@@ -108,11 +108,12 @@ def simulate(
             folder.check_same_scenario(scenario)
             folder.check_same_sources(scenario)
         if not going_on or not folder.is_complete():
-            with interrupts.at_once():
-                simulation = _prepare(scenario, folder, going_on, device, threads, interrupts)
-            if not going_on:
-                folder.clear(sources)
-            record_run(simulation, folder, scenario, interrupts, on_round)
+            with _simulator(interrupts):
+                with interrupts.at_once():
+                    simulation = _prepare(scenario, folder, going_on, device, threads, interrupts)
+                if not going_on:
+                    folder.clear(sources)
+                record_run(simulation, folder, scenario, interrupts, on_round)
         with interrupts.at_once("stopped when the run was complete; --resume gives its summary and pictures"):
             return result_of(folder, options, drawing)
 
@@ -232,22 +233,29 @@ def record_run(
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
-    # Imports of a million objects, of which none is garbage: searching them for it takes a tenth of the time
-    before = gc.isenabled()
-    gc.disable()
+def _simulator(interrupts: Interrupts) -> Iterator[None]:
+    # A million objects are imported that stay to the end: until then collections do not search them for garbage
+    enabled, frozen = gc.isenabled(), gc.get_freeze_count() > 0
+    with interrupts.at_once():
+        gc.disable()
+        try:
+            import wirelessfl.assembly  # noqa: F401
+
+            gc.freeze()
+        finally:
+            if enabled:
+                gc.enable()
     try:
         yield
     finally:
-        if before:
-            gc.enable()
+        if not frozen:
+            gc.unfreeze()
 
 
 def _prepare(
     scenario: Scenario, folder: RunFolder, going_on: bool, device: str, threads: int | None, interrupts: Interrupts
 ) -> Simulation:
-    with _without_collections():
-        from wirelessfl.assembly import build_simulation, choose_plan, other_data, recorded_plan
+    from wirelessfl.assembly import build_simulation, choose_plan, other_data, recorded_plan
 
     if going_on:
         plan = recorded_plan(folder.trace)

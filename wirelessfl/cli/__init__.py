@@ -70,7 +70,9 @@ class Application(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["obj"] = time.perf_counter()
         kwargs["standalone_mode"] = False  # click's exit codes differ: an interrupt is 130 here, not 1
-        atexit.register(gc.freeze)  # the end of the process would search all that torch has imported for garbage
+        if not args and "args" not in kwargs:  # the process is that of the command, whose arguments are its own
+            gc.freeze()  # what runs freeze stays so: neither they nor the end of the process search it for garbage
+            atexit.register(gc.freeze)
         with standard_streams() as failure, command_line_words():
             escape_what_is_lacking()
             code = self._exit_code(partial(super().main, *args, **kwargs))
