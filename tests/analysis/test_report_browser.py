@@ -154,6 +154,7 @@ def page_trace(browser: Any) -> Path:
     return Path(browser.current_url.removeprefix("file://")).parent / "trace.h5"
 
 
+@pytest.mark.slow
 def test_a_drag_zooms_all_linked_charts_and_a_button_shows_all_again(browser: Any) -> None:
     place = plot(browser, "accuracy")
     actions(browser).move_to_element(place).click_and_hold().move_by_offset(80, 0).release().perform()
@@ -177,7 +178,9 @@ def test_keys_step_and_zoom(browser: Any) -> None:
     assert shown_rounds(browser) == [False, False]
 
 
-@pytest.mark.parametrize("axis", ["sim_time", "energy", "epsilon"])
+@pytest.mark.parametrize(
+    "axis", ["sim_time", *(pytest.param(each, marks=pytest.mark.slow) for each in ("energy", "epsilon"))]
+)
 def test_the_axis_is_the_readers_choice(browser: Any, axis: str) -> None:
     set_round(browser, 5)
     before = browser.execute_script("return document.querySelector('#s0-accuracy .cursor').style.left")
@@ -203,6 +206,7 @@ def test_a_search_opens_the_life_of_a_client(browser: Any) -> None:
     assert "no client" in browser.execute_script("return document.querySelector('.bar .client').validationMessage")
 
 
+@pytest.mark.slow
 def test_a_click_in_the_chart_of_clients_opens_that_client(browser: Any) -> None:
     place = plot(browser, "clients")
     actions(browser).move_to_element(place).perform()
@@ -215,6 +219,7 @@ def test_a_click_in_the_chart_of_clients_opens_that_client(browser: Any) -> None
     assert len(rows) == ROUNDS
 
 
+@pytest.mark.slow
 def test_the_timeline_zooms_to_single_messages(browser: Any) -> None:
     set_round(browser, 5)
     place = plot(browser, "timeline")
@@ -240,6 +245,7 @@ def test_clients_move_on_the_map(browser: Any) -> None:
     assert picture() != before
 
 
+@pytest.mark.slow
 def test_play_steps_through_the_rounds(browser: Any) -> None:
     set_round(browser, 3)
     button = browser.find_element("css selector", ".bar .play")
@@ -303,6 +309,7 @@ def test_a_phone_does_not_scroll_sideways(browser: Any) -> None:
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+@pytest.mark.slow
 def test_paper_is_white_by_night(browser: Any) -> None:
     night = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", **night})
@@ -312,6 +319,7 @@ def test_paper_is_white_by_night(browser: Any) -> None:
     assert paper == "rgb(255, 255, 255)" and tools == "none"
 
 
+@pytest.mark.slow
 def test_it_prints(browser: Any) -> None:
     import base64
 

@@ -91,18 +91,15 @@ def explore(driver: Any, traces: list[Path], folder: Path) -> str:
     return page.read_text(encoding="utf-8")
 
 
-QUICK = ("ideal, one round, no events", "asynchronous", "on the move, with a jammer", "failures of every kind")
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in RUNS])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
 def test_a_run_of_any_kind_can_be_explored(driver: Any, name: str, tmp_path: Path) -> None:
     run = wfl.simulate(small(**RUNS[name]), tmp_path / "x", device="cpu", threads=1, pictures=False)
     explore(driver, [run.trace], tmp_path)
 
 
-@pytest.mark.slow
 def test_several_runs_on_one_page(driver: Any, tmp_path: Path) -> None:
-    kinds = ("ideal, one round, no events", "on the move, with a jammer")
+    kinds = ("ideal, one round, no events", "failures of every kind")
     traces = [
         wfl.simulate(small(**RUNS[kind]), tmp_path / str(at), device="cpu", threads=1, pictures=False).trace
         for at, kind in enumerate(kinds)
@@ -143,11 +140,8 @@ def killed(file: h5py.File) -> None:
     file.attrs.modify("status", "running")
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [old, pytest.param(infinite, marks=pytest.mark.slow), pytest.param(killed, marks=pytest.mark.slow)],
-    ids=lambda damage: damage.__name__,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", [old, infinite, killed], ids=lambda damage: damage.__name__)
 def test_a_trace_with_less_can_be_explored(driver: Any, damage: Callable[[h5py.File], None], tmp_path: Path) -> None:
     trace = wfl.simulate(small(rounds=4, **MOVING), tmp_path / "x", device="cpu", threads=1, pictures=False).trace
     with h5py.File(trace, "r+") as file:
@@ -155,6 +149,7 @@ def test_a_trace_with_less_can_be_explored(driver: Any, damage: Callable[[h5py.F
     explore(driver, [trace], tmp_path)
 
 
+@pytest.mark.slow
 def test_a_page_of_many_clients(driver: Any, tmp_path: Path) -> None:
     trace = write_made_up_trace(tmp_path / "trace.h5", clients=800, rounds=8)
     explore(driver, [trace], tmp_path)
