@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from tests.learning.data.writers import write_idx
 from wirelessfl.errors import DataError
-from wirelessfl.learning.data.examples import read_idx
+from wirelessfl.learning.data.files import read_idx
 
 ARRAY = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 

@@ -7,22 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from wirelessfl.analysis.audit.choice import AIR, CROWD, MODELS, STEPS, UPLOADS, Choice, choose_game
+from wirelessfl.analysis.audit.choice import STEPS, UPLOADS, Choice, choose_game
 from wirelessfl.analysis.audit.evidence import Evidence, skipped_rounds, weigh
 from wirelessfl.analysis.audit.games import SlotGame
-from wirelessfl.analysis.audit.noise import NoiseRecord, noise_faults
-from wirelessfl.analysis.audit.noise_records import LONGEST
+from wirelessfl.analysis.audit.noise import noise_faults
 from wirelessfl.analysis.audit.rehearsal import Rehearsal, rehearse_for_audit
-from wirelessfl.analysis.audit.worlds import reach_faults, tried_updates, world_faults
+from wirelessfl.analysis.audit.scope import not_tested
+from wirelessfl.analysis.audit.worlds import reach_faults, world_faults
 from wirelessfl.assembly import build_simulation, plan_to_look
 from wirelessfl.errors import InfeasibleError, MissingDataError, precondition
-from wirelessfl.learning.faults import BernoulliAvailability
-from wirelessfl.learning.selection import SelectAll
 from wirelessfl.privacy import Statement, ZcdpRelease
 from wirelessfl.scenario import Source, load_scenario
 from wirelessfl.scenario.overrides import Overrides
 from wirelessfl.simulation import Simulation
-from wirelessfl.simulation.uplinks import ChannelNoise, NoNoise
 from wirelessfl.summary import epsilon_text
 
 FALSE_ALARM = 1e-3
@@ -242,67 +239,3 @@ def _relation(rehearsal: Rehearsal, choice: Choice) -> str:
     sums = [release.secure_sum for release in rehearsal.releases if isinstance(release, ZcdpRelease)]
     sees_more = choice.view == UPLOADS or (choice.view == STEPS and any(sum_ is not None for sum_ in sums))
     return "; ".join(sorted(relations)) if same_unit and covers and not sees_more else ""
-
-
-def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord]) -> Iterator[str]:
-    """Plain phrases on the scenario, the game that was played on it, and the noise that was recorded."""
-    if choice.view == UPLOADS:
-        yield "any noise: this adversary sees what is sent without noise, and one observation reveals everything"
-    else:
-        yield "floating-point arithmetic: noise is treated as real numbers, whose lowest bits reveal nothing"
-        yield "the random generator: an adversary who knows the seed or breaks the generator can remove all noise"
-    yield "side channels: times, sizes and numbers of messages, energy, and the trace, which holds private data"
-    yield (
-        "real data: one canary and zeros stand for all samples and updates, so that noise or clipping which depends on "
-        "data in another way is not seen; what loading or code from outside computes from data before clipping is not "
-        "looked at"
-    )
-    yield "control by data: senders, channels, scales and rounds are those of a rehearsal without training"
-    if math.isinf(rehearsal.ledger.epsilon_accounted()):
-        yield "a guarantee: the accounted ε is infinite, and nothing can contradict it but the noise itself"
-    if choice.view != UPLOADS:
-        tried = tried_updates(rehearsal, choice.game) if isinstance(choice.game, SlotGame) else []
-        clients = {int(reach.senders[place]) for reach, place in tried}
-        but = f", but for how far the updates of {len(clients)} clients move what is heard" if clients else ""
-        yield f"clients other than number {rehearsal.client}: they are taken to be treated as it is{but}"
-    yield from (f"noise {record.source} {record.left_out}" for record in records if record.left_out)
-    if choice.view != UPLOADS and rehearsal.learner.upload_dimension > LONGEST:
-        yield f"noise on all coordinates at once: {LONGEST:,} of {rehearsal.learner.upload_dimension:,} are recorded"
-    yield from _sampling(rehearsal, choice)
-    yield from _uplink(rehearsal, choice)
-    faults, wait_for = rehearsal.parts.faults, rehearsal.parts.wait_for
-    everybody = wait_for.fraction == 1.0 and wait_for.count is None and wait_for.deadline_s is None
-    reached = isinstance(faults.availability, BernoulliAvailability) and faults.availability.p == 1.0
-    stays = faults.crash_rate_per_s == 0 and faults.restart_probability == 0 and faults.battery_j is None
-    if not (everybody and reached and stays):
-        yield "participation: who is missing or late is taken to depend on public circumstances alone"
-
-
-def _sampling(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
-    if choice.view == MODELS and not isinstance(rehearsal.parts.selection.rule, SelectAll):
-        yield (
-            "the secrecy of the selection: how often a client is selected is measured, but not whether clients are "
-            "selected independently, nor what else tells who was"
-        )
-        yield "the updates of other clients, which are zeros: who of them a quorum pushes out may tell more"
-    if choice.view in (STEPS, CROWD) and rehearsal.learner.training.sampling == "poisson":
-        yield (
-            "amplification by sampling: how often, and how independently from step to step, the canary is in a "
-            "batch is measured, but not whether samples are drawn independently of each other, nor what else "
-            "tells the batches"
-        )
-    elif choice.view in (STEPS, CROWD):
-        yield "amplification by shuffling, for which the ledger gives no credit: the adversary knows the batches"
-
-
-def _uplink(rehearsal: Rehearsal, choice: Choice) -> Iterator[str]:
-    view = rehearsal.parts.uplink.audit_view()
-    if isinstance(view, ChannelNoise) and choice.view == AIR:
-        yield "the second quadrature of the reception: the game is played on the first, the ledger counts both"
-        yield "other uses of the radio, such as pilots and control messages"
-        if view.jamming is not None and rehearsal.ledger.statement.colluding:
-            yield "the jammer: its noise is taken off, as a colluding party may know it"
-        elif view.jamming is not None:
-            yield "the jammer's secrecy: that nobody else knows or can remove its noise is taken for granted"
-    if isinstance(view, ChannelNoise | NoNoise):
-        yield from view.not_tested

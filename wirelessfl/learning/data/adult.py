@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from wirelessfl.errors import DataError, precondition
-from wirelessfl.learning.data.examples import Dataset, Examples, data_roots, find_files, not_found
+from wirelessfl.learning.data.examples import Dataset, Examples
+from wirelessfl.learning.data.files import data_roots, find_files, not_found
 from wirelessfl.streams import Streams
 
 COLUMNS = (

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 
 from wirelessfl.errors import DataError, precondition
-from wirelessfl.learning.data.examples import Dataset, Examples, data_roots, find_files, from_halves, not_found
+from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
+from wirelessfl.learning.data.files import data_roots, find_files, not_found
 
 FOLDERS = ("cifar-10-batches-py", "CIFAR10/cifar-10-batches-py", "CIFAR10", ".")
 TRAIN_BATCHES = tuple(f"data_batch_{number}" for number in range(1, 6))

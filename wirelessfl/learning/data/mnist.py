@@ -9,15 +9,8 @@ import numpy as np
 import torch
 
 from wirelessfl.errors import DataError, precondition
-from wirelessfl.learning.data.examples import (
-    Dataset,
-    Examples,
-    data_roots,
-    find_files,
-    from_halves,
-    not_found,
-    read_idx,
-)
+from wirelessfl.learning.data.examples import Dataset, Examples, from_halves
+from wirelessfl.learning.data.files import data_roots, find_files, not_found, read_idx
 
 SIDE = 28
 
