@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import shutil
 import sys
@@ -145,6 +146,44 @@ def test_a_module_that_the_user_imported_first_is_compared_by_its_functions(fold
     write(folder, sources_first=LAW + "    @property\n    def p(self):\n        return lambda: [1, 3]\n")
     with pytest.raises(ScenarioError, match="was edited after it was imported"):
         sources_of(["sources_first:Law"])
+
+
+@pytest.fixture
+def compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python writes compiled files, beside the texts."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+
+
+def constant(folder: Path, value: str, second: int = 1_700_000_000) -> None:
+    write(folder, sources_constant=f"K = {value}\n{LAW}")
+    os.utime(folder / "sources_constant.py", (second, second))
+
+
+@pytest.mark.usefixtures("compiling")
+def test_a_compiled_file_of_another_text_with_its_size_and_second_is_not_taken(folder: Path) -> None:
+    for value in ("1.5", "2.5"):
+        constant(folder, value)
+        law = plugins.load_class(KEY, "sources_constant:Law", FadingModel)
+        assert f"K = {value}" in str(sources_of(["sources_constant:Law"]).files["sources_constant.py"])
+        assert float(value) == sys.modules[law.__module__].K  # type: ignore[attr-defined]
+        del sys.modules["sources_constant"]
+
+
+@pytest.mark.usefixtures("compiling")
+@pytest.mark.parametrize("second", [1_700_000_000, 1_700_000_009])
+def test_a_constant_of_a_module_that_the_user_imported_first_is_compared(second: int, folder: Path) -> None:
+    constant(folder, "1.5")
+    sys.path.insert(0, str(folder))
+    module = importlib.import_module("sources_constant")
+    assert sources_of(["sources_constant:Law"]).files
+    constant(folder, "2.5", second)
+    plugins.loaded._known.clear()
+    with pytest.raises(ScenarioError, match="was edited after it was imported"):
+        sources_of(["sources_constant:Law"])
+    del sys.modules["sources_constant"]
+    assert sources_of(["sources_constant:Law"]).files
+    assert importlib.import_module("sources_constant").K == 2.5 and module.K == 1.5
 
 
 def test_recorded_sources_take_the_place_of_those_here(folder: Path) -> None:

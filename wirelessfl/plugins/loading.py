@@ -84,6 +84,7 @@ def _load(key: str, reference: str) -> Any:
         raise ScenarioError(
             f"{key}: {reference} belongs to Python's own library; allowed: package.module:Name of your own"
         )
+    sources_of([reference])  # no compiled file of another text is imported
     with searching(), their_errors(key, reference):
         _refuse_namesake(key, reference)
         try:
