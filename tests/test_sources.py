@@ -166,7 +166,7 @@ def test_a_compiled_file_of_another_text_with_its_size_and_second_is_not_taken(f
         constant(folder, value)
         law = plugins.load_class(KEY, "sources_constant:Law", FadingModel)
         assert f"K = {value}" in str(sources_of(["sources_constant:Law"]).files["sources_constant.py"])
-        assert float(value) == sys.modules[law.__module__].K  # type: ignore[attr-defined]
+        assert float(value) == sys.modules[law.__module__].K
         del sys.modules["sources_constant"]
 
 
@@ -184,6 +184,17 @@ def test_a_constant_of_a_module_that_the_user_imported_first_is_compared(second:
     del sys.modules["sources_constant"]
     assert sources_of(["sources_constant:Law"]).files
     assert importlib.import_module("sources_constant").K == 2.5 and module.K == 1.5
+
+
+def test_a_module_beside_it_may_be_imported_while_it_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins.places, "_known", set())
+    late = "    def late(self):\n        from sources_late import K\n        return K\n"
+    write(folder, sources_lazy=LAW + late, sources_late="K = 3\n", sources_unnamed="")
+    law = plugins.load_class(KEY, "sources_lazy:Law", FadingModel)
+    assert law().late() == 3
+    for other in ("sources_unnamed", "sources_absent"):
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module(other)
 
 
 def test_recorded_sources_take_the_place_of_those_here(folder: Path) -> None:
@@ -205,6 +216,14 @@ def test_recorded_sources_do_not_take_the_place_of_libraries(path: str) -> None:
     with (
         pytest.raises(TraceError, match=r"trace\.h5: holds a source of \w+, which is the name of a library here"),
         importing_from(Sources({path: "open('ran', 'w')"}, {}), "trace.h5"),
+    ):
+        pass
+
+
+def test_what_stood_in_a_script_is_not_imported() -> None:
+    with (
+        pytest.raises(TraceError, match=r"trace\.h5: its code from outside stood in a script or notebook .*move it"),
+        importing_from(Sources({"__main__.py": LAW}, {}), "trace.h5"),
     ):
         pass
 

@@ -86,6 +86,7 @@ def test_pack_and_verify(run: Path, there: Path, unpacked_in: Path) -> None:
     assert not [*unpacked_in.iterdir()] and [file.name for file in there.iterdir()] == ["one.zip"]
 
 
+@pytest.mark.slow
 def test_what_is_made_of_it_lies_beside_it(
     run: Path, there: Path, unpacked_in: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_run_that_differs_is_told_by_the_name_in_the_archive(run: Path, there:
     assert str(unpacked_in) not in verified.stderr and not [*unpacked_in.iterdir()]
 
 
+@pytest.mark.slow
 def test_an_archive_of_a_study(study: Path, there: Path, unpacked_in: Path) -> None:
     copy = there / "pair"
     shutil.copytree(study, copy)
@@ -154,6 +156,7 @@ def test_of_a_study_that_has_not_ended_the_complete_runs_are_packed(study: Path,
     assert call("pack", copy).exit_code == 2
 
 
+@pytest.mark.slow
 def test_data_go_along_where_they_are_asked_for(there: Path, tmp_path: Path, unpacked_in: Path) -> None:
     here = tmp_path / "here"
     write_idx_pair(here / "sets" / "MNIST", "train", [0, 1, 2] * 4)
@@ -270,6 +273,7 @@ def outside(authored: Path, there: Path) -> Path:
     return Path(shutil.copy(authored, there))
 
 
+@pytest.mark.slow
 def test_a_co_author_without_the_sources_verifies_in_a_process_of_his_own(outside: Path) -> None:
     with zipfile.ZipFile(outside) as archive:
         assert archive.read("one/plugins/law_of_author.py").decode() == LAW

@@ -13,7 +13,16 @@ from typing import Any
 
 from wirelessfl.errors import ScenarioError, defined_at
 from wirelessfl.plugins.blame import remember, their_errors
-from wirelessfl.plugins.places import LIBRARY, LIBRARY_FOLDERS, PACKAGE, folders, places_of, searching, top_of
+from wirelessfl.plugins.places import (
+    LIBRARY,
+    LIBRARY_FOLDERS,
+    PACKAGE,
+    folders,
+    found_later,
+    places_of,
+    searching,
+    top_of,
+)
 from wirelessfl.plugins.sources import sources_of
 
 
@@ -84,7 +93,7 @@ def _load(key: str, reference: str) -> Any:
         raise ScenarioError(
             f"{key}: {reference} belongs to Python's own library; allowed: package.module:Name of your own"
         )
-    sources_of([reference])  # no compiled file of another text is imported
+    found_later(sources_of([reference]).tops)  # before the import: no compiled file of another text is imported then
     with searching(), their_errors(key, reference):
         _refuse_namesake(key, reference)
         try:

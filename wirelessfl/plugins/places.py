@@ -6,8 +6,9 @@ import importlib
 import importlib.util
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -18,6 +19,7 @@ LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
 """Names of folders in which packages are installed."""
 
 _searched: list[Path] = []
+_known: set[str] = set()  # top-level modules of the user's that plug-ins import, maybe only while they run
 
 
 def search(folder: Path) -> None:
@@ -47,6 +49,23 @@ def searching() -> Iterator[None]:
         for entry in added:
             with suppress(ValueError):
                 sys.path.remove(entry)
+
+
+class _Later:
+    """Finder of modules that plug-ins import while they run, as inside a method; it comes after all others."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
+        """The spec of a module that an import statement of a plug-in names, beside the scenario; else None."""
+        found = path is None and name in _known
+        return PathFinder.find_spec(name, [str(folder) for folder in folders()]) if found else None
+
+
+def found_later(tops: Iterable[str]) -> None:
+    """Top-level modules that code from outside may also import while it runs, when their folders are not searched."""
+    _known.update(tops)
+    if _Later not in sys.meta_path:
+        sys.meta_path.append(_Later)
 
 
 def top_of(reference: str) -> str:

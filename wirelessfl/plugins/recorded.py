@@ -33,6 +33,12 @@ def importing_from(sources: Sources, origin: str) -> Iterator[None]:
         TraceError: a text is missing, or would take the place of what is installed here.
     """
     precondition(
+        "__main__" not in sources.tops,
+        f"{origin}: its code from outside stood in a script or notebook (__main__), which cannot be imported; move it "
+        "into a module of its own, and run again",
+        TraceError,
+    )
+    precondition(
         not sources.unknown,
         f"{origin}: the text of {', '.join(sources.unknown)} is not recorded, so that it cannot be imported from there",
         TraceError,

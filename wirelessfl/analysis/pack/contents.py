@@ -118,6 +118,11 @@ def _add_run(contents: Contents, name: str, trace: Path, label: str | None, with
     if trace.name == "trace.h5":
         for file in _beside(trace.parent, _OF_RUN):
             contents.add(f"{name}/{file.name}", file)
+    if typed := [one for one in run.outside if one.startswith("__main__:")]:
+        contents.left_out.append(
+            f"{name}: a module with {', '.join(typed)}, of a script or notebook; nobody can repeat the run from the "
+            "archive: move the code into a module, and run again"
+        )
     for path, text in texts_of(recorded_sources(trace)).items():
         contents.add(f"{name}/{PLUGINS}/{path}", text.encode())
     _add_data(contents, run, recording, with_data)
