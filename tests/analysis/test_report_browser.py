@@ -206,6 +206,16 @@ def test_a_search_opens_the_life_of_a_client(browser: Any) -> None:
     assert "no client" in browser.execute_script("return document.querySelector('.bar .client').validationMessage")
 
 
+def test_the_first_client_is_at_the_top_as_in_all_pictures(browser: Any) -> None:
+    for name, top in (("clients", "client 0"), ("timeline", "server")):
+        place = plot(browser, name)
+        half = place.size["height"] // 2
+        for offset, said in ((16 - half, top), (half - 46, "client 5")):
+            actions(browser).move_to_element_with_offset(place, 0, offset).perform()
+            found = f"document.querySelector('#s0-{name} .note').textContent.startsWith('{said}')"
+            assert soon(browser, found)
+
+
 @pytest.mark.slow
 def test_a_click_in_the_chart_of_clients_opens_that_client(browser: Any) -> None:
     place = plot(browser, "clients")
@@ -305,7 +315,7 @@ def test_night_and_day_differ_in_paper_and_ink(browser: Any) -> None:
 def test_a_phone_does_not_scroll_sideways(browser: Any) -> None:
     metrics = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
+    soon(browser, "document.documentElement.scrollWidth <= 360")  # charts are drawn anew a moment later
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 

@@ -17,7 +17,15 @@ from tests.simulation.scenarios import small
 from wirelessfl.analysis.replay.recording import open_recording
 from wirelessfl.analysis.report import cells as cells_module
 from wirelessfl.analysis.report.cells import choose
-from wirelessfl.analysis.report.colours import by_night, contrast, is_faint, palette
+from wirelessfl.analysis.report.colours import (
+    by_night,
+    colour_variables,
+    contrast,
+    is_faint,
+    palette,
+    ramp,
+    ramp_by_night,
+)
 from wirelessfl.analysis.report.explorer import read_explorer
 from wirelessfl.analysis.report.packing import FINE
 from wirelessfl.analysis.report.page import report_html
@@ -217,6 +225,14 @@ def test_by_night_every_colour_is_as_visible_as_by_day() -> None:
 
 def test_a_bright_yellow_stays_one_by_night() -> None:
     assert not is_faint("#eedd55") and by_night("#eedd55") == "#eedd55" and is_faint("#dce9f2")
+
+
+def test_colours_of_numbers_stand_out_by_night_and_become_lighter() -> None:
+    for colours in (list(ramp().values()), list(ramp_by_night().values())):
+        from_black = [contrast(colour, "#000000") for colour in colours]
+        assert from_black == sorted(set(from_black))  # ever lighter
+    assert min(contrast(colour, "#1d2127") for colour in ramp_by_night().values()) > 2.5
+    assert f"--ramp-0: {ramp_by_night()['ramp-0']};" in colour_variables().split("dark")[1].split("@media")[0]
 
 
 def test_nothing_in_the_data_ends_its_element() -> None:

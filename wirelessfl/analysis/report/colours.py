@@ -8,6 +8,8 @@ _RAMP = ("#00204c", "#31446b", "#666970", "#958f78", "#cab969", "#ffea46")
 """From low to high by lightness alone: cividis, the same to colour-blind readers (Nuñez, Anderton, Renslow 2018)."""
 _READABLE, _FAINT, _COLOURLESS = 4.5, 1.6, 0.2
 _STEPS = 50
+_RAMP_BY_NIGHT = 0.35
+"""Part of the ramp, from its dark end, that is too dark for a dark page and left out by night."""
 
 _Rgb = tuple[float, float, float]
 
@@ -52,6 +54,22 @@ def by_night(colour: str) -> str:
     return next(mixed for mixed in found if contrast(mixed, _NIGHT) >= wanted)
 
 
+def ramp(begin: float = 0.0) -> dict[str, str]:
+    """Colours of numbers from low to high, by the names of their variables, from so far along the ramp on."""
+    last = len(_RAMP) - 1
+    places = [last * (begin + (1 - begin) * step / last) for step in range(len(_RAMP))]
+    below = [min(int(place), last - 1) for place in places]
+    return {
+        f"ramp-{step}": _mixed(_RAMP[at], _RAMP[at + 1], place - at)
+        for step, (place, at) in enumerate(zip(places, below, strict=True))
+    }
+
+
+def ramp_by_night() -> dict[str, str]:
+    """The colours of numbers on a dark page: the low ones stand out from it too."""
+    return ramp(_RAMP_BY_NIGHT)
+
+
 def palette() -> dict[str, str]:
     """Colours by day, by the names of their variables: every role, and the series without one."""
     numbered = {f"cycle-{number}": colour for number, colour in enumerate(CYCLE)}
@@ -60,14 +78,14 @@ def palette() -> dict[str, str]:
 
 def colour_variables() -> str:
     """Style sheet that sets the colours by day, by night and on paper."""
-    day, night = palette(), {name: by_night(colour) for name, colour in palette().items()}
+    day = palette() | ramp()
+    night = {name: by_night(colour) for name, colour in palette().items()} | ramp_by_night()
 
     def rule(colours: dict[str, str]) -> str:
         return ":root { " + " ".join(f"--{name}: {colour};" for name, colour in colours.items()) + " }"
 
-    ramp = {f"ramp-{step}": colour for step, colour in enumerate(_RAMP)}
     return (
-        f"{rule(ramp)}\n{rule(day)}\n"
+        f"{rule(day)}\n"
         f"@media (prefers-color-scheme: dark) {{ {rule(night)} }}\n@media print {{ {rule(day)} }}\n"
         # The figures of a study are drawn with the names of their colours in the page.
         ":root { --blue: var(--cycle-0); --vermilion: var(--cycle-1); --green: var(--cycle-2); "

@@ -89,6 +89,20 @@ class Cells {
     return low < this.offsets[round + 1] && this.client[low] === client ? low : -1;
   }
 
+  // Row of a client counted from below: the first client is at the top, as in all pictures.
+  rowOf(client) {
+    return this.clients - 1 - client;
+  }
+
+  clientIn(row) {
+    return this.clients - 1 - Math.min(this.clients - 1, Math.max(0, Math.round(row)));
+  }
+
+  // Rows of the ticks between two places of the y axis, at round numbers of clients.
+  ticksBetween(low, high, most) {
+    return linearTicks(this.clientIn(high), this.clientIn(low), most, true).map((client) => this.rowOf(client));
+  }
+
   // Place of the client with an id, -1 where the page has none such.
   placeOf(id) {
     const at = positionOf(this.ids, id);

@@ -13,7 +13,7 @@ function paintCells(cells, { codes, rgb }, { rounds: [firstRound, lastRound], cl
     for (let at = cells.offsets[round]; at < cells.offsets[round + 1]; at++) {
       const client = cells.client[at];
       if (client < firstClient || client > lastClient) continue;
-      const point = (rows - 1 - Math.floor((client - firstClient) * spanY)) * columns + column, shade = 3 * codes[at];
+      const point = Math.floor((client - firstClient) * spanY) * columns + column, shade = 3 * codes[at];
       sums[3 * point] += rgb[shade];
       sums[3 * point + 1] += rgb[shade + 1];
       sums[3 * point + 2] += rgb[shade + 2];
@@ -56,13 +56,13 @@ function drawCells(context, plot, cells, colours, ends) {
   const [fromX, toX] = plot.window.x, [fromY, toY] = plot.window.y;
   const firstRound = Math.max(0, Math.min(cells.rounds - 1, positionOf(ends, fromX) + 1));
   const lastRound = Math.min(cells.rounds - 1, Math.max(firstRound, positionOf(ends, toX) + 1));
-  const firstClient = Math.max(0, Math.ceil(fromY - 0.5)), lastClient = Math.min(cells.clients - 1, Math.floor(toY + 0.5));
-  if (firstClient > lastClient || !cells.clients) return;
+  const firstRow = Math.max(0, Math.ceil(fromY - 0.5)), lastRow = Math.min(cells.clients - 1, Math.floor(toY + 0.5));
+  if (firstRow > lastRow || !cells.clients) return;
   const picture = paintCells(cells, colours, {
-    rounds: [firstRound, lastRound], clients: [firstClient, lastClient],
+    rounds: [firstRound, lastRound], clients: [cells.clientIn(lastRow), cells.clientIn(firstRow)],
     width: Math.round(width), height: Math.round(height * (window.devicePixelRatio || 1)),
   });
-  const top = plot.pyOf(lastClient + 0.5), bottom = plot.pyOf(firstClient - 0.5), every = (lastRound - firstRound + 1) / picture.width;
+  const top = plot.pyOf(lastRow + 0.5), bottom = plot.pyOf(firstRow - 0.5), every = (lastRound - firstRound + 1) / picture.width;
   for (let column = 0; column < picture.width; column++) {
     const left = plot.pxOf(begin(firstRound + Math.floor(column * every)));
     const right = plot.pxOf(ends[Math.min(lastRound, firstRound + Math.ceil((column + 1) * every) - 1)]);
@@ -115,13 +115,13 @@ class StatusChart {
     this.plot.host.classList.toggle("without", !(x && ends));
     this.empty.textContent = this.section.whyNot(this.section.axis);
     if (!x || !ends) { this.plot.showCursor(null); return; }
-    const all = this.only === null ? [-0.5, this.cells.clients - 0.5] : [this.only - 0.5, this.only + 0.5];
+    const all = this.only === null ? [-0.5, this.cells.clients - 0.5] : [this.cells.rowOf(this.only) - 0.5, this.cells.rowOf(this.only) + 0.5];
     this.plot.window = { x, y: (this.only === null && this.y) || all };
-    const [low, high] = this.plot.window.y, rows = linearTicks(Math.max(0, low), Math.min(this.cells.clients - 1, high), 6, true);
+    const rows = this.cells.ticksBetween(...this.plot.window.y, 6);
     this.plot.draw(
       {
         x: { name: this.section.data.axisLabels[this.section.axis], whole: this.section.axis === "round" },
-        y: { name: "client", ticks: rows, labels: (row) => String(this.cells.ids[Math.round(row)] ?? "") },
+        y: { name: "client", ticks: rows, labels: (row) => String(this.cells.ids[this.cells.clientIn(row)]) },
       },
       pictureSeries(this.plot, (context) => drawCells(context, this.plot, this.cells, this.shades.table(), ends)),
     );
@@ -131,7 +131,7 @@ class StatusChart {
 
   at(px, py) {
     const round = Math.min(this.cells.rounds - 1, positionOf(this.ends, this.plot.xOf(px)) + 1);
-    const client = this.only ?? Math.min(this.cells.clients - 1, Math.max(0, Math.round(this.plot.yOf(py))));
+    const client = this.only ?? this.cells.clientIn(this.plot.yOf(py));
     return [round, client];
   }
 

@@ -11,7 +11,7 @@ class Timeline {
     this.hint = figure.querySelector(".hint");
     const ends = section.axes.sim_time;
     this.times = { ends: Object.assign(Float64Array.from(ends), { begin: 0 }), last: ends[ends.length - 1] };
-    // Rows from below: the clients, then server and jammer, as high as several clients where these are many.
+    // Rows from above: server, jammer, then the clients; the first two as high as several clients where these are many.
     this.thick = Math.max(1, Math.ceil(cells.clients / 25));
     this.rows = cells.clients + (messages.blocks.length ? 2 * this.thick : 0);
     listenTo(this.plot, {
@@ -52,15 +52,15 @@ class Timeline {
     this.draw();
   }
 
-  // Middle of the row of a node: jammer and server above all clients.
+  // Middle of the row of a node: server and jammer above all clients.
   rowOf(node) {
-    return node >= FIRST_CLIENT ? node - FIRST_CLIENT : this.cells.clients - 0.5 + this.thick * (node === SERVER ? 0.5 : 1.5);
+    return node >= FIRST_CLIENT ? this.cells.rowOf(node - FIRST_CLIENT) : this.cells.clients - 0.5 + this.thick * (node === JAMMER ? 0.5 : 1.5);
   }
 
   // Node in whose row a place on the y axis lies.
   nodeAt(y) {
-    if (y < this.cells.clients - 0.5) return Math.max(0, Math.round(y)) + FIRST_CLIENT;
-    return y < this.cells.clients - 0.5 + this.thick ? SERVER : JAMMER;
+    if (y < this.cells.clients - 0.5) return this.cells.clientIn(y) + FIRST_CLIENT;
+    return y < this.cells.clients - 0.5 + this.thick ? JAMMER : SERVER;
   }
 
   nameOf(node) {
@@ -83,7 +83,7 @@ class Timeline {
     }
     this.doings = missing.length ? null : wanted.map((at) => this.ready.get(at));
     const [low, high] = this.plot.window.y, most = Math.max(2, Math.floor(this.plot.inner.height / 16));
-    const ticks = linearTicks(Math.max(0, low), Math.min(this.cells.clients - 1, high), most, true);
+    const ticks = this.cells.ticksBetween(low, high, most);
     for (const node of this.messages.blocks.length ? [SERVER, JAMMER] : []) if (this.rowOf(node) < high) ticks.push(this.rowOf(node));
     this.plot.draw(
       { x: { name: "simulated time (s)" }, y: { name: "client", ticks, labels: (row) => this.nameOf(this.nodeAt(row)) } },
