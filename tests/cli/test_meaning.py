@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from wirelessfl.cli import main
 from wirelessfl.cli.console import print_summary
 from wirelessfl.cli.meaning import HOLDING, LARGE, PAGE, share_text
 from wirelessfl.privacy import meaning_of
+from wirelessfl.privacy.gaussian import gaussian_mu
 from wirelessfl.privacy.meaning import LOOSE
 
 
@@ -35,6 +37,24 @@ def test_several_are_compared_in_plain_words() -> None:
 
 def test_without_one_those_of_the_page_are_explained() -> None:
     assert all(f"ε = {epsilon}" in invoke().stdout for epsilon in (2, 8, 50, 367))
+
+
+def test_many_are_read_in_80_columns() -> None:
+    many = [str(epsilon) for epsilon in range(1, 13)]
+    shown = CliRunner(env={"COLUMNS": "80"}).invoke(main, ["privacy", "explain", *many]).stdout.splitlines()
+    heads = [line for line in shown if line.startswith("at δ = 1e-05 ")]
+    assert [line.count("ε = ") for line in heads] == [4, 4, 4]
+    assert sum(line.startswith("right guesses, at most ") for line in shown) == 3 and max(map(len, shown)) <= 80
+
+
+def test_the_star_says_how_often_odds_grow_by_more() -> None:
+    assert "at most 2 δ" in invoke("2").stdout
+    for epsilon, delta in ((0.5, 1e-5), (2.0, 1e-5), (8.0, 1e-10), (50.0, 1e-3)):
+        mu = float(gaussian_mu(epsilon, delta))
+        chance = 1 - NormalDist(mu**2 / 2, mu).cdf(epsilon)
+        more = 1 - NormalDist(mu**2 / 2, mu).cdf(epsilon + math.log(2))
+        assert chance > delta, "δ is not the chance that the loss exceeds ε"
+        assert more <= 2 * delta
 
 
 def test_the_numbers_are_those_of_the_core() -> None:

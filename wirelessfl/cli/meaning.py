@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 ON_THE_PAGE = (2.0, 8.0, 50.0, 367.0)
 """The ε of docs/explanation/epsilon.md; 367 is that of quickstart."""
+SIDE_BY_SIDE = len(ON_THE_PAGE)
+"""ε in one table: more would not fit into 80 columns."""
 PAGE = "docs/explanation/epsilon.md"
 HOLDING = ("ota-sample-private", "ota-client-private")
 """Shipped scenarios whose accounted ε is small: one for a sample, one for a client."""
@@ -26,6 +28,7 @@ LEGEND = (
     "Guesses are on whether that one was in the data, in half of the cases: 50 % right is chance. Found are those whom "
     "an attacker names who accuses one in a thousand wrongly. At most holds whatever the mechanism is; the lines on "
     "Gaussian noise are the best attack where all noise is Gaussian, as over the air.",
+    "* But for a chance of at most 2 δ, with which odds grow by more than twice that.",
     "Names are those of Ponomareva et al., How to DP-fy ML (2023): strong up to ε = 1, reasonable up to 10.",
     "To lower ε: more noise (a jammer with calibration: exact), clipping by sample, fewer rounds, more clients. "
     f"{PAGE} measures each. {' and '.join(HOLDING)} are scenarios with a small accounted ε.",
@@ -59,8 +62,8 @@ def meaning_rows(meanings: Sequence[Meaning]) -> Iterator[tuple[str, ...]]:
         "… with Gaussian noise": [share_text(one.guess_gaussian) for one in meanings],
         "found, at most": [share_text(one.found_bound) for one in meanings],
         "… with Gaussian noise ": [share_text(one.found_gaussian) for one in meanings],
-        "a belief of 1 % grows to": [share_text(one.belief(_PRIOR)) for one in meanings],
-        "odds grow by, at most": [odds_text(one) for one in meanings],
+        "a belief of 1 % grows to*": [share_text(one.belief(_PRIOR)) for one in meanings],
+        "odds grow by, at most*": [odds_text(one) for one in meanings],
     }
     return ((name, *cells) for name, cells in texts.items())
 

@@ -147,7 +147,7 @@ def explain(epsilons: tuple[float, ...], delta: float, as_json: bool) -> None:
     Without EPSILON: 2, 8, 50 and 367, the accounted ε of quickstart.
     """
     from wirelessfl.cli.console import print_table
-    from wirelessfl.cli.meaning import LEGEND, ON_THE_PAGE, as_mapping, meaning_rows
+    from wirelessfl.cli.meaning import LEGEND, ON_THE_PAGE, SIDE_BY_SIDE, as_mapping, meaning_rows
     from wirelessfl.privacy import meaning_of
     from wirelessfl.summary import epsilon_text, to_json
 
@@ -158,12 +158,13 @@ def explain(epsilons: tuple[float, ...], delta: float, as_json: bool) -> None:
     if as_json:
         say(to_json({"meanings": [as_mapping(one) for one in meanings]}), nl=False)
         return
-    print_table(
-        (f"at δ = {delta:g}", *(f"ε = {epsilon_text(one.epsilon)}" for one in meanings)),
-        meaning_rows(meanings),
-        numbers=True,
-    )
     console = open_console()
+    for first in range(0, len(meanings), SIDE_BY_SIDE):
+        some = meanings[first : first + SIDE_BY_SIDE]
+        heads = (f"at δ = {delta:g}", *(f"ε = {epsilon_text(one.epsilon)}" for one in some))
+        if first:
+            console.print()
+        print_table(heads, meaning_rows(some), numbers=True)
     for words in ("", *LEGEND):
         console.print(words, highlight=False)
 

@@ -67,7 +67,7 @@ class Meaning:
     Attributes:
         epsilon: ε.
         delta: δ.
-        odds: Factor by which the odds of an attacker may grow, but for a chance of δ.
+        odds: Factor e^ε by which the odds of an attacker may grow; by more than twice that with a chance of at most 2 δ.
         guess_bound: Largest share of right guesses on whether the unit is in the data, 0.5 being chance.
         guess_gaussian: The same where all noise is Gaussian.
         found_bound: Largest true-positive rate at one false alarm in a thousand.
@@ -93,7 +93,7 @@ class Meaning:
         return 2.0 * self.guess_gaussian - 1.0
 
     def belief(self, prior: float) -> float:
-        """Largest belief that the unit is in the data, of an attacker who held it for likely with ``prior`` before."""
+        """Largest belief that the unit is in the data, given one of ``prior`` before and the factor ``odds``."""
         precondition(0 < prior < 1, f"a prior lies strictly between 0 and 1, found {prior!r}")
         return 1.0 / (1.0 + (1.0 - prior) / prior / self.odds)
 
