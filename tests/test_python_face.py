@@ -12,8 +12,8 @@ import pytest
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl.api import make_plan
-from wirelessfl.errors import OutputError, ScenarioError, command_line_words
-from wirelessfl.scenario import Scenario, Source, all_keys, differing_keys
+from wirelessfl.errors import InputError, OutputError, ScenarioError, command_line_words
+from wirelessfl.scenario import Scenario, Source, all_keys, differing_keys, rejection
 from wirelessfl.scenario.python_values import SEPARATOR, named_parameters
 from wirelessfl.study.file import StudyFile
 
@@ -94,6 +94,7 @@ ENDLESS["data"] = ENDLESS
         ({"name": "x", "uplink": {"snr_db": "high"}}, "scenario: uplink.snr_db: found high; allowed: a number"),
         ({"name": "x", "uplink": {"snr_db": float("nan")}}, "scenario: uplink.snr_db: found nan; allowed: a finite"),
         ({"name": "x", 2.5: 1}, "scenario: found the key 2.5; allowed: keys that are text or whole numbers"),
+        ({"name": "x", "model": {"hidden": (size for size in (3,))}}, "hidden: found a generator; allowed: a list of"),
         ({"name": "x", "seed": object}, "scenario: seed: found <class 'object'>; allowed: a whole number"),
         ({}, "scenario: name: found nothing; allowed: "),
         (ENDLESS, "scenario: data: found more than 24 levels of nesting"),
@@ -103,6 +104,35 @@ def test_what_is_wrong_with_a_mapping_is_told_by_key_path(given: Any, words: str
     with pytest.raises(ScenarioError) as refusal:
         wfl.load_scenario(given)
     assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize("threads", [0, -1, True, "2"])
+def test_threads_are_a_positive_number(threads: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="threads: found .*; allowed: a whole number of at least 1"):
+        wfl.simulate(TINY, tmp_path, threads=threads, pictures=False)
+
+
+@pytest.mark.parametrize("source", [None, 5, [TINY]], ids=repr)
+def test_what_is_no_source_is_refused_in_words(source: Any) -> None:
+    for load, words in ((wfl.load_scenario, "scenarios: found a "), (wfl.load_study, "studies: found a ")):
+        with pytest.raises(ScenarioError, match=words):
+            load(source)
+
+
+def test_keys_of_numpy_are_those_that_they_stand_for() -> None:
+    schedule = {"name": "upcycled", "lambda": {np.int64(1): 0.2}}
+    expected = {"name": "upcycled", "lambda": {1: 0.2}}
+    assert wfl.load_scenario(TINY, training__algorithm=schedule) == wfl.load_scenario(
+        TINY, training__algorithm=expected
+    )
+
+
+def test_a_huge_mapping_of_unknown_keys_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    guesses: list[Any] = []
+    monkeypatch.setattr(rejection, "closest", lambda wrong, right: guesses.append(wrong) or "")
+    with pytest.raises(ScenarioError, match=r"and \d+ more$"):
+        wfl.load_scenario({**TINY, **{f"key{at}": at for at in range(1000)}})
+    assert len(guesses) <= rejection.MAX_LINES
 
 
 @pytest.mark.parametrize(

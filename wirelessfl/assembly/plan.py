@@ -80,11 +80,13 @@ def choose_plan(compute: Compute, device: str, threads: int | None) -> Resources
         threads: overrides the scenario's; without either, all cores.
 
     Raises:
-        InputError: the device is none of these.
+        InputError: the device is none of these, or the threads are no positive number.
         InfeasibleError: there is no GPU where one is asked for, or needed for the precision.
     """
     if device not in ("auto", "cpu", "cuda"):
         raise InputError(f"device: found {device!r}; allowed: auto | cpu | cuda (CUDA_VISIBLE_DEVICES says which GPU)")
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise InputError(f"threads: found {threads!r}; allowed: a whole number of at least 1, or None")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     _check_device(device, "asked for")

@@ -67,7 +67,7 @@ class Meaning:
     Attributes:
         epsilon: ε.
         delta: δ.
-        odds: Factor e^ε by which the odds of an attacker may grow; by more than twice that with a chance of at most 2 δ.
+        odds: Factor e^ε by which the odds of an attacker may grow; more than twice that has a chance of at most 2 δ.
         guess_bound: Largest share of right guesses on whether the unit is in the data, 0.5 being chance.
         guess_gaussian: The same where all noise is Gaussian.
         found_bound: Largest true-positive rate at one false alarm in a thousand.

@@ -1,7 +1,7 @@
 """Scenarios as Python values: a mapping in place of a file, keyword arguments in place of overrides."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from wirelessfl.errors import ScenarioError, precondition
@@ -33,12 +33,17 @@ def _plain(value: Any, path: KeyPath, kind: str) -> Any:
         raise ScenarioError(line(kind, path[:1], f"more than {MAX_DEPTH} levels of nesting", "at most that"))
     value = value if isinstance(value, Mapping | list | tuple) else plain_value(value)
     if isinstance(value, Mapping):
-        for key in value:
+        tree = {}
+        for given, item in value.items():
+            key = plain_value(given)
             if isinstance(key, bool) or not isinstance(key, str | int):
-                raise ScenarioError(line(kind, path, f"the key {key!r}", "keys that are text or whole numbers"))
-        return {key: _plain(item, (*path, key), kind) for key, item in value.items()}
+                raise ScenarioError(line(kind, path, f"the key {given!r}", "keys that are text or whole numbers"))
+            tree[key] = _plain(item, (*path, key), kind)
+        return tree
     if isinstance(value, list | tuple):
         return [_plain(item, (*path, index), kind) for index, item in enumerate(value)]
+    found = f"a {type(value).__name__}"
+    precondition(not isinstance(value, Iterator), line(kind, path, found, "a list of its values"), ScenarioError)
     precondition(is_finite(value), line(kind, path, str(value), "a finite number"), ScenarioError)
     return value
 

@@ -28,9 +28,14 @@ MAX_LINES = 30
 
 def rejection(error: ValidationError, document: Document, root: type[Section]) -> ScenarioError:
     """All that is wrong with a document, one line each, as the exception to raise."""
-    lines = list(dict.fromkeys(line for one in error.errors(include_url=False) for line in _lines(one, document, root)))
-    if len(lines) > MAX_LINES:
-        lines = [*lines[:MAX_LINES], f"and {len(lines) - MAX_LINES} more"]
+    lines: dict[str, None] = {}
+    errors = error.errors(include_url=False)
+    for at, one in enumerate(errors):
+        # A guess of the key that was meant takes long where a hundred thousand are unknown
+        if len(lines) >= MAX_LINES:
+            lines[f"and {len(errors) - at} more"] = None
+            break
+        lines.update(dict.fromkeys(_lines(one, document, root)))
     return ScenarioError("\n".join(lines))
 
 
