@@ -108,7 +108,7 @@ def test_what_is_wrong_with_a_mapping_is_told_by_key_path(given: Any, words: str
 
 @pytest.mark.parametrize("threads", [0, -1, True, "2"])
 def test_threads_are_a_positive_number(threads: Any, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="threads: found .*; allowed: a whole number of at least 1"):
+    with pytest.raises(InputError, match=r"threads: found .*; allowed: a whole number of at least 1"):
         wfl.simulate(TINY, tmp_path, threads=threads, pictures=False)
 
 
