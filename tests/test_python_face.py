@@ -129,7 +129,12 @@ def test_keys_of_numpy_are_those_that_they_stand_for() -> None:
 
 def test_a_huge_mapping_of_unknown_keys_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     guesses: list[Any] = []
-    monkeypatch.setattr(rejection, "closest", lambda wrong, right: guesses.append(wrong) or "")
+
+    def guess(wrong: Any, _: Any) -> str:
+        guesses.append(wrong)
+        return ""
+
+    monkeypatch.setattr(rejection, "closest", guess)
     with pytest.raises(ScenarioError, match=r"and \d+ more$"):
         wfl.load_scenario({**TINY, **{f"key{at}": at for at in range(1000)}})
     assert len(guesses) <= rejection.MAX_LINES
