@@ -353,6 +353,14 @@ def test_versions_that_matter_are_compared() -> None:
     assert told == [f"numpy 0.1 there, {here['numpy']} here"]
 
 
+def test_code_of_a_script_is_told_apart(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "wirelessfl.analysis.pack.contents.outside_code", lambda scenario: {"channel.fading.model": "__main__:Law"}
+    )
+    (words,) = write_archive([run], tmp_path / "script.zip").manifest.left_out[:1]
+    assert "a module with __main__:Law, of a script or notebook" in words and "move the code into a module" in words
+
+
 def test_a_damaged_trace_is_not_packed(run: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged"
     shutil.copytree(run, damaged)

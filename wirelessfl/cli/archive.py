@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -80,7 +81,7 @@ def pack(paths: tuple[Path, ...], out: Path | None, with_data: bool, quiet: bool
             [
                 ("archive", f"{packed.path}: {count} of {_size(size)} in {_size(packed.path.stat().st_size)}"),
                 ("SHA-256", packed.sha256),
-                ("to verify", f"wirelessfl replay {packed.path} --verify{leave}"),
+                ("to verify", f"wirelessfl replay {shlex.quote(str(packed.path))} --verify{leave}"),
             ]
         )
 
