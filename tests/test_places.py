@@ -213,7 +213,7 @@ def test_a_study_begins_where_nothing_else_lies(scenario: Path, tmp_path: Path) 
     study.write_text(STUDY.format(base="scenario.yaml"), encoding="utf-8")
     before = content(tmp_path)
     for more in ((), ("--resume",)):
-        refused(invoke("study", study, "--out", study.parent, *more), "scenario.yaml")
+        refused(invoke("study", study, "--out", study.parent, *more), "study.yaml", "input of this command")
         assert content(tmp_path) == before
     named = scenario.with_name("study.json")
     study.rename(named)

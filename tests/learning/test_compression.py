@@ -140,10 +140,18 @@ def test_a_codec_that_breaks_its_word_is_refused(wrong: type[Codec]) -> None:
         run(small(**coded(wrong.__name__)))
 
 
-@pytest.mark.parametrize("said", [0.5, 0, -8, "many"])
-def test_bits_are_a_positive_whole_number(said: object) -> None:
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (0.5, r"Half\.bits returned a float, needs an int"),
+        ("many", r"Half\.bits returned a str, needs an int"),
+        (0, r"bits of Half are 0; allowed: 1, 2"),
+        (-8, r"bits of Half are -8; allowed: 1, 2"),
+    ],
+)
+def test_bits_are_a_positive_whole_number(said: object, words: str) -> None:
     codec = {"name": f"{__name__}:Half", "options": {"said": said}}
-    with pytest.raises(ScenarioError, match=r"uplink\.codec\.name: bits of Half are .*; allowed: 1, 2"):
+    with pytest.raises(ScenarioError, match=rf"uplink\.codec\.name: .*{words}"):
         run(small(uplink={"kind": "digital", "codec": codec}, rounds=1))
 
 

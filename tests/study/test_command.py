@@ -221,4 +221,4 @@ def test_a_study_ends_with_a_report(tmp_path: Path, inline: InlineWorkers) -> No
     file = write_study(tmp_path, grid=GRID)
     result = invoke("study", file, "--workers", "1", "--out", tmp_path / "out", "--quiet")
     assert result.exit_code == 0, result.stderr
-    assert "<svg" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Apache ECharts" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
