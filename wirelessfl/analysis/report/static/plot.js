@@ -105,7 +105,7 @@ class Plot {
       aria: { enabled: true, label: { description: this.description } },
       grid: { left, right, top, bottom, outerBoundsMode: "none" },
       xAxis: axis("x", axes.x, Math.max(2, Math.floor(width / 90))),
-      yAxis: axis("y", axes.y, Math.max(2, Math.floor(height / 45))),
+      yAxis: axis("y", axes.y, Math.max(2, Math.floor(height / 30))),
       series,
     }, { notMerge: true });
   }
