@@ -212,6 +212,7 @@ def test_a_study_gives_a_curve_a_point(runs: dict[str, wfl.Result], finished: St
     )
 
 
+@pytest.mark.slow
 def test_the_command_draws_the_comparison_and_says_what_is_missing(runs: dict[str, wfl.Result], tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     paths = [str(path) for path in folders(runs, "air", "ideal")]

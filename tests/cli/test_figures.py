@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from wirelessfl.cli import main
 from wirelessfl.cli.figures import draw_beside
 from wirelessfl.errors import InputError, OutputError
 from wirelessfl.study.collect import write_figure
+from wirelessfl.summary.axes import XAxis
 from wirelessfl.summary.style import FigureOptions
 
 SCENARIO = "name: small\nrounds: 1\ndata: {limit: 60}\nclients: {count: 3}\nmodel: {name: logistic}\n"
@@ -113,6 +115,19 @@ def test_figures_of_several_paths_do_not_collide(
     runs = [f"small-{seed}-{place}-{name}.pdf" for place in (1, 2) for name in ("summary", "timeline")]
     assert [file.name for file in files] == [*runs, "made-up-study.pdf"]
     assert pictures(tmp_path) == {file.name for file in files}
+
+
+@pytest.mark.parametrize(("x", "drawn"), [(None, ("round", "energy")), ("sim_time", ("sim_time",))])
+def test_the_axis_of_a_report_is_that_of_its_figures_of_studies(
+    x: XAxis | None, drawn: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = replace(study(tmp_path, (), seeds=1), x=("round", "energy"))
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr("wirelessfl.study.result.open_study", lambda _: made)
+    monkeypatch.setattr("wirelessfl.study.collect.write_figure", lambda study, *_: asked.append(study.x))
+    (tmp_path / "study.json").touch()
+    draw_beside(tmp_path / "report.html", [tmp_path], FigureOptions("pdf"), x)
+    assert asked == [drawn]
 
 
 def test_a_study_draws_its_figure_in_the_format_that_is_asked_for(tmp_path: Path) -> None:

@@ -89,6 +89,7 @@ return [document.documentElement.scrollWidth, wide.map((element) => element.oute
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_wider_than_a_phone(browser: Any, built_site: Path) -> None:
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     try:

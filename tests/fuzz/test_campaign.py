@@ -32,6 +32,7 @@ def fuzz(subjects: Path, *options: str) -> None:
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
 
 
+@pytest.mark.slow
 def test_a_short_campaign_finds_nothing_and_what_was_found_stays_mended(subjects: Path) -> None:
     fuzz(subjects, "--short")
 

@@ -123,6 +123,7 @@ def test_energies_of_two_units_are_refused(tmp_path: Path) -> None:
         StudyCurves(study).curve("test_accuracy", (0,), "energy")
 
 
+@pytest.mark.slow
 def test_a_study_that_ran(tmp_path: Path, inline: InlineWorkers, monkeypatch: pytest.MonkeyPatch) -> None:
     """An ideal point, an asynchronous one that evaluates every other step, and failed runs, over all axes."""
     uplinks: list[Any] = [{"kind": "over_the_air"}, {"kind": "ideal"}, {"kind": "digital", "access": "ofdma"}]

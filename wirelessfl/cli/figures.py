@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wirelessfl.errors import OutputError, precondition
 
 if TYPE_CHECKING:
+    from wirelessfl.summary.axes import XAxis
     from wirelessfl.summary.style import FigureOptions
 
 
-def draw_beside(page: Path, paths: Sequence[Path], options: FigureOptions) -> list[Path]:
+def draw_beside(page: Path, paths: Sequence[Path], options: FigureOptions, x: XAxis | None = None) -> list[Path]:
     """Figures of runs and studies in the folder of a page.
 
     One path has the names of its own folder (``summary.pdf``, ``study.pdf``); those of several begin with the name of
@@ -22,6 +24,7 @@ def draw_beside(page: Path, paths: Sequence[Path], options: FigureOptions) -> li
         page: the page.
         paths: traces, folders of runs, folders of studies: what the page shows.
         options: format and width.
+        x: what figures of studies are drawn over; by default what each study says.
 
     Returns:
         The files; none with the format "none".
@@ -32,10 +35,12 @@ def draw_beside(page: Path, paths: Sequence[Path], options: FigureOptions) -> li
     if not options.drawn:
         return []
     prefixes = [""] if len(paths) == 1 else _prefixes(paths)
-    return [file for path, prefix in zip(paths, prefixes, strict=True) for file in _draw(page, path, prefix, options)]
+    return [
+        file for path, prefix in zip(paths, prefixes, strict=True) for file in _draw(page, path, prefix, options, x)
+    ]
 
 
-def _draw(page: Path, path: Path, prefix: str, options: FigureOptions) -> Sequence[Path]:
+def _draw(page: Path, path: Path, prefix: str, options: FigureOptions, x: XAxis | None) -> Sequence[Path]:
     if _is_study(path):
         from wirelessfl.analysis.report.study import study_errors
         from wirelessfl.study.collect import write_figure
@@ -43,7 +48,8 @@ def _draw(page: Path, path: Path, prefix: str, options: FigureOptions) -> Sequen
 
         file = options.file(page.parent / f"{prefix}study")
         with study_errors(path):
-            write_figure(open_study(path), options, file)
+            study = open_study(path)
+            write_figure(study if x is None else replace(study, x=(x,)), options, file)
         return [file]
     from wirelessfl.summary.run_figures import draw_run
 

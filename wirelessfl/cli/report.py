@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 @click.option(
     "--x",
     type=click.Choice(["round", "sim_time", "energy", "epsilon"]),
-    default="round",
-    show_default=True,
-    help="What curves are drawn over when the page is opened; the reader may choose another.",
+    help="What curves are drawn over when the page is opened [round]; the reader may choose another. Also of the "
+    "figures of studies [their own x].",
 )
 @figures_option("none", "Also draw the figures of each PATH for print, beside the page, in this format.")
 @width_option
 @click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
-def report(paths: tuple[Path, ...], out: Path | None, x: XAxis, form: FigureFormat, width: float, show: bool) -> None:
+def report(
+    paths: tuple[Path, ...], out: Path | None, x: XAxis | None, form: FigureFormat, width: float, show: bool
+) -> None:
     """Write one HTML page over each PATH: a trace, the folder of a run or of a study, or an archive of them.
 
     Several of them are laid over each other on top of the page, and with --figures in a figure called comparison.
@@ -43,20 +44,20 @@ def report(paths: tuple[Path, ...], out: Path | None, x: XAxis, form: FigureForm
     from wirelessfl.cli.figures import draw_beside
     from wirelessfl.summary.style import FigureOptions
 
-    options = FigureOptions(form, width)
+    options, shown = FigureOptions(form, width), x or "round"
     with folders_of(paths) as folders:
         if out is None and folders != [*paths]:  # beside the archive, not where it is unpacked
             out = Path("report.html") if len(paths) > 1 else paths[0].with_name(f"{paths[0].stem}-report.html")
-        comparison = compare(folders, x, width_in=width) if len(folders) > 1 or x != "round" else None
-        page = write_report(folders, out, x)
+        comparison = compare(folders, shown, width_in=width) if len(folders) > 1 or shown != "round" else None
+        page = write_report(folders, out, shown)
         say(f"report  {page}")
-        files = draw_beside(page, folders, options)
+        files = draw_beside(page, folders, options, x)
         if comparison is not None and len(folders) > 1 and options.drawn:
             comparison.save(file := options.file(page.parent / "comparison"))
             files = [file, *files]
         for file in files:
             say(f"figure  {file}")
         for words in comparison.remarks if comparison is not None else ():
-            remark(f"note: over {x}, {words}")
+            remark(f"note: over {shown}, {words}")
     if show and not webbrowser.open(page.resolve().as_uri()):
         remark("note: found no browser to open the page with")
