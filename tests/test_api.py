@@ -21,7 +21,15 @@ import xarray as xr
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
-from wirelessfl.errors import InfeasibleError, OutputError, PlanWarning, RunInterrupted, ScenarioError, TraceError
+from wirelessfl.errors import (
+    InfeasibleError,
+    InputError,
+    OutputError,
+    PlanWarning,
+    RunInterrupted,
+    ScenarioError,
+    TraceError,
+)
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.scenario import dump_scenario
 from wirelessfl.simulation import FinishedRound
@@ -133,6 +141,34 @@ def test_an_interrupted_run_resumes_to_the_same_bits(finished: wfl.Result, tmp_p
         assert trace.attrs["status"] == "interrupted" and trace.sizes["round"] == 2
     resumed = wfl.simulate(JAMMED, tmp_path / "x", resume=True, pictures=False)
     assert_same_trace(finished.trace, resumed.trace)
+
+
+def test_an_interrupt_raised_by_a_callback_leaves_an_interrupted_run(tmp_path: Path) -> None:
+    def stop(this: FinishedRound) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(RunInterrupted, match="after round 1 of 4"):
+        wfl.simulate(JAMMED, tmp_path / "x", on_round=stop, pictures=False)
+    with wfl.open_trace(tmp_path / "x" / "trace.h5") as trace:
+        assert trace.attrs["status"] == "interrupted" and trace.sizes["round"] == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"overrides": None}, "overrides: found None; allowed: a mapping, or a list of KEY=VALUE texts"),
+        ({"overrides": 5}, "overrides: found 5; allowed: a mapping"),
+        ({"out": 5}, "out: found 5; allowed: the path of a folder"),
+        ({"on_round": 5}, "on_round: found 5; allowed: a function of a round"),
+    ],
+)
+def test_arguments_of_wrong_types_are_refused_in_words(wrong: dict[str, Any], words: str, tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"out": tmp_path / "x", "pictures": False} | wrong
+    with pytest.raises(InputError, match=words):
+        wfl.simulate(JAMMED, **arguments)
+    assert not (tmp_path / "x").exists()
+    with pytest.raises(InputError, match="path: found None; allowed: the folder of a run"):
+        wfl.open_run(None)  # type: ignore[arg-type]
 
 
 def test_resuming_a_complete_run_only_summarises_it(finished: wfl.Result) -> None:

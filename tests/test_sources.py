@@ -95,13 +95,14 @@ def test_line_ends_and_encodings_do_not_count(folder: Path) -> None:
 
 
 def test_differences_name_the_files(folder: Path) -> None:
-    mine = Sources({"a.py": "1", "b.py": "1", "c.py": None, "d.py": "1"}, {"one": "1", "two": "1"})
-    other = Sources({"a.py": "2", "c.py": None, "d.py": "1", "e.py": "1"}, {"one": "2", "two": "1"})
+    mine = Sources({"a.py": "1", "b.py": "1", "c.py": None, "d.py": "1", "f.py": "1"}, {"one": "1", "two": "1"})
+    other = Sources({"a.py": "2", "c.py": None, "d.py": "1", "e.py": "1", "f.py": None}, {"one": "2", "two": "1"})
     assert [re.sub("[0-9a-f]{12}", "…", words) for words in mine.differences(other)] == [
         "a.py (SHA-256 … -> …)",
         "b.py (no longer used)",
         "c.py (its text is not known)",
         "e.py (new)",
+        "f.py (not found here)",
         "one 1 -> 2",
     ]
     assert mine.differences(mine) == ["c.py (its text is not known)"]

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.errors import DataError, OutputError, PlanWarning, RunInterrupted, precondition
+from wirelessfl.errors import DataError, InputError, OutputError, PlanWarning, RunInterrupted, precondition
 from wirelessfl.folder import RunFolder
 from wirelessfl.interrupts import Interrupts, catch_interrupts
 from wirelessfl.outputs import READ_ONLY, output_folder, refuse_inputs, write_text
@@ -91,6 +91,8 @@ def simulate(
         InfeasibleError: a privacy target that cannot be met, or a recorded plan that this machine cannot follow.
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact and ``resume`` continues it.
     """
+    called = on_round is None or callable(on_round)
+    precondition(called, f"on_round: found {on_round!r:.60}; allowed: a function of a round", InputError)
     read = () if isinstance(scenario, Scenario | Mapping) else (locate(scenario),)
     scenario = resolve_scenario(
         scenario, overrides, keys, named_parameters(simulate), allow_plugins=allow_plugins
@@ -220,7 +222,7 @@ def record_run(
             simulation.run(keep)
             status: RunStatus = "diverged" if simulation.diverged else "complete"
             close(status, None if scenario.trace.models == "none" else simulation.state.parameters)
-        except RunInterrupted as stopped:
+        except (RunInterrupted, KeyboardInterrupt) as stopped:  # the latter from on_round
             close("interrupted")
             raise RunInterrupted(
                 f"stopped after round {simulation.state.round_index} of {scenario.rounds}; "

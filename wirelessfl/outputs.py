@@ -39,8 +39,13 @@ def output_folder(out: str | Path) -> Path:
     """Path of an output folder that a user named.
 
     Raises:
-        InputError: the name is empty, which Python takes for the current folder.
+        InputError: it is no path, or the name is empty, which Python takes for the current folder.
     """
+    precondition(
+        isinstance(out, str | os.PathLike),
+        f"out: found {out!r:.60}; allowed: the path of a folder",
+        InputError,
+    )
     precondition(out != "", "--out: found an empty name; allowed: a folder (. is the current one)", InputError)
     return Path(out)
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.errors import OutputError, precondition
+from wirelessfl.errors import InputError, OutputError, precondition
 from wirelessfl.folder import RunFolder
 from wirelessfl.outputs import replacing
 from wirelessfl.scenario import Scenario, Source, load_scenario
@@ -163,8 +163,10 @@ def open_run(path: str | Path) -> Result:
         path: its folder, or its trace.
 
     Raises:
+        InputError: it is no path.
         TraceError: there is no readable trace.
     """
+    precondition(isinstance(path, str | Path), f"path: found {path!r:.60}; allowed: the folder of a run", InputError)
     folder = RunFolder(Path(path).parent if Path(path).is_file() else Path(path))
     with read_values(folder.trace) as values, trace_errors(folder.trace):
         return Result(folder.path, summarise(values, json.loads(values.attrs["why_different"])))

@@ -129,8 +129,9 @@ def test_what_is_no_run(runs: dict[str, wfl.Result], tmp_path: Path) -> None:
     for wrong, words in (([3], "found int"), ([tmp_path / "nothing"], "not found"), ([tmp_path], "holds neither")):
         with pytest.raises(InputError, match=words):
             compare(wrong)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="a list of runs"):
-        compare(runs["air"])  # type: ignore[arg-type]
+    for single, words in ((runs["air"], "found a single Result"), ({"air": runs["air"]}, "found a single dict")):
+        with pytest.raises(InputError, match=f"{words}; allowed: a list of runs"):
+            compare(single)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"found '.bmp'; allowed: .pdf, .svg, .png"):
         compare([runs["air"]]).save(tmp_path / "x.bmp")
 

@@ -174,7 +174,7 @@ def test_an_edited_module_does_not_decide_what_a_trace_says(
     write(own, scale=0.5)
     verified = start(own, *VERIFY, "--allow-plugins")
     assert verified.exit_code == 0, verified.stderr
-    assert re.search(r"Warning: .*is not the recorded one here: edited_scale.py", verified.stderr)
+    assert re.search(r"Warning: .*is not here as it was recorded: edited_scale.py", verified.stderr)
     monkeypatch.setenv(TRUSTED_MODULES, "edited_law")
     refused = start(own, *VERIFY)  # who trusts the module here has not read that of the trace
     assert refused.exit_code == 4 and "edited_scale.py" in refused.stderr

@@ -21,6 +21,10 @@ def test_pictures_are_clear_with_ink_that_is_read_in_their_theme(built_site: Pat
     assert ink[0] < 0.2 and ink[1] > 0.7
 
 
+def test_the_site_ships_no_programs(built_site: Path) -> None:
+    assert not [path.name for path in built_site.rglob("*.py")]
+
+
 def test_the_page_leads_on_and_shows_every_picture(built_site: Path) -> None:
     page = (built_site / "index.html").read_text(encoding="utf-8")
     main = page[page.index("<article") : page.index("</article>")]

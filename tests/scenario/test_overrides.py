@@ -233,7 +233,7 @@ def test_infinite_python_values_are_refused() -> None:
 
 
 def test_one_text_is_no_list_of_overrides() -> None:
-    with pytest.raises(TypeError, match="not one text"):
+    with pytest.raises(ScenarioError, match="allowed: a mapping, or a list of KEY=VALUE texts"):
         parse_scenario("name: x", overrides="rounds=3")
 
 

@@ -150,8 +150,9 @@ def compare(results: Sequence[Comparable], x: str = "round", *, width_in: float 
         InputError: no run, one that cannot be read, an unknown axis, one on which nothing has a place, or energies in
             joules beside others in units of the noise.
     """
-    one = isinstance(results, str | Path | HasPath | HasFolder)
-    precondition(not one and len(results), "results: found none; allowed: a list of runs and studies", InputError)
+    listed = isinstance(results, Sequence) and not isinstance(results, str)
+    found = "none" if listed else f"a single {type(results).__name__}"
+    precondition(listed and len(results), f"results: found {found}; allowed: a list of runs and studies", InputError)
     axis, sources = x_axis(x), [open_source(_path(result)) for result in results]
     compared = compared_of(sources)
     overlay_of(compared).require(axis)

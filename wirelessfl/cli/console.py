@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound
 
 
+_SCOPE = (
+    "Both ε cover what the adversary sees of one run, not its trace, which holds private data of the clients, nor "
+    "floating-point rounding (Mironov 2012)."
+)
+
+
 def duration_text(seconds: float) -> str:
     """A duration in ms, s, min or h, from seconds."""
     if seconds < 120:
@@ -115,11 +121,11 @@ def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | No
         ("rounds", f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard"),
         ("test accuracy", f"{accuracy}, loss {summary['test_loss']:.4g}"),
         ("model", f"{summary['d']:,} parameters, {summary['samples']:,} training samples"),
-        ("ε published", f"{epsilon_text(summary['epsilon_published'])} {delta}: what the paper's theorem says"),
+        ("ε published", _published_text(summary["epsilon_published"], delta)),
         ("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}: what holds for what ran"),
         *(("", Text(f"• {reason}")) for reason in summary["why_different"]),
         ("", advice(summary, trace)),
-        ("", Text(summary["privacy_scope"], style="dim")),
+        ("", Text(_SCOPE, style="dim")),
         ("effective noise", "" if math.isnan(noise) else _noise_text(noise)),
         ("noise on weights", "" if math.isnan(on_weights) else _weights_text(on_weights)),
         ("simulated time", f"{duration_text(summary['sim_time'])}, on the air {duration_text(summary['airtime'])}"),
@@ -127,6 +133,11 @@ def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | No
         ("real time", f"{command}{duration_text(summary['wall_time'])} for the rounds of the run"),
     )
     return ((name, words) for name, words in rows if words)
+
+
+def _published_text(epsilon: float, delta: str) -> str:
+    says = "what the paper's theorem says" if math.isfinite(epsilon) else "no theorem of a paper gives a finite one"
+    return f"{epsilon_text(epsilon)} {delta}: {says}"
 
 
 def _noise_text(std: float) -> str:
@@ -181,7 +192,7 @@ def audit_rows(audit: Audit, picture: Path) -> list[tuple[str, str]]:
         ("scenario", f"{audit.name}: {audit.trials} games in either world over {audit.rounds} rounds"),
         ("canary", f"{audit.canary} (client {audit.client}, the one that the ledger charges most)"),
         ("adversary", f"{statement.adversary}: sees {audit.view}"),
-        ("ε published", f"{epsilon_text(audit.epsilon_published)} {delta}: what the paper's theorem says"),
+        ("ε published", _published_text(audit.epsilon_published, delta)),
         ("ε empirical", empirical),
         ("ε accounted", f"{epsilon_text(audit.epsilon_accounted)} {delta}: what holds for what runs"),
         *(("", f"• {sentence}") for sentence in audit.findings()),

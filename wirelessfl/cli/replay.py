@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wirelessfl.scenario import Resolved
 
 _NAMES_SHOWN = 6
+_ROUNDING = 1e-12  # of a number: less is no difference of two
 
 
 @dataclass(frozen=True)
@@ -276,11 +277,17 @@ def _print_paired(rows: list[PairedRow], first: int, last: int, picture: Path) -
     from rich.text import Text
 
     from wirelessfl.cli.console import print_table
+    from wirelessfl.trace import axis_scale
 
     def cells(row: PairedRow) -> Iterator[str]:
-        yield f"{row.words} ({row.unit})" if row.unit else row.words
-        numbers = (row.recorded, row.changed, row.difference, row.mean_round_difference)
-        yield from (_number_text(number, signed=at > 1) for at, number in enumerate(numbers))
+        scale = axis_scale(row.name)
+        unit = "%" if scale != 1.0 else row.unit
+        yield f"{row.words} ({unit})" if unit else row.words
+        # Numbers that are equal but for rounding have no difference
+        rounding = _ROUNDING * max(abs(row.recorded), abs(row.changed))
+        yield from (_number_text(scale * number) for number in (row.recorded, row.changed))
+        for difference in (row.difference, row.mean_round_difference):
+            yield _number_text(0.0 if abs(difference) <= rounding else scale * difference, signed=True)
 
     print_table(
         ("changed − recorded", "recorded", "changed", "difference", "mean over rounds"), map(cells, rows), numbers=True
@@ -289,6 +296,6 @@ def _print_paired(rows: list[PairedRow], first: int, last: int, picture: Path) -
     say(f"picture  {picture}")
 
 
-def _number_text(value: float, *, signed: bool) -> str:
-    special = {"nan": "–", "inf": "∞", "-inf": "−∞"}
+def _number_text(value: float, *, signed: bool = False) -> str:
+    special = {"nan": "–", "inf": "∞", "-inf": "−∞", "0": "0", "-0": "0"}
     return special.get(f"{value:g}", f"{value:+.4g}" if signed else f"{value:.4g}")

@@ -119,8 +119,10 @@ def digest_of(text: str) -> str:
 def _difference(path: str, mine: Mapping[str, str | None], others: Mapping[str, str | None]) -> str | None:
     if path not in mine or path not in others:
         return f"{path} ({'new' if path in others else 'no longer used'})"
-    if mine[path] is None or others[path] is None:
+    if mine[path] is None:
         return f"{path} (its text is not known)"
+    if others[path] is None:
+        return f"{path} (not found here)"
     if mine[path] == others[path]:
         return None
     return f"{path} (SHA-256 {digest_of(mine[path] or '')[:12]} -> {digest_of(others[path] or '')[:12]})"

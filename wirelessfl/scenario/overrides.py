@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wirelessfl.errors import ScenarioError
+from wirelessfl.errors import ScenarioError, precondition
 from wirelessfl.scenario.rejection import dotted, line, unknown_key
 from wirelessfl.scenario.scenario import Scenario
 from wirelessfl.scenario.shape import (
@@ -56,8 +56,11 @@ def read_overrides(overrides: Overrides) -> list[Override]:
     Raises:
         ScenarioError: no ``=``, an empty path, or a value that is not YAML.
     """
-    if isinstance(overrides, str):
-        raise TypeError("overrides are a mapping or a list of KEY=VALUE texts, not one text")
+    precondition(
+        isinstance(overrides, Mapping | Sequence) and not isinstance(overrides, str | bytes),
+        f"overrides: found {overrides!r:.60}; allowed: a mapping, or a list of KEY=VALUE texts",
+        ScenarioError,
+    )
     if isinstance(overrides, Mapping):
         plain = [(key, plain_value(value)) for key, value in overrides.items()]
         items = [(str(key), value, f"{key}={inline_yaml(value)}") for key, value in plain]

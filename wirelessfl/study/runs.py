@@ -39,7 +39,7 @@ def index_text(factors: Sequence[Factor], records: Iterable[RunRecord]) -> str:
                 record.run,
                 *(value_text(values[key], limit=1000) for key in keys),
                 record.seed,
-                record.status,
+                summary.get("status", record.status),
                 *("" if summary.get(name) is None else summary[name] for name in _NUMBERS),
                 run_name(factors, record),
                 " ".join((record.error or "").split()),

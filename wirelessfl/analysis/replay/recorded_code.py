@@ -46,7 +46,7 @@ def recorded_code(
     if here.files == recorded.files or recorded.unknown:
         yield different
         return
-    words = f"code from outside is not the recorded one here: {', '.join(different)}"
+    words = f"code from outside is not here as it was recorded: {', '.join(different)}"
     if {top_of(name) for name in own} & recorded.tops:
         yield [f"{words}; it is run as it is here, for --set names some of it, and the difference comes from that too"]
     elif allow_plugins:
