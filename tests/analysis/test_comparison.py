@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
+from tests.summary.reading import assert_readable
 from wirelessfl.analysis.compare import compare
 from wirelessfl.analysis.report.page import report_html
 from wirelessfl.analysis.report.pareto import MOST_NAMES, pareto_figure, place_labels
@@ -24,6 +26,7 @@ from wirelessfl.analysis.telling_apart import RunName, distinct_names, leaves, s
 from wirelessfl.cli import main
 from wirelessfl.errors import InputError
 from wirelessfl.study import Study, run_study
+from wirelessfl.summary.style import COLUMN_IN, PAGE_IN
 
 PLACES: dict[str, Any] = {"channel__pathloss": {"model": "log_distance"}}
 WATTS: dict[str, Any] = {"kind": "digital", "tx_power_dbm": 10}
@@ -134,6 +137,26 @@ def test_what_is_no_run(runs: dict[str, wfl.Result], tmp_path: Path) -> None:
             compare(single)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"found '.bmp'; allowed: .pdf, .svg, .png"):
         compare([runs["air"]]).save(tmp_path / "x.bmp")
+
+
+@pytest.mark.parametrize("width", [COLUMN_IN, PAGE_IN])
+def test_long_names_stay_within_the_figure(runs: dict[str, wfl.Result], tmp_path: Path, width: float) -> None:
+    long = "a-run-whose-name-is-as-long-as-people-make-them-who-put-every-setting-of-the-run-into-its-name"
+    other = made(tmp_path / "x", **PLACES, name=long, uplink=WATTS)
+    found = compare([runs["air"], other, runs["ideal"]], "epsilon", width_in=width)
+    FigureCanvasAgg(found.figure)
+    found.figure.draw_without_rendering()
+    assert_readable(found.figure)
+    assert any("".join(text.get_text().split()).startswith(long) for text in found.figure.legends[0].get_texts())
+
+
+def test_bands_of_two_seeds_leave_curves_readable(finished: Study) -> None:
+    figure = compare([finished]).figure
+    for axes in figure.axes:
+        scaled = np.log10 if axes.get_yscale() == "log" else np.asarray
+        values = scaled(np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines]))
+        low, high = scaled(np.array(axes.get_ylim()))
+        assert np.ptp(values) >= 0.45 * (high - low), axes.get_ylabel()
 
 
 def test_a_result_is_plotted(runs: dict[str, wfl.Result]) -> None:

@@ -23,12 +23,13 @@ from wirelessfl.analysis.replay.recording import open_recording
 from wirelessfl.analysis.report.channel import KOLMOGOROV_1_PERCENT, PowerLaw, channel_statistics, power_law
 from wirelessfl.analysis.report.page import report_html, write_report
 from wirelessfl.analysis.report.pareto import pareto_front
-from wirelessfl.analysis.report.study import half_width, open_study_data, panels, study_figures, study_points
+from wirelessfl.analysis.report.study import open_study_data, panels, study_figures, study_points
 from wirelessfl.assembly.objects import make_object
 from wirelessfl.errors import InputError, OutputError, TraceError
 from wirelessfl.radio import Rician
 from wirelessfl.streams import NodeStream, Streams
 from wirelessfl.summary import epsilon_text
+from wirelessfl.summary.axes import XAxis
 
 SCENARIO = small(uplink__jammer={"epsilon": 1.0}, faults__availability={"p": 0.8})
 
@@ -237,23 +238,16 @@ def test_the_front_is_that_of_the_definition(seed: int) -> None:
     assert np.all(np.diff(cost[front]) >= 0)
 
 
-def test_bands_are_students() -> None:
-    values = np.random.default_rng(1).normal(size=(5, 3))
-    low, high = stats.t.interval(0.95, 4, loc=values.mean(axis=0), scale=stats.sem(values, axis=0))
-    np.testing.assert_allclose(half_width(values), (high - low) / 2)
-    assert np.isnan(half_width(values[:1])).all()
-
-
 def test_points_of_a_study(study: Path) -> None:
     points = study_points(open_study_data(study))
     assert [point.label for point in points] == [
         f"uplink.snr_db={snr}, model.name={name}" for snr in (0, 10) for name in "ab"
     ]
     last = points[3]
-    assert last.runs == 3 and last.rounds.tolist() == [1, 2, 3, 4, 5]
+    assert last.runs == 3
     assert last.last["test_accuracy"] == pytest.approx(0.5 + 0.01 + 0.2 + 0.05)
     assert last.last["energy"] == pytest.approx(10.0) and last.last["epsilon_accounted"] == 12.0
-    assert last.half_width[-1] == pytest.approx(stats.t.ppf(0.975, 2) * 0.01 / np.sqrt(3))
+    assert last.accuracy_half_width == pytest.approx(stats.t.ppf(0.975, 2) * 0.01 / np.sqrt(3))
 
 
 def test_figures_of_a_study(study: Path) -> None:
@@ -271,12 +265,41 @@ def test_figures_of_a_study(study: Path) -> None:
     assert [figure.title for figure in study_figures("s", same)] == titles[:-1]
 
 
-def test_a_shorter_run_ends_the_curve(study: Path, tmp_path: Path) -> None:
+def test_a_point_has_the_last_values_of_its_runs(study: Path, tmp_path: Path) -> None:
+    """Each run's own last evaluation, with the interval of these, where one run was shorter and one not evaluated."""
     rows = pd.read_parquet(study / "study.parquet")
     rows = rows[(rows["run"] != "0a1") | (rows["round"] <= 2)]
+    rows.loc[(rows["run"] == "0a2") & (rows["round"] == 5), ["test_accuracy", "test_loss"]] = np.nan
     rows.to_parquet(tmp_path / "study.parquet")
     shutil.copy(study / "study.json", tmp_path)
-    assert study_points(open_study_data(tmp_path))[0].rounds.tolist() == [1, 2]
+    point = study_points(open_study_data(tmp_path))[0]
+    ends = np.array([0.5, 0.2 + 0.01, 0.4 + 0.02])
+    assert point.last["test_accuracy"] == pytest.approx(ends.mean()) and point.last["test_loss"] == 1.0
+    assert point.accuracy_half_width == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(ends))
+    assert f"{ends.mean():.1%} ± {100 * point.accuracy_half_width:.1f}" in report_html([tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("own", "asked", "first"),
+    [(None, None, "round"), (["sim_time", "round"], None, "sim_time"), (["sim_time"], "epsilon", "epsilon")],
+)
+def test_a_study_opens_at_its_own_axis(
+    study: Path, tmp_path: Path, own: list[str] | None, asked: XAxis | None, first: str
+) -> None:
+    shutil.copy(study / "study.parquet", tmp_path)
+    record = json.loads((study / "study.json").read_text())
+    (tmp_path / "study.json").write_text(json.dumps(record if own is None else {**record, "x": own}))
+    text = report_html([tmp_path], asked)
+    assert re.search(rf'<option value="{first}" selected>', text) and text.count(" selected>") == 1
+
+
+def test_a_study_of_an_unknown_axis(study: Path, tmp_path: Path) -> None:
+    shutil.copy(study / "study.parquet", tmp_path)
+    record = json.loads((study / "study.json").read_text())
+    for wrong in (["seconds"], [], 3):
+        (tmp_path / "study.json").write_text(json.dumps({**record, "x": wrong}))
+        with pytest.raises(InputError):
+            report_html([tmp_path])
 
 
 def test_a_study_without_a_finished_run(study: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from wirelessfl.errors import InputError
 from wirelessfl.study import Factor, RunRecord, Study, band, open_study, run_study
 from wirelessfl.study.curves import StudyCurves
 from wirelessfl.summary.axes import XAxis
-from wirelessfl.summary.curves import STEPS
+from wirelessfl.summary.curves import STEPS_SENTENCE
 
 
 def made_up(folder: Path, factors: tuple[Factor, ...], x: tuple[XAxis, ...], seeds: int = 3) -> Study:
@@ -75,12 +75,15 @@ def test_axes_stand_side_by_side_and_name_what_is_not_drawn(tmp_path: Path, monk
     figure = drawn(study, monkeypatch)
     labels = [axes.get_xlabel() for axes in figure.axes]
     assert labels == ["round", "simulated time (s)", "energy so far (J)", "ε accounted so far"]
-    assert STEPS in figure.get_suptitle().replace("\n", " ")
+    note = figure.texts[-1].get_text()
+    assert note == STEPS_SENTENCE and figure.get_suptitle().count("\n") == 0
     assert [len(np.asarray(line.get_xdata())) > 0 for line in figure.axes[3].lines] == [True, True, False]
     (words,) = [text.get_text() for text in figure.axes[3].texts]
     assert "5: not drawn, the accounted ε is ∞" in " ".join(words.split())
     assert not figure.axes[1].texts
     narrow = drawn(study, monkeypatch, width_in=3.5)
+    note = narrow.texts[-1].get_text()
+    assert " ".join(note.split()) == STEPS_SENTENCE and note.count("\n") == 1
     assert [spec.rowspan.start for axes in narrow.axes if (spec := axes.get_subplotspec())] == [0, 0, 1, 1]
     assert [axes.get_xlabel() for axes in narrow.axes] == labels
     assert StudyCurves(study).remarks() == ["over epsilon, uplink.snr_db=5: not drawn, the accounted ε is ∞"]

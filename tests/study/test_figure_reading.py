@@ -12,7 +12,7 @@ from tests.study.test_figure import ALGORITHM, COUNT, DEADLINE, MANY, SNR, study
 from tests.summary.reading import assert_readable, figures_of
 from wirelessfl.study import Factor, Study, band
 from wirelessfl.study.figure import draw_study
-from wirelessfl.study.words import key_words
+from wirelessfl.study.words import factor_words, key_words, level_words
 from wirelessfl.summary.style import COLUMN_IN, PAGE_IN
 
 UPLINKS = Factor(("uplink",), (({"kind": "over_the_air"},), ({"kind": "digital"},), ({"kind": "secure_aggregation"},)))
@@ -63,6 +63,31 @@ def test_categories_are_points_and_numbers_are_joined(tmp_path: Path) -> None:
     assert set(last(SNR, ALGORITHM)) == {"-"}
     assert set(last(ALGORITHM, SNR)) == {"None"}
     assert set(last(UPLINKS)) == {"None"} and set(last(DEADLINE, ALGORITHM)) == {"None"}
+
+
+def test_levels_have_words() -> None:
+    together = Factor(
+        ("uplink", "training.privacy"),
+        (({"kind": "over_the_air"}, {"clip": 1}), ({"kind": "digital"}, {"clip": 1}), ({"kind": "ideal"}, {"clip": 2})),
+    )
+    assert level_words(together) == ("over the air", "digital", "ideal") and factor_words(together) == "uplink"
+    assert together.short_name == "uplink"
+    plugins = Factor(("uplink.power_control.policy",), (("full_power",), ("mine.policies:Half_Power",)))
+    assert level_words(plugins) == ("full power", "Half_Power")
+    same = Factor(("uplink.power_control.policy",), (("one:Policy",), ("two:Policy",)))
+    assert level_words(same) == ("one:Policy", "two:Policy")
+    paths = Factor(("channel.fading.file",), (("my_gains.h5",), ("../a_b/c.h5",)))
+    assert level_words(paths) == ("my_gains.h5", "../a_b/c.h5")
+    assert level_words(COUNT) == tuple(COUNT.label(level) for level in range(len(COUNT.levels)))
+
+
+@pytest.mark.parametrize("width", [COLUMN_IN, PAGE_IN])
+def test_long_names_of_levels_leave_the_panels_their_height(tmp_path: Path, width: float) -> None:
+    names = Factor(("uplink.power_control.policy",), (("cross_layer",), ("strongest:StrongestShareOfAllClients",)))
+    for factors in ((names, COUNT), (names,)):
+        figure = figure_of(study(tmp_path, factors, seeds=2), width)
+        assert_readable(figure)
+        assert min(axes.get_window_extent().height for axes in figure.axes) / figure.dpi > 0.8
 
 
 def test_categories_alone_have_the_colours_of_their_curves(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 @click.option(
     "--x",
     type=click.Choice(["round", "sim_time", "energy", "epsilon"]),
-    help="What curves are drawn over when the page is opened [round]; the reader may choose another. Also of the "
-    "figures of studies [their own x].",
+    help="What curves are drawn over when the page is opened, and in figures of studies [round; of a study its own "
+    "x]; the reader of the page may choose another.",
 )
 @figures_option("none", "Also draw the figures of each PATH for print, beside the page, in this format.")
 @width_option
@@ -49,7 +49,7 @@ def report(
         if out is None and folders != [*paths]:  # beside the archive, not where it is unpacked
             out = Path("report.html") if len(paths) > 1 else paths[0].with_name(f"{paths[0].stem}-report.html")
         comparison = compare(folders, shown, width_in=width) if len(folders) > 1 or shown != "round" else None
-        page = write_report(folders, out, shown)
+        page = write_report(folders, out, x)
         say(f"report  {page}")
         files = draw_beside(page, folders, options, x)
         if comparison is not None and len(folders) > 1 and options.drawn:

@@ -1,11 +1,12 @@
 """Live table of the points of a study on stderr, results on stdout."""
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Group
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
@@ -18,6 +19,7 @@ from wirelessfl.summary.style import figure_files
 
 _REFRESH_S = 0.25
 _UNBOUNDED = 10_000  # columns of a terminal
+_NARROWEST = 12  # column of labels
 
 
 class LiveTable:
@@ -151,6 +153,35 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
     return table
 
 
+def _fitting(heads: Sequence[str], rows: Sequence[Sequence[str]], labels: int, console: Console) -> Table:
+    # Where a terminal is too narrow, heads are broken first, then labels of the factors, the widest of them first
+    def excess(table: Table) -> int:
+        return console.measure(table, options=console.options.update(width=_UNBOUNDED)).maximum - console.width
+
+    table = _table(heads, rows)
+    if excess(table) > 0:
+        heads = [head.replace(".", ".\n").replace(" ", "\n") for head in heads]
+        table = _table(heads, rows)
+    widths = [max((len(row[at]) for row in rows), default=0) for at in range(labels)]
+    while (more := excess(table)) > 0 and max(widths, default=0) > _NARROWEST:
+        widest = widths.index(max(widths))
+        widths[widest] = max(_NARROWEST, widths[widest] - more)
+        table = _table(
+            heads, [[*(_in_lines(*one) for one in zip(row, widths, strict=False)), *row[labels:]] for row in rows]
+        )
+    return table
+
+
+def _in_lines(text: str, width: int) -> str:
+    # Lines of at most so many letters, broken between words and behind hyphens, dots, colons and underscores
+    lines = [""]
+    for part in re.findall(r"[^\s_:.-]*[_:.-]|[^\s_:.-]+\s*|\s+", text):
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
+
+
 def print_study(study: Study) -> None:
     """Table of the points of a study, means over the seeds, and the places of its files."""
     rows = []
@@ -169,10 +200,7 @@ def print_study(study: Study) -> None:
     factors = (factor.short_name for factor in study.factors)
     heads = (*factors, "runs", "test accuracy", "ε published", "ε accounted", "heard", "airtime (s)")
     console = open_console()
-    table = _table(heads, rows)
-    if console.measure(table, options=console.options.update(width=_UNBOUNDED)).maximum > console.width:
-        table = _table([head.replace(".", ".\n").replace(" ", "\n") for head in heads], rows)
-    console.print(table)
+    console.print(_fitting(heads, rows, len(study.factors), console))
     words = "means over the seeds; ± is the 95 % confidence interval; heard: clients a round; airtime: of a whole run"
     console.print(Text(words, style="dim"))
     figures = (("picture", figure) for figure in figure_files(study.folder.figure))

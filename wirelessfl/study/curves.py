@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from wirelessfl.study.factors import Levels, point_text
 from wirelessfl.study.record import RunRecord
 from wirelessfl.study.result import Study
-from wirelessfl.summary.axes import Columns, EnergyUnit, XAxis, axis_values, common_energy_unit
+from wirelessfl.summary.axes import EnergyUnit, XAxis, axis_values, common_energy_unit
 from wirelessfl.summary.curves import Band, Curve, band, mean_curve
+from wirelessfl.summary.intervals import on_scale
 from wirelessfl.summary.numbers import last_finite
-from wirelessfl.trace import axis_scale
 
 _NEEDED = ("round", "sim_time", "energy", "tx_energy", "jammer_energy", "epsilon_accounted")
 
@@ -57,14 +57,14 @@ class StudyCurves:
     def curve(self, metric: str, levels: Levels, x: XAxis) -> Curve:
         """Mean of a metric at a point; shares in percent, log10 of what has a logarithmic axis."""
         runs = [self._runs[record.run] for record in self._points[levels]]
-        series = [_scaled(metric, run) for run in runs]
+        series = [on_scale(metric, run[metric]) for run in runs]
         unit = self.energy_unit if x == "energy" else None
         return mean_curve(x, [axis_values(x, run, unit) for run in runs], series)
 
     def last(self, metric: str, levels: Levels) -> Band:
         """Mean of a metric after the last round of each run; runs may differ in length."""
         runs = [self._runs[record.run] for record in self._points[levels]]
-        return band([[last_finite(_scaled(metric, run))] for run in runs])
+        return band([[last_finite(on_scale(metric, run[metric]))] for run in runs])
 
     def remarks(self) -> list[str]:
         """Sentences on the points that have no place, or not with all rounds, on an axis of the picture."""
@@ -75,15 +75,3 @@ class StudyCurves:
                 if missing:
                     sentences.append(f"over {x}, {point_text(self.study.factors, levels)}: {missing}")
         return sentences
-
-
-def is_logarithmic(metric: str) -> bool:
-    """Whether the axis of a metric is logarithmic, and its means and intervals are those of the logarithms."""
-    return metric.startswith("epsilon")
-
-
-def _scaled(metric: str, run: Columns) -> NDArray[np.float64]:
-    if not is_logarithmic(metric):
-        return axis_scale(metric) * run[metric]
-    values = run[metric]
-    return np.log10(np.where(values > 0, values, np.nan))

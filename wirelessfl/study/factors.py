@@ -37,7 +37,7 @@ class Factor:
     @property
     def short_name(self) -> str:
         """The ends of the keys, for narrow tables: jammer.epsilon for uplink.jammer.epsilon."""
-        return " + ".join(".".join(name.split(".")[-2:]) for name in self.keys)
+        return " + ".join(".".join(name.split(".")[-2:]) for name in self.told_keys)
 
     @property
     def is_numeric(self) -> bool:
@@ -47,12 +47,19 @@ class Factor:
     def label(self, level: int) -> str:
         """Label of a level; of mappings only what differs between the levels, and one of them where it says all."""
         columns = [column_texts(values) for values in zip(*self.levels, strict=True)]
-        telling = [
-            texts
-            for texts, values in zip(columns, zip(*self.levels, strict=True), strict=True)
-            if all(isinstance(value, dict) for value in values) and len(set(texts)) == len(texts)
-        ]
-        return telling[0][level] if telling else ", ".join(texts[level] for texts in columns)
+        return ", ".join(columns[at][level] for at in self._told)
+
+    @property
+    def told_keys(self) -> tuple[str, ...]:
+        """Keys whose values labels have: all of them, or that of mappings one of which says all."""
+        return tuple(self.keys[at] for at in self._told)
+
+    @property
+    def _told(self) -> tuple[int, ...]:
+        for at, values in enumerate(zip(*self.levels, strict=True)):
+            if all(isinstance(value, dict) for value in values) and len(set(column_texts(values))) == len(values):
+                return (at,)
+        return tuple(range(len(self.keys)))
 
     def setting(self, level: int) -> str:
         """Text of the keys and values of a level."""

@@ -16,19 +16,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from wirelessfl.study.curves import StudyCurves, is_logarithmic
+from wirelessfl.study.curves import StudyCurves
 from wirelessfl.study.factors import MOST_COLUMNS, Layout, Levels, lay_out, spread
-from wirelessfl.study.panels import draw_curve, draw_last, lowest_of, scale_vertically
+from wirelessfl.study.panels import draw_curve, draw_last, scale_vertically, slant_in
 from wirelessfl.study.result import Study
-from wirelessfl.study.words import factor_words, setting_words
+from wirelessfl.study.words import factor_words, level_words, setting_words
 from wirelessfl.summary.axes import XAxis, is_wide, x_label
-from wirelessfl.summary.curves import STEPS, Curve
+from wirelessfl.summary.curves import STEPS_SENTENCE, Curve
 from wirelessfl.summary.drawing import broken, drawing, log_scale, whole_numbers
+from wirelessfl.summary.intervals import is_logarithmic, lowest_of
+from wirelessfl.summary.legend import Legend, legend_of
 from wirelessfl.summary.style import GREY, PAGE_IN, STYLE
 from wirelessfl.trace import axis_label
 
 _PANEL_IN = (1.5, 1.6)
-_AROUND_IN, _TITLE_IN, _LEGEND_LINE_IN = 0.5, 0.35, 0.16
+_AROUND_IN, _TITLE_IN, _AXIS_IN = 0.5, 0.35, 0.16
 
 
 def draw_study(study: Study, path: Path, width_in: float = PAGE_IN) -> None:
@@ -45,10 +47,13 @@ def draw_study(study: Study, path: Path, width_in: float = PAGE_IN) -> None:
     across = max(len(row.panels) + row.last for row in rows)
     a_line = min(across, most)
     lines = -(-across // a_line)
-    names = _legend_names(layout, width_in)
-    height = _TITLE_IN + _PANEL_IN[1] * len(rows) * lines + _LEGEND_LINE_IN * (names.lines + 2)
+    legend = _legend(layout, width_in)
+    height = _TITLE_IN + _PANEL_IN[1] * len(rows) * lines + legend.height_in + _AXIS_IN
+    if layout.columns is not None:  # levels of a single factor have their names in the legend
+        slanted = len(rows) if lines > 1 else 1
+        height += slanted * slant_in(layout.factor(layout.columns), (width_in - _AROUND_IN) / a_line)
     style = {**STYLE, "legend.frameon": False}
-    with drawing(path, _heading(study), (width_in, height), style) as figure:
+    with drawing(path, _heading(study), (width_in, height), style, _note(study)) as figure:
         if not study.complete:
             figure.text(0.5, 0.4, "no run has ended well", ha="center", color=GREY)
             return
@@ -61,7 +66,7 @@ def draw_study(study: Study, path: Path, width_in: float = PAGE_IN) -> None:
         for row, axes in zip(rows if lines > 1 else rows[:1], panels, strict=False):
             _name_columns(axes, layout, row, room)
         _name_axes(panels, layout, rows, curves, lines > 1)
-        _legend(figure, panels[0][0], layout, names)
+        legend.draw(figure, panels[0][0])
 
 
 def _grid(figure: Figure, rows: Sequence["_Row"], a_line: int, lines: int) -> list[list[Axes]]:
@@ -110,15 +115,19 @@ def _heading(study: Study) -> str:
     missing = len(study.records) - len(study.complete)
     words = f"{study.name}: mean and 95 % confidence over {seeds} seeds" if seeds > 1 else f"{study.name}: one seed"
     words += f"; {missing} of {len(study.records)} runs missing" if missing else ""
-    stepped = seeds > 1 and set(study.x) != {"round"}
-    return f"{words}\n{STEPS}" if stepped else words
+    return words
+
+
+def _note(study: Study) -> str:
+    several = len({record.seed for record in study.records}) > 1
+    return STEPS_SENTENCE if several and set(study.x) != {"round"} else ""
 
 
 def _draw_row(panels: Sequence[Axes], layout: Layout, row: _Row, curves: StudyCurves) -> None:
     points, metric = curves.study.points(), row.metric
     shown = {x: {levels: curves.curve(metric, levels, x) for levels in points} for x, _ in row.panels}
     bands = [curve.mean for each in shown.values() for curve in each.values()]
-    lowest = lowest_of(metric, bands)
+    lowest = lowest_of(metric, [band.mean for band in bands])
     for axes, (x, column) in zip(panels, row.panels, strict=False):
         for colour in range(len(layout.factor(layout.colours).levels)):
             draw_curve(axes, metric, shown[x][layout.point(row.levels, column, colour)], layout, colour, lowest)
@@ -152,13 +161,14 @@ def _say_missing(axes: Axes, layout: Layout, row: _Row, column: int, curves: Map
     # Names of the curves that are not in the panel, or not with all rounds, as an axis says no more of them
     factor = layout.factor(layout.colours)
     levels = [layout.point(row.levels, column, colour) for colour in range(len(factor.levels))]
-    found = [(factor.label(at), curves[point].missing) for at, point in enumerate(levels) if curves[point].missing]
+    names = level_words(factor)
+    found = [(names[at], curves[point].missing) for at, point in enumerate(levels) if curves[point].missing]
     if not found:
         return
     reasons = dict.fromkeys(reason for _, reason in found)
     alone = layout.colours is None
-    names = {reason: ", ".join(name for name, its in found if its == reason) for reason in reasons}
-    texts = [reason if alone else f"{names[reason]}: {reason}" for reason in reasons]
+    whose = {reason: ", ".join(name for name, its in found if its == reason) for reason in reasons}
+    texts = [reason if alone else f"{whose[reason]}: {reason}" for reason in reasons]
     axes.text(
         0.5,
         0.03,
@@ -193,43 +203,8 @@ def _name_axes(
             axes[-1].set_xlabel(broken(factor_words(along), _PANEL_IN[0], STYLE["axes.labelsize"]))
 
 
-@dataclass(frozen=True)
-class _Names:
-    # Names of the colours in a legend of some columns
-
-    texts: tuple[str, ...]
-    columns: int
-
-    @property
-    def lines(self) -> int:
-        return -(-len(self.texts) // self.columns)
-
-
-def _legend_names(layout: Layout, width_in: float) -> _Names:
+def _legend(layout: Layout, width_in: float) -> Legend:
     if layout.colours is None:
-        return _Names((), 1)
+        return legend_of((), width_in)
     factor = layout.factor(layout.colours)
-    texts = tuple(factor.label(level) for level in range(len(factor.levels)))
-    letters = max(len(line) for text in texts for line in text.splitlines() or [""])
-    entry_in = (letters * 0.6 + 4.0) * STYLE["legend.fontsize"] / 72
-    return _Names(texts, max(1, min(len(texts), int(width_in / entry_in))))
-
-
-def _legend(figure: Figure, axes: Axes, layout: Layout, names: _Names) -> None:
-    # Legend of the colours below all panels.
-    #
-    # Matplotlib takes what lies between two dollars for mathematics and hides a label that begins with an underscore:
-    # the texts are set afterwards, as they are.
-    if layout.colours is None:
-        return
-    handles, labels = axes.get_legend_handles_labels()
-    legend = figure.legend(
-        handles,
-        labels,
-        title=factor_words(layout.factor(layout.colours)),
-        loc="outside lower center",
-        ncols=names.columns,
-    )
-    for text, colour in zip(legend.get_texts(), labels, strict=True):
-        text.set_parse_math(False)
-        text.set_text(names.texts[int(colour)])
+    return legend_of(level_words(factor), width_in, factor_words(factor))

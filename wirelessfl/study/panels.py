@@ -1,59 +1,31 @@
 """Panels of the figure of a study: curves with their bands, values after the last round, and their scales."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.transforms import ScaledTranslation, Transform
-from numpy.typing import NDArray
 
-from wirelessfl.study.curves import is_logarithmic
 from wirelessfl.study.factors import MOST_COLUMNS, Factor, Layout, Levels
+from wirelessfl.study.words import level_words
 from wirelessfl.summary.curves import Band, Curve
-from wirelessfl.summary.drawing import log_scale, plain_number
-from wirelessfl.summary.style import CYCLE, GREY
-from wirelessfl.trace import axis_scale
+from wirelessfl.summary.drawing import log_scale, panel_width_in, plain_number, show_range
+from wirelessfl.summary.intervals import interval_of, is_logarithmic, vertical_range
+from wirelessfl.summary.style import CYCLE, GREY, LINES
 
-LINES = ("-", "--", ":", "-.")
 MARKERS = "osD^vP"
 
 _WIDE_RANGE = 10.0
 _BESIDE_PT = 3.0
 _MARGIN = 0.12
-_LETTER_IN = 0.06
-
-
-@dataclass(frozen=True, eq=False)
-class _Interval:
-    # Means (m,) and the ends of their confidence intervals, in the numbers of the axis and within its range
-
-    mean: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-
-def _on_axis(metric: str, band: Band, lowest: float) -> _Interval:
-    # The interval was taken where it is drawn: in logarithms on a logarithmic axis
-    low, high = band.mean - band.half_width, band.mean + band.half_width
-    if is_logarithmic(metric):
-        with np.errstate(over="ignore"):
-            return _Interval(10.0**band.mean, 10.0**low, 10.0**high)
-    highest = 100.0 if axis_scale(metric) != 1 else np.inf
-    return _Interval(band.mean, np.maximum(low, lowest), np.minimum(high, highest))
-
-
-def lowest_of(metric: str, bands: Sequence[Band]) -> float:
-    """Lower end of the range of a metric: 0 where no mean is below it, else none."""
-    means = np.concatenate([band.mean for band in bands] or [np.zeros(0)])
-    bounded = not is_logarithmic(metric) and not np.any(means < 0)
-    return 0.0 if bounded else -np.inf
+_LETTER_IN, _SLANT = 0.06, 30
 
 
 def draw_curve(axes: Axes, metric: str, drawn: Curve, layout: Layout, colour: int, lowest: float) -> None:
     """Mean of a metric over an axis with its band, in the colour of a level."""
-    curve = _on_axis(metric, drawn.mean, lowest)
+    curve = interval_of(metric, drawn.mean, lowest)
     known = np.isfinite(curve.mean)
     style: dict[str, Any] = {"color": CYCLE[colour % len(CYCLE)]}
     below = len(layout.factor(layout.colours).levels) - 1 - colour
@@ -76,11 +48,11 @@ def draw_last(
     """Metric after the last round against the first factor; categories are points, which no line joins."""
     alone = layout.columns is None
     along = layout.factor(layout.colours if alone else layout.columns)
-    places = _place(axes, along)
+    places = _place(axes, along, coloured=alone)
     colours = 1 if alone else len(layout.factor(layout.colours).levels)
     for colour in range(colours):
         points = [layout.point(row, level, level if alone else colour) for level in range(len(along.levels))]
-        last = [_on_axis(metric, bands[point], lowest) for point in points]
+        last = [interval_of(metric, bands[point], lowest) for point in points]
         mean, low, high = (np.array([float(getattr(one, name)[0]) for one in last]) for name in ("mean", "low", "high"))
         errors = np.nan_to_num(np.maximum([mean - low, high - mean], 0.0), posinf=0.0)
         # Categories of the only factor have the colours of their curves, one by one.
@@ -102,27 +74,10 @@ def draw_last(
 
 
 def scale_vertically(axes: Axes, metric: str, bands: Sequence[Band], lowest: float) -> None:
-    """Vertical axis over all means, and over the bands up to half the range of the means beyond them."""
-    drawn = [_on_axis(metric, band, lowest) for band in bands]
-    logarithmic = is_logarithmic(metric)
-    means, lows, highs = (
-        np.concatenate([getattr(one, name) for one in drawn] or [np.zeros(0)]) for name in ("mean", "low", "high")
-    )
-    known = np.isfinite(means) & ((means > 0) | (not logarithmic))
-    if not known.any():
-        return
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = [np.log10(each) if logarithmic else each for each in (means[known], lows, highs)]
-    low, high = float(found[0].min()), float(found[0].max())
-    room = 0.5 * (high - low) or (0.1 if logarithmic else 0.1 * abs(high) or 1.0)
-    bottom = max(float(np.min(found[1], where=np.isfinite(found[1]), initial=low)), low - room)
-    top = min(float(np.max(found[2], where=np.isfinite(found[2]), initial=high)), high + room)
-    bottom, top = bottom - 0.1 * room, top + 0.1 * room
-    if logarithmic:
-        log_scale(axes.yaxis, (10.0**bottom, 10.0**top))
-        axes.set_ylim(10.0**bottom, 10.0**top)
-    else:
-        axes.set_ylim(max(bottom, lowest), min(top, 100.0) if axis_scale(metric) != 1 else top)
+    """Vertical axis over all means and, as far as they leave these readable, over the bands."""
+    limits = vertical_range(metric, [interval_of(metric, band, lowest) for band in bands])
+    if limits is not None:
+        show_range(axes, limits, logarithmic=is_logarithmic(metric))
 
 
 def _beside(axes: Axes, position: int, count: int) -> Transform:
@@ -132,21 +87,29 @@ def _beside(axes: Axes, position: int, count: int) -> Transform:
     return axes.transData + ScaledTranslation(points / 72, 0, figure.dpi_scale_trans)
 
 
-def _room_in(axes: Axes) -> float:
-    # Width of a panel (inches) beside its like, about
-    figure, place = axes.get_figure(root=True), axes.get_subplotspec()
-    assert figure is not None and place is not None
-    return 0.85 * float(figure.get_figwidth()) / place.get_gridspec().ncols
+def slant_in(factor: Factor, width_in: float) -> float:
+    """Height (inches) that labels of categories need more than a line, as they do not fit side by side into a panel."""
+    labels = () if factor.is_numeric else level_words(factor)
+    return math.sin(math.radians(_SLANT)) * max(map(len, labels)) * _LETTER_IN if _crowded(labels, width_in) else 0.0
 
 
-def _place(axes: Axes, factor: Factor) -> list[float]:
-    labels = [factor.label(level) for level in range(len(factor.levels))]
+def _crowded(labels: Sequence[str], width_in: float) -> bool:
+    return sum(len(label) + 2 for label in labels) * _LETTER_IN > width_in
+
+
+def _place(axes: Axes, factor: Factor, *, coloured: bool) -> list[float]:
+    labels = level_words(factor)
     if not factor.is_numeric:
-        crowded = sum(len(label) + 2 for label in labels) * _LETTER_IN > _room_in(axes)
+        crowded = _crowded(labels, panel_width_in(axes))
         places = [float(position) for position in range(len(labels))]
-        axes.set_xticks(
-            places, labels, rotation=30 if crowded else 0, ha="right" if crowded else "center", parse_math=False
-        )
+        if crowded and coloured:  # the legend has their colours
+            axes.set_xticks(places)
+            axes.tick_params(labelbottom=False)
+        else:
+            axes.set_xticks(places, labels, parse_math=False)
+            axes.tick_params(axis="x", rotation=_SLANT if crowded else 0)
+            for text in axes.get_xticklabels():
+                text.set_horizontalalignment("right" if crowded else "center")
         axes.set_xlim(-0.5, len(labels) - 0.5)
         return places
     places = [float(level[0]) for level in factor.levels]

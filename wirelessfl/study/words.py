@@ -1,5 +1,7 @@
 """Words for the keys of a scenario on axes, in titles and in legends: ``SNR (dB)`` for ``uplink.snr_db``."""
 
+import re
+
 from wirelessfl.study.factors import Factor
 
 # Keys that say which of several kinds something is: the thing itself is named.
@@ -52,13 +54,30 @@ def key_words(path: str) -> str:
 
 
 def factor_words(factor: Factor) -> str:
-    """Words for the keys of a factor."""
-    return " + ".join(map(key_words, factor.keys))
+    """Words for the keys of a factor that its labels are of."""
+    return " + ".join(map(key_words, factor.told_keys))
+
+
+def level_words(factor: Factor) -> tuple[str, ...]:
+    """Words for all levels of a factor: ``over the air`` for ``over_the_air``, a class without its module.
+
+    Where two levels would have the same words, all have their labels.
+    """
+    labels = tuple(factor.label(level) for level in range(len(factor.levels)))
+    words = tuple(", ".join(map(_name_words, label.split(", "))) for label in labels)
+    return words if len(set(words)) == len(set(labels)) else labels
 
 
 def setting_words(factor: Factor, level: int) -> str:
     """Words for a factor at one of its levels."""
-    return f"{factor_words(factor)} = {factor.label(level)}"
+    return f"{factor_words(factor)} = {level_words(factor)[level]}"
+
+
+def _name_words(text: str) -> str:
+    # Names as a scenario has them; anything else, such as a path or a mapping, as it is
+    if re.fullmatch(r"[A-Za-z]\w*", text):
+        return text.replace("_", " ")
+    return text.rpartition(":")[2] if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", text) else text
 
 
 def _words(name: str) -> str:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 from numpy.typing import NDArray
 
-from wirelessfl.summary.style import STYLE
+from wirelessfl.summary.style import GREY, STYLE
 
 # No date, so that the same run gives the same file.
 _METADATA: dict[str, dict[str, Any]] = {
@@ -27,29 +27,52 @@ _MESH_DPI = 600
 # Width of a letter of DejaVu Sans and height of a line, over the size of the text; most letters are narrower.
 _LETTER_EM, _LINE_EM = 0.58, 1.3
 _LEGEND_ROOM = 0.25
+# Share of its column that a panel fills, and width of a label of a logarithmic axis with the room beside it.
+_PANEL_SHARE, _TICK_IN = 0.85, 0.34
+_NOTE_PT, _NOTE_MARGIN_IN = 6.0, 0.05
 _PLAIN = (1e-3, 1e4)
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @contextmanager
-def drawing(path: Path, title: str, size: tuple[float, float], style: Mapping[str, Any] = STYLE) -> Iterator[Figure]:
+def drawing(
+    path: Path, title: str, size: tuple[float, float], style: Mapping[str, Any] = STYLE, note: str = ""
+) -> Iterator[Figure]:
     """Empty figure that becomes a file with a title once it has been drawn on.
 
     Args:
         path: where the file goes; its suffix is the format.
         title: above all panels; "" for none.
-        size: width and height (inches), the latter with one line of title; further lines add to it.
+        size: width and height (inches), the latter with one line of title; its further lines and a note add to it.
         style: sizes of text, grid and legends.
+        note: in small letters at the foot.
     """
     settings: dict[Any, Any] = dict(style)
     with mpl.rc_context(settings):
         words = broken(title, size[0])
         more = words.count("\n") * _LINE_EM * STYLE["figure.titlesize"] / 72
-        figure = Figure(figsize=(size[0], size[1] + more), layout="constrained")
+        foot = broken(note, size[0] - 2 * _NOTE_MARGIN_IN, _NOTE_PT)
+        foot_in = (_LINE_EM * _NOTE_PT * len(foot.splitlines()) / 72 + _NOTE_MARGIN_IN) if foot else 0.0
+        height = size[1] + more + foot_in
+        figure = Figure(figsize=(size[0], height))
+        room = (0.0, foot_in / height, 1.0, 1.0 - foot_in / height)
+        figure.set_layout_engine("constrained", rect=room)
         yield figure
         if words:
             figure.suptitle(words, parse_math=False)
+        if foot:
+            _write_foot(figure, foot, room)
         save(figure, path)
+
+
+def _write_foot(figure: Figure, foot: str, room: tuple[float, float, float, float]) -> None:
+    # Legends outside of the panels are laid out in the room above the foot, and then put there
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for legend in figure.legends:
+        legend.set_bbox_to_anchor(room)
+    left, bottom = (_NOTE_MARGIN_IN / size for size in figure.get_size_inches())
+    figure.text(left, bottom, foot, fontsize=_NOTE_PT, color=GREY, va="bottom", parse_math=False)
 
 
 def broken(text: str, width_in: float, size_pt: float = STYLE["figure.titlesize"]) -> str:
@@ -80,17 +103,29 @@ def log_scale(axis: Axis, limits: tuple[float, float] | None = None) -> None:
     """
     (axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale)("log")
     low, high = limits or axis.get_data_interval()
+    if low <= 0:  # has no place on it
+        low = axis.get_minpos()
     ratio = high / low if 0 < low <= high < np.inf else 10.0
     if ratio < 2:
         axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], min_n_ticks=2))
     elif ratio < 10:
         axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0), numticks=20))
     else:
-        axis.set_major_locator(LogLocator(subs=(1.0, 3.0) if ratio <= 1e4 else (1.0,), numticks=8))
+        across = axis is axis.axes.xaxis
+        most = max(2, min(8, int(panel_width_in(axis.axes) / _TICK_IN))) if across else 8
+        threes = ratio <= 1e4 and not (across and 2 * np.log10(ratio) > most)
+        axis.set_major_locator(LogLocator(subs=(1.0, 3.0) if threes else (1.0,), numticks=most))
     axis.set_minor_locator(NullLocator())
     plain = (0.1, 1e3) if ratio > 1e4 else _PLAIN
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value, plain)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def show_range(axes: Axes, limits: tuple[float, float], *, logarithmic: bool) -> None:
+    """Vertical axis between two ends."""
+    if logarithmic:
+        log_scale(axes.yaxis, limits)
+    axes.set_ylim(*limits)
 
 
 def plain_number(value: float, plain: tuple[float, float] = _PLAIN) -> str:
@@ -100,6 +135,13 @@ def plain_number(value: float, plain: tuple[float, float] = _PLAIN) -> str:
     mantissa, exponent = f"{value:.0e}".split("e")
     power = f"10{str(int(exponent)).translate(_SUPERSCRIPTS)}"
     return power if mantissa == "1" else f"{mantissa}·{power}"
+
+
+def panel_width_in(axes: Axes) -> float:
+    """Width of a panel (inches) beside its like, about."""
+    figure, place = axes.get_figure(root=True), axes.get_subplotspec()
+    assert figure is not None
+    return _PANEL_SHARE * float(figure.get_figwidth()) / (1 if place is None else place.get_gridspec().ncols)
 
 
 def whole_numbers(axis: Axis, most: int = 6) -> None:

@@ -25,22 +25,23 @@ from wirelessfl.summary.axes import (
     is_wide,
     x_label,
 )
-from wirelessfl.summary.curves import STEPS, Curve, mean_curve
-from wirelessfl.summary.drawing import log_scale, whole_numbers
-from wirelessfl.summary.style import CYCLE, PAGE_IN, STYLE
-from wirelessfl.trace import ROOT, at_slot_start, axis_label, axis_scale
+from wirelessfl.summary.curves import STEPS_SENTENCE, mean_curve
+from wirelessfl.summary.drawing import log_scale, show_range, whole_numbers
+from wirelessfl.summary.intervals import Interval, interval_of, is_logarithmic, lowest_of, on_scale, vertical_range
+from wirelessfl.summary.legend import legend_of
+from wirelessfl.summary.style import CYCLE, LINES, PAGE_IN, STYLE
+from wirelessfl.trace import ROOT, at_slot_start, axis_label
 
 if TYPE_CHECKING:
     import xarray as xr
 
-LINES = ("-", "--", ":", "-.")
 COMPARED = ("test_accuracy", "test_loss", "epsilon_accounted")
 """Variables of the trace that a comparison shows."""
 
 PLOTTED = tuple(variable.name for variable in ROOT.of("round") if variable.name != "event_count")
 """Variables of the trace with one value a round."""
 
-_PANEL_IN, _LEGEND_IN, _LETTERS_AN_INCH = 1.9, 0.17, 14
+_PANEL_IN = 1.9
 
 
 def run_columns(trace: xr.Dataset) -> dict[str, NDArray[np.float64]]:
@@ -64,39 +65,17 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Curve of one variable of an entry, in the unit of its axis.
+    """Curve of one variable of an entry.
 
     Attributes:
         x: (g,) places on the axis.
-        mean: (g,) over the runs; the geometric one of what has a logarithmic axis.
-        low: (g,) lower edge of the 95 % confidence interval, within what the variable can be; the mean with one run.
-        high: (g,) its upper edge.
+        interval: (g,) means over the runs, in the unit of the axis.
         missing: what is drawn of the entry, and why not all; "" where all rounds have a place.
     """
 
     x: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    interval: Interval
     missing: str
-
-
-def is_logarithmic(y: str) -> bool:
-    """Whether the axis of a variable is logarithmic, and its means and intervals are those of the logarithms."""
-    return y.startswith("epsilon")
-
-
-def _scaled(y: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.log10(np.where(values > 0, values, np.nan)) if is_logarithmic(y) else axis_scale(y) * values
-
-
-def _drawn(curve: Curve, y: str) -> Drawn:
-    mean, half = curve.mean.mean, np.nan_to_num(curve.mean.half_width)
-    if is_logarithmic(y):
-        return Drawn(curve.x, 10.0**mean, 10.0 ** (mean - half), 10.0 ** (mean + half), curve.missing)
-    low = np.where(mean >= 0, np.maximum(mean - half, 0.0), mean - half)
-    top = 100.0 if axis_scale(y) == 100.0 else np.inf
-    return Drawn(curve.x, mean, low, np.minimum(mean + half, top), curve.missing)
 
 
 @dataclass(frozen=True)
@@ -122,7 +101,8 @@ class Overlay:
         """Mean of a variable over the runs of an entry, in the unit of its axis."""
         unit = self.energy_unit if x == "energy" else None
         places = [axis_values(x, run, unit) for run in entry.runs]
-        return _drawn(mean_curve(x, places, [_scaled(y, run[y]) for run in entry.runs]), y)
+        curve = mean_curve(x, places, [on_scale(y, run[y]) for run in entry.runs])
+        return Drawn(curve.x, interval_of(y, curve.mean, lowest_of(y, [curve.mean.mean])), curve.missing)
 
     def label(self, x: XAxis) -> str:
         """Label of an axis."""
@@ -174,53 +154,45 @@ def draw_overlay(overlay: Overlay, x: XAxis, metrics: Sequence[str], width_in: f
     across = max(1, min(len(metrics), int(width_in / _PANEL_IN)))
     down = -(-len(metrics) // across)
     names = overlay.legend(x)
-    keys = max(1, min(len(names), int(_LETTERS_AN_INCH * width_in / (max(map(len, names)) + 6))))
-    legend = _LEGEND_IN * -(-len(names) // keys) if len(names) > 1 else 0.0
+    legend = legend_of(names if len(names) > 1 else (), width_in)
     settings: dict[Any, Any] = dict(STYLE)
     with mpl.rc_context(settings):
-        figure = ShownFigure(figsize=(width_in, _PANEL_IN * down + 0.3 + legend), layout="constrained")
+        figure = ShownFigure(figsize=(width_in, _PANEL_IN * down + 0.3 + legend.height_in), layout="constrained")
         panels = figure.subplots(down, across, squeeze=False).ravel()
         for axes, metric in zip(panels, metrics, strict=False):
             _draw(axes, overlay, metric, x)
         for axes in panels[len(metrics) :]:
             axes.remove()
-        if len(names) > 1:
-            _legend(figure, panels[0], names, keys)
+        legend.draw(figure, panels[0])
     return figure
 
 
 def caption(overlay: Overlay) -> str:
     """Words below an overlay: what bands and curves are; "" where every entry is one run."""
     several = any(len(entry.runs) > 1 for entry in overlay.entries)
-    steps = f"{STEPS[0].upper()}{STEPS[1:]}."
     words = "Mean over the seeds with its 95 % confidence interval; of ε the geometric mean."
-    return f"{words} {steps}" if several else ""
+    return f"{words} {STEPS_SENTENCE}" if several else ""
 
 
 def _draw(axes: Axes, overlay: Overlay, metric: str, x: XAxis) -> None:
     curves = [overlay.curve(entry, metric, x) for entry in overlay.entries]
     for at, curve in enumerate(curves):
         shade, line = CYCLE[at % len(CYCLE)], LINES[at // len(CYCLE) % len(LINES)]
-        known = np.isfinite(curve.mean)
+        drawn = curve.interval
+        known = np.isfinite(drawn.mean)
         marker = "." if known.sum() < 3 else ""
-        axes.plot(curve.x[known], curve.mean[known], color=shade, linestyle=line, label=str(at), marker=marker)
-        axes.fill_between(curve.x[known], curve.low[known], curve.high[known], color=shade, alpha=0.18, linewidth=0)
+        axes.plot(curve.x[known], drawn.mean[known], color=shade, linestyle=line, label=str(at), marker=marker)
+        banded = known & np.isfinite(drawn.low) & np.isfinite(drawn.high)
+        axes.fill_between(curve.x[banded], drawn.low[banded], drawn.high[banded], color=shade, alpha=0.18, linewidth=0)
     if x == "round":
         whole_numbers(axes.xaxis)
     elif is_wide([curve.x for curve in curves]):
         log_scale(axes.xaxis)
-    if is_logarithmic(metric) and any(np.isfinite(curve.mean).any() for curve in curves):
-        log_scale(axes.yaxis)
+    limits = vertical_range(metric, [curve.interval for curve in curves])
+    if limits is not None:
+        show_range(axes, limits, logarithmic=is_logarithmic(metric))
     axes.set_xlabel(overlay.label(x))
     axes.set_ylabel(axis_label(metric))
-
-
-def _legend(figure: Figure, axes: Axes, names: Sequence[str], columns: int) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    legend = figure.legend(handles, labels, loc="outside lower center", ncols=columns)
-    for text, name in zip(legend.get_texts(), names, strict=True):
-        text.set_parse_math(False)
-        text.set_text(name)
 
 
 def plot_run(name: str, columns: Columns, x: XAxis, y: str, width_in: float) -> ShownFigure:

@@ -19,6 +19,9 @@ SKY, PINK, GREY, BLACK = "#56B4E9", "#CC79A7", "#7F7F7F", "#000000"
 CYCLE = (BLUE, VERMILION, GREEN, ORANGE, SKY, PINK, GREY)
 """Colours of series that have no role, in order; the palette's yellow is left out, too faint for a line on white."""
 
+LINES = ("-", "--", ":", "-.")
+"""Kinds of lines, in the order in which they are taken when the colours of the cycle are used up."""
+
 INK = "#000000"
 """Text, axes and ticks."""
 FAINT = "#BFBFBF"

@@ -11,7 +11,8 @@ from wirelessfl.analysis.report.elements import Cell, SortedTable, number_cell
 from wirelessfl.analysis.report.study import Point, panels
 from wirelessfl.errors import InputError
 from wirelessfl.summary.axes import X_AXES, XAxis, is_wide
-from wirelessfl.summary.overlay import COMPARED, Drawn, Entry, Overlay, caption, is_logarithmic
+from wirelessfl.summary.intervals import is_logarithmic
+from wirelessfl.summary.overlay import COMPARED, Drawn, Entry, Overlay, caption
 from wirelessfl.summary.style import CYCLE
 from wirelessfl.trace import axis_label
 
@@ -90,10 +91,10 @@ def _curve(overlay: Overlay, at: int, entry: Entry, metric: str, axes: Sequence[
         label=entry.name,
         colour=at % len(CYCLE),
         x={x: _places(parts, own) for own, x in enumerate(axes) if len(parts[own].x)},
-        y=np.concatenate([part.mean for part in parts]),
+        y=np.concatenate([part.interval.mean for part in parts]),
         dash=_DASHES[at // len(CYCLE) % len(_DASHES)],
-        low=np.concatenate([part.low for part in parts]) if several else None,
-        high=np.concatenate([part.high for part in parts]) if several else None,
+        low=np.concatenate([part.interval.low for part in parts]) if several else None,
+        high=np.concatenate([part.interval.high for part in parts]) if several else None,
     )
 
 

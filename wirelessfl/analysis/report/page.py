@@ -99,13 +99,13 @@ class Section:
         )
 
 
-def write_report(paths: Sequence[Path], out: Path | None = None, x: XAxis = "round") -> Path:
+def write_report(paths: Sequence[Path], out: Path | None = None, x: XAxis | None = None) -> Path:
     """Page over traces, folders of runs and folders of studies, written to a file.
 
     Args:
         paths: one or more of them.
         out: the HTML file; by default ``report.html`` in the folder of the one path, or here for several.
-        x: the x axis that charts show first.
+        x: the x axis that charts show first; by default rounds, and of a study the first of its own.
 
     Returns:
         The file.
@@ -137,12 +137,12 @@ def write_report(paths: Sequence[Path], out: Path | None = None, x: XAxis = "rou
     return out
 
 
-def report_html(paths: Sequence[Path], x: XAxis = "round") -> str:
+def report_html(paths: Sequence[Path], x: XAxis | None = None) -> str:
     """The page as text.
 
     Args:
         paths: traces, folders of runs, folders of studies.
-        x: the x axis that charts show first.
+        x: as for `write_report`.
 
     Raises:
         InputError: a path holds neither a trace nor a study, or one that cannot be read.
@@ -150,7 +150,8 @@ def report_html(paths: Sequence[Path], x: XAxis = "round") -> str:
     sources = [open_source(path) for path in paths]
     recordings = [source for source in sources if isinstance(source, Recording)]
     titles = dict(zip(map(id, recordings), run_titles(recordings), strict=True))
-    sections = _comparison(sources, x) if len(sources) > 1 else []
+    shown = x or "round"
+    sections = _comparison(sources, shown) if len(sources) > 1 else []
     for number, source in enumerate(sources):
         prefix = f"s{number}"
         if isinstance(source, StudyData):
@@ -159,7 +160,7 @@ def report_html(paths: Sequence[Path], x: XAxis = "round") -> str:
         else:
             with trace_errors(source.path), open_trace(source.path) as trace:
                 summary, share = summarise(trace, source.why_different), 1 / len(paths)
-                sections.append(_run_section(prefix, titles[id(source)], source, trace, summary, x, share))
+                sections.append(_run_section(prefix, titles[id(source)], source, trace, summary, shown, share))
     title = sections[0].title if len(sections) == 1 else f"{len(sources)} runs and studies"
     loader = PackageLoader("wirelessfl.analysis.report", "templates")
     environment = Environment(
@@ -258,7 +259,7 @@ def _channel_facts(statistics: ChannelStatistics) -> list[tuple[str, str]]:
     ]
 
 
-def _study_section(prefix: str, study: StudyData, x: XAxis) -> Section:
+def _study_section(prefix: str, study: StudyData, x: XAxis | None) -> Section:
     points = study_points(study) if len(study.rows) else []
     shown = study_charts(points) if points else None
     unfinished = [f"{study.unfinished} runs are not finished."] if study.unfinished else []
@@ -274,7 +275,7 @@ def _study_section(prefix: str, study: StudyData, x: XAxis) -> Section:
         ],
         warnings=warnings if points else [*warnings, "No run has ended well."],
         charts=shown.charts if shown else (),
-        axis=x,
+        axis=x or study.x[0],
         axis_labels=shown.labels if shown else {},
         missing=shown.missing if shown else {},
         figures=study_figures(prefix, points) if points else [],

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from wirelessfl.analysis.report.elements import (
     POINT_COLUMNS,
@@ -23,10 +22,11 @@ from wirelessfl.analysis.report.elements import (
 from wirelessfl.analysis.report.pareto import pareto_figure
 from wirelessfl.analysis.telling_apart import setting_text, telling_keys
 from wirelessfl.errors import InputError, WirelessFLError
-from wirelessfl.summary.axes import COLUMNS, Columns
+from wirelessfl.summary.axes import COLUMNS, Columns, XAxis, x_axis
+from wirelessfl.summary.curves import band
+from wirelessfl.summary.numbers import last_finite
 from wirelessfl.trace import debugging, failure_words, refuse_irregular
 
-CONFIDENCE = 0.95
 _SAME_COST = 1.01
 # More than these nobody reads; evenly spaced ones stand for the others, and the table has all.
 _MOST_CURVES, _MOST_PANELS = 10, 6
@@ -41,6 +41,7 @@ class StudyData:
         path: its folder.
         name: how it is called.
         keys: keys of the scenario that vary.
+        x: axes of its picture.
         rows: one row a run and round.
         failures: the errors of runs that failed.
         unfinished: runs that are neither complete nor failed.
@@ -49,6 +50,7 @@ class StudyData:
     path: Path
     name: str
     keys: tuple[str, ...]
+    x: tuple[XAxis, ...]
     rows: pd.DataFrame
     failures: tuple[str, ...]
     unfinished: int
@@ -69,6 +71,7 @@ def open_study_data(path: Path) -> StudyData:
             path=path,
             name=str(record["name"]),
             keys=tuple(columns[columns.index("run") + 1 : columns.index("seed")]),
+            x=tuple(map(x_axis, record.get("x", ["round"]))),  # a record of 0.2 has none
             rows=rows,
             failures=tuple(f"{run['run']}: {run['error']}" for run in runs if run["status"] == "failed"),
             unfinished=sum(run["status"] not in ("complete", "failed") for run in runs),
@@ -102,11 +105,9 @@ class Point:
         values: their values here.
         columns: by round, of each seed.
         runs: how many seeds.
-        rounds: (m,) rounds that all seeds reached.
-        accuracy: (m,) mean.
-        half_width: (m,) of its 95 % confidence interval; NaN with one seed.
-        last: means of the last rounds' values, by name; of the run's total for airtime and energies,
-            and of the clients heard in a round.
+        last: means of the last values of the runs, by name; of their totals for airtime and energies, and of the
+            clients heard in a round.
+        accuracy_half_width: of the 95 % confidence interval of the last accuracy; NaN with one seed.
     """
 
     settings: tuple[str, ...]
@@ -114,10 +115,8 @@ class Point:
     values: tuple[Any, ...]
     columns: tuple[Columns, ...]
     runs: int
-    rounds: NDArray[np.int64]
-    accuracy: NDArray[np.float64]
-    half_width: NDArray[np.float64]
     last: dict[str, float]
+    accuracy_half_width: float
 
     @property
     def label(self) -> str:
@@ -141,9 +140,8 @@ def _point(keys: tuple[str, ...], values: Any, rows: pd.DataFrame) -> Point:
         for key, value in zip(keys, values, strict=True)
     )
     by_run = [run.sort_values("round") for _, run in rows.groupby("run", sort=False)]
-    length = min(len(run) for run in by_run)
-    accuracy = np.stack([run["test_accuracy"].to_numpy(dtype=np.float64)[:length] for run in by_run])
-    last = {name: float(np.mean([run[name].iloc[-1] for run in by_run])) for name in LAST}
+    ends = {name: band([[last_finite(run[name].to_numpy(dtype=np.float64))] for run in by_run]) for name in LAST}
+    last = {name: float(end.mean[0]) for name, end in ends.items()}
     last["participants_mean"] = float(np.mean([run["participants"].mean() for run in by_run]))
     last |= {name: float(np.mean([run[name].sum(skipna=False) for run in by_run])) for name in TOTAL}
     return Point(
@@ -152,10 +150,8 @@ def _point(keys: tuple[str, ...], values: Any, rows: pd.DataFrame) -> Point:
         values=tuple(values),
         columns=tuple(_columns(run) for run in by_run),
         runs=len(by_run),
-        rounds=by_run[0]["round"].to_numpy()[:length],
-        accuracy=accuracy.mean(axis=0),
-        half_width=half_width(accuracy),
         last=last,
+        accuracy_half_width=float(ends["test_accuracy"].half_width[0]),
     )
 
 
@@ -165,19 +161,10 @@ def _columns(run: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
     return {name: run[name].to_numpy(np.float64) if name in run else np.full(len(run), np.nan) for name in names}
 
 
-def half_width(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Half the 95 % confidence interval of the mean over axis 0, by Student's t: t(n−1) s/√n; NaN for one row."""
-    count = len(values)
-    if count < 2:
-        return np.full(values.shape[1:], np.nan)
-    quantile = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
-    return np.asarray(quantile * values.std(axis=0, ddof=1) / np.sqrt(count))
-
-
 def study_figures(prefix: str, points: list[Point]) -> list[Drawing]:
     """Accuracy against accounted ε and energy, where these differ between points."""
     figures = []
-    accuracy, width = np.array([(point.last["test_accuracy"], point.half_width[-1]) for point in points]).T
+    accuracy, width = np.array([(point.last["test_accuracy"], point.accuracy_half_width) for point in points]).T
     for name, words, unit in (
         ("epsilon_accounted", "Accuracy against accounted ε", "ε accounted"),
         ("energy", "Accuracy against energy", "energy of a run (J)"),
@@ -244,7 +231,7 @@ def point_table(points: Sequence[Point]) -> SortedTable:
     """The points of a study after the last round."""
     rows = []
     for number, point in enumerate(points, 1):
-        accuracy, width = point.last["test_accuracy"], point.half_width[-1]
+        accuracy, width = point.last["test_accuracy"], point.accuracy_half_width
         words = f"{accuracy:.1%}" + ("" if math.isnan(width) else f" ± {100 * width:.1f}")
         columns = (number_cell(point.last[name]) for name in POINT_COLUMNS)
         name, runs = Cell(point.label, point.label), number_cell(point.runs)

@@ -80,23 +80,28 @@ class CurveChart {
     this.draw();
   }
 
+  // Over all curves, and over their bands up to half the range of the curves beyond them: the band of two seeds is
+  // thirteen times as wide as they are apart, and would leave flat lines.
   yRange([from, to]) {
-    const { log } = this.data, lists = [];
-    this.curves.forEach((curve, at) => {
+    const { log } = this.data, allowed = log ? (value) => value > 0 && value < Infinity : Number.isFinite;
+    const inside = (lists) => this.curves.flatMap((curve, at) => {
       const places = this.xOf(curve);
-      if (this.off.has(at) || !places) return;
-      const inside = (_, place) => places[place] >= from && places[place] <= to;
-      for (const values of [curve.y, curve.low, curve.high]) if (values) lists.push(values.filter(inside));
+      if (this.off.has(at) || !places) return [];
+      return lists(curve).filter(Boolean).map((values) => values.filter((_, place) => places[place] >= from && places[place] <= to));
     });
-    const found = rangeOf(lists, log ? (value) => value > 0 && value < Infinity : Number.isFinite);
-    if (found === null) return null;
+    const scaled = (range) => range && log ? range.map(Math.log10) : range;
+    const lines = scaled(rangeOf(inside((curve) => [curve.y]), allowed));
+    if (lines === null) return null;
+    const bands = scaled(rangeOf(inside((curve) => [curve.low, curve.high]), allowed)) ?? lines;
+    const beyond = 0.5 * (lines[1] - lines[0]) || (log ? 0.1 : Math.abs(lines[1]) / 10 || 1);
+    const low = Math.min(lines[0], Math.max(bands[0], lines[0] - beyond)), high = Math.max(lines[1], Math.min(bands[1], lines[1] + beyond));
     if (log) {
-      const [low, high] = found.map(Math.log10), room = Math.max(0.05, 0.04 * (high - low));
+      const room = Math.max(0.05, 0.04 * (high - low));
       return [low - room, high + room];
     }
-    const [low, high] = [this.data.low ?? found[0], this.data.high ?? found[1]];
-    const room = high > low ? 0.05 * (high - low) : Math.abs(high) / 10 || 1;
-    return [this.data.low ?? low - room, this.data.high ?? high + room];
+    const [bottom, top] = [this.data.low ?? low, this.data.high ?? high];
+    const room = top > bottom ? 0.05 * (top - bottom) : Math.abs(top) / 10 || 1;
+    return [this.data.low ?? bottom - room, this.data.high ?? top + room];
   }
 
   draw() {
