@@ -21,7 +21,7 @@ from wirelessfl.interrupts import catch_interrupts
 from wirelessfl.learning import CohortBlock
 from wirelessfl.scenario import Scenario
 from wirelessfl.simulation import FinishedRound, Simulation, SimulationState
-from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.learner import Assessment, Learner
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class IdleLearner(Learner):
             numbers = np.zeros(k)
             yield CohortBlock(positions, updates[:k], numbers, numbers, numbers)
 
-    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
+    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> Assessment:
         """Nothing is tested."""
-        return math.nan, math.nan
+        return Assessment()
 
 
 def prepare(scenario: Scenario, threads: int | None, device: str = "cpu") -> Simulation:

@@ -30,6 +30,7 @@ class RandomPopulation:
     num_classes: int = 3
     seed: int = 0
     lasting_bytes: int = 0
+    validation: Examples | None = None
 
     @property
     def test(self) -> Examples:

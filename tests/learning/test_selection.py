@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import wirelessfl as wfl
 from tests.simulation.scenarios import PLAN, run, small
 from tests.statistics import assert_mean
 from wirelessfl.assembly import build_simulation
@@ -20,6 +22,7 @@ from wirelessfl.learning.selection import (
     SelectionContext,
     SelectionFacts,
     SelectPoisson,
+    SelectRoundRobin,
     SelectUniform,
 )
 from wirelessfl.simulation.state import SimulationState
@@ -34,13 +37,41 @@ def context(registered: int, round_index: int) -> SelectionContext:
     return SelectionContext(registered, round_index, STREAMS)
 
 
-@pytest.mark.parametrize(("selection", "count"), [(SelectAll(), 12), (SelectUniform(), 4), (SelectPoisson(0.3), 12)])
+@pytest.mark.parametrize(
+    ("selection", "count"),
+    [(SelectAll(), 12), (SelectUniform(), 4), (SelectRoundRobin(), 5), (SelectPoisson(0.3), 12)],
+)
 def test_ascending_and_without_repetition(selection: Selection, count: int) -> None:
     for round_index in range(1, 20):
         clients = selection.select(context(12, round_index), count)
         assert np.all(np.diff(clients) > 0)
         assert np.all((clients >= 0) & (clients < 12))
         np.testing.assert_array_equal(clients, selection.select(context(12, round_index), count))
+
+
+@pytest.mark.parametrize(("registered", "count", "rounds"), [(16, 10, 24), (16, 10, 20), (7, 7, 3), (5, 2, 4)])
+def test_in_turn_all_take_part_equally_often(registered: int, count: int, rounds: int) -> None:
+    turns = np.zeros(registered, dtype=int)
+    for index in range(rounds):
+        turns[SelectRoundRobin().select(context(registered, index + 1), count)] += 1
+        assert turns.max() - turns.min() <= 1  # after every round
+    assert turns.sum() == rounds * count and turns.max() == math.ceil(rounds * count / registered)
+
+
+def test_noise_for_clients_in_turn_meets_the_target_exactly() -> None:
+    """Theorem 1 of the zCDP paper has C = T r/n participations of every device."""
+    privacy = {"mechanism": "zcdp", "epsilon": 10.0, "target": "published"}
+    overrides = {
+        "data.dataset.source": "synthetic",
+        "rounds": 16,
+        "training.privacy": privacy,
+        "privacy.delta": 1e-4,
+        "clients.selection.scheme": "round_robin",
+    }
+    planned = wfl.make_plan("zcdp-secagg-adult", overrides=overrides)
+    assert 9.9 < planned.forecast.epsilon_published <= 10
+    drawn = wfl.make_plan("zcdp-secagg-adult", overrides=overrides | {"clients.selection.scheme": "uniform"})
+    assert drawn.forecast.epsilon_published < 9.9  # noise for a client of all rounds, which nobody was
 
 
 def test_uniform_gives_every_client_the_same_chance() -> None:

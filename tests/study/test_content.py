@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import wirelessfl as wfl
 from tests.study.studies import BASE
 from wirelessfl.scenario import dump_scenario, parse_scenario
 from wirelessfl.scenario.yamltree import dump_yaml
@@ -25,6 +26,8 @@ def of(overrides: dict[str, Any] | None = None, text: str = TEXT) -> str:
 
 def test_it_is_the_hash_of_the_resolved_scenario() -> None:
     resolved = parse_scenario(TEXT).model_dump(mode="json", by_alias=True)
+    for added_later in ("validation", "test"):  # at the value that means what was done before
+        assert resolved["data"].pop(added_later) is None
     text = json.dumps(resolved, sort_keys=True, separators=(",", ":"))
     assert of() == hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -47,11 +50,22 @@ def test_how_it_was_written_does_not_count() -> None:
         {"training.algorithm": {"name": "upcycled", "lambda": {1: 0.15, 2: 0.4}}},
         {"compute.threads": 1},
         {"timing.deadline_s": 3},
+        {"data.validation": {}},
+        {"data.test": {}},
     ],
     ids=str,
 )
 def test_every_key_counts(change: dict[str, Any]) -> None:
     assert of(change) != of()
+
+
+def test_keys_added_later_leave_the_ids_of_stored_runs_alone() -> None:
+    """Ids from before there were these keys, which names of folders and tables of finished studies hold."""
+    adult = {"data.dataset.source": "synthetic"}
+    assert content_id(wfl.load_scenario("quickstart")) == "0584764b852c52fb"
+    assert content_id(wfl.load_scenario("zcdp-secagg-adult", overrides=adult)) == "d394de750a312b77"
+    for change in ({"data.dataset.fnlwgt": True}, {"data.dataset.scaling": "none"}):
+        assert content_id(wfl.load_scenario("zcdp-secagg-adult", overrides=adult | change)) != "d394de750a312b77"
 
 
 def test_it_is_the_same_in_every_process() -> None:

@@ -38,6 +38,8 @@ from wirelessfl.learning.data import (
     load_adult_stand_in,
     load_synthetic,
 )
+from wirelessfl.learning.data.adult import Scaling
+from wirelessfl.learning.held_out import hold_out
 from wirelessfl.learning.local_conformance import check_samples
 from wirelessfl.learning.partition import Partition, PartitionRule, check_shares
 from wirelessfl.scenario import Scenario
@@ -78,7 +80,26 @@ def build_population(scenario: Scenario, streams: Streams) -> Population:
             "allowed is at most one client a sample (the synthetic set with partition natural makes data on demand)"
         )
     partition = _partition(data.partition, dataset, count, streams)
-    return PartitionedData(dataset, partition, whole.fingerprint()).side_by_side()
+    population = PartitionedData(dataset, partition, whole.fingerprint())
+    return _without_held_out(scenario, population, streams).side_by_side()
+
+
+def _without_held_out(scenario: Scenario, population: PartitionedData, streams: Streams) -> PartitionedData:
+    # The population with validation and test samples taken out of the clients' shares, as the scenario says
+    wanted = {"validation": scenario.data.validation, "test": scenario.data.test}
+    fractions = {name: part.fraction for name, part in wanted.items() if part is not None}
+    if not fractions:
+        return population
+    generator = streams.generator("held_out")
+    partition, rows = hold_out(population.partition, list(fractions.values()), generator)
+    dataset = population.dataset
+    parts = {name: dataset.train.take(own) for name, own in zip(fractions, rows, strict=True)}
+    return replace(
+        population,
+        dataset=replace(dataset, test=parts.get("test", dataset.test)),
+        partition=partition,
+        held_out=parts.get("validation"),
+    )
 
 
 def load_data(scenario: Scenario) -> tuple[Dataset, Examples | None]:
@@ -131,6 +152,8 @@ def _load(scenario: Scenario) -> Dataset:
             raise ScenarioError(f"data.dataset.name: {dataset.name}: {failure}{where}") from failure
     elif isinstance(dataset, LabelledSet) and dataset.classes is not None:
         whole = whole.only(dataset.classes)
+    if data.test is not None:
+        whole = whole.pooled()
     return whole if data.limit is None else whole.head(data.limit)
 
 
@@ -141,9 +164,11 @@ def synthetic(alpha: float, beta: float, iid: bool, min_samples: int, max_sample
     )
 
 
-def adult(root: str | None, source: str, split_seed: int) -> Dataset:
+def adult(root: str | None, source: str, fnlwgt: bool, scaling: Scaling, split_seed: int) -> Dataset:
     """Adult from its files, or rows of the same form."""
-    return load_adult(root, split_seed) if source == "files" else load_adult_stand_in(split_seed)
+    if source == "files":
+        return load_adult(root, split_seed, fnlwgt=fnlwgt, scaling=scaling)
+    return load_adult_stand_in(split_seed, fnlwgt=fnlwgt, scaling=scaling)
 
 
 def _synthetic_law(alpha: float, beta: float, iid: bool) -> SharedSource | SkewedSources:
@@ -254,5 +279,5 @@ def _sampling(mechanism: Mechanism) -> Sampling:
 def on_device(population: Population, plan: ExecutionPlan) -> Population:
     """The population with its samples where training happens, copied there once."""
     if isinstance(population, PartitionedData) and plan.device != "cpu":
-        return replace(population, dataset=population.dataset.to(plan.device))
+        return population.to(plan.device)
     return population

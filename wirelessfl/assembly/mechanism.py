@@ -23,6 +23,7 @@ from wirelessfl.scenario.clients import (
     RecordedAvailability,
     SelectAll,
     SelectPoisson,
+    SelectRoundRobin,
     SelectUniform,
 )
 from wirelessfl.scenario.mechanism import (
@@ -186,7 +187,7 @@ def build_local_privacy(
         assert epsilon is not None and not isinstance(mechanism, ExternalMechanism)
         given = calibrate(
             lambda noise, round_index: records(with_noise(noise), round_index),
-            *(epsilon, mechanism.target, scenario.rounds, facts, statement),
+            *(epsilon, mechanism.target, _most_rounds_of_a_client(scenario, clipping), facts, statement),
         )
     private = with_noise(given)
     if outside or isinstance(clipping, ExternalClipping):
@@ -248,9 +249,18 @@ def build_central_noise(
     return with_noise(calibrate(planned, mechanism.epsilon, mechanism.target, scenario.rounds, facts, statement))
 
 
+def _most_rounds_of_a_client(scenario: Scenario, clipping: Clipping) -> int:
+    # The rounds for which the noise of a client is calibrated: all, or as many as its turns where all rounds cost alike
+    selection, rounds = scenario.clients.selection, scenario.rounds
+    if isinstance(selection, SelectRoundRobin) and not isinstance(clipping, DynamicClip):
+        return -(-rounds * selection.count // scenario.clients.count)
+    return rounds
+
+
 def _planned_sum(scenario: Scenario) -> SecureSum | None:
     # The secure sum of a round in which nobody is lost; None without one, or where its clients are not known yet.
-    known, most = isinstance(scenario.clients.selection, SelectAll | SelectUniform), scenario.clients.most
+    known = isinstance(scenario.clients.selection, SelectAll | SelectUniform | SelectRoundRobin)
+    most = scenario.clients.most
     masked = isinstance(scenario.uplink, SecureAggregation)
     return SecureSum(most, most, arithmetic="integer") if masked and known else None
 

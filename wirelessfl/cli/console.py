@@ -113,6 +113,7 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[str]], *, numbers:
 def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | None) -> Iterator[tuple[str, str | Text]]:
     # A row whose number is not known has no text
     accuracy = "unknown" if math.isnan(summary["test_accuracy"]) else f"{summary['test_accuracy']:.1%}"
+    validated = not math.isnan(summary["validation_accuracy"])
     delta = f"at δ = {summary['delta']:g}"
     command = "" if command_s is None else f"{duration_text(command_s)} for this command, "
     noise, on_weights, energy = (summary[name] for name in ("effective_noise_std", "aggregate_noise_std", "energy"))
@@ -120,6 +121,10 @@ def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | No
         ("scenario", f"{summary['name']}, seed {summary['seed']} ({summary['status']})"),
         ("rounds", f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard"),
         ("test accuracy", f"{accuracy}, loss {summary['test_loss']:.4g}"),
+        (
+            "validation accuracy",
+            f"{summary['validation_accuracy']:.1%}, loss {summary['validation_loss']:.4g}" if validated else "",
+        ),
         ("model", f"{summary['d']:,} parameters, {summary['samples']:,} training samples"),
         ("ε published", _published_text(summary["epsilon_published"], delta)),
         ("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}: what holds for what ran"),

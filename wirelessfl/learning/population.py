@@ -57,6 +57,11 @@ class Population(Protocol):
         """Test set of the server."""
 
     @property
+    def validation(self) -> Examples | None:
+        """Samples held out of the clients' shares; by default none."""
+        return None
+
+    @property
     def lasting_bytes(self) -> int:
         """Bytes of samples that lie in memory from round to round; by default 0: they are made when asked for."""
         return 0
@@ -75,11 +80,13 @@ class PartitionedData(Population):
         dataset: The samples.
         partition: Whose they are.
         fingerprint: `Dataset.fingerprint` of the whole set, of which public samples may have been taken out.
+        held_out: Samples of the clients for validation, on which nobody trains.
     """
 
     dataset: Dataset
     partition: Partition
     fingerprint: str | None = None
+    held_out: Examples | None = None
 
     @property
     @override
@@ -103,9 +110,19 @@ class PartitionedData(Population):
 
     @property
     @override
+    def validation(self) -> Examples | None:
+        return self.held_out
+
+    @property
+    @override
     def lasting_bytes(self) -> int:
-        halves = self.dataset.train, self.dataset.test
-        return sum(half.inputs.nbytes + half.targets.nbytes for half in halves)
+        parts = self.dataset.train, self.dataset.test, *([] if self.held_out is None else [self.held_out])
+        return sum(part.inputs.nbytes + part.targets.nbytes for part in parts)
+
+    def to(self, device: torch.device | str) -> PartitionedData:
+        """The same population with its samples on ``device``."""
+        held_out = None if self.held_out is None else self.held_out.to(device)
+        return replace(self, dataset=self.dataset.to(device), held_out=held_out)
 
     def side_by_side(self) -> PartitionedData:
         """The same population, the samples of a client next to each other in memory and client after client.
@@ -116,7 +133,7 @@ class PartitionedData(Population):
         order = self.partition.order
         owners = None if self.dataset.owners is None else self.dataset.owners[order]
         dataset = replace(self.dataset, train=self.dataset.train.take(order), owners=owners)
-        return PartitionedData(dataset, Partition(self.partition.offsets, np.arange(len(order))), self.fingerprint)
+        return replace(self, dataset=dataset, partition=Partition(self.partition.offsets, np.arange(len(order))))
 
     def shards(self, clients: NDArray[np.int64]) -> Shards:
         """The samples of ``clients`` (n,): rows of the whole training set."""

@@ -32,6 +32,17 @@ class SelectUniform(CoreVariant, core="wirelessfl.learning.selection:SelectUnifo
     count: Count = key(10, "Clients drawn in each round, without replacement.")
 
 
+class SelectRoundRobin(CoreVariant, core="wirelessfl.learning.selection:SelectRoundRobin", core_names={"count": None}):
+    """A fixed number in turn, so that all take part equally often."""
+
+    scheme: Literal["round_robin"] = key(
+        "round_robin",
+        "A fixed number of clients in turn, in cyclic order of their numbers: all take part equally often, to within "
+        "one round.",
+    )
+    count: Count = key(10, "Clients of each round.")
+
+
 class SelectPoisson(CoreVariant, core="wirelessfl.learning.selection:SelectPoisson"):
     """Each client for itself with the same probability."""
 
@@ -57,7 +68,9 @@ class ExternalSelection(
     count: Count = key(10, "Maximum number of clients that it may select in a round.")
 
 
-Selection = Annotated[SelectAll | SelectUniform | SelectPoisson | ExternalSelection, Family("scheme", default="all")]
+Selection = Annotated[
+    SelectAll | SelectUniform | SelectRoundRobin | SelectPoisson | ExternalSelection, Family("scheme", default="all")
+]
 
 
 class Clients(Section):
@@ -69,7 +82,10 @@ class Clients(Section):
     @property
     def most(self) -> int:
         """The most clients that a round can have: as many as the rule says, else all."""
-        return self.selection.count if isinstance(self.selection, SelectUniform | ExternalSelection) else self.count
+        selection = self.selection
+        if isinstance(selection, SelectUniform | SelectRoundRobin | ExternalSelection):
+            return selection.count
+        return self.count
 
     @property
     def rate(self) -> float | None:

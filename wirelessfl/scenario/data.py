@@ -130,6 +130,11 @@ class Adult(FileSet, core="wirelessfl.assembly.learning:adult", available=2):
         "where root is given or WIRELESSFL_DATA holds them, else synthetic, and the run says so.",
     )
 
+    fnlwgt: bool = key(False, "Keep the column fnlwgt, how many people a row stands for, as a sixth numeric feature.")
+    scaling: Literal["public", "none"] = key(
+        "public", "Numeric features: public: scaled by public constants to about −1 … 1; none: as in the files."
+    )
+
     @override
     def named_files(self) -> dict[str, str]:
         return super().named_files() if self.source == "files" else {}
@@ -211,6 +216,14 @@ Partition = Annotated[
 ]
 
 
+class HeldOut(Section):
+    """A part of every client's samples on which nobody trains."""
+
+    fraction: Annotated[float, Field(gt=0, lt=1)] = key(
+        0.1, "Part of each client's samples, drawn at random and rounded to whole samples."
+    )
+
+
 class Data(Section):
     """The data of the clients and of the test."""
 
@@ -220,6 +233,32 @@ class Data(Section):
         0, "Seed of the split into training and test data of sets that have none; independent of the run's seed."
     )
     partition: Partition = key(ClassesPartition(), "How the training samples are divided among the clients.")
+    validation: HeldOut | None = key(
+        None,
+        "Validation samples, taken out of each client's share: validation_accuracy and validation_loss are of them. "
+        "null: none.",
+    )
+    test: HeldOut | None = key(
+        None,
+        "Test samples out of each client's share; the test half of the set is then divided among the clients as well, "
+        "behind the training half. null: the test half of the set.",
+    )
+
+    def rules(self) -> list[Rule]:
+        """Something is left to train on, and only samples that were divided are held out."""
+        parts = {name: part for name in ("validation", "test") if (part := getattr(self, name)) is not None}
+        on_demand = isinstance(self.dataset, Synthetic) and isinstance(self.partition, NaturalPartition)
+        where = "with the synthetic set in its natural partition, whose samples are made on demand"
+        total = sum(part.fraction for part in parts.values())
+        return [
+            *((on_demand, name, where, "null, or another partition") for name in parts),
+            (
+                total >= 1,
+                "validation.fraction",
+                f"{total:g} together with data.test.fraction",
+                "less than 1, for something must be left to train on",
+            ),
+        ]
 
 
 ADULT_FOLDERS = ("adult", "Adult", ".")

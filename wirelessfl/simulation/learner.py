@@ -18,6 +18,7 @@ from wirelessfl.errors import InfeasibleError, ScenarioError
 from wirelessfl.learning import (
     Algorithm,
     CohortBlock,
+    Evaluation,
     ExecutionPlan,
     FlatModel,
     LocalTraining,
@@ -34,6 +35,21 @@ from wirelessfl.privacy import Release, SecureSum, UnvouchedRelease
 from wirelessfl.simulation.local_privacy import LocalPrivacy
 from wirelessfl.simulation.state import SimulationState
 from wirelessfl.streams import Streams
+
+_UNKNOWN = Evaluation(math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """The global model on samples that nobody trains on, NaN where it was not evaluated.
+
+    Attributes:
+        test: on the test samples.
+        validation: on the validation samples; NaN without any.
+    """
+
+    test: Evaluation = _UNKNOWN
+    validation: Evaluation = _UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -234,13 +250,16 @@ class Learner:
         state.parameters = after.parameters.numpy()
         state.server_memory, state.optimizer_memory = _as_arrays(after.memory), _as_arrays(memory)
 
-    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
-        """Test accuracy and loss; NaN in rounds that are not evaluated."""
+    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> Assessment:
+        """Accuracy and loss on test and validation samples, nothing known in rounds that are not evaluated."""
         if round_index % self.evaluate_every and round_index != self.rounds:
-            return math.nan, math.nan
+            return Assessment()
         there = torch.from_numpy(parameters).to(self.plan.device)
-        result = evaluate(self.model, there, self.population.test, self.plan.threads)
-        return result.accuracy, result.loss
+        test, validation = (
+            _UNKNOWN if examples is None else evaluate(self.model, there, examples, self.plan.threads)
+            for examples in (self.population.test, self.population.validation)
+        )
+        return Assessment(test, validation)
 
 
 def _as_arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:

@@ -192,6 +192,8 @@ class ServerRecord:
         train_loss: mean training loss of the participants, weighted by samples; NaN without any.
         test_accuracy: of the global model; NaN where it was not evaluated.
         test_loss: likewise.
+        validation_accuracy: on samples held out of the clients' shares; NaN without any.
+        validation_loss: likewise.
         sim_time_s: simulated seconds since the start.
         epsilon_published: of the worst client.
         epsilon_accounted: of the worst client.
@@ -203,6 +205,8 @@ class ServerRecord:
     train_loss: float
     test_accuracy: float
     test_loss: float
+    validation_accuracy: float
+    validation_loss: float
     sim_time_s: float
     epsilon_published: float
     epsilon_accounted: float

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import CohortBlock
-from wirelessfl.simulation.learner import Learner
+from wirelessfl.simulation.learner import Assessment, Learner
 from wirelessfl.simulation.records import Round, SlotRecord
 from wirelessfl.simulation.run import Simulation
 from wirelessfl.simulation.state import SimulationState
@@ -55,9 +55,9 @@ class Rehearser(Learner):
         """The model stays as it is."""
 
     @override
-    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> tuple[float, float]:
+    def evaluate(self, parameters: NDArray[np.float32], round_index: int) -> Assessment:
         """Nothing is known."""
-        return math.nan, math.nan
+        return Assessment()
 
 
 @dataclass(frozen=True)

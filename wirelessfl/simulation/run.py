@@ -220,15 +220,17 @@ class Simulation:
         if collected.aggregate is not None and len(heard):
             weight = self.deployment.network.registry.weight(this.clients[heard])
             loss = float(np.average(this.train_loss(heard), weights=weight))
-        accuracy, test_loss = self.deployment.learner.evaluate(state.parameters, this.index)
+        assessed = self.deployment.learner.evaluate(state.parameters, this.index)
         cell.medium.note(EventKind.EVALUATE, SERVER_NODE)
         this.server = ServerRecord(
             participants=len(heard),
             airtime_s=collected.airtime,
             model_version=state.model_version,
             train_loss=loss,
-            test_accuracy=accuracy,
-            test_loss=test_loss,
+            test_accuracy=assessed.test.accuracy,
+            test_loss=assessed.test.loss,
+            validation_accuracy=assessed.validation.accuracy,
+            validation_loss=assessed.validation.loss,
             sim_time_s=seconds(cell.medium.now),
             epsilon_published=self.ledger.epsilon_published(),
             epsilon_accounted=self.ledger.epsilon_accounted(),

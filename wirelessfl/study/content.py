@@ -3,10 +3,20 @@
 import hashlib
 import json
 import secrets
+from typing import Any
 
 from wirelessfl.plugins import Sources
 from wirelessfl.scenario import Scenario
 from wirelessfl.scenario.scenario import outside_sources
+
+# Keys that were added after runs had been stored, each with the value that means what was done before: with it a run
+# keeps its id
+_LATER: dict[tuple[str, ...], Any] = {
+    ("data", "validation"): None,
+    ("data", "test"): None,
+    ("data", "dataset", "fnlwgt"): False,
+    ("data", "dataset", "scaling"): "public",
+}
 
 
 def content_id(scenario: Scenario) -> str:
@@ -27,8 +37,19 @@ def content_id(scenario: Scenario) -> str:
 
 def id_of(scenario: Scenario, sources: Sources | None) -> str:
     """As `content_id`, where the sources are known already."""
-    content = json.dumps(scenario.model_dump(by_alias=True), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    tree = scenario.model_dump(by_alias=True)
+    for path, value in _LATER.items():
+        _drop(tree, path, value)
+    content = json.dumps(tree, sort_keys=True, separators=(",", ":"), allow_nan=False)
     digits = hashlib.sha256(content.encode()).hexdigest()[:16]
     if sources is None:
         return digits
     return f"{digits}-{secrets.token_hex(6) if sources.unknown else sources.digest[:12]}"
+
+
+def _drop(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    *sections, name = path
+    for section in sections:
+        tree = tree[section]
+    if name in tree and tree[name] == value:
+        del tree[name]

@@ -95,13 +95,19 @@ def _scales(scenario: Scenario) -> tuple[str, tuple[float, ...]]:
     return "", ()
 
 
+_EVALUATED = ("test_accuracy", "test_loss", "validation_accuracy", "validation_loss")
+
+
 def last_evaluation(trace: AnyRoot) -> dict[str, float]:
-    """Test accuracy and loss (nat) of the last evaluation; both NaN where the model has diverged since then."""
+    """Accuracies and losses (nat) of the last evaluation; all NaN where the model has diverged since then.
+
+    Those on validation samples are NaN where there are none, also in a trace of an earlier version.
+    """
     evaluated = np.flatnonzero(~np.isnan(trace["test_accuracy"].values))
     lost = trace.attrs["status"] == "diverged" and len(evaluated) and evaluated[-1] != trace.sizes["round"] - 1
     known = len(evaluated) > 0 and not lost
     return {
-        name: float(trace[name].values[evaluated[-1]]) if known else math.nan for name in ("test_accuracy", "test_loss")
+        name: float(trace[name].values[evaluated[-1]]) if known and name in trace else math.nan for name in _EVALUATED
     }
 
 

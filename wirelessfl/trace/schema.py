@@ -36,6 +36,19 @@ ROOT = Group(
             "test_accuracy", "1", "accuracy of the global model on the test set", label="test accuracy", percent=True
         ),
         _per_round("test_loss", "nat", "mean loss of the global model on the test set", label="test loss"),
+        _per_round(
+            "validation_accuracy",
+            "1",
+            "accuracy of the global model on samples held out of the clients' shares (data.validation)",
+            label="validation accuracy",
+            percent=True,
+        ),
+        _per_round(
+            "validation_loss",
+            "nat",
+            "mean loss of the global model on samples held out of the clients' shares (data.validation)",
+            label="validation loss",
+        ),
         _per_round("train_loss", "nat", "weighted mean local training loss of the participants", label="training loss"),
         _per_round(
             "updates_not_finite",

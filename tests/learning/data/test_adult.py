@@ -58,9 +58,27 @@ def test_entries_beyond_the_limits_count_as_the_limits(tmp_path: Path) -> None:
     assert load_adult(write(tmp_path, train=wild)).train.inputs[0, :5].tolist() == [-1, 1, 1, 0, 1]
 
 
+def test_the_weight_is_a_feature_where_it_is_asked_for(tmp_path: Path) -> None:
+    folder = write(tmp_path)
+    plain, weighted = load_adult(folder), load_adult(folder, fnlwgt=True)
+    weights = weighted.train.inputs[:, len(NUMERIC)].tolist()
+    assert weights == pytest.approx([math.log(1 + weight) / math.log(10_000_000) for weight in (7, 9)])
+    rest = np.delete(weighted.train.inputs.numpy(), len(NUMERIC), axis=1)
+    assert np.array_equal(rest, plain.train.inputs.numpy())
+
+
+def test_numbers_stay_as_in_the_files_without_scaling(tmp_path: Path) -> None:
+    wild = OLD.replace("40,", "200,")  # no limits either
+    dataset = load_adult(write(tmp_path, train=f"{YOUNG}\n{wild}"), fnlwgt=True, scaling="none")
+    assert dataset.train.inputs[:, :6].tolist() == [[20, 14, 0, 0, 30, 7], [200, 14, 0, 0, 50, 9]]
+    assert torch.equal(dataset.train.inputs[:, 6:], load_adult(tmp_path).train.inputs[:, 5:])
+    with pytest.raises(DataError, match="capital-gain has a number beyond single precision"):
+        load_adult(write(tmp_path, train=YOUNG.replace(" 0, 0,", " 1e300, 0,")), scaling="none")
+
+
 def test_every_column_but_weight_and_income_is_a_feature() -> None:
     assert set(NUMERIC) | set(CATEGORIES) == set(COLUMNS) - {"fnlwgt", "income"}
-    assert set(LIMITS) | set(LARGEST_AMOUNT) == set(NUMERIC)
+    assert set(LIMITS) | set(LARGEST_AMOUNT) == {*NUMERIC, "fnlwgt"}
 
 
 def test_the_constants_are_those_of_the_documentation(shared_data: Path) -> None:
@@ -111,3 +129,10 @@ def test_the_published_files(shared_data: Path) -> None:
     rows = [line.split(", ") for line in lines if line]
     categories = sum(len({row[COLUMNS.index(name)] for row in rows}) for name in CATEGORIES)
     assert dataset.feature_shape == (len(NUMERIC) + categories,) == (107,)
+
+
+def test_the_weights_of_the_published_files_have_seven_digits_at_most(shared_data: Path) -> None:
+    """Beyond its limit a weight would count as the limit."""
+    raw = load_adult(shared_data, fnlwgt=True, scaling="none")
+    largest = max(float(half.inputs[:, len(NUMERIC)].max()) for half in (raw.train, raw.test))
+    assert 1e6 < largest <= LARGEST_AMOUNT["fnlwgt"]

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from wirelessfl.learning.data import load_adult, load_adult_stand_in
-from wirelessfl.learning.data.adult import CATEGORIES, NUMERIC
+from wirelessfl.learning.data.adult import CATEGORIES, LARGEST_AMOUNT, LIMITS, NUMERIC
 
 
 def test_the_form_is_that_of_the_published_files(shared_data: Path) -> None:
@@ -43,3 +43,15 @@ def test_there_is_something_to_learn() -> None:
     test = torch.cat([rows.test.inputs, torch.ones(len(rows.test), 1)], dim=1).double()
     right = ((test @ weights)[:, 0] > 0.5).long() == rows.test.targets
     assert right.double().mean() > 0.8
+
+
+def test_the_form_without_scaling_and_with_the_weight(shared_data: Path) -> None:
+    """The range of each number is that of the files; labels and the other columns do not change."""
+    real = load_adult(shared_data, fnlwgt=True, scaling="none")
+    rows, plain = load_adult_stand_in(fnlwgt=True, scaling="none"), load_adult_stand_in()
+    assert rows.train.inputs.shape == real.train.inputs.shape and torch.equal(rows.test.targets, plain.test.targets)
+    assert torch.equal(rows.train.inputs[:, len(NUMERIC) + 1 :], plain.train.inputs[:, len(NUMERIC) :])
+    for column, name in enumerate((*NUMERIC, "fnlwgt")):
+        values = rows.train.inputs[:, column]
+        low, high = LIMITS.get(name, (0.0, LARGEST_AMOUNT.get(name, 0.0)))
+        assert low <= values.min() and values.max() <= high and values.std() > 0.1 * real.train.inputs[:, column].std()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wirelessfl.errors import InfeasibleError, precondition
-from wirelessfl.learning.selection import SelectAll, SelectPoisson, SelectUniform
+from wirelessfl.learning.selection import SelectAll, SelectPoisson, SelectRoundRobin, SelectUniform
 from wirelessfl.privacy import (
     AirRelease,
     BareRelease,
@@ -34,7 +34,7 @@ from wirelessfl.simulation.run import Deployment
 from wirelessfl.simulation.uplinks import SlotPlan
 
 _KNOWN: dict[str, tuple[type, ...]] = {
-    "selection": (SelectAll, SelectPoisson, SelectUniform),
+    "selection": (SelectAll, SelectPoisson, SelectRoundRobin, SelectUniform),
     "clipping rule": (
         *(FlatClipping, DynamicClipping, PerLayerClipping),
         *(PrivateMooClipping, PublishedMooClipping, QuantileClipping),

@@ -7,6 +7,7 @@ what can be learnt from the rows is of course something else.
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal, assert_never
 
 import numpy as np
 import torch
@@ -21,10 +22,12 @@ COLUMNS = (
     "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship", "race",
     "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income",
 )  # fmt: skip
+WEIGHT = "fnlwgt"
 # Limits of an entry: adult.names has people above 16 with hours above 0 and names 16 kinds of education; the survey of
 # the time codes 90 years and more as 90 and hours with two digits
 LIMITS = {"age": (17.0, 90.0), "education-num": (1.0, 16.0), "hours-per-week": (1.0, 99.0)}
-LARGEST_AMOUNT = {"capital-gain": 99_999.0, "capital-loss": 9_999.0}  # dollars: five and four digits
+# Dollars of five and four digits; weights of the survey have up to seven
+LARGEST_AMOUNT = {"capital-gain": 99_999.0, "capital-loss": 9_999.0, WEIGHT: 9_999_999.0}
 
 NUMERIC = ("age", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 # Those that adult.names lists, and "?" in the three columns in which UCI says that entries are missing
@@ -63,17 +66,27 @@ FOLDERS = ("adult", "Adult", ".")
 FILES = ("adult.data", "adult.test")
 
 Table = dict[str, NDArray[np.str_]]
+Scaling = Literal["public", "none"]
+"""Of numeric features: by public constants, or none."""
 
 
-def load_adult(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
+def load_adult(
+    root: str | Path | None = None, split_seed: int = 0, *, fnlwgt: bool = False, scaling: Scaling = "public"
+) -> Dataset:
     """Adult as numbers, inputs (N, 107): 5 numeric features, then 102 indicators; each row by itself.
 
     Nothing is computed from the rows, which are private data of the clients: a statistic of all of them in the inputs
     would let one person move everybody's. The ends of ``LIMITS`` become −1 and 1; an amount a becomes
     ln(1 + a)/ln(1 + largest), in [0, 1]; beyond its limits an entry counts as the limit. A categorical feature becomes
-    one indicator for each of ``CATEGORIES``; an entry that is not among them has no indicator set. ``fnlwgt`` is left
-    out: it says how many people a row stands for, nothing about the person. The published division is kept, so
-    ``split_seed`` changes nothing.
+    one indicator for each of ``CATEGORIES``; an entry that is not among them has no indicator set. The published
+    division is kept, so ``split_seed`` changes nothing.
+
+    Args:
+        root: Folder of the files, else those of the environment variable WIRELESSFL_DATA.
+        split_seed: Of no effect.
+        fnlwgt: Whether the column of that name is a sixth numeric feature, scaled as an amount; inputs are (N, 108)
+            then. It says how many people a row stands for, nothing about the person, and is left out otherwise.
+        scaling: ``none`` leaves the numbers of numeric features as they are in the files, without limits.
 
     Raises:
         DataError: files are missing or hold a row that is not of this form.
@@ -82,15 +95,18 @@ def load_adult(root: str | Path | None = None, split_seed: int = 0) -> Dataset:
     paths = next(filter(None, (find_files(one, FOLDERS, FILES) for one in roots)), None)
     if paths is None:
         raise not_found("adult", roots, FOLDERS, FILES)
-    return _encoded(*((path, path.stat().st_mtime_ns) for path in paths))
+    train, test = (_encoded(path, path.stat().st_mtime_ns, _numeric(fnlwgt), scaling) for path in paths)
+    return Dataset("adult", train, test, CLASS_NAMES)
 
 
-@lru_cache(maxsize=1)
-def _encoded(train_file: tuple[Path, int], test_file: tuple[Path, int]) -> Dataset:
-    # The dataset of two files, each with the time of its last change: the many runs of a study read them once.
-    paths = (train_file[0], test_file[0])
-    train, test = read_table(paths[0]), read_table(paths[1])
-    return Dataset("adult", _examples(train, paths[0]), _examples(test, paths[1]), CLASS_NAMES)
+def _numeric(fnlwgt: bool) -> tuple[str, ...]:
+    return (*NUMERIC, WEIGHT) if fnlwgt else NUMERIC
+
+
+@lru_cache(maxsize=2)
+def _encoded(path: Path, changed_ns: int, numeric: tuple[str, ...], scaling: Scaling) -> Examples:
+    # The examples of a file last changed at this time: the many runs of a study read both files once.
+    return _examples(read_table(path), path, numeric, scaling)
 
 
 def read_table(path: Path) -> Table:
@@ -125,13 +141,17 @@ def read_table(path: Path) -> Table:
     return dict(zip(COLUMNS, np.array(rows).T, strict=True))
 
 
-def _scaled(column: NDArray[np.str_], name: str, path: Path) -> NDArray[np.float64]:
-    # A numeric column by public constants, see `load_adult`.
+def _numbers(column: NDArray[np.str_], name: str, path: Path) -> NDArray[np.float64]:
     try:
         values = column.astype(np.float64)
     except ValueError:
         raise DataError(f"{path}: {name} must be a number in every line") from None
     precondition(np.isfinite(values).all(), f"{path}: {name} must be finite", DataError)
+    return values
+
+
+def _scaled(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    # A numeric column by public constants, see `load_adult`.
     if name in LARGEST_AMOUNT:
         largest = LARGEST_AMOUNT[name]
         return np.asarray(np.log1p(np.clip(values, 0, largest)) / np.log1p(largest))
@@ -139,8 +159,18 @@ def _scaled(column: NDArray[np.str_], name: str, path: Path) -> NDArray[np.float
     return 2 * (np.clip(values, low, high) - low) / (high - low) - 1
 
 
-def _examples(table: Table, path: Path) -> Examples:
-    columns = [_scaled(table[name], name, path)[:, None] for name in NUMERIC]
+def _examples(table: Table, path: Path, numeric: tuple[str, ...], scaling: Scaling) -> Examples:
+    numbers = {name: _numbers(table[name], name, path) for name in numeric}
+    match scaling:
+        case "public":
+            numbers = {name: _scaled(values, name) for name, values in numbers.items()}
+        case "none":
+            for name, values in numbers.items():
+                in_range = np.abs(values).max() <= np.finfo(np.float32).max
+                precondition(in_range, f"{path}: {name} has a number beyond single precision", DataError)
+        case _:
+            assert_never(scaling)
+    columns = [values[:, None] for values in numbers.values()]
     indicators = [table[name][:, None] == np.array(categories) for name, categories in CATEGORIES.items()]
     inputs = torch.from_numpy(np.concatenate([*columns, *indicators], axis=1, dtype=np.float32))
     return Examples(inputs, torch.from_numpy((table["income"] == CLASS_NAMES[1]).astype(np.int64)))
@@ -151,11 +181,13 @@ _POSITIVE_SHARE = 7_841 / 32_561  # of the training file
 _SIGNAL = 3.0  # standard deviation of the linear score over the scale of the logistic noise on it
 
 
-def load_adult_stand_in(split_seed: int = 0) -> Dataset:
+def load_adult_stand_in(split_seed: int = 0, *, fnlwgt: bool = False, scaling: Scaling = "public") -> Dataset:
     """Inputs (32561, 107) and (16281, 107) in the form of `load_adult`, from a law of our own.
 
     Numeric features are standard normal; the categories of a column have probabilities in proportion to 1/rank; the
-    label is positive where a random linear score plus logistic noise is among the largest 24 %.
+    label is positive where a random linear score plus logistic noise is among the largest 24 %. ``fnlwgt`` is one more
+    normal feature, on which no label depends. Without scaling a normal z becomes the number that `load_adult` would
+    scale to 2Φ(z) − 1, of an amount to Φ(z).
     """
     generator = Streams(split_seed).generator("adult/stand-in")
     rows = _TRAIN_ROWS + _TEST_ROWS
@@ -167,6 +199,21 @@ def load_adult_stand_in(split_seed: int = 0) -> Dataset:
     score = inputs @ generator.standard_normal(inputs.shape[1])
     score = _SIGNAL * (score - score.mean()) / score.std() + generator.logistic(size=rows)
     targets = (score > np.quantile(score[:_TRAIN_ROWS], 1 - _POSITIVE_SHARE)).astype(np.int64)
+    if fnlwgt:
+        weight = Streams(split_seed).generator("adult/stand-in/fnlwgt").standard_normal((rows, 1), dtype=np.float32)
+        inputs = np.insert(inputs, [len(NUMERIC)], weight, axis=1)
+    if scaling == "none":
+        for column, name in enumerate(_numeric(fnlwgt)):
+            inputs[:, column] = _unscaled(inputs[:, column].astype(np.float64), name)
     examples = Examples(torch.from_numpy(inputs), torch.from_numpy(targets))
     train, test = np.split(np.arange(rows), [_TRAIN_ROWS])
     return Dataset("adult", examples.take(train), examples.take(test), CLASS_NAMES)
+
+
+def _unscaled(normal: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    # The numbers of which `_scaled` makes 2Φ(z) − 1, of an amount Φ(z)
+    share = torch.special.ndtr(torch.from_numpy(normal)).numpy()
+    if name in LARGEST_AMOUNT:
+        return np.asarray(np.expm1(share * np.log1p(LARGEST_AMOUNT[name])))
+    low, high = LIMITS[name]
+    return np.asarray(low + (high - low) * share)

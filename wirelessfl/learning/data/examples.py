@@ -125,6 +125,26 @@ class Dataset:
         train = self.train.take(np.arange(min(limit, len(self.train))))  # copied, so that the rest can be freed
         return replace(self, train=train, owners=owners)
 
+    def pooled(self) -> Dataset:
+        """The same task with all of its samples in the training half, those of the test half behind.
+
+        Raises:
+            DataError: training samples have owners, and those of the test half would have none.
+        """
+        precondition(
+            self.owners is None,
+            f"data.test: found a value with {self.name}, whose training samples have owners and test samples none; "
+            "allowed: null",
+            DataError,
+        )
+        halves = self.train, self.test
+        inputs = torch.cat([half.inputs for half in halves])
+        return replace(
+            self,
+            train=Examples(inputs, torch.cat([half.targets for half in halves])),
+            test=self.test.take(np.arange(0)),
+        )
+
     def only(self, classes: Sequence[int | str]) -> Dataset:
         """The examples of some classes, labelled anew 0 … len(classes)−1 in the order given.
 

@@ -6,7 +6,16 @@ from wirelessfl.learning.selection.rules import (
     SelectionContext,
     SelectionFacts,
     SelectPoisson,
+    SelectRoundRobin,
     SelectUniform,
 )
 
-__all__ = ["SelectAll", "SelectPoisson", "SelectUniform", "Selection", "SelectionContext", "SelectionFacts"]
+__all__ = [
+    "SelectAll",
+    "SelectPoisson",
+    "SelectRoundRobin",
+    "SelectUniform",
+    "Selection",
+    "SelectionContext",
+    "SelectionFacts",
+]

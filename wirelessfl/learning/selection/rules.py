@@ -1,4 +1,4 @@
-"""Rules for the selection of clients, and what they may know: all, a fixed number, each with one probability."""
+"""Rules for the selection of clients, and what they may know: all, some at random or in turn, each with one chance."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -107,6 +107,20 @@ class SelectUniform(Selection):
         generator = context.streams.generator("selection", context.round_index)
         chosen = generator.choice(context.registered, size=count, replace=False, shuffle=False)
         return np.sort(chosen).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class SelectRoundRobin(Selection):
+    """``count`` clients in turn, in cyclic order of their numbers.
+
+    In T rounds each of K clients takes part ⌊T·count/K⌋ or ⌈T·count/K⌉ times. Who does so when is known to everybody,
+    so that no privacy is gained by it.
+    """
+
+    @override
+    def select(self, context: SelectionContext, count: int) -> NDArray[np.int64]:
+        first = (context.round_index - 1) * count % context.registered
+        return np.sort((first + np.arange(count, dtype=np.int64)) % context.registered)
 
 
 @dataclass(frozen=True)
