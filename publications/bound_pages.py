@@ -110,7 +110,8 @@ ZCDP_POINTS: Mapping[str, Point] = {
 OTA_POINTS: Mapping[str, Point] = {"λ = μ": {LAMBDA: 20}, "λ = 99 μ": {LAMBDA: 1980}}
 
 
-def _draw(overlays: Mapping[str, Overlay], measured: str) -> Figure:
+def draw_overlays(overlays: Mapping[str, Overlay], measured: str, quantity: str = "squared gradient norm") -> Figure:
+    """A panel for each case: what was measured, and the bounds, over the rounds."""
     figure, panels = new_figure(len(overlays))
     for axes, (title, one) in zip(panels[0], overlays.items(), strict=True):
         count = np.arange(1, len(one.measured) + 1)
@@ -128,21 +129,25 @@ def _draw(overlays: Mapping[str, Overlay], measured: str) -> Figure:
         axes.set_xlabel("rounds", fontsize=8)
         axes.set_title(title, fontsize=8)
         if np.all(one.printed <= 0):
-            words = f"bound as printed: {one.printed[-1]:.3g},\nbelow zero and off this axis"
-            axes.text(0.03, 0.03, words, transform=axes.transAxes, va="bottom", fontsize=7, color="C3")
-    panels[0][0].set_ylabel("squared gradient norm", fontsize=8)
-    legend_below(figure, panels[0][0], columns=2)
+            words = f"bound as printed: {one.printed[-1]:.3g},\n{_off_axis(one.printed[-1])}"
+            axes.text(0.97, 0.03, words, transform=axes.transAxes, va="bottom", ha="right", fontsize=7, color="C3")
+    panels[0][0].set_ylabel(quantity, fontsize=8)
+    legend_below(figure, max(panels[0], key=lambda axes: len(axes.get_legend_handles_labels()[1])), columns=2)
     return figure
+
+
+def _off_axis(bound: float) -> str:
+    return "not on this axis" if bound == 0 else "below zero and off this axis"
 
 
 def _draw_zcdp(tables: Tables) -> Figure:
     overlays = {title: local_sgd_overlay(tables, where) for title, where in ZCDP_POINTS.items()}
-    return _draw(overlays, "measured mean of ‖∇f‖² so far")
+    return draw_overlays(overlays, "measured mean of ‖∇f‖² so far")
 
 
 def _draw_ota(tables: Tables) -> Figure:
     overlays = {title: upcycled_overlay(tables, where) for title, where in OTA_POINTS.items()}
-    return _draw(overlays, "measured least E‖∇f‖² so far")
+    return draw_overlays(overlays, "measured least E‖∇f‖² so far")
 
 
 def _judge(

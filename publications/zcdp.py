@@ -26,6 +26,7 @@ from publications.zcdp_points import (
     trade_off_point,
 )
 from publications.zcdp_sum import sum_rows
+from publications.zcdp_theory import THEORY_FIGURE, THEORY_TABLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -131,6 +132,7 @@ ZCDP = Paper(
         PaperFigure("against-dp-sgd", "The scheme against DP-SGD at ε = 10, after Fig. 5 and 6.", _draw_against),
         PaperFigure("trade-off", "Accuracy over ε with and without masks, after Fig. 7 and 8.", _draw_trade_off),
         ZCDP_BOUND_FIGURE,
+        THEORY_FIGURE,
     ),
-    tables=(PaperTable("sum-alone", "What an exact sum gives away", lambda tables: sum_rows()),),
+    tables=(PaperTable("sum-alone", "What an exact sum gives away", lambda tables: sum_rows()), THEORY_TABLE),
 )

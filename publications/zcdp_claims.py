@@ -7,7 +7,7 @@ from functools import partial
 from itertools import pairwise
 
 from publications.bound_pages import ZCDP_BOUND_CLAIMS
-from publications.claims import Claim, Verdict, not_tested, verdict, weigh
+from publications.claims import Claim, Verdict, not_tested, weigh
 from publications.studies import Point
 from publications.tables import Tables
 from publications.zcdp_points import (
@@ -15,13 +15,12 @@ from publications.zcdp_points import (
     EPSILONS,
     KINDS,
     LEVELS,
-    STEPS,
     WORDS,
     convergence_point,
     method_point,
     trade_off_point,
 )
-from publications.zcdp_sum import sum_rows
+from publications.zcdp_theory import THEOREM_1_CLAIM, THEORY_CLAIMS
 
 Pair = tuple[str, tuple[str, Point], tuple[str, Point]]
 """In words; study and point of which a number is to be larger; those that it is compared with."""
@@ -105,27 +104,6 @@ def _turned(pairs: Pairs) -> Pairs:
     return lambda size: [(name, second, first) for name, first, second in pairs(size)]
 
 
-def _theorem_1_holds(tables: Tables) -> Verdict:
-    """Accounted against published ε of everything that Theorem 1 speaks about with masks."""
-    size, told, holds = str(tables.about[SIZE]), [], True
-    for kind, words in KINDS.items():
-        study = f"against-dp-sgd-{kind}"
-        for method in (0, 2):
-            point = method_point(size, kind, method)
-            said, true = (
-                float(tables.band(study, point, f"epsilon_{column}").mean[0]) for column in ("published", "accounted")
-            )
-            holds = holds and true <= said
-            told.append(f"{words}, τ = {point[STEPS]}: published {said:.3g}, accounted {true:.3g}")
-    worst = sum_rows()[1]
-    told.append(
-        f"exact sum of {worst['devices in the sum']} uploads: published {worst['ε published (Theorem 1)']}, at least "
-        f"{worst['ε of the sum, at least']}"
-    )
-    reason = "the 1/r is proven for one local step only, and a fresh shuffle each round makes every batch a use"
-    return verdict(holds, "; ".join(told), reason)
-
-
 def _claims_on(kind: str) -> tuple[Claim, ...]:
     """What the paper says of one kind of model."""
     who, at = KINDS[kind][0].upper() + KINDS[kind][1:], 0 if kind == "logistic" else 1
@@ -199,8 +177,9 @@ CLAIMS = (
         "VII-B, Fig. 3",
         lambda tables: not_tested("too few rounds in the small size; the size `full` has the paper's 100"),
     ),
-    Claim("Each device has the (ε, δ) of Theorem 1.", "V, Theorem 1", _theorem_1_holds),
+    THEOREM_1_CLAIM,
     *_claims_of_ours("logistic"),
     *_claims_of_ours("network"),
     *ZCDP_BOUND_CLAIMS,
+    *THEORY_CLAIMS,
 )

@@ -9,7 +9,9 @@ from publications.convergence.local_sgd import (
     local_sgd_bound,
     printed_local_sgd_bound,
 )
+from publications.convergence.quadratics import Quadratics, expected_gaps
 from publications.convergence.softmax import SoftmaxRegression
+from publications.convergence.strongly_convex import optimality_bound, printed_optimality_bound
 from publications.convergence.upcycled import (
     Coefficients,
     Heterogeneity,
@@ -24,13 +26,17 @@ __all__ = [
     "Coefficients",
     "Heterogeneity",
     "LocalSgd",
+    "Quadratics",
     "Smoothness",
     "SoftmaxRegression",
     "UpcycledRounds",
+    "expected_gaps",
     "largest_printed_step",
     "local_sgd_bound",
+    "optimality_bound",
     "printed_coefficients",
     "printed_local_sgd_bound",
+    "printed_optimality_bound",
     "proven_coefficients",
     "upcycled_bound",
     "upcycled_movement",
