@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import stat
 import struct
@@ -368,3 +369,8 @@ def test_a_damaged_trace_is_not_packed(run: Path, tmp_path: Path) -> None:
         file.attrs["scenario"] = file.attrs["scenario"].replace("rounds: 3", "rounds: 4")
     with pytest.raises(CheckFailed, match="digest differs"):
         write_archive([damaged], tmp_path / "x.zip")
+
+
+def test_a_named_pipe_is_no_archive(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.zip")
+    assert not looks_like_archive(tmp_path / "run.zip")

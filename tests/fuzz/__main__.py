@@ -17,7 +17,7 @@ from tests.fuzz.subjects import Subjects, make_subjects, warm_up
 
 CORPUS = Path(__file__).parent / "corpus.jsonl"
 """What was found and mended, one case a line, with as few steps as showed it."""
-SHORT = {"traces": 9, "scenarios": 24, "checkpoints": 7}
+SHORT = {"traces": 9, "scenarios": 24, "checkpoints": 7, "archives": 8}
 """Cases of a short campaign, one of each stratum or more; studies and signals take longer."""
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tests.fuzz import checkpoints, scenarios, signals, studies, traces
+from tests.fuzz import archives, checkpoints, scenarios, signals, studies, traces
 from tests.fuzz.case import Case, generator_of
 from tests.fuzz.sandbox import Ending, command, forked, real
 from tests.fuzz.subjects import Subjects
@@ -44,6 +44,7 @@ def kind_of(name: str) -> Kind:
         "checkpoints": checkpoints,
         "studies": studies,
         "signals": signals,
+        "archives": archives,
     }
     return families[name]
 

@@ -11,7 +11,7 @@ import numpy as np
 Step = dict[str, Any]
 """One change as plain data: ``op`` names it, the rest are its arguments."""
 
-KINDS = ("traces", "scenarios", "checkpoints", "studies", "signals")
+KINDS = ("traces", "scenarios", "checkpoints", "studies", "signals", "archives")
 
 
 @dataclass(frozen=True)

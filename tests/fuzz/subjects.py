@@ -113,6 +113,11 @@ class Subjects:
         _make_once(self, ".study-made", _make_study)
         return self.path / "study"
 
+    def archive(self, name: str) -> Path:
+        """The archive of a finished run, made when one is first asked for."""
+        _make_once(self, ".archives-made", _make_archives)
+        return self.path / f"{name}.zip"
+
 
 def make_subjects(path: Path) -> Subjects:
     """The subjects in a folder, made where they are not there; processes wait for each other.
@@ -148,6 +153,12 @@ def _make_study(subjects: Subjects) -> None:
     study = subjects.path / "study"
     shutil.rmtree(study, ignore_errors=True)
     _succeed(command(["study", f"{study}.yaml", "--out", str(study), "--workers", "1", "--quiet"]), subjects)
+
+
+def _make_archives(subjects: Subjects) -> None:
+    for name in SCENARIOS:
+        archive = str(subjects.path / f"{name}.zip")
+        _succeed(command(["pack", str(subjects.run(name)), "--out", archive, "--quiet"]), subjects)
 
 
 def simulation(

@@ -45,6 +45,7 @@ def test_a_short_campaign_finds_nothing_and_what_was_found_stays_mended(subjects
         ("scenarios", 24, 36),
         ("studies", 0, 3),
         ("signals", 0, 4),
+        ("archives", 8, 40),
     ],
 )
 def test_no_damage_does_harm(kind: str, start: int, count: int, subjects: Path) -> None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -134,6 +135,42 @@ def test_a_run_fails_on_the_cluster_as_it_does_here(tmp_path: Path) -> None:
         study = run_study(plan, tmp_path / "out", scheduler=address)
     assert [record.status for record in study.records] == ["failed", "complete"]
     assert "uplink.jammer.power_db" in (study.failures[0].error or "")
+
+
+PLUGIN = """
+import numpy as np
+class Constant:
+    def draw(self, stream):
+        return np.full(len(stream.uniform(1)), {gain}, dtype=complex)
+"""
+
+
+@pytest.mark.slow
+def test_workers_elsewhere_find_a_plugin_and_never_answer_with_an_edited_one(tmp_path: Path) -> None:
+    """The workers start in another folder; the edit comes while they have the earlier text loaded."""
+    own, place = tmp_path / "own", tmp_path / "cluster"
+    for folder in (own, place):
+        folder.mkdir()
+    module = own / "cluster_fading.py"
+    module.write_text(PLUGIN.format(gain=1.0))
+    keys: dict[str, Any] = {
+        "set": {"channel.fading.model": "cluster_fading:Constant"},
+        "grid": {"uplink.snr_db": [0, 10]},
+        "seeds": 1,
+    }
+    with scheduler(place, workers=1) as (address, _):
+        plan = design(own, **keys)
+        there = run_study(plan, tmp_path / "there", scheduler=address)
+        assert [record.status for record in there.records] == ["complete"] * 2, there.failures
+        assert same_numbers(
+            there.to_dataframe(), run_study(plan, tmp_path / "here", workers=1, threads=1).to_dataframe()
+        )
+        module.write_text(PLUGIN.format(gain=0.5))
+        command = [sys.executable, "-m", "wirelessfl", "study", str(own / "small-study.yaml"), "--quiet"]
+        after = [*command, "--out", str(tmp_path / "after")]
+        told = subprocess.run([*after, "--scheduler", address], capture_output=True, text=True, check=False)
+        errors = {record.error or "" for record in open_study(tmp_path / "after").records}
+        assert told.returncode == 3 and all("cluster_fading" in error for error in errors), (told, errors)
 
 
 def test_a_scheduler_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,8 @@ OnBytes = Callable[[int], None]
 def looks_like_archive(path: Path) -> bool:
     """Whether a file is a ZIP file, by its first bytes or its name; nothing else is known of it then."""
     try:
+        if not path.is_file():  # a named pipe would be waited for
+            return False
         with path.open("rb") as file:
             return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06") or path.suffix == ".zip"
     except OSError:
