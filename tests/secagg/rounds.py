@@ -102,7 +102,7 @@ def outcome_by_the_book(
 
     A_s are the clients that answered stage s. The round goes on while every client in A_s has t holders of its shares
     left, itself counted; once inputs are in, those in A_1 but not in A_2 whose masks are in somebody's input need t
-    holders as well, and the inputs must not fall apart into separate sums.
+    holders as well, and the inputs must not form several separate sums.
     """
 
     def answered(stage: Stage) -> frozenset[int]:

@@ -50,7 +50,7 @@ class Statement:
             weight and rate stays a public constant. ``replace`` exchanges the unit for another one.
         adversary: ``observer`` sees the released global models; ``server`` also the received signal in both
             quadratures, the CSI and who took part; ``individual`` sees every client's upload.
-        colluding: Number of clients (or the jammer) that hand their noise to the adversary.
+        colluding: Number of clients (or the jammer) that tell the adversary their own noise.
         accountant: Which accountant composes subsampled releases. ``pld``, the default, is the tightest;
             ``gdp`` is an approximation by the central limit theorem and no bound.
 

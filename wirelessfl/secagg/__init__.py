@@ -2,7 +2,8 @@
 
 Three protocols over digital links, with real cryptography and no clock: `pairwise_prf` (`PrfClient`, `PrfRound`),
 `secagg` and `secagg_plus` (`SecAggClient`, `SecAggServer`, on the complete graph or on a sparse one). The server is
-taken to be honest but curious: it follows the protocol, relays public keys unchanged, and reads all it can.
+taken to be honest but curious: it follows the protocol, relays public keys unchanged, and uses everything
+that it receives.
 """
 
 from wirelessfl.secagg.client import SecAggClient

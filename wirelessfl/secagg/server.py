@@ -122,7 +122,7 @@ class SecAggServer:
                 check_shares(message, *self._owners_known_to(sender))
                 self._unmasking[sender] = message
             case _:
-                raise NotImplementedError(f"nothing is done with a {type(message).__name__}")
+                raise MalformedMessage(f"client {sender} sent a {type(message).__name__}, which no client sends")
         self.heard[stage].add(sender)
 
     def close_stage(self) -> Sequence[Message] | RoundAborted | RoundResult:
@@ -166,7 +166,7 @@ class SecAggServer:
         if len(survivors) < threshold:
             return f"{len(survivors)} clients are left, the threshold is {threshold}"
         if self.stage == Stage.MASKED_INPUT and not nx.is_connected(self._graph.subgraph(survivors)):
-            return "the survivors fall apart into groups whose sums would be seen separately"
+            return "the survivors are in several groups without a mask in common, whose sums would be seen separately"
         for owner in sorted(self._owners()):
             holders = len(survivors.intersection(self._graph.adj[owner])) + (owner in survivors)
             if holders < threshold:

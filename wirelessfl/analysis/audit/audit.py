@@ -231,7 +231,7 @@ def audit_simulation(
 def _relation(rehearsal: Rehearsal, choice: Choice) -> str:
     # Which runs the published ε compares, or nothing where the game plays others or sees more.
     #
-    # Theorem 1 of the zCDP paper speaks of a secure sum. Where the ledger gives no credit for the sum, the game is
+    # Theorem 1 of the zCDP paper speaks of a secure sum. Where the ledger does not use the sum, the game is
     # played on the single upload that it counts, which that adversary does not see.
     relations, statement = {release.relation for release in rehearsal.releases}, rehearsal.ledger.statement
     same_unit = all(relation.startswith(f"one {statement.unit}") for relation in relations)

@@ -86,8 +86,8 @@ class Evidence:
             yield f"The released counts, from which the clipping norm follows, show ε ≥ {shown}."
         most = epsilon_shown_without_error(len(self.without), self.false_alarm / _BOUNDS)
         yield (
-            f"Whatever the law of the noise, a threshold shows ε ≥ {epsilon_text(self.threshold.epsilon)} (Clopper and "
-            f"Pearson); so many games cannot show more than {epsilon_text(most)} in this way."
+            f"A threshold, which assumes no distribution of noise, shows ε ≥ {epsilon_text(self.threshold.epsilon)} "
+            f"(Clopper and Pearson); so many games cannot show more than {epsilon_text(most)} in this way."
         )
 
 

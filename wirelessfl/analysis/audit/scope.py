@@ -27,7 +27,7 @@ def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord])
         "data in another way is not seen; what loading or code from outside computes from data before clipping is not "
         "looked at"
     )
-    yield "control by data: senders, channels, scales and rounds are those of a rehearsal without training"
+    yield "senders, channels, scales and rounds that depend on data: those of a rehearsal without training are taken"
     if math.isinf(rehearsal.ledger.epsilon_accounted()):
         yield "a guarantee: the accounted ε is infinite, and nothing can contradict it but the noise itself"
     if choice.view != UPLOADS:

@@ -8,7 +8,7 @@ escape, batches that are not drawn independently. The rates of false alarms are 
   says, with or without the canary;
 - of n normal outputs that one canary moves equally far, none is further from their median than twice the normal
   quantile of α/8n (once for it, once for the median), in units of an upper confidence limit for the deviation;
-- the number of events that hold the canary, and of trials in which an event does, are binomial (Massart 1990).
+- the number of events with the canary, and of trials in which an event does, are binomial (Massart 1990).
 
 A game is played on one client. Others may be treated otherwise, not clipped or sent with more power than recorded: how
 far their updates move what is heard is no matter of chance, and compared with the record.
@@ -33,7 +33,7 @@ from wirelessfl.streams import Streams
 _TESTS = 8
 # Of a canary that is larger beside the noise, the rounding of numbers of 32 bits hides the noise.
 _CLEAREST = 1e4
-# Outputs of one event that hold the canary, below which those of all events are taken together.
+# Outputs of one event with the canary, below which those of all events are taken together.
 _FEWEST = 10
 # By how much an update may reach further than recorded, relative, as updates are numbers of 32 bits.
 _SLACK = 1e-3

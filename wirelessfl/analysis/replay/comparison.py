@@ -15,16 +15,16 @@ FREE_DATASETS: Mapping[str, str] = {"/wall_time": "how long the machine took"}
 FREE_ATTRIBUTES: Mapping[str, str] = {
     "created": "the date of the run",
     "run_id": "drawn anew for every run",
-    "torch_version": "of the machine; a note says where it is another",
-    "package_version": "of the machine; a note says where it is another",
-    "data_folders": "of the machine; what was found there is compared by its fingerprint",
+    "torch_version": "that of this machine; a note says where it differs",
+    "package_version": "that of this machine; a note says where it differs",
+    "data_folders": "those of this machine; what was found there is compared by its fingerprint",
 }
 """Attributes of the root."""
 
 TOTALS = "known at the end of the whole run, of which a part was repeated"
 OUTSIDE = "of rounds that were not asked for"
 STOPPED = "what stopped the run is not repeated"
-OTHER_PACKAGES = "the packages that code from outside uses are those of the machine; a note says where one is another"
+OTHER_PACKAGES = "the packages that code from outside uses are those of this machine; a note says where one differs"
 WITHOUT_SOURCES = "the trace keeps none: an earlier version recorded it"
 OTHER_LAYOUT = "another version of the package recorded the run"
 """Reasons that hold for some comparisons alone."""
