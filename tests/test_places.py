@@ -253,7 +253,7 @@ def test_a_replay_goes_where_a_replay_and_exports_lie(copied: Path) -> None:
 def test_nobody_changes_a_replay_while_it_is_compared(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = copied / "replay"
 
-    def draw(_recorded: object, _other: object, new: Path, _title: str) -> None:
+    def draw(_recorded: object, _other: object, new: Path, _title: str, _width: float) -> None:
         with pytest.raises(OutputError, match="in progress there"), RunFolder(place).held():
             pass
         new.touch()

@@ -36,8 +36,7 @@ _BESIDE_A_RUN = {
     "tensorboard",
     "replay",
     "report.html",
-    "audit.png",
-    "paired.png",
+    *(file.name for figure in ("audit", "paired") for file in figure_files(Path(figure))),
     "error.txt",
     RUN_LOCK,
 }

@@ -233,12 +233,13 @@ class Plan:
         }
 
 
-def plot_topology(scenario: Scenario, path: str | Path) -> None:
+def plot_topology(scenario: Scenario, path: str | Path, *, width_in: float = 5.0) -> None:
     """Picture of clients, base stations and servers at the beginning of a scenario.
 
     Args:
         scenario: the scenario.
-        path: the PNG.
+        path: the file; its suffix is the format: .pdf, .svg or .png.
+        width_in: width (inches).
 
     Raises:
         InputError: the data or a file of the channel cannot be used.
@@ -249,7 +250,7 @@ def plot_topology(scenario: Scenario, path: str | Path) -> None:
 
     graph = topology_graph(build_simulation(scenario, plan_to_look(scenario.compute)).deployment)
     with replacing(Path(path)) as new:
-        draw_topology(graph, scenario.name, new)
+        draw_topology(graph, scenario.name, new, width_in)
 
 
 def make_plan(scenario: Source, overrides: Overrides = (), **keys: Any) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from dataclasses import replace
@@ -161,3 +162,46 @@ def test_from_python_by_format_or_with_a_width(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="found 'jpg'"):
         wfl.simulate(small(rounds=1), tmp_path / "other", figures="jpg")  # type: ignore[arg-type]
     assert not (tmp_path / "other").exists()
+
+
+def width_of(pdf: Path) -> float:
+    """Width of a PDF (inches)."""
+    box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+)", pdf.read_bytes())
+    assert box is not None
+    return float(box[1]) / 72
+
+
+def test_figures_of_an_audit_a_replay_and_a_plan(
+    run: Path, scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shutil.copytree(run, tmp_path / "run")
+    audited = ("audit", scenario, "--trials", 10, "--out", folder)
+    assert invoke(*audited, "--figures", "pdf", "--width", "page").exit_code == 0
+    assert width_of(folder / "audit.pdf") == pytest.approx(7.16)
+    changed = ("replay", folder, "--set", "uplink.snr_db=3", "--out", tmp_path / "replay")
+    said = invoke(*changed, "--figures", "pdf", "--width", 4)
+    assert said.exit_code == 0 and "paired.pdf" in said.stdout and width_of(tmp_path / "replay/paired.pdf") == 4.0
+    assert invoke("simulate", scenario, "--out", folder, "--resume", "--figures", "none").exit_code == 0
+    monkeypatch.chdir(tmp_path)
+    said = invoke("validate", scenario, "--plot", "--figures", "svg", "--width", "column")
+    assert said.exit_code == 0 and "small-topology.svg" in said.stderr
+    assert Path("small-topology.svg").read_text(encoding="utf-8").count('width="252pt"') == 1
+
+
+def test_no_figure_of_an_audit_a_replay_or_a_plan(
+    run: Path, scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    audited = invoke("audit", scenario, "--trials", 10, "--out", "audit", "--figures", "none", "--json")
+    assert audited.exit_code == 0 and json.loads(audited.stdout)["picture"] is None and not Path("audit").exists()
+    changed = ("replay", run, "--set", "uplink.snr_db=3", "--out", "again", "--figures", "none")
+    assert "picture" not in invoke(*changed).stdout and pictures(Path("again")) == set()
+    assert "picture" not in invoke("validate", scenario, "--plot", "--figures", "none").stderr
+    assert pictures(tmp_path) == set()
+
+
+@pytest.mark.parametrize("option", [("--figures", "pdf"), ("--width", "column")])
+def test_options_of_a_figure_that_is_not_drawn(run: Path, scenario: Path, option: tuple[str, str]) -> None:
+    for arguments, needed in ((("replay", run), "--set"), (("validate", scenario), "--plot")):
+        said = invoke(*arguments, *option)
+        assert said.exit_code == 2 and f"{option[0]} is for the figure of {needed}" in said.stderr

@@ -38,3 +38,12 @@ def test_the_page_leads_on_and_shows_every_picture(built_site: Path) -> None:
         "cite.html",
     }
     assert wanted <= set(re.findall(r'href="([^"#]+)"', main))
+
+
+def test_the_three_uplinks_are_shown_in_both_themes(built_site: Path) -> None:
+    """Whose pictures are drawn from a study by docs/three_uplinks.py, not when the site is built."""
+    name = "over-the-air-against-digital"
+    page = (built_site / "tutorials" / f"{name}.html").read_text(encoding="utf-8")
+    assert all(f'src="{name}-{theme}.png#only-{theme}"' in page for theme in ("light", "dark"))
+    light, dark = (imread(built_site / "tutorials" / f"{name}-{theme}.png") for theme in ("light", "dark"))
+    assert light.shape == dark.shape and light[0, 0, 3] == dark[0, 0, 3] == 0

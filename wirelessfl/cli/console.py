@@ -188,7 +188,7 @@ def plan_rows(plan: Plan) -> Iterator[tuple[str, str]]:
     return ((name, words) for name, words in rows if words)
 
 
-def audit_rows(audit: Audit, picture: Path) -> list[tuple[str, str]]:
+def audit_rows(audit: Audit, picture: Path | None) -> list[tuple[str, str]]:
     """Rows on published, empirical and accounted ε, findings, and what is not tested."""
     statement = audit.statement
     delta = f"at δ = {statement.delta:g}"
@@ -202,5 +202,5 @@ def audit_rows(audit: Audit, picture: Path) -> list[tuple[str, str]]:
         ("ε accounted", f"{epsilon_text(audit.epsilon_accounted)} {delta}: what holds for what runs"),
         *(("", f"• {sentence}") for sentence in audit.findings()),
         *(("" if place else "not tested", f"• {phrase}") for place, phrase in enumerate(audit.not_tested)),
-        ("picture", str(picture)),
+        *([] if picture is None else [("picture", str(picture))]),
     ]

@@ -1,15 +1,18 @@
 """``wirelessfl privacy``: calculators for ε, noise and jammer gain, meaning of an ε; ``wirelessfl audit``: games."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wirelessfl.cli.terminal import (
     OutputPath,
     ScenarioCommand,
+    figures_option,
     json_option,
     open_console,
     override_option,
@@ -17,8 +20,13 @@ from wirelessfl.cli.terminal import (
     read_scenario,
     say,
     scenario_argument,
+    width_option,
 )
 from wirelessfl.errors import CheckFailed, InputError, OutputError, precondition
+
+if TYPE_CHECKING:
+    from wirelessfl.analysis.audit.audit import Audit
+    from wirelessfl.summary.style import FigureFormat
 
 NAMES = {"noise_multiplier": "noise multiplier", "jammer_gain": "jammer gain α_CJ", "needed": "jamming needed"}
 
@@ -179,6 +187,8 @@ def explain(epsilons: tuple[float, ...], delta: float, as_json: bool) -> None:
     help="Games with and without the canary, each [as many as ten seconds allow].",
 )
 @click.option("--out", type=OutputPath(), help="Folder for audit.png [results/NAME-SEED].")
+@figures_option(words="Format of the figure; none draws none.")
+@width_option("column")
 @json_option
 def audit(
     scenario: str,
@@ -186,6 +196,8 @@ def audit(
     allow_plugins: bool,
     trials: int | None,
     out: Path | None,
+    form: FigureFormat,
+    width: float,
     as_json: bool,
 ) -> None:
     """Bound ε of SCENARIO from below by attacking it, and compare with published and accounted.
@@ -196,34 +208,44 @@ def audit(
     played on the scenario, and what is missing. What is not tested is listed in any case.
     """
     from wirelessfl.analysis.audit.audit import audit_scenario
-    from wirelessfl.analysis.audit.picture import draw_audit
     from wirelessfl.api import default_folder
     from wirelessfl.cli.console import audit_rows, print_rows
-    from wirelessfl.outputs import refuse_inputs, replacing, writing
+    from wirelessfl.outputs import refuse_inputs, writing
     from wirelessfl.scenario import locate
     from wirelessfl.summary import epsilon_text, to_json
+    from wirelessfl.summary.style import FigureOptions
 
     resolved = read_scenario(scenario, overrides, allow_plugins)
     folder = default_folder(resolved) if out is None else out
-    picture = folder / "audit.png"
-    refuse_inputs([picture], [locate(scenario)])
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    options = FigureOptions(form, width)
+    picture = options.file(folder / "audit") if options.drawn else None
+    if picture is not None:
+        refuse_inputs([picture], [locate(scenario)])
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
     with _progress() as on_progress:
         found = audit_scenario(resolved, trials, on_progress)
-    missing = ""
-    try:
-        with replacing(picture) as new:
-            draw_audit(found, new)
-    except OutputError as error:
-        missing = str(error)
+    missing = "" if picture is None else _draw(found, picture, width)
     if as_json:
-        say(to_json({**found.as_mapping(), "picture": str(picture)}), nl=False)
+        say(to_json({**found.as_mapping(), "picture": None if picture is None else str(picture)}), nl=False)
     else:
         print_rows(audit_rows(found, picture))
     words = f"the accounted ε of {epsilon_text(found.epsilon_accounted)} does not hold: {found.contradiction}"
     precondition(not found.contradicts_ledger, words, CheckFailed)
     precondition(not missing, missing, OutputError)
+
+
+def _draw(found: Audit, picture: Path, width_in: float) -> str:
+    # Why there is no figure, which is said after the result
+    from wirelessfl.analysis.audit.picture import draw_audit
+    from wirelessfl.outputs import replacing
+
+    try:
+        with replacing(picture) as new:
+            draw_audit(found, new, width_in)
+    except OutputError as error:
+        return str(error)
+    return ""
 
 
 @contextmanager

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirelessfl.cli.terminal import OutputPath, ScenarioCommand, json_option, open_console, plugins_option, remark, say
+from wirelessfl.cli.terminal import (
+    OutputPath,
+    ScenarioCommand,
+    figures_option,
+    json_option,
+    open_console,
+    plugins_option,
+    refuse_figure_options,
+    remark,
+    say,
+    width_option,
+)
 
 if TYPE_CHECKING:
     from wirelessfl.analysis.pack.layout import PackedRun
@@ -19,6 +30,7 @@ if TYPE_CHECKING:
     from wirelessfl.analysis.replay.recording import Recording
     from wirelessfl.cli.archive import Unpacked
     from wirelessfl.scenario import Resolved
+    from wirelessfl.summary.style import FigureFormat
 
 _NAMES_SHOWN = 6
 _ROUNDING = 1e-12  # of a number: less is no difference of two
@@ -33,14 +45,16 @@ class Wish:
     accountant: str | None
     overrides: tuple[str, ...]
     allow_plugins: bool
-    form: Format | None
+    export: Format | None
+    form: FigureFormat
+    width: float
     quiet: bool
     as_json: bool
 
     @property
     def analyses(self) -> bool:
         """Whether it asks for more than a summary or the verdict of a repeated run."""
-        return bool(self.deltas or self.accountant or self.overrides or self.form)
+        return bool(self.deltas or self.accountant or self.overrides or self.export)
 
     @property
     def shown(self) -> bool:
@@ -75,9 +89,11 @@ class Wish:
 @click.option("--from", "first", type=int, metavar="ROUND", help="First round to look at [the first].")
 @click.option("--to", "last", type=int, metavar="ROUND", help="Last round to look at [the last].")
 @click.option(
-    "--export", "form", type=click.Choice(["parquet", "csv", "netcdf", "chrome"]), help="Write the run in this format."
+    "--export", type=click.Choice(["parquet", "csv", "netcdf", "chrome"]), help="Write the run in this format."
 )
 @click.option("--out", type=OutputPath(), help="Folder for the files written [replay, beside the trace].")
+@figures_option(words="Format of the figure of --set; none draws none.")
+@width_option("column")
 @click.option("--quiet", is_flag=True, help="Print neither progress nor a table.")
 @click.option("--run", metavar="ID", help="Which run of an archive over several, by its id or name.")
 @json_option
@@ -96,6 +112,8 @@ def replay(
     wish = Wish(verify=verify, **others)
     if verify and wish.overrides:
         raise click.UsageError("--verify repeats the recorded policy, --set changes it; use one of them")
+    if not wish.overrides:
+        refuse_figure_options("--set")
     if looks_like_archive(trace):
         _replay_archive(trace, run, (first, last), out, wish)
         return
@@ -192,10 +210,9 @@ def _look(recording: Recording, name: str, out: Path | None, folder: Path, wish:
             print_table(("δ", "accountant", "ε published", "ε accounted"), cells)
     target = folder if out is None else out
     if changed is not None:
-        change = ", ".join(wish.overrides)
-        answer["paired"] = _counterfactual(recording, changed, change, target, wish.allow_plugins, wish.quiet, shown)
-    if wish.form is not None:
-        files = export(recording, wish.form, target)
+        answer["paired"] = _counterfactual(recording, changed, target, wish)
+    if wish.export is not None:
+        files = export(recording, wish.export, target)
         answer["files"] = [str(path) for path in files]
         if shown:
             say("\n".join(f"written {path}" for path in files))
@@ -234,9 +251,7 @@ def _print_comparison(recording: Recording, comparison: Comparison) -> None:
         say(f"not compared: {listed}" + (f" ({count:,} numbers)" if count else "") + f": {reason}")
 
 
-def _counterfactual(
-    recording: Recording, resolved: Resolved, change: str, folder: Path, allow_plugins: bool, quiet: bool, shown: bool
-) -> dict[str, Any]:
+def _counterfactual(recording: Recording, resolved: Resolved, folder: Path, wish: Wish) -> dict[str, Any]:
     # Paired comparison of a run of the changed policy with the recording, as JSON values
     from wirelessfl.analysis.replay.counterfactual import run_counterfactual
     from wirelessfl.analysis.replay.paired import draw_paired, paired_rows
@@ -244,36 +259,39 @@ def _counterfactual(
     from wirelessfl.cli.console import progress_line
     from wirelessfl.folder import RunFolder
     from wirelessfl.outputs import replacing
+    from wirelessfl.summary.style import FigureOptions
 
+    options, allow_plugins = FigureOptions(wish.form, wish.width), wish.allow_plugins
     for note in resolved.notes:
         remark(f"note: {note}")
-    picture = folder / "paired.png"
+    picture = options.file(folder / "paired") if options.drawn else None
     with working_in(RunFolder(folder), recording):
-        with progress_line(recording.last, quiet=quiet) as on_round:
+        with progress_line(recording.last, quiet=wish.quiet) as on_round:
             coverage = run_counterfactual(recording, resolved.scenario, folder, on_round, allow_plugins=allow_plugins)
         changed = open_recording(folder / "trace.h5")
         last = min(recording.last, changed.last)
         recorded, other = (part.dataset.sel(round=slice(recording.first, last)) for part in (recording, changed))
         rows = paired_rows(recorded, other)
-        with replacing(picture) as new:
-            draw_paired(recorded, other, new, f"changed: {change}")
+        if picture is not None:
+            with replacing(picture) as new:
+                draw_paired(recorded, other, new, f"changed: {', '.join(wish.overrides)}", wish.width)
     if coverage.drawn:
         remark(
             f"note: {coverage.drawn} of {coverage.asked} channels were not recorded and came from the scenario's law"
         )
-    if shown:
+    if wish.shown:
         _print_paired(rows, recording.first, last, picture)
     return {
         "rounds": [recording.first, last],
         "channels_asked": coverage.asked,
         "channels_drawn": coverage.drawn,
         "rows": [asdict(row) for row in rows],
-        "picture": str(picture),
+        "picture": None if picture is None else str(picture),
         "trace": str(folder / "trace.h5"),
     }
 
 
-def _print_paired(rows: list[PairedRow], first: int, last: int, picture: Path) -> None:
+def _print_paired(rows: list[PairedRow], first: int, last: int, picture: Path | None) -> None:
     from rich.text import Text
 
     from wirelessfl.cli.console import print_table
@@ -293,7 +311,8 @@ def _print_paired(rows: list[PairedRow], first: int, last: int, picture: Path) -
         ("changed − recorded", "recorded", "changed", "difference", "mean over rounds"), map(cells, rows), numbers=True
     )
     open_console().print(Text(f"rounds {first} to {last}, on the recorded channels", style="dim"))
-    say(f"picture  {picture}")
+    if picture is not None:
+        say(f"picture  {picture}")
 
 
 def _number_text(value: float, *, signed: bool = False) -> str:

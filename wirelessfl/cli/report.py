@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     "x]; the reader of the page may choose another.",
 )
 @figures_option("none", "Also draw the figures of each PATH for print, beside the page, in this format.")
-@width_option
+@width_option()
 @click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
 def report(
     paths: tuple[Path, ...], out: Path | None, x: XAxis | None, form: FigureFormat, width: float, show: bool

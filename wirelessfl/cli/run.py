@@ -17,6 +17,7 @@ from wirelessfl.cli.terminal import (
     override_option,
     plugins_option,
     read_scenario,
+    refuse_figure_options,
     remark,
     say,
     scenario_argument,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     help="Also log every round for TensorBoard [tensorboard, in the results folder].",
 )
 @figures_option()
-@width_option
+@width_option()
 @click.option("--quiet", is_flag=True, help="Print neither progress nor a table.")
 @json_option
 def simulate(
@@ -125,8 +126,18 @@ def simulate(
 @override_option
 @plugins_option
 @click.option("--plot", is_flag=True, help="Draw all nodes and their links: NAME-topology.png.")
+@figures_option(words="Format of the picture of --plot; none draws none.")
+@width_option("5")
 @json_option
-def validate(scenario: str, overrides: tuple[str, ...], allow_plugins: bool, plot: bool, as_json: bool) -> None:
+def validate(
+    scenario: str,
+    overrides: tuple[str, ...],
+    allow_plugins: bool,
+    plot: bool,
+    form: FigureFormat,
+    width: float,
+    as_json: bool,
+) -> None:
     """Check SCENARIO and print its plan: sizes, airtime, noise, expected ε (published and accounted), memory.
 
     All rounds are simulated with everything but the training, so that time and privacy are those of the run with this
@@ -135,11 +146,14 @@ def validate(scenario: str, overrides: tuple[str, ...], allow_plugins: bool, plo
     from wirelessfl import api
     from wirelessfl.cli.console import plan_rows, print_rows
     from wirelessfl.summary import to_json
+    from wirelessfl.summary.style import FigureOptions
 
-    resolved = read_scenario(scenario, overrides, allow_plugins)
-    if plot:
-        picture = Path(f"{resolved.name}-topology.png")
-        api.plot_topology(resolved, picture)
+    if not plot:
+        refuse_figure_options("--plot")
+    resolved, options = read_scenario(scenario, overrides, allow_plugins), FigureOptions(form, width)
+    if plot and options.drawn:
+        picture = options.file(Path(f"{resolved.name}-topology"))
+        api.plot_topology(resolved, picture, width_in=width)
         remark(f"picture: {picture}")
     plan = api.make_plan(resolved)
     if as_json:

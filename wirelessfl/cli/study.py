@@ -51,7 +51,7 @@ MOST_FAILURES = 10
 @click.option("--fail-fast", is_flag=True, help="Stop at the first run that fails.")
 @click.option("--out", type=OutputPath(), help="Folder for the results [results/NAME].")
 @figures_option()
-@width_option
+@width_option()
 @click.option("--quiet", is_flag=True, help="Print neither progress nor a table.")
 @json_option
 def study(

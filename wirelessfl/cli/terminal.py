@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
+from click.core import ParameterSource
 from typing_extensions import override
 
 if TYPE_CHECKING:
@@ -213,14 +214,6 @@ plugins_option = click.option(
     is_flag=True,
     help="Run code from outside the package that a recorded scenario names; for a file of your own it is not needed.",
 )
-width_option = click.option(
-    "--width",
-    type=FigureWidth(),
-    default="page",
-    show_default=True,
-    metavar="column|page|INCHES",
-    help="Width of the figures: that of a column or a page of a two-column paper, or in inches.",
-)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else on stdout."
 )
@@ -237,6 +230,37 @@ def figures_option(
     """
     formats = click.Choice(["pdf", "svg", "png", "none"])
     return click.option("--figures", "form", type=formats, default=default, show_default=True, help=words)
+
+
+def width_option(default: str = "page") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Option of the width of figures.
+
+    Args:
+        default: the width without it.
+    """
+    return click.option(
+        "--width",
+        type=FigureWidth(),
+        default=default,
+        show_default=True,
+        metavar="column|page|INCHES",
+        help="Width of the figures: that of a column or a page of a two-column paper, or in inches.",
+    )
+
+
+def refuse_figure_options(needed: str) -> None:
+    """Refusal of --figures and --width where the command draws nothing.
+
+    Args:
+        needed: the option with which it draws.
+
+    Raises:
+        UsageError: one of them is given.
+    """
+    context = click.get_current_context()
+    for name, option in (("form", "--figures"), ("width", "--width")):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{option} is for the figure of {needed}; without it none is drawn")
 
 
 def seconds_of_the_command() -> float:

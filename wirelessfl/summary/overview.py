@@ -20,7 +20,8 @@ STATUS_COLOURS = {status: ROLES[status.name.lower()] for status in Status}
 
 # Distinct clients above which slots are shown instead of clients.
 _MOST_CLIENTS = 200
-# Ratios of the 90th to the 10th percentile: up to the first nothing varies, above the second the scale is logarithmic.
+# Up to the first ratio, of the 90th to the 10th percentile, nothing varies; above the second, of the largest to the
+# smallest, the scale is logarithmic.
 _VARIES, _WIDE = 1.05, 30.0
 
 
@@ -77,7 +78,7 @@ def what_varies(trace: AnyRoot) -> Quantity | None:
             continue
         low, high = np.percentile(known, (10, 90))
         if high - low > _VARIES - 1 if not ratios else low > 0 and high > _VARIES * low:
-            return Quantity(values, label, ratios and float(known.min()) > 0 and high > _WIDE * low)
+            return Quantity(values, label, ratios and known.max() > _WIDE * known.min() > 0)
     return None
 
 

@@ -13,7 +13,6 @@ from matplotlib.patches import RegularPolygon
 from wirelessfl.summary.drawing import drawing
 from wirelessfl.summary.style import BLACK, CYCLE, FAINT, GREY, ROLES, STYLE
 
-WIDTH_IN = 5.0
 # Label and line style by line of sight, None where the channel has no such state.
 _RADIO_LINKS = {
     None: ("radio link", "solid"),
@@ -24,18 +23,19 @@ _RADIO_LINKS = {
 Place = tuple[float, float]
 
 
-def draw_topology(graph: nx.Graph, name: str, path: Path) -> None:
+def draw_topology(graph: nx.Graph, name: str, path: Path, width_in: float) -> None:
     """Drawing of clients, base stations, cells, jammer, servers and wired links.
 
     Args:
         graph: from `wirelessfl.simulation.topology_graph`.
         name: of the scenario, for the title.
-        path: where the PNG goes.
+        path: where the figure goes; its suffix is the format.
+        width_in: width (inches).
     """
     shown, registered = sum(data["kind"] == "client" for _, data in graph.nodes(data=True)), graph.graph["clients"]
     of_all = f"{registered} clients" if shown == registered else f"{shown} of {registered} clients"
     title = f"{name}: {of_all}" + (" at the beginning" if graph.graph["places"] else "")
-    with drawing(path, title, (WIDTH_IN, WIDTH_IN + 0.6), {**STYLE, "axes.grid": False}) as figure:
+    with drawing(path, title, (width_in, width_in + 0.6), {**STYLE, "axes.grid": False}) as figure:
         axes = figure.subplots()
         places = _places(graph)
         for draw in (_cells, _links, _nodes):
@@ -45,7 +45,7 @@ def draw_topology(graph: nx.Graph, name: str, path: Path) -> None:
             axes.set(xlabel="x (m)", ylabel="y (m)")
         else:
             axes.set_axis_off()
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=max(2, int(width_in)))
 
 
 def _places(graph: nx.Graph) -> dict[Any, Place]:

@@ -15,18 +15,19 @@ from wirelessfl.summary.style import COLUMN_IN, GREY, ROLES, STYLE
 _BINS = (16, 48)
 
 
-def draw_audit(audit: Audit, path: Path) -> None:
+def draw_audit(audit: Audit, path: Path, width_in: float = COLUMN_IN) -> None:
     """Figure of the statistic of all trials in both worlds, and of published, empirical and accounted ε.
 
     Args:
         audit: what was found.
-        path: where the PNG goes.
+        path: where the figure goes; its suffix is the format.
+        width_in: width (inches).
 
     Raises:
         OutputError: the place cannot be written.
     """
     title = f"{audit.name}: audit by {audit.trials} games in either world"
-    with drawing(path, title, (COLUMN_IN, 4.2), {**STYLE, "axes.grid.axis": "x"}) as figure:
+    with drawing(path, title, (width_in, 4.2), {**STYLE, "axes.grid.axis": "x"}) as figure:
         outputs, numbers = figure.subplots(2, 1, height_ratios=(3, 2))
         _outputs(outputs, audit)
         _numbers(numbers, audit)

@@ -114,20 +114,21 @@ def _minus(after: Series, before: Series) -> Series:
     return np.where(both, math.nan, np.where(both, 0.0, after) - np.where(both, 0.0, before))
 
 
-def draw_paired(recorded: xr.Dataset, changed: xr.Dataset, path: Path, title: str) -> None:
+def draw_paired(recorded: xr.Dataset, changed: xr.Dataset, path: Path, title: str, width_in: float = COLUMN_IN) -> None:
     """Figure of accuracy, its difference, ε and energy of both runs over the rounds.
 
     Args:
         recorded: rounds of the recorded run.
         changed: the same rounds of the counterfactual.
-        path: where the PNG goes.
+        path: where the figure goes; its suffix is the format.
         title: what was changed.
+        width_in: width (inches).
     """
     accuracy = [100 * series(run, "test_accuracy") for run in (recorded, changed)]
     difference = accuracy[1] - accuracy[0]
     joules = np.isfinite(series(recorded, "energy")).all()
     name, words = ("energy", axis_label("energy")) if joules else ("tx_energy", "energy of clients\n(noise = 1)")
-    with drawing(path, title, (COLUMN_IN, 5.2), {**STYLE, "figure.titlesize": 8}) as figure:
+    with drawing(path, title, (width_in, 5.2), {**STYLE, "figure.titlesize": 8}) as figure:
         panels, rounds = figure.subplots(4, 1, sharex=True), recorded["round"].values
         _both(panels[0], rounds, accuracy, axis_label("test_accuracy"))
         panels[1].axhline(0.0, color=GREY, linewidth=0.8)
