@@ -10,6 +10,7 @@ from publications.claims import Claim, Verdict, not_tested, verdict, weigh
 from publications.figures import accuracy_axis, legend_below, new_figure
 from publications.levels import DATASET, DATASETS, Level, Method, all_better, better, draw_levels, levels_of
 from publications.moo_numbers import NON_PRIVATE, TABLE_III
+from publications.moo_theory import THEORY_CLAIMS, THEORY_FIGURE
 from publications.paper import Paper, PaperFigure, PaperTable
 from publications.studies import AtEqualEpsilon, AuditOf, PaperNumber, PaperStudy, Point
 from publications.tables import MissingRuns, Tables
@@ -144,6 +145,7 @@ CLAIMS = (
     Claim("At equal accounted ε, MOO is the most accurate of the methods.", "ours", _best_at_equal_epsilon),
     Claim("At equal accounted ε, dynamic DP is more accurate than DP-SGD.", "ours", over(DYNAMIC_EQUAL, DP_SGD)),
     Claim("At equal accounted ε, DP-SGD-WAV is more accurate than DP-SGD.", "ours", over(WEIGHTED, DP_SGD)),
+    *THEORY_CLAIMS,
 )
 
 # --- picture ---------------------------------------------------------------------------------------------------------
@@ -238,6 +240,7 @@ MULTI_OBJECTIVE = Paper(
             "and at equal accounted ε (right). DP-FedAvg's ε is a client's and stands on the left only.",
             _table_iii,
         ),
+        THEORY_FIGURE,
     ),
     tables=(PaperTable("table-iii", "Table III, the paper's numbers and ours", table_iii_rows),),
 )

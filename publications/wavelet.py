@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from publications.descent_pages import ONE_ROUND_FIGURE
 from publications.figures import accuracy_axis, legend_below, new_figure
 from publications.levels import DATASET, Method, draw_levels, levels_of
 from publications.paper import Paper, PaperFigure, PaperTable
@@ -125,6 +126,7 @@ WAVELET = Paper(
             "energy that follows, over that of flat noise at equal accounted ε and equally large gradients.",
             _spectrum,
         ),
+        ONE_ROUND_FIGURE,
     ),
     tables=(
         PaperTable("gains", "What wavelets gain: in the paper, and here", gain_rows),

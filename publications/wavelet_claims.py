@@ -6,6 +6,7 @@ from functools import partial
 
 import wirelessfl as wfl
 from publications.claims import Claim, Verdict, not_tested, verdict, weigh
+from publications.descent_pages import NOISE_CLAIM, one_round_claims
 from publications.levels import DATASET, Method, all_better, better, common_levels, levels_of
 from publications.tables import Difference, MissingRuns, Tables
 from publications.wavelet_methods import (
@@ -164,6 +165,8 @@ CLAIMS = (
         _stated_epsilons,
     ),
     Claim("The noise of a reconstructed gradient has the variance (2 + log₂ m)/2 σ².", "5.1, Lemma 1", _variance),
+    *one_round_claims("Theorem 3", "5.3, eq. (13)"),
+    NOISE_CLAIM,
     Claim(
         "At equal accounted ε, wavelets make DP-SGD more accurate.",
         "what the title promises; `clip_domain: weighted`",

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from publications.convergence.clipping_norm import (
+    descend,
+    norm_bound,
+    printed_derivative,
+    printed_norm_bound,
+    quadratic_gap,
+    true_derivative,
+    wavy_loss,
+    wavy_slope,
+)
 from publications.convergence.local_sgd import (
     LocalSgd,
     Smoothness,
@@ -9,6 +19,7 @@ from publications.convergence.local_sgd import (
     local_sgd_bound,
     printed_local_sgd_bound,
 )
+from publications.convergence.one_round import Federation, noisy_step_bound, printed_step_bound, quadratic_step
 from publications.convergence.quadratics import Quadratics, expected_gaps
 from publications.convergence.softmax import SoftmaxRegression
 from publications.convergence.strongly_convex import optimality_bound, printed_optimality_bound
@@ -24,20 +35,32 @@ from publications.convergence.upcycled import (
 
 __all__ = [
     "Coefficients",
+    "Federation",
     "Heterogeneity",
     "LocalSgd",
     "Quadratics",
     "Smoothness",
     "SoftmaxRegression",
     "UpcycledRounds",
+    "descend",
     "expected_gaps",
     "largest_printed_step",
     "local_sgd_bound",
+    "noisy_step_bound",
+    "norm_bound",
     "optimality_bound",
     "printed_coefficients",
+    "printed_derivative",
     "printed_local_sgd_bound",
+    "printed_norm_bound",
     "printed_optimality_bound",
+    "printed_step_bound",
     "proven_coefficients",
+    "quadratic_gap",
+    "quadratic_step",
+    "true_derivative",
     "upcycled_bound",
     "upcycled_movement",
+    "wavy_loss",
+    "wavy_slope",
 ]
