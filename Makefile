@@ -62,4 +62,4 @@ dist: setup
 	$(BIN)/twine check --strict dist/*
 
 clean:
-	rm -rf build dist site .mypy_cache .ruff_cache .pytest_cache
+	rm -rf build dist site .cache .mypy_cache .ruff_cache .pytest_cache

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from wirelessfl.simulation import Forecast
-    from wirelessfl.summary.overlay import ShownFigure
+    from wirelessfl.summary.overlay_figure import ShownFigure
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,8 @@ class Result:
         Raises:
             InputError: an unknown axis or variable, or an axis on which the run has no place.
         """
-        from wirelessfl.summary.overlay import plot_run, run_columns
+        from wirelessfl.summary.overlay import run_columns
+        from wirelessfl.summary.overlay_figure import plot_run
 
         with open_trace(self.trace) as trace, trace_errors(self.trace):
             columns = run_columns(trace)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,7 +22,17 @@ from scipy import stats
 import wirelessfl as wfl
 from tests.simulation.scenarios import small
 from wirelessfl.analysis.replay.recording import open_recording
-from wirelessfl.analysis.report.channel import KOLMOGOROV_1_PERCENT, PowerLaw, channel_statistics, power_law
+from wirelessfl.analysis.report.channel import (
+    KOLMOGOROV_1_PERCENT,
+    PowerLaw,
+    channel_statistics,
+    gamma_density,
+    gamma_distribution,
+    kolmogorov_distance,
+    power_law,
+    rician_density,
+    rician_distribution,
+)
 from wirelessfl.analysis.report.page import report_html, write_report
 from wirelessfl.analysis.report.pareto import pareto_front
 from wirelessfl.analysis.report.study import open_study_data, panels, study_figures, study_points
@@ -338,3 +350,27 @@ def test_what_is_neither_run_nor_study(study: Path, tmp_path: Path) -> None:
     shutil.copy(study / "study.parquet", tmp_path)
     with pytest.raises(InputError, match="no readable study"):
         report_html([tmp_path])
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.3, 8.0, 1e3])
+def test_the_rician_law_is_that_of_another_implementation(factor: float) -> None:
+    power = np.abs(1.0 + np.linspace(-3.0, 3.0, 41) * np.sqrt(2 * factor + 1) / (factor + 1))
+    law = stats.ncx2(2, 2 * factor, scale=1 / (2 * (factor + 1)))
+    np.testing.assert_allclose(rician_density(factor, power), law.pdf(power), rtol=1e-10)
+    np.testing.assert_allclose(rician_distribution(factor, power), law.cdf(power), atol=1e-12)
+
+
+@pytest.mark.parametrize("m", [0.5, 1.0, 3.3])
+def test_the_gamma_law_is_that_of_another_implementation(m: float) -> None:
+    power, law = np.linspace(0.01, 6.0, 50), stats.gamma(m, scale=1 / m)
+    np.testing.assert_allclose(gamma_density(m, power), law.pdf(power), rtol=1e-12)
+    np.testing.assert_allclose(gamma_distribution(m, power), law.cdf(power), atol=1e-14)
+    sample = law.rvs(size=200, random_state=1)
+    assert kolmogorov_distance(sample, law.cdf) == pytest.approx(stats.kstest(sample, law.cdf).statistic)
+
+
+def test_a_page_over_runs_imports_no_more_than_it_needs() -> None:
+    heavy = ("torch", "scipy.stats", "matplotlib", "simpy")
+    code = f"import sys, wirelessfl.analysis.report.page; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.strip() == "[]"

@@ -14,6 +14,7 @@ import wirelessfl as wfl
 from benchmarks.explorer import browser as start_browser
 from benchmarks.explorer import open_page
 from tests.simulation.scenarios import small
+from wirelessfl.analysis.report import page as page_module
 from wirelessfl.analysis.report.page import write_report
 
 actions = pytest.importorskip("selenium.webdriver").ActionChains
@@ -201,9 +202,52 @@ def test_a_search_opens_the_life_of_a_client(browser: Any) -> None:
     assert texts(browser, ".who") == ["Client 4"]
     browser.find_element("css selector", ".life .close").click()
     assert browser.execute_script("return document.querySelector('.life').hidden")
-    search.clear()
-    search.send_keys("99\n")
-    assert "no client" in browser.execute_script("return document.querySelector('.bar .client').validationMessage")
+    search.send_keys("\n")  # the same number again
+    assert soon(browser, "!document.querySelector('.life').hidden")
+    for words in ("99", "0x1", "1.0", "-1", "1e0"):
+        search.clear()
+        search.send_keys(f"{words}\n")
+        said = browser.execute_script("return document.querySelector('.bar .client').validationMessage")
+        assert "no client" in said, words
+    assert texts(browser, ".who") == ["Client 4"]
+
+
+def alone(*names: str) -> str:
+    """Scripts of the page outside the closure in which they run there."""
+    static = Path(page_module.__file__).parent / "static"
+    return "".join((static / f"{name}.js").read_text(encoding="utf-8") for name in names)
+
+
+def test_a_long_life_says_that_its_table_is_thinned(browser: Any) -> None:
+    words, rows = browser.execute_script(
+        alone("numbers", "columns", "life") + "const rounds = Array.from({ length: 2500 }, (_, at) => at + 1);"
+        "const parts = { thinned: document.createElement('p'), rounds: document.createElement('table') };"
+        "parts.rounds.createTHead(); parts.rounds.createTBody();"
+        "const cells = { columns: [], status: rounds.map(() => 0), statuses: ['participated'] };"
+        "const life = Object.assign(Object.create(Life.prototype),"
+        " { find: (name) => parts[name], cells, section: { rounds }, mine: rounds.map((_, at) => [at, at]) });"
+        "life.showTable(); return [parts.thinned.textContent, parts.rounds.tBodies[0].rows.length];"
+    )
+    assert words == "One round in 3 is shown, of 2,500." and rows == 834
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [((1, 8, 3, "true"), [2, 4, 6, 8]), ((-840, 840, 3, "false"), [-500, 0, 500]), ((1, 2, 3, "true"), [1, 2])],
+)
+def test_an_axis_has_more_than_one_tick(browser: Any, ends: tuple[Any, ...], expected: list[float]) -> None:
+    found = browser.execute_script(alone("numbers") + f"return linearTicks({', '.join(map(str, ends))})")
+    assert found == pytest.approx(expected)
+
+
+def test_what_is_focused_is_not_behind_the_bar(browser: Any) -> None:
+    tops = browser.execute_script(
+        "document.querySelector('.bar').scrollIntoView();"
+        "const box = (element) => element.getBoundingClientRect(), bar = document.querySelector('.bar');"
+        "return [...document.querySelectorAll('.plot')].reverse().map((plot) => {"
+        " plot.focus(); return [box(plot).top, box(bar).bottom] })"
+    )
+    assert len(tops) > 10 and all(top >= bottom for top, bottom in tops)
 
 
 def test_the_first_client_is_at_the_top_as_in_all_pictures(browser: Any) -> None:
@@ -319,6 +363,7 @@ def test_a_phone_does_not_scroll_sideways(browser: Any) -> None:
     metrics = {"width": 360, "height": 740, "deviceScaleFactor": 2, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     soon(browser, "document.documentElement.scrollWidth <= 360")  # charts are drawn anew a moment later
+    assert browser.execute_script("return document.querySelector('.bar').offsetHeight") < 80  # one line, not five
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 

@@ -11,10 +11,10 @@ from matplotlib.image import imread
 PICTURES = ("summary", "timeline")
 
 
-@pytest.mark.parametrize("name", [*PICTURES, "first-run"])
+@pytest.mark.parametrize("name", [f"{name}{width}" for name in (*PICTURES, "first-run") for width in ("", "-phone")])
 def test_pictures_are_clear_with_ink_that_is_read_in_their_theme(built_site: Path, name: str) -> None:
     light, dark = (imread(built_site / "pictures" / f"{name}-{theme}.png") for theme in ("light", "dark"))
-    assert light.shape == dark.shape and light.shape[1] > 1000
+    assert light.shape == dark.shape and light.shape[1] > (500 if name.endswith("phone") else 1000)
     assert light[0, 0, 3] == dark[0, 0, 3] == 0
     title = slice(0, light.shape[0] // 25)  # text alone
     ink = [picture[title][picture[title][..., 3] > 0.9][:, :3].mean() for picture in (light, dark)]
@@ -29,7 +29,9 @@ def test_the_page_leads_on_and_shows_every_picture(built_site: Path) -> None:
     page = (built_site / "index.html").read_text(encoding="utf-8")
     main = page[page.index("<article") : page.index("</article>")]
     for name in PICTURES:
-        assert all(f'src="pictures/{name}-{theme}.png#only-{theme}"' in main for theme in ("light", "dark"))
+        for theme in ("light", "dark"):
+            assert f'class="on-wide" src="pictures/{name}-{theme}.png#only-{theme}"' in main
+            assert f'class="on-phone" src="pictures/{name}-phone-{theme}.png#only-{theme}"' in main
     ways = ("first-run", "first-study", "own-policy", "researchers-day")
     wanted = {
         *(f"tutorials/{name}.html" for name in ways),

@@ -19,12 +19,14 @@ from wirelessfl.errors import InputError, ScenarioError, precondition
 from wirelessfl.outputs import replacing
 from wirelessfl.summary import summarise
 from wirelessfl.summary.axes import XAxis, x_axis
-from wirelessfl.summary.overlay import Entry, Overlay, ShownFigure, caption, draw_overlay, run_columns
+from wirelessfl.summary.overlay import Entry, Overlay, caption, run_columns
 from wirelessfl.summary.style import PAGE_IN, SUFFIXES
 from wirelessfl.trace import open_trace, trace_errors
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from wirelessfl.summary.overlay_figure import ShownFigure
 
 MOST_CURVES = 12
 """Curves of a figure; of more evenly spaced ones stand for the others, and the table has all."""
@@ -99,6 +101,8 @@ class RunComparison:
     @cached_property
     def figure(self) -> ShownFigure:
         """Accuracy, loss and accounted ε of all of them over the axis."""
+        from wirelessfl.summary.overlay_figure import draw_overlay
+
         return draw_overlay(self.overlay, self.x, self.overlay.metrics(self.x), self.width_in)
 
     @cached_property

@@ -1,17 +1,12 @@
-"""Runs and points of studies laid over each other: their curves over one axis, and the picture."""
+"""Runs and points of studies laid over each other: their curves over one axis."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from wirelessfl.errors import InputError, precondition
@@ -22,15 +17,11 @@ from wirelessfl.summary.axes import (
     axis_values,
     columns_of,
     common_energy_unit,
-    is_wide,
     x_label,
 )
 from wirelessfl.summary.curves import STEPS_SENTENCE, mean_curve
-from wirelessfl.summary.drawing import log_scale, show_range, whole_numbers
-from wirelessfl.summary.intervals import Interval, interval_of, is_logarithmic, lowest_of, on_scale, vertical_range
-from wirelessfl.summary.legend import legend_of
-from wirelessfl.summary.style import CYCLE, LINES, PAGE_IN, STYLE
-from wirelessfl.trace import ROOT, at_slot_start, axis_label
+from wirelessfl.summary.intervals import Interval, interval_of, lowest_of, on_scale
+from wirelessfl.trace import ROOT, at_slot_start
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,8 +31,6 @@ COMPARED = ("test_accuracy", "test_loss", "epsilon_accounted")
 
 PLOTTED = tuple(variable.name for variable in ROOT.of("round") if variable.name != "event_count")
 """Variables of the trace with one value a round."""
-
-_PANEL_IN = 1.9
 
 
 def run_columns(trace: xr.Dataset) -> dict[str, NDArray[np.float64]]:
@@ -135,72 +124,8 @@ class Overlay:
         return COMPARED if finite and x != "epsilon" else COMPARED[:2]
 
 
-class ShownFigure(Figure):
-    """Figure that a notebook shows without pyplot."""
-
-    def _repr_png_(self) -> bytes:
-        buffer = BytesIO()
-        self.savefig(buffer, format="png", dpi=STYLE["savefig.dpi"])
-        return buffer.getvalue()
-
-
-def draw_overlay(overlay: Overlay, x: XAxis, metrics: Sequence[str], width_in: float = PAGE_IN) -> ShownFigure:
-    """Figure of variables of several runs over one axis, a panel each, side by side as far as the width goes.
-
-    Raises:
-        InputError: nothing has a place on the axis.
-    """
-    overlay.require(x)
-    across = max(1, min(len(metrics), int(width_in / _PANEL_IN)))
-    down = -(-len(metrics) // across)
-    names = overlay.legend(x)
-    legend = legend_of(names if len(names) > 1 else (), width_in)
-    settings: dict[Any, Any] = dict(STYLE)
-    with mpl.rc_context(settings):
-        figure = ShownFigure(figsize=(width_in, _PANEL_IN * down + 0.3 + legend.height_in), layout="constrained")
-        panels = figure.subplots(down, across, squeeze=False).ravel()
-        for axes, metric in zip(panels, metrics, strict=False):
-            _draw(axes, overlay, metric, x)
-        for axes in panels[len(metrics) :]:
-            axes.remove()
-        legend.draw(figure, panels[0])
-    return figure
-
-
 def caption(overlay: Overlay) -> str:
     """Words below an overlay: what bands and curves are; "" where every entry is one run."""
     several = any(len(entry.runs) > 1 for entry in overlay.entries)
     words = "Mean over the seeds with its 95 % confidence interval; of ε the geometric mean."
     return f"{words} {STEPS_SENTENCE}" if several else ""
-
-
-def _draw(axes: Axes, overlay: Overlay, metric: str, x: XAxis) -> None:
-    curves = [overlay.curve(entry, metric, x) for entry in overlay.entries]
-    for at, curve in enumerate(curves):
-        shade, line = CYCLE[at % len(CYCLE)], LINES[at // len(CYCLE) % len(LINES)]
-        drawn = curve.interval
-        known = np.isfinite(drawn.mean)
-        marker = "." if known.sum() < 3 else ""
-        axes.plot(curve.x[known], drawn.mean[known], color=shade, linestyle=line, label=str(at), marker=marker)
-        banded = known & np.isfinite(drawn.low) & np.isfinite(drawn.high)
-        axes.fill_between(curve.x[banded], drawn.low[banded], drawn.high[banded], color=shade, alpha=0.18, linewidth=0)
-    if x == "round":
-        whole_numbers(axes.xaxis)
-    elif is_wide([curve.x for curve in curves]):
-        log_scale(axes.xaxis)
-    limits = vertical_range(metric, [curve.interval for curve in curves])
-    if limits is not None:
-        show_range(axes, limits, logarithmic=is_logarithmic(metric))
-    axes.set_xlabel(overlay.label(x))
-    axes.set_ylabel(axis_label(metric))
-
-
-def plot_run(name: str, columns: Columns, x: XAxis, y: str, width_in: float) -> ShownFigure:
-    """Figure of one variable of a run, given by its columns.
-
-    Raises:
-        InputError: there is no such variable, or nothing has a place on the axis.
-    """
-    known = [name for name in PLOTTED if name in columns]
-    precondition(y in known, f"y: found {y!r}; allowed: {', '.join(known)}", InputError)
-    return draw_overlay(Overlay((Entry(name, (columns,)),)), x, (y,), width_in)

@@ -1,27 +1,14 @@
-"""Elements of the page: tables that the reader may sort, and figures as inline SVG.
+"""Elements of the page: figures that stand still, and tables that the reader may sort."""
 
-A figure takes its colours from the page, so that it is right by day, by night and in print.
-"""
-
-import io
 import math
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import xarray as xr
-from markupsafe import Markup, escape
-from matplotlib.axis import Axis
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from markupsafe import Markup
 
 from wirelessfl.analysis.replay.recording import Recording
 from wirelessfl.summary import number_text
-from wirelessfl.summary.style import CYCLE
 from wirelessfl.trace import SecAggOutcome, SecAggStage, has_group, read_group
 
 # A table of more rounds than these shows every second, every third, ... of them.
@@ -106,7 +93,7 @@ def round_table(trace: xr.Dataset) -> SortedTable:
         [Cell(_percent(value), value) if at == 1 else number_cell(value) for at, value in enumerate(map(float, row))]
         for row in zip(*(column[::step] for column in columns), strict=True)
     ]
-    return SortedTable("Rounds" if step == 1 else f"Every {step}th round", ("round", *_ROUND_COLUMNS.values()), rows)
+    return SortedTable("Rounds" if step == 1 else f"Rounds, one in {step}", ("round", *_ROUND_COLUMNS.values()), rows)
 
 
 _BITS_A_BYTE = 8
@@ -161,79 +148,3 @@ def _cost_cell(name: str, value: float) -> Cell:
 
 def _megabytes(bits: float) -> str:
     return f"{number_text(bits / _BITS_A_BYTE / 1e6)} MB"
-
-
-INK = "#010203"
-"""Text, axes and ticks; becomes the page's own text colour."""
-FAINT = "#040506"
-"""Grid and reference lines."""
-_VARIABLES = ("blue", "vermilion", "green", "orange", "sky", "pink", "grey")
-COLOURS = {colour.lower(): variable for colour, variable in zip(CYCLE, _VARIABLES, strict=True)}
-"""Colours that are variables of the page's style; matplotlib writes them in small letters."""
-
-STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
-    "svg.hashsalt": "wirelessfl",
-    "svg.image_inline": True,
-    "text.parse_math": False,
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.5,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-    "axes.titlesize": 10,
-    "lines.linewidth": 1.5,
-    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
-}
-
-
-def draw_svg(name: str, caption: str, draw: Callable[[Figure], None], size: tuple[float, float] = (5.0, 3.0)) -> Markup:
-    """Figure as an SVG element for a page of HTML.
-
-    Args:
-        name: distinguishes its ids from those of the other figures of the page.
-        caption: what it shows, for those who cannot see it.
-        draw: fills the figure.
-        size: inches; on the page it is as wide as there is room.
-    """
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=size, layout="constrained")
-        FigureCanvasSVG(figure)
-        draw(figure)
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    return _inline(buffer.getvalue(), name, caption)
-
-
-def log_scale(axis: Axis) -> None:
-    """A logarithmic axis whose labels are plain numbers; SVG text has no mathematics."""
-    (axis.axes.set_xscale if axis is axis.axes.xaxis else axis.axes.set_yscale)("log")
-    low, high = axis.get_data_interval()
-    short = low > 0 and high < 30 * low
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if short else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def whole_numbers(axis: Axis) -> None:
-    """Ticks at whole numbers: there is no round 2.5."""
-    axis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
-
-
-def _inline(svg: str, name: str, caption: str) -> Markup:
-    # The SVG element alone: ids of its own, colours of the page, no style that would reach beyond it.
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\1{name}-", svg)
-    for side in ("width", "height"):
-        svg = re.sub(rf'(<svg[^>]*?) {side}="[^"]*"', r"\1", svg, count=1)
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{escape(caption)}" ', 1)
-    svg = svg.replace(INK, "currentColor").replace(FAINT, "var(--faint)")
-    for colour, variable in COLOURS.items():
-        svg = svg.replace(colour, f"var(--{variable})")
-    return Markup(svg)  # drawn here; the backend has escaped the texts in it

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from numpy.typing import NDArray
 
-from wirelessfl.analysis.report.elements import FAINT, Drawing, draw_svg, log_scale
+from wirelessfl.analysis.report.elements import Drawing
+from wirelessfl.analysis.report.svg import FAINT, draw_svg, log_scale
 from wirelessfl.summary.style import CYCLE
 
 Values = NDArray[np.float64]

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from wirelessfl.analysis.report.cells import Kept
 from wirelessfl.analysis.report.packing import Blobs, pack_doubles, pack_whole
-from wirelessfl.assembly.network import build_jammer_placement, build_placement
 from wirelessfl.errors import WirelessFLError
 from wirelessfl.radio import Draws, Moment, Placement, hexagonal_sites
 from wirelessfl.scenario import Scenario
@@ -41,6 +40,8 @@ def places_data(trace: xr.Dataset, scenario: Scenario, kept: Kept, blobs: Blobs)
 
 
 def _map(trace: xr.Dataset, scenario: Scenario, kept: Kept, blobs: Blobs) -> dict[str, Any]:
+    from wirelessfl.assembly.network import build_placement  # with torch, which no other part of a page needs
+
     streams, topology = Streams(scenario.seed), scenario.topology
     placement = build_placement(scenario, Draws(streams))
     if isinstance(topology, SingleCell):
@@ -84,6 +85,8 @@ def _jammer(scenario: Scenario, streams: Streams) -> list[float] | None:
     jammer = jammer_of(scenario.uplink)
     if jammer is None or jammer.role != "external":
         return None
+    from wirelessfl.assembly.network import build_jammer_placement
+
     placement = build_jammer_placement(scenario, Draws(streams, "jammer_"))
     ((x, y),) = placement.motion(np.zeros(1, dtype=np.int64), Moment(1, 0.0)).position.tolist()
     return [x, y]

@@ -19,7 +19,6 @@ from wirelessfl.analysis.report.elements import (
     SortedTable,
     number_cell,
 )
-from wirelessfl.analysis.report.pareto import pareto_figure
 from wirelessfl.analysis.telling_apart import setting_text, telling_keys
 from wirelessfl.errors import InputError, WirelessFLError
 from wirelessfl.summary.axes import COLUMNS, Columns, XAxis, x_axis
@@ -163,6 +162,8 @@ def _columns(run: pd.DataFrame) -> dict[str, NDArray[np.float64]]:
 
 def study_figures(prefix: str, points: list[Point]) -> list[Drawing]:
     """Accuracy against accounted ε and energy, where these differ between points."""
+    from wirelessfl.analysis.report.pareto import pareto_figure  # with matplotlib, which pages over runs do not need
+
     figures = []
     accuracy, width = np.array([(point.last["test_accuracy"], point.accuracy_half_width) for point in points]).T
     for name, words, unit in (

@@ -130,6 +130,7 @@ class Life {
     const rows = this.mine.filter((_, at) => at % every === 0).map(([round, cell]) => [
       String(this.section.rounds[round]), statusWords(this.cells.statuses[this.cells.status[cell]]), ...columns.map((column) => numberText(column.value(cell))),
     ]);
+    this.find("thinned").textContent = every > 1 ? `One round in ${every} is shown, of ${this.mine.length.toLocaleString("en")}.` : "";
     fillTable(this.find("rounds"), ["round", "outcome", ...columns.map((column) => column.label)], rows);
   }
 
@@ -157,7 +158,9 @@ class Life {
     fillTable(this.find("events"), ["round", "time (s)", "event", "bits"], shown.map(({ round: each, time, kind, bits }) => [
       String(each), numberText(time, 9), statusWords(kind), Number.isFinite(bits) ? bits.toLocaleString("en") : "",
     ]));
-    this.find("how-many").textContent = this.sent.length ? `${this.sent.length} events; shown from the round under the cursor on.` : "The page holds no events of this client.";
+    const some = shown.length === MOST_MESSAGES ? `${MOST_MESSAGES} of them are shown` : "shown";
+    this.find("how-many").textContent = this.sent.length
+      ? `${this.sent.length.toLocaleString("en")} events; ${some} from the round under the cursor on.` : "The page holds no events of this client.";
   }
 
   draw() {}

@@ -72,14 +72,20 @@ function logTicks(low, high) {
   return ticks.length > 1 ? ticks : linearTicks(10 ** low, 10 ** high, 4).map(Math.log10);
 }
 
-// Ticks of a linear axis: multiples of 1, 2 or 5 times a power of ten; whole numbers alone where only these exist.
+// Ticks of a linear axis: multiples of 1, 2 or 5 times a power of ten; whole numbers alone where only these exist. One
+// tick gives no scale: there are more than `most` rather than that.
 function linearTicks(low, high, most, whole = false) {
   const rough = (high - low) / Math.max(1, most);
   if (!(rough > 0)) return [low];
   const power = 10 ** Math.floor(Math.log10(rough));
-  let step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough * (1 - 1e-9));
-  if (whole) step = Math.max(1, Math.round(step));
-  const ticks = [];
-  for (let count = Math.ceil(low / step - 1e-9); count * step <= high + 1e-9 * step; count += 1) ticks.push(count * step);
+  const steps = [0.2, 0.5, 1, 2, 5, 10].map((factor) => factor * power).map((step) => (whole ? Math.max(1, Math.round(step)) : step));
+  let at = steps.findIndex((step) => step >= rough * (1 - 1e-9)), ticks = multiples(steps[at], low, high);
+  while (ticks.length < 2 && at > 0) ticks = multiples(steps[at -= 1], low, high);
   return ticks;
+}
+
+function multiples(step, low, high) {
+  const found = [];
+  for (let count = Math.ceil(low / step - 1e-9); count * step <= high + 1e-9 * step; count += 1) found.push(count * step);
+  return found;
 }

@@ -128,6 +128,8 @@ class Section {
     find("wider").addEventListener("click", () => middle(2));
     find("reset").addEventListener("click", () => this.show(null));
     this.spoken = find("spoken");
+    // What is scrolled to or focused is not hidden behind the bar.
+    new ResizeObserver(() => { document.documentElement.style.scrollPaddingTop = `${this.bar.offsetHeight + 8}px`; }).observe(this.bar);
     this.slider = find("round");
     if (!this.slider) return;
     this.roundLabel = find("number");

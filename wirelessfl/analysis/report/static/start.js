@@ -20,12 +20,16 @@ async function explore(section) {
     section.add(view);
   }
   const search = section.bar.querySelector(".client");
-  search.addEventListener("change", () => {
-    const place = search.value.trim() === "" ? -1 : cells.placeOf(Number(search.value));
-    search.setCustomValidity(place < 0 && search.value.trim() ? "The page has no client of this number." : "");
+  const find = () => {
+    const words = search.value.trim(), place = /^\d+$/.test(words) ? cells.placeOf(Number(words)) : -1;
+    search.setCustomValidity(place < 0 && words ? "The page has no client of this number." : "");
     search.reportValidity();
-    if (place >= 0) pick(place);
-  });
+    if (place >= 0 && place !== life.client) pick(place);
+  };
+  search.addEventListener("change", find);
+  // The number is as it was where its life has been closed.
+  search.addEventListener("keydown", (event) => { if (event.key === "Enter") find(); });
+  search.addEventListener("input", () => search.setCustomValidity(""));
   const { count, seen } = run.clients;
   const fewer = count < seen ? `${count.toLocaleString("en")} of ${seen.toLocaleString("en")} clients, evenly spaced. ` : "";
   figure("clients").querySelector(".hint").textContent = `${fewer}Numbers of single clients are rounded to ${numberText(100 * run.cells.precision)} %.`;
