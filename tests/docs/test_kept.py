@@ -49,6 +49,6 @@ def test_everything_follows_from_the_sources_that_are_looked_at(kept: ModuleType
 
 
 def test_the_site_has_no_sources(built_site: Path) -> None:
-    assert [path for path in built_site.rglob("*") if path.suffix in (".py", ".pyc", ".md", ".ipynb")] == []
+    assert [path for path in built_site.rglob("*") if path.suffix in (".py", ".pyc", ".md")] == []
     page = (built_site / "explanation" / "epsilon.html").read_text(encoding="utf-8")
     assert not re.search("<!-- (epsilon|picture|day|speed)", page)
