@@ -23,7 +23,9 @@ def epsilon() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DOCS)  # where hooks find each other
+        spec.loader.exec_module(module)
     return module
 
 
