@@ -32,6 +32,7 @@ from publications.ota_points import (
     ALGORITHM,
     ALONE,
     CALIBRATION,
+    CLIP,
     DELTA,
     DRIFT,
     EPSILON,
@@ -42,6 +43,7 @@ from publications.ota_points import (
     JAMMER_EPSILON,
     POLICY,
     STEP,
+    SWEEP,
     UNIT,
 )
 from publications.paper import Paper, PaperFigure, PaperTable
@@ -54,6 +56,7 @@ WORDS = {
     DELTA: "δ",
     JAMMER_EPSILON: "target ε",
     CALIBRATION: "calibration",
+    CLIP: "clip norm τ",
     UNIT: "unit",
     JAMMER: "jammer",
     "upcycled": "Upcycled-FL",
@@ -123,6 +126,12 @@ STUDIES = (
             AuditOf({JAMMER_EPSILON: 6.52, CALIBRATION: "theorem"}, trials=200),
             AuditOf({JAMMER_EPSILON: 1, CALIBRATION: "exact"}, trials=200),
         ),
+        words=WORDS,
+    ),
+    PaperStudy(
+        SWEEP,
+        "The clip norm of an update, which the paper does not give, at 20 local epochs",
+        sizes=("full",),
         words=WORDS,
     ),
 )

@@ -7,10 +7,11 @@ from typing import Literal
 from publications.studies import Point
 
 ALONE, DRIFT, JAMMED = "without-jammer", "twenty-epochs", "with-jammer"
-IID, EQUAL, STEP = "iid-synthetic", "equal-epsilon", "gradient-step"
+IID, EQUAL, STEP, SWEEP = "iid-synthetic", "equal-epsilon", "gradient-step", "clip-sweep"
 
 ALGORITHM, POLICY = "training.algorithm.name", "uplink.power_control.policy"
 EPSILON, DELTA, UNIT = "uplink.power_control.epsilon", "privacy.delta", "privacy.unit"
+CLIP = "uplink.clip"
 JAMMER, JAMMER_EPSILON, CALIBRATION = "uplink.jammer", "uplink.jammer.epsilon", "uplink.jammer.calibration"
 
 Place = tuple[str, Point]
