@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from dp_accounting import dp_event
+from dp_accounting.rdp import rdp_privacy_accountant as rdp
+from scipy import optimize, special
 
 from tests.privacy.rounds import air_release, facts_of
 from wirelessfl.privacy import (
     HaarNoise,
+    PrivacyFacts,
     SampledGaussian,
     ServerNoiseRelease,
     Statement,
+    WhiteNoise,
     composed_epsilon,
     gaussian_epsilon,
     recompute,
 )
+from wirelessfl.privacy.mechanisms import server_noise_std
 
 DELTA = 1e-5
 FACTS = facts_of([10, 20, 50, 20])
@@ -118,6 +125,44 @@ def test_without_selection_there_is_no_amplification() -> None:
 def test_wavelet_noise_on_updates_clipped_as_they_are_is_weaker_by_root_m() -> None:
     ledger = recompute([aggregate(noise=HaarNoise(16, "gradient"))], FACTS, OBSERVER)
     assert ledger.epsilon_accounted() == pytest.approx(sampled(TRUE_MULTIPLIER / 4), rel=1e-12)
+
+
+@pytest.mark.parametrize(("multiplier", "expected"), [(1.0, 42_180), (3.0, 4_957)])
+def test_algorithm_2_of_the_wavelet_paper_with_updates_clipped(multiplier: float, expected: float) -> None:
+    """100 equal clients, 10 rounds, the 7,960 parameters of the small size: z is published, z/√8192 holds.
+
+    Independently: the exact curve of a Gaussian mechanism in logarithms, and the RDP bound of dp-accounting above it.
+    """
+    clients, rounds, m = 100, 10, 8192
+    facts = PrivacyFacts(np.full(clients, 20), np.full(clients, 1 / clients), 20 * clients)
+    everyone = np.arange(clients)
+    releases = [
+        ServerNoiseRelease(
+            *(index + 1, everyone),
+            published_multiplier=multiplier,
+            noise_std=server_noise_std(multiplier, 1.0, 1.0, clients),
+            clip=1.0,
+            noise=HaarNoise(m, "gradient"),
+        )
+        for index in range(rounds)
+    ]
+    ledger = recompute(releases, facts, OBSERVER)
+    mu = math.sqrt(rounds * m) / multiplier
+
+    def log_delta(epsilon: float) -> float:
+        ahead, behind = special.log_ndtr(mu / 2 - epsilon / mu), epsilon + special.log_ndtr(-mu / 2 - epsilon / mu)
+        return float(ahead + np.log1p(-np.exp(behind - ahead)))
+
+    exact = optimize.brentq(lambda epsilon: log_delta(epsilon) - math.log(DELTA), mu**2 / 2, mu**2)
+    assert ledger.epsilon_accounted() == pytest.approx(exact, rel=1e-9) and round(exact) == expected
+    accountant = rdp.RdpAccountant(orders=1 + np.geomspace(1e-4, 10, 400))
+    accountant.compose(dp_event.GaussianDpEvent(multiplier / math.sqrt(m)), rounds)
+    assert exact <= accountant.get_epsilon(DELTA) <= 1.01 * exact
+    published = recompute([replace(one, noise=WhiteNoise()) for one in releases], facts, OBSERVER)
+    assert ledger.epsilon_published() == pytest.approx(published.epsilon_published(), rel=1e-12)
+    assert any("Algorithm 2" in sentence for sentence in ledger.why_different())
+    unclipped = recompute([replace(one, clip=None) for one in releases], facts, OBSERVER)
+    assert unclipped.epsilon_accounted() == math.inf and math.isfinite(unclipped.epsilon_published())
 
 
 def test_dynamic_noise_is_published_at_one_multiplier_and_accounted_at_each() -> None:

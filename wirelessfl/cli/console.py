@@ -153,6 +153,12 @@ def _weights_text(std: float) -> str:
     return f"{std:.4g} a coordinate and round, rescaled (times τ)"
 
 
+def _multiplier_text(first: float, last: float) -> str:
+    if math.isnan(first):
+        return ""
+    return f"{first:.4g}" if first == last else f"{first:.4g} in the first round, {last:.4g} in the last"
+
+
 def plan_rows(plan: Plan) -> Iterator[tuple[str, str]]:
     """Rows on what a scenario will cost and what its ε will be."""
     forecast, pieces = plan.forecast, f"{plan.pieces} of a slot or upload"
@@ -178,6 +184,7 @@ def plan_rows(plan: Plan) -> Iterator[tuple[str, str]]:
         ("effective noise", "" if math.isnan(noise) else _noise_text(noise)),
         ("noise on weights", "" if math.isnan(on_weights) else _weights_text(on_weights)),
         ("gains", "" if math.isnan(noise) else gains),
+        ("noise multiplier", _multiplier_text(forecast.noise_multiplier, forecast.noise_multiplier_last)),
         ("jammer short", short if plan.shortfall_probability > 0 else ""),
         ("ε published", f"{epsilon_text(forecast.epsilon_published)} at δ = {plan.delta:g}"),
         ("ε accounted", f"{epsilon_text(forecast.epsilon_accounted)} at δ = {plan.delta:g}"),

@@ -28,6 +28,10 @@ class NoiseLaw:
         """Factor of sigma in the paper; None where no paper claims anything."""
         return 1.0
 
+    def published_factor_at_server(self) -> float | None:
+        """The same for noise that a server adds to a sum of updates."""
+        return self.published_factor()
+
     def accounted_factor(self) -> float:
         """Factor of sigma that gives the multiplier that holds."""
         return 1.0
@@ -69,8 +73,12 @@ class HaarNoise(NoiseLaw):
 
     @override
     def published_factor(self) -> float | None:
-        factor = 1.0 if self.reading == "algorithm_1" else math.sqrt(lemma_1_variance(self.length))
-        return None if self.clip_domain == "gradient" else factor
+        return None if self.clip_domain == "gradient" else self.published_factor_at_server()
+
+    @override
+    def published_factor_at_server(self) -> float:
+        # Algorithm 2 clips gradients as they are, whose norm is that of the update
+        return 1.0 if self.reading == "algorithm_1" else math.sqrt(lemma_1_variance(self.length))
 
     @override
     def accounted_factor(self) -> float:

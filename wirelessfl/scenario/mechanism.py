@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from wirelessfl.scenario.base import (
     CoreVariant,
@@ -82,12 +82,14 @@ class QuantileClip(CoreVariant, core="wirelessfl.privacy.clipping:QuantileClippi
 class DynamicClip(
     CoreVariant, core="wirelessfl.privacy.clipping:dynamic_clipping", core_names={"multiplier_ratio": None}
 ):
-    """Norm and noise multiplier on public schedules of their own (Du et al. 2021, whose multiplier shrinks)."""
+    """Norm and noise multiplier on public schedules of their own (Du et al. 2021): both shrink, the noise with both."""
 
     name: Literal["dynamic"] = key("dynamic", "Norm and noise multiplier change from round to round by fixed factors.")
-    clip_ratio: Ratio = key(0.5, "Norm after the last round over that in the first.")
+    clip_ratio: Ratio = key(0.5, "Norm after the last round over that in the first: 1/ρ_C of Du et al.")
     multiplier_ratio: Ratio = key(
-        1.5, "Noise multiplier after the last round over that in the first; below 1 with Du et al."
+        0.5,
+        "Noise multiplier 1/μ after the last round over that in the first: 1/ρ_μ of Du et al., whose μ grows. Above 1 "
+        "the last rounds cost least.",
     )
 
 
@@ -180,9 +182,16 @@ class WaveletNoise(GradientNoise, core="wirelessfl.privacy.mechanisms:HaarMechan
     mechanism: Literal["wavelet"] = key("wavelet", "Gaussian noise on Haar coefficients (DP-SGD-WAV, DP-FedAvg-WAV).")
     clip_domain: Literal["coefficients", "weighted", "gradient"] = key(
         "coefficients",
-        "The norm that is clipped: of the Haar coefficients as published, of the weighted ones, or of the gradient.",
+        "The norm that is clipped: of the Haar coefficients, of the weighted ones, or of the gradient or update as it "
+        "is. Not given, as published: coefficients (Algorithm 1), with unit: client gradient (Algorithm 2).",
     )
     reading: Literal["algorithm_1", "lemma_2"] = key("algorithm_1", "Which claim of the paper counts as published.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _clip_as_published(cls, value: Any) -> Any:
+        central = isinstance(value, dict) and value.get("unit") == "client"
+        return {"clip_domain": "gradient", **value} if central else value
 
     def arguments(self) -> dict[str, Any]:
         """The norm that is clipped, and the claim."""

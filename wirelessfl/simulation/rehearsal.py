@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from wirelessfl.errors import InfeasibleError
 from wirelessfl.learning import CohortBlock
+from wirelessfl.privacy import DpSgdRelease, ServerNoiseRelease
 from wirelessfl.simulation.learner import Assessment, Learner
 from wirelessfl.simulation.records import Round, SlotRecord
 from wirelessfl.simulation.run import Simulation
@@ -76,6 +77,8 @@ class Forecast:
         effective_noise_std: mean σ_m, before ``rescale``.
         aggregate_noise_std: mean noise per coordinate of a step of the weights: σ_m rescaled and renormalised.
         energy: joules in all; NaN where watts are unknown.
+        noise_multiplier: of local or central noise in the first round; NaN without any.
+        noise_multiplier_last: of that in the last round.
         epsilon_published: at the end, worst client.
         epsilon_accounted: at the end, worst client.
         why_different: the ledger's reasons.
@@ -93,6 +96,8 @@ class Forecast:
     effective_noise_std: float
     aggregate_noise_std: float
     energy: float
+    noise_multiplier: float
+    noise_multiplier_last: float
     epsilon_published: float
     epsilon_accounted: float
     why_different: list[str]
@@ -140,11 +145,23 @@ def rehearse(simulation: Simulation) -> Forecast:
         effective_noise_std=_mean([slot.effective_noise_std for slot in slots]),
         aggregate_noise_std=_mean([slot.aggregate_noise_std for slot in slots]),
         energy=simulation.state.energy_j,
+        noise_multiplier=_multiplier(rounds[0]),
+        noise_multiplier_last=_multiplier(rounds[-1]),
         epsilon_published=end.epsilon_published,
         epsilon_accounted=end.epsilon_accounted,
         why_different=simulation.ledger.why_different(),
         memory_bytes=_memory(learner, simulation.deployment.network.registry.count),
     )
+
+
+def _multiplier(this: Round) -> float:
+    # Of the noise that has one: on gradients, or at a trusted server
+    found = (
+        release.noise_multiplier if isinstance(release, DpSgdRelease) else release.published_multiplier
+        for release in this.releases
+        if isinstance(release, DpSgdRelease | ServerNoiseRelease)
+    )
+    return next(found, math.nan)
 
 
 def _mean(values: list[float]) -> float:

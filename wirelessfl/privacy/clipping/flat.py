@@ -56,7 +56,8 @@ class FlatClipping(Memoryless):
 class DynamicClipping(Memoryless):
     """Flat clipping to a norm on a public schedule, beside a noise multiplier on one of its own (Du et al. 2021).
 
-    The schedules are public, so the rule itself costs nothing; each round is one event of its own multiplier.
+    C_t = C_0 ρ_C^(−t/T) and μ_t = μ_0 ρ_μ^(t/T), so that the noise multiplier 1/μ_t shrinks along with the norm. The
+    schedules are public, so the rule itself costs nothing; each round is one event of its own multiplier.
 
     Attributes:
         clip_norm: C_m for each round, see ``Geometric``.

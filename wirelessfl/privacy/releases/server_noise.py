@@ -24,7 +24,7 @@ from wirelessfl.privacy.costs import (
     require_non_negative,
     sampled_spending,
 )
-from wirelessfl.privacy.laws import NoiseLaw, WhiteNoise
+from wirelessfl.privacy.laws import HaarNoise, NoiseLaw, WhiteNoise
 from wirelessfl.privacy.releases.base import Record, sentences
 from wirelessfl.privacy.wavelet import haar_weights, inverse_haar, padded_length
 
@@ -150,7 +150,7 @@ class ServerNoiseRelease(Record):
 
     def published(self, facts: PrivacyFacts) -> Spending:
         """The accountant at z, amplified by client sampling as if that were Poisson, for add/remove of a client."""
-        factor = self.noise.published_factor()
+        factor = self.noise.published_factor_at_server()
         if factor is None:
             return no_guarantee(None, "no paper claims anything for clipping the update itself")
         return sampled_spending(factor * self.published_multiplier, self.sample_rate, 1, exchange=False, everyone=True)
@@ -199,6 +199,11 @@ class ServerNoiseRelease(Record):
         unamplified = self.sample_rate < 1 and self.unamplified is not None
         fixed_number = not unamplified and self.selection == "uniform"
         yield from sentences(
+            (
+                isinstance(self.noise, HaarNoise) and self.noise.clip_domain == "gradient" and self.clip is not None,
+                "Algorithm 2 of the wavelet paper clips gradients in local training only, which bounds no update; "
+                "both figures are of updates clipped to C, in the same norm.",
+            ),
             (
                 True,
                 "The paper's multiplier z takes every client for one unit of weight; the accounted one divides the "
