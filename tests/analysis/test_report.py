@@ -136,6 +136,15 @@ def test_the_numbers_and_reasons_are_there(run: wfl.Result) -> None:
     assert "hidden: [8]" in text or "hidden:" in text
 
 
+def test_numbers_that_are_not_known_are_said_to_be_so(run: wfl.Result, tmp_path: Path) -> None:
+    copy = Path(shutil.copy(run.trace, tmp_path / "copy.h5"))
+    with h5py.File(copy, "r+") as file:
+        for name in ("test_accuracy", "test_loss"):
+            file[name][...] = np.nan
+    facts = re.findall("<dt>(test .*?)</dt><dd>(.*?)</dd>", report_html([copy]))
+    assert facts == [("test accuracy", "not known"), ("test loss", "not known")]
+
+
 def test_the_same_run_gives_the_same_page(run: wfl.Result) -> None:
     assert report_html([run.trace]) == report_html([run.trace])
 

@@ -226,8 +226,8 @@ def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) ->
     delta = f"at δ = {summary['delta']:g}".replace("-", "\N{NON-BREAKING HYPHEN}")
     received, on_weights, joules = (summary[name] for name in ("effective_noise_std", "aggregate_noise_std", "energy"))
     facts = [
-        ("test accuracy", f"{summary['test_accuracy']:.1%}"),
-        ("test loss", f"{summary['test_loss']:.4g} nat"),
+        ("test accuracy", _known(summary["test_accuracy"], ".1%")),
+        ("test loss", _known(summary["test_loss"], ".4g", " nat")),
         ("ε published", f"{epsilon_text(summary['epsilon_published'])} {delta}"),
         ("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}"),
         ("rounds", f"{summary['rounds']}, {summary['participants_mean']:.1f} clients heard on average"),
@@ -242,6 +242,10 @@ def _run_facts(summary: dict[str, Any], statistics: ChannelStatistics | None) ->
         *([] if statistics is None else _channel_facts(statistics)),
     ]
     return [(name, words) for name, words in facts if words]
+
+
+def _known(value: float, form: str, unit: str = "") -> str:
+    return "not known" if math.isnan(value) else f"{value:{form}}{unit}"
 
 
 def _channel_facts(statistics: ChannelStatistics) -> list[tuple[str, str]]:
