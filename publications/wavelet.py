@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from publications.descent_pages import ONE_ROUND_FIGURE
 from publications.figures import accuracy_axis, legend_below, new_figure
+from publications.haar_section import SECTION_TABLE
 from publications.levels import DATASET, Method, draw_levels, levels_of
 from publications.paper import Paper, PaperFigure, PaperTable
 from publications.spectrum import draw_spectra, spectrum_rows
@@ -31,6 +32,7 @@ from publications.wavelet_methods import (
     WORDS,
     gain_rows,
 )
+from publications.wavelet_numbers import stated_epsilon_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -131,5 +133,7 @@ WAVELET = Paper(
     tables=(
         PaperTable("gains", "What wavelets gain: in the paper, and here", gain_rows),
         PaperTable("spectrum", "When the transform helps at equal accounted ε", spectrum_rows),
+        PaperTable("stated-epsilons", "What the stated ε imply", lambda tables: stated_epsilon_rows()),
+        SECTION_TABLE,
     ),
 )
