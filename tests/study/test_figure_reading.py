@@ -78,6 +78,7 @@ def test_levels_have_words() -> None:
     assert level_words(same) == ("one:Policy", "two:Policy")
     paths = Factor(("channel.fading.file",), (("my_gains.h5",), ("../a_b/c.h5",)))
     assert level_words(paths) == ("my_gains.h5", "../a_b/c.h5")
+    assert level_words(Factor(("timing.deadline_s",), ((0.1,), (None,)))) == ("0.1", "none")
     assert level_words(COUNT) == tuple(COUNT.label(level) for level in range(len(COUNT.levels)))
 
 
@@ -88,6 +89,16 @@ def test_long_names_of_levels_leave_the_panels_their_height(tmp_path: Path, widt
         figure = figure_of(study(tmp_path, factors, seeds=2), width)
         assert_readable(figure)
         assert min(axes.get_window_extent().height for axes in figure.axes) / figure.dpi > 0.8
+
+
+@pytest.mark.parametrize("levels", [2, 9, 16])
+def test_points_beside_each_other_stay_in_their_panel(tmp_path: Path, levels: int) -> None:
+    many = Factor(("training.batch_size",), tuple((size,) for size in range(1, levels + 1)))
+    last = figure_of(study(tmp_path, (SNR, many), seeds=2)).axes[-1]
+    panel = last.get_window_extent()
+    for line in (container[0] for container in last.containers):
+        places = line.get_transform().transform(np.column_stack([line.get_xdata(), line.get_ydata()]))[:, 0]
+        assert places.min() > panel.x0 and places.max() < panel.x1
 
 
 def test_categories_alone_have_the_colours_of_their_curves(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from wirelessfl.summary.style import CYCLE, GREY, LINES
 MARKERS = "osD^vP"
 
 _WIDE_RANGE = 10.0
-_BESIDE_PT = 3.0
+_BESIDE_PT, _ALL_BESIDE_PT = 3.0, 15.0
 _MARGIN = 0.12
 _LETTER_IN, _SLANT = 0.06, 30
 
@@ -83,7 +83,7 @@ def scale_vertically(axes: Axes, metric: str, bands: Sequence[Band], lowest: flo
 def _beside(axes: Axes, position: int, count: int) -> Transform:
     figure = axes.get_figure(root=True)
     assert figure is not None
-    points = _BESIDE_PT * (position - (count - 1) / 2)
+    points = min(_BESIDE_PT, _ALL_BESIDE_PT / count) * (position - (count - 1) / 2)
     return axes.transData + ScaledTranslation(points / 72, 0, figure.dpi_scale_trans)
 
 

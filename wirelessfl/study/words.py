@@ -75,6 +75,8 @@ def setting_words(factor: Factor, level: int) -> str:
 
 def _name_words(text: str) -> str:
     # Names as a scenario has them; anything else, such as a path or a mapping, as it is
+    if text == "null":
+        return "none"
     if re.fullmatch(r"[A-Za-z]\w*", text):
         return text.replace("_", " ")
     return text.rpartition(":")[2] if re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", text) else text
