@@ -99,13 +99,14 @@ def test_differences_name_the_files(folder: Path) -> None:
     other = Sources({"a.py": "2", "c.py": None, "d.py": "1", "e.py": "1", "f.py": None}, {"one": "2", "two": "1"})
     assert [re.sub("[0-9a-f]{12}", "…", words) for words in mine.differences(other)] == [
         "a.py (SHA-256 … -> …)",
-        "b.py (no longer used)",
+        "b.py (not found here)",
         "c.py (its text is not known)",
         "e.py (new)",
         "f.py (not found here)",
         "one 1 -> 2",
     ]
     assert mine.differences(mine) == ["c.py (its text is not known)"]
+    assert Sources({"a.py": "1", "b.py": "1"}, {}).differences(Sources({"a.py": "1"}, {})) == ["b.py (no longer used)"]
 
 
 def test_too_large_sources_are_refused(folder: Path) -> None:

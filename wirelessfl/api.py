@@ -91,8 +91,7 @@ def simulate(
         InfeasibleError: a privacy target that cannot be met, or a recorded plan that this machine cannot follow.
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact and ``resume`` continues it.
     """
-    called = on_round is None or callable(on_round)
-    precondition(called, f"on_round: found {on_round!r:.60}; allowed: a function of a round", InputError)
+    _refuse_uncallable(on_round)
     read = () if isinstance(scenario, Scenario | Mapping) else (locate(scenario),)
     scenario = resolve_scenario(
         scenario, overrides, keys, named_parameters(simulate), allow_plugins=allow_plugins
@@ -105,19 +104,28 @@ def simulate(
         _held(folder, sources, resume, overwrite, interrupts.check if wait else None),
         figure_process(options) as drawing,
     ):
-        going_on = resume and folder.holds_trace()
-        if going_on:
-            folder.check_same_scenario(scenario)
-            folder.check_same_sources(scenario)
+        going_on = resume and _goes_on(folder, scenario)
         if not going_on or not folder.is_complete():
-            with _simulator(interrupts):
-                with interrupts.at_once():
-                    simulation = _prepare(scenario, folder, going_on, device, threads, interrupts)
+            with _prepared(scenario, folder, going_on, device, threads, interrupts) as simulation:
                 if not going_on:
                     folder.clear(sources)
                 record_run(simulation, folder, scenario, interrupts, on_round)
         with interrupts.at_once("stopped when the run was complete; --resume gives its summary and pictures"):
             return result_of(folder, options, drawing)
+
+
+def _goes_on(folder: RunFolder, scenario: Scenario) -> bool:
+    # Whether there is a run in the folder; it must be one of this scenario and its code
+    if not folder.holds_trace():
+        return False
+    folder.check_same_scenario(scenario)
+    folder.check_same_sources(scenario)
+    return True
+
+
+def _refuse_uncallable(on_round: object) -> None:
+    called = on_round is None or callable(on_round)
+    precondition(called, f"on_round: found {on_round!r:.60}; allowed: a function of a round", InputError)
 
 
 def _named(scenario: Scenario) -> Iterator[str | Path]:
@@ -184,19 +192,12 @@ def record_run(
         OutputError: the folder cannot be written.
         RunInterrupted: Ctrl-C or SIGTERM; the trace is intact.
     """
-    from wirelessfl.assembly import client_values, closing_attributes, trace_header
+    from wirelessfl.assembly import client_values, closing_attributes
     from wirelessfl.simulation import round_record
 
     interval = scenario.trace.model_interval
-
-    def opened() -> TraceWriter:
-        if folder.holds_trace():
-            return TraceWriter.resume(folder.trace, simulation.state.round_index)
-        header = trace_header(scenario, simulation, folder.path)
-        return TraceWriter.create(folder.trace, header, simulation.slots)
-
     with (
-        opened() as writer,
+        _opened(simulation, folder, scenario) as writer,
         CheckpointWriter(folder.checkpoint, writer.identity) as checkpoint,
     ):
         if not folder.scenario.exists():
@@ -232,6 +233,26 @@ def record_run(
             with suppress(Exception):
                 close("failed")
             raise
+
+
+def _opened(simulation: Simulation, folder: RunFolder, scenario: Scenario) -> TraceWriter:
+    # The trace of a run that goes on, or a new one
+    from wirelessfl.assembly import trace_header
+
+    if folder.holds_trace():
+        return TraceWriter.resume(folder.trace, simulation.state.round_index)
+    header = trace_header(scenario, simulation, folder.path)
+    return TraceWriter.create(folder.trace, header, simulation.slots)
+
+
+@contextmanager
+def _prepared(
+    scenario: Scenario, folder: RunFolder, going_on: bool, device: str, threads: int | None, interrupts: Interrupts
+) -> Iterator[Simulation]:
+    with _simulator(interrupts):
+        with interrupts.at_once():
+            simulation = _prepare(scenario, folder, going_on, device, threads, interrupts)
+        yield simulation
 
 
 @contextmanager

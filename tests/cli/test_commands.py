@@ -61,6 +61,17 @@ def test_json_is_alone_on_stdout(tmp_path: Path) -> None:
     assert summary == json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))
 
 
+def test_what_a_run_prints_is_short_and_names_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    screen = CliRunner(env={"COLUMNS": "80"})
+    printed = screen.invoke(wirelessfl.cli.main, ["simulate", "quickstart", *TINY, "--out", "a run"]).stdout
+    reasons = json.loads((tmp_path / "a run" / "summary.json").read_text(encoding="utf-8"))["why_different"]
+    assert "swing" in reasons[0] and "swing" not in printed and len(printed.splitlines()) <= 23
+    assert "`wirelessfl report 'a run'`" in " ".join(printed.split())
+    replayed = screen.invoke(wirelessfl.cli.main, ["replay", "a run"]).stdout
+    assert "swing" in replayed and "effective noise" in replayed and "(Mironov 2012)" in replayed
+
+
 def test_quiet_prints_nothing(tmp_path: Path) -> None:
     result = invoke("simulate", "quickstart", *TINY, "--out", str(tmp_path / "run"), "--quiet")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")

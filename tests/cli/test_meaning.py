@@ -95,9 +95,9 @@ def test_a_large_epsilon_comes_with_what_explains_it(
 ) -> None:
     text = printed(run, run.trace, capsys, epsilon_accounted=epsilon, delta=1e-5)
     assert f"`wirelessfl privacy explain {words} --delta 1e-05`" in text and PAGE in text
-    attack = f"`wirelessfl audit {run.trace.with_name('scenario.yaml')}` attacks it"
+    attack = f"Attack it: `wirelessfl audit {run.trace.with_name('scenario.yaml')}`"
     assert attack.replace(" ", "") in text.replace(" ", "")  # a long path breaks anywhere
-    assert f"{HOLDING[0]} and {HOLDING[1]} are scenarios with a small one" in text
+    assert f"It is small in {HOLDING[0]} and {HOLDING[1]}" in text
     assert invoke(words, "--delta", "1e-05").exit_code == 0
 
 

@@ -112,6 +112,11 @@ def build_simulation(
     if isinstance(scenario.aggregation, Asynchronous):
         uplink = build_asynchronous(scenario.aggregation, uplink, jobs)
         selection = KeepAtWork(rule, selection.count, samples, jobs=jobs)
+    memories: dict[str, Any] = {
+        **network.memories(),
+        **({"selection": selection.heard} if rule.facts().reads else {}),
+        **memories_among(availability=faults.availability, power_control=uplink, jobs=jobs),
+    }
     deployment = Deployment(
         network=network,
         selection=selection,
@@ -121,21 +126,21 @@ def build_simulation(
         learner=learner,
         uplink=uplink,
         jobs=jobs,
-        memories={
-            **network.memories(),
-            **({"selection": selection.heard} if rule.facts().reads else {}),
-            **memories_among(availability=faults.availability, power_control=uplink, jobs=jobs),
-        },
+        memories=memories,
     )
+    _recall(state, deployment, ledger := Ledger(facts, statement))
+    stop_rules = StopRules(scenario.rounds, **scenario.stop.model_dump())
+    return Simulation(deployment, ledger, state, stop_rules, log_events=scenario.trace.events)
+
+
+def _recall(state: SimulationState, deployment: Deployment, ledger: Ledger) -> None:
+    # What a run that goes on remembers of channels, faults and spent privacy
     if state.round_index > 0:
         with restoring("the memory of channels and faults"):
             restore_memories(deployment.memories, state.memories)
-    ledger = Ledger(facts, statement)
     if state.ledger:
         with restoring("the ledger"):
             ledger.restore(state.ledger)
-    stop_rules = StopRules(scenario.rounds, **scenario.stop.model_dump())
-    return Simulation(deployment, ledger, state, stop_rules, log_events=scenario.trace.events)
 
 
 def _build_learner(

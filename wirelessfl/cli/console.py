@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from wirelessfl.simulation import FinishedRound
 
 
+_NEW_SENTENCE = re.compile(r"(?<=\.)\s+(?=[A-Z])")
 _SCOPE = (
     "Both ε cover what the adversary sees of one run, not its trace, which holds private data of the clients, nor "
     "floating-point rounding (Mironov 2012)."
@@ -83,7 +86,8 @@ def print_summary(summary: Mapping[str, Any], files: Mapping[str, Path], command
     Args:
         summary: the numbers.
         files: paths by what they are.
-        command_s: seconds of real time since the command was called; None where it did not run the rounds.
+        command_s: seconds of real time since the command was called; None where it did not run the rounds. Where it
+            did, reasons are their first sentences, and the noise is left to the report, which is named.
     """
     rows = _summary_rows(summary, files["trace"], command_s)
     print_rows([*rows, *((name, Text(str(path))) for name, path in files.items())])
@@ -116,7 +120,9 @@ def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | No
     validated = not math.isnan(summary["validation_accuracy"])
     delta = f"at δ = {summary['delta']:g}"
     command = "" if command_s is None else f"{duration_text(command_s)} for this command, "
-    noise, on_weights, energy = (summary[name] for name in ("effective_noise_std", "aggregate_noise_std", "energy"))
+    energy, reasons = summary["energy"], summary["why_different"]
+    if command_s is not None:
+        reasons = [_NEW_SENTENCE.split(reason, maxsplit=1)[0] for reason in reasons]
     rows: Sequence[tuple[str, str | Text]] = (
         ("scenario", f"{summary['name']}, seed {summary['seed']} ({summary['status']})"),
         ("rounds", f"{summary['rounds']}, on average {summary['participants_mean']:.1f} clients heard"),
@@ -128,16 +134,27 @@ def _summary_rows(summary: Mapping[str, Any], trace: Path, command_s: float | No
         ("model", f"{summary['d']:,} parameters, {summary['samples']:,} training samples"),
         ("ε published", _published_text(summary["epsilon_published"], delta)),
         ("ε accounted", f"{epsilon_text(summary['epsilon_accounted'])} {delta}: what holds for what ran"),
-        *(("", Text(f"• {reason}")) for reason in summary["why_different"]),
+        *(("", Text(f"• {reason}")) for reason in reasons),
         ("", advice(summary, trace)),
-        ("", Text(_SCOPE, style="dim")),
-        ("effective noise", "" if math.isnan(noise) else _noise_text(noise)),
-        ("noise on weights", "" if math.isnan(on_weights) else _weights_text(on_weights)),
+        *(_noise_rows(summary) if command_s is None else [("", Text(_rest(trace), style="dim"))]),
         ("simulated time", f"{duration_text(summary['sim_time'])}, on the air {duration_text(summary['airtime'])}"),
         ("energy", "" if math.isnan(energy) else f"{energy:.4g} J"),
         ("real time", f"{command}{duration_text(summary['wall_time'])} for the rounds of the run"),
     )
     return ((name, words) for name, words in rows if words)
+
+
+def _noise_rows(summary: Mapping[str, Any]) -> list[tuple[str, str | Text]]:
+    noise, on_weights = summary["effective_noise_std"], summary["aggregate_noise_std"]
+    return [
+        ("", Text(_SCOPE, style="dim")),
+        ("effective noise", "" if math.isnan(noise) else _noise_text(noise)),
+        ("noise on weights", "" if math.isnan(on_weights) else _weights_text(on_weights)),
+    ]
+
+
+def _rest(trace: Path) -> str:
+    return f"Neither ε covers the trace itself. More: `wirelessfl report {shlex.quote(str(trace.parent))}`"
 
 
 def _published_text(epsilon: float, delta: str) -> str:

@@ -92,8 +92,8 @@ def advice(summary: Mapping[str, Any], trace: Path) -> str:
     if not epsilon > LARGE:
         return ""
     scenario = trace.with_name("scenario.yaml")
-    attack = f", `wirelessfl audit {scenario}` attacks it" if scenario.exists() else ""
+    attack = f" Attack it: `wirelessfl audit {scenario}`." if scenario.exists() else ""
     return (
-        f"→ `wirelessfl privacy explain {epsilon:.3g} --delta {summary['delta']:g}` says what an attacker can do at "
-        f"that ε (more in {PAGE}){attack}; {' and '.join(HOLDING)} are scenarios with a small one."
+        f"→ What it means: `wirelessfl privacy explain {epsilon:.3g} --delta {summary['delta']:g}`, {PAGE}.{attack} "
+        f"It is small in {' and '.join(HOLDING)}."
     )

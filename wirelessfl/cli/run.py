@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import click
 from wirelessfl.cli.terminal import (
     OutputPath,
     ScenarioCommand,
+    device_option,
     figures_option,
     json_option,
     override_option,
@@ -26,6 +27,7 @@ from wirelessfl.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from wirelessfl.result import Result
     from wirelessfl.simulation import FinishedRound
     from wirelessfl.summary.style import FigureFormat
 
@@ -36,13 +38,7 @@ if TYPE_CHECKING:
 @plugins_option
 @click.option("--seed", type=click.IntRange(min=0), help="Random seed; overrides the scenario's.")
 @click.option("--out", type=OutputPath(), help="Folder for the results [results/NAME-SEED].")
-@click.option(
-    "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    default="auto",
-    show_default=True,
-    help="Where training runs; auto is a GPU if there is one.",
-)
+@device_option
 @click.option("--threads", type=click.IntRange(min=1), help="Torch threads [as the scenario says, else all cores].")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run; start it where there is none.")
 @click.option("--overwrite", is_flag=True, help="Replace the run that lies in the results folder.")
@@ -79,26 +75,15 @@ def simulate(
     folder.
     """
     from wirelessfl import api
-    from wirelessfl.cli.console import print_summary, progress_line
     from wirelessfl.scenario import locate
-    from wirelessfl.summary import TensorBoardLog, to_json
     from wirelessfl.summary.style import FigureOptions
 
     if seed is not None:
         overrides = (*overrides, f"seed={seed}")
     resolved = read_scenario(scenario, overrides, allow_plugins)
     folder = api.default_folder(resolved) if out is None else out
-    with ExitStack() as watchers:
-        watching: list[Callable[[FinishedRound], None]] = [
-            watchers.enter_context(progress_line(resolved.rounds, quiet=quiet))
-        ]
-        if tensorboard is not None:
-            watching.append(watchers.enter_context(TensorBoardLog(tensorboard or folder / "tensorboard")))
-
-        def on_round(finished: FinishedRound) -> None:
-            for watch in watching:
-                watch(finished)
-
+    log = None if tensorboard is None else Path(tensorboard or folder / "tensorboard")
+    with _watching(resolved.rounds, log, quiet=quiet) as on_round:
         result = api.simulate(
             resolved,
             folder,
@@ -110,6 +95,33 @@ def simulate(
             inputs=[locate(scenario)],
             on_round=on_round,
         )
+    _show(result, quiet=quiet, as_json=as_json)
+    result.require_files()
+
+
+@contextmanager
+def _watching(rounds: int, log: Path | None, *, quiet: bool) -> Iterator[Callable[[FinishedRound], None]]:
+    # What is called after each round: the progress line, and the log for TensorBoard
+    from wirelessfl.cli.console import progress_line
+    from wirelessfl.summary import TensorBoardLog
+
+    with ExitStack() as watchers:
+        watching = [watchers.enter_context(progress_line(rounds, quiet=quiet))]
+        if log is not None:
+            watching.append(watchers.enter_context(TensorBoardLog(log)))
+
+        def on_round(finished: FinishedRound) -> None:
+            for watch in watching:
+                watch(finished)
+
+        yield on_round
+
+
+def _show(result: Result, *, quiet: bool, as_json: bool) -> None:
+    # Warnings of a run, then its numbers
+    from wirelessfl.cli.console import print_summary
+    from wirelessfl.summary import to_json
+
     silent = quiet and result.summary["status"] != "diverged"
     for words in [] if silent else result.summary["warnings"]:
         remark(f"warning: {words}")
@@ -118,7 +130,6 @@ def simulate(
     elif not quiet:
         pictures = {"picture": result.picture, "timeline": result.timeline} if result.figures.drawn else {}
         print_summary(result.summary, {"trace": result.trace, **pictures}, seconds_of_the_command())
-    result.require_files()
 
 
 @click.command(cls=ScenarioCommand)

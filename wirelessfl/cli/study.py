@@ -9,6 +9,7 @@ import click
 
 from wirelessfl.cli.terminal import (
     OutputPath,
+    device_option,
     figures_option,
     json_option,
     plugins_option,
@@ -18,6 +19,7 @@ from wirelessfl.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from wirelessfl.study import Study
     from wirelessfl.summary.style import FigureFormat
 
 MOST_FAILURES = 10
@@ -37,13 +39,7 @@ MOST_FAILURES = 10
     "--workers", type=click.IntRange(min=1), help="Number of worker processes, or of Slurm workers [one per core]."
 )
 @click.option("--threads", type=click.IntRange(min=1), help="Torch threads of a worker [cores divided by workers].")
-@click.option(
-    "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
-    default="auto",
-    show_default=True,
-    help="Where training runs; auto is a GPU if there is one.",
-)
+@device_option
 @click.option(
     "--scheduler", metavar="ADDRESS", help="Run on a Dask cluster: tcp://HOST:PORT, or slurm to start Slurm jobs."
 )
@@ -78,7 +74,6 @@ def study(
     """
     from wirelessfl.analysis.report.page import write_report
     from wirelessfl.cli.study_table import print_study, study_progress
-    from wirelessfl.errors import InfeasibleError, precondition
     from wirelessfl.study import load_study, run_study
     from wirelessfl.study.curves import StudyCurves
     from wirelessfl.summary import to_json
@@ -108,6 +103,12 @@ def study(
         say(to_json(result.as_mapping()), nl=False)
     elif not quiet:
         print_study(result)
+    _refuse_failures(result)
+
+
+def _refuse_failures(result: Study) -> None:
+    from wirelessfl.errors import InfeasibleError, precondition
+
     lines = [f"{result.describe(record)}: {record.error}" for record in result.failures[:MOST_FAILURES]]
     more = [f"and {len(result.failures) - MOST_FAILURES} more"] if len(result.failures) > MOST_FAILURES else []
     precondition(

@@ -214,6 +214,13 @@ plugins_option = click.option(
     is_flag=True,
     help="Run code from outside the package that a recorded scenario names; for a file of your own it is not needed.",
 )
+device_option = click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    default="auto",
+    show_default=True,
+    help="Where training runs; auto is a GPU if there is one.",
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print the result as JSON, and nothing else on stdout."
 )

@@ -8,7 +8,7 @@ library. Whatever goes wrong in the user's code is told with the file and line o
 
 from wirelessfl.plugins.blame import RAISED, failure, place_of, refusal
 from wirelessfl.plugins.loading import load_class, load_function, make
-from wirelessfl.plugins.places import folders, search, top_of
+from wirelessfl.plugins.places import folders, forget, search, top_of
 from wirelessfl.plugins.recorded import importing_from, write_sources
 from wirelessfl.plugins.sources import Sources, sources_of
 
@@ -17,6 +17,7 @@ __all__ = [
     "Sources",
     "failure",
     "folders",
+    "forget",
     "importing_from",
     "load_class",
     "load_function",

@@ -6,10 +6,11 @@ import importlib
 import importlib.util
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
 
 PACKAGE = Path(__file__).resolve().parents[1]
 """Folder of this package."""
@@ -71,6 +72,11 @@ def found_later(tops: Iterable[str]) -> None:
 def top_of(reference: str) -> str:
     """The top-level package or module of ``package.module:Name``, or of a module."""
     return reference.partition(":")[0].partition(".")[0]
+
+
+def forget(tops: Collection[str]) -> dict[str, ModuleType]:
+    """Loaded modules of these top-level names, taken out: importing them reads their files again."""
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if top_of(name) in tops and name != "__main__"}
 
 
 def places_of(top: str) -> list[Path]:

@@ -11,10 +11,9 @@ import tokenize
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import ModuleType
 
 from wirelessfl.errors import TraceError, precondition
-from wirelessfl.plugins.places import PACKAGE, is_installed, top_of
+from wirelessfl.plugins.places import PACKAGE, forget, is_installed
 from wirelessfl.plugins.sources import Sources
 
 
@@ -48,7 +47,7 @@ def importing_from(sources: Sources, origin: str) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="wirelessfl-sources-") as place:
         folder = Path(place).resolve()
         write_sources(sources, folder)
-        before = _taken(sources.tops)
+        before = forget(sources.tops)
         sys.path.insert(0, str(folder))
         importlib.invalidate_caches()
         try:
@@ -56,7 +55,7 @@ def importing_from(sources: Sources, origin: str) -> Iterator[None]:
         finally:
             with suppress(ValueError):
                 sys.path.remove(str(folder))
-            _taken(sources.tops)
+            forget(sources.tops)
             sys.modules.update(before)
 
 
@@ -93,8 +92,3 @@ def _refuse_installed(top: str, origin: str) -> None:
             file = Path(spec.origin).resolve()
             taken = taken or is_installed(file, file.parents[spec.submodule_search_locations is not None])
     precondition(not taken, f"{origin}: holds a source of {top}, which is the name of a library here", TraceError)
-
-
-def _taken(tops: set[str]) -> dict[str, ModuleType]:
-    # Takes the loaded modules of these top-level names away
-    return {name: sys.modules.pop(name) for name in list(sys.modules) if top_of(name) in tops and name != "__main__"}

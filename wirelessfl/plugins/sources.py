@@ -117,8 +117,10 @@ def digest_of(text: str) -> str:
 
 
 def _difference(path: str, mine: Mapping[str, str | None], others: Mapping[str, str | None]) -> str | None:
-    if path not in mine or path not in others:
-        return f"{path} ({'new' if path in others else 'no longer used'})"
+    if path not in mine:
+        return f"{path} (new)"
+    if path not in others:  # what a missing module imports is not looked for
+        return f"{path} ({'not found here' if None in others.values() else 'no longer used'})"
     if mine[path] is None:
         return f"{path} (its text is not known)"
     if others[path] is None:

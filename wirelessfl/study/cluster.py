@@ -34,6 +34,7 @@ def compute(task: Task, topic: str) -> Outcome:
     return run_task(
         replace(task, threads=task.threads or worker.state.nthreads),
         lambda progress: worker.log_event(topic, {"progress": asdict(progress)}),
+        anew=True,  # workers of a cluster outlive a study, and edits
     )
 
 

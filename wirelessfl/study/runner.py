@@ -88,19 +88,26 @@ def run_study(
         _refuse(folder, design, resume)  # another study may have begun and ended meanwhile
         note_changed_sources(design, folder)
         session = _Session(design, folder, fail_fast, on_message or (lambda _: None))
-        local_threads = threads or max(1, available_cores() // count)
-        task_of = partial(make_task, folder, claim, device, local_threads if scheduler is None else threads)
-        pool: Workers = (
-            LocalWorkers(count, local_threads, folder.log) if scheduler is None else ClusterWorkers(client, scheduler)
-        )
-        with ExitStack() as record, pool, ExitStack() as ending:
-            ending.callback(claim.release)  # runs in progress stop before the workers are left
-            session.work(pool, task_of, interrupts, record)
-        ended = session.study()
-        from wirelessfl.study.collect import write_results  # brings matplotlib and pyarrow along
+        pool, own_threads = _pool(folder, client, scheduler, count, threads)
+        session.carry_out(pool, partial(make_task, folder, claim, device, own_threads), claim, interrupts)
+        return _written(session.study(), options, interrupts)
 
-        with interrupts.at_once("stopped when every run had ended; --resume writes table, picture and report"):
-            write_results(ended, options)
+
+def _pool(
+    folder: StudyFolder, client: Any, scheduler: str | None, count: int, threads: int | None
+) -> tuple[Workers, int | None]:
+    # Workers, and the torch threads of each; None leaves them to the cluster
+    if scheduler is not None:
+        return ClusterWorkers(client, scheduler), threads
+    local_threads = threads or max(1, available_cores() // count)
+    return LocalWorkers(count, local_threads, folder.log), local_threads
+
+
+def _written(ended: Study, options: FigureOptions, interrupts: Interrupts) -> Study:
+    from wirelessfl.study.collect import write_results  # brings matplotlib and pyarrow along
+
+    with interrupts.at_once("stopped when every run had ended; --resume writes table, picture and report"):
+        write_results(ended, options)
     return ended
 
 
@@ -169,7 +176,13 @@ class _Session:
             records.append(RunRecord(run.id, run.levels, run.scenario.seed, *end))
         return index_text(self._design.factors, records)
 
-    def work(self, pool: Workers, task_of: Callable[[Run], Task], interrupts: Interrupts, record: ExitStack) -> None:
+    def carry_out(self, pool: Workers, task_of: Callable[[Run], Task], claim: Claim, interrupts: Interrupts) -> None:
+        """All runs that have not ended, on a pool that is left when they have."""
+        with ExitStack() as record, pool, ExitStack() as ending:
+            ending.callback(claim.release)  # runs in progress stop before the workers are left
+            self._work(pool, task_of, interrupts, record)
+
+    def _work(self, pool: Workers, task_of: Callable[[Run], Task], interrupts: Interrupts, record: ExitStack) -> None:
         # Until all runs have ended; the study is recorded now, and again when ``record`` ends
         for outcome in filter(None, (self._folder.finished(run.id) for run in self._design.runs)):
             self._note(outcome)

@@ -159,12 +159,13 @@ class Workers(AbstractContextManager["Workers"], Protocol):
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
+def run_task(task: Task, report: Callable[[Progress], None], *, anew: bool = False) -> Outcome:
     """Outcome of a run, which continues an earlier attempt; every error becomes an outcome.
 
     Args:
         task: The task.
         report: Called with the progress at most every ``REPORT_INTERVAL_S``.
+        anew: Whether code from outside is imported again, for a process that may have loaded another text of it.
     """
     from wirelessfl.api import simulate
     from wirelessfl.scenario import parse_scenario
@@ -177,6 +178,8 @@ def run_task(task: Task, report: Callable[[Progress], None]) -> Outcome:
             (folder / "error.txt").unlink(missing_ok=True)
             for place in reversed(task.plugin_folders):
                 plugins.search(Path(place))
+            if anew:
+                plugins.forget({path.partition("/")[0].removesuffix(".py") for path in task.source_digests})
             places = Places.beside(*map(Path, task.data_folders))
             scenario = parse_scenario(task.scenario, f"run {task.run}", places=places)
             refuse_other_sources(scenario, task.source_digests)
