@@ -47,6 +47,7 @@ from publications.ota_points import (
     UNIT,
 )
 from publications.paper import Paper, PaperFigure, PaperTable
+from publications.repetition import REPETITION_CLAIMS, REPETITION_FIGURE
 from publications.studies import AtEqualEpsilon, AuditOf, PaperStudy, Point
 
 WORDS = {
@@ -176,6 +177,7 @@ CLAIMS = (
     Claim("Exact calibration of the jammer saves power against Theorem 2.", "this page", power_of_exact),
     Claim("Exact calibration of the jammer gains accuracy against Theorem 2.", "this page", accuracy_of_exact),
     *OTA_BOUND_CLAIMS,
+    *REPETITION_CLAIMS,
 )
 
 OTA = Paper(
@@ -208,6 +210,7 @@ OTA = Paper(
             draw_cost,
         ),
         OTA_BOUND_FIGURE,
+        REPETITION_FIGURE,
     ),
     tables=(
         PaperTable("cost", "What an ε costs FedAvg in accuracy", cost_rows),
