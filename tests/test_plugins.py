@@ -165,7 +165,7 @@ SET = "from wirelessfl.learning import Dataset\n"
     [
         ("def load() -> int: return 1\n", "says that it returns int; allowed: Dataset"),
         ("class load: pass\n", "is the class load; allowed: a function that returns a Dataset"),
-        ("load = 3\n", "is a int; allowed: a function"),
+        ("load = 3\n", "is an int; allowed: a function"),
         ("from functools import partial\nload = partial(print)\n", "only imports|is a partial"),
     ],
 )

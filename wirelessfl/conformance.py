@@ -4,7 +4,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from wirelessfl.errors import ScenarioError, defined_at, require
+from wirelessfl.errors import ScenarioError, defined_at, instance_of, require
 
 ROUNDING = 1e-9
 """Relative error that double precision may leave."""
@@ -100,7 +100,7 @@ def given(family: str, member: object, method: str, value: object, kind: type[Th
         ScenarioError: it is of another.
     """
     if not isinstance(value, kind):
-        raise misfit(family, member, method, _one(type(value)), _one(kind))
+        raise misfit(family, member, method, instance_of(type(value)), instance_of(kind))
     return value
 
 
@@ -111,7 +111,7 @@ def pair(family: str, member: object, method: str, value: object) -> tuple[Any, 
         ScenarioError: it returned something else.
     """
     if not isinstance(value, tuple) or len(value) != 2:
-        found = f"a tuple of {len(value)}" if isinstance(value, tuple) else _one(type(value))
+        found = f"a tuple of {len(value)}" if isinstance(value, tuple) else instance_of(type(value))
         raise misfit(family, member, method, found, "a tuple of 2")
     return value
 
@@ -127,14 +127,10 @@ def method_at(member: object, method: str) -> str:
     return defined_at(getattr(type(member), method, None))
 
 
-def _one(kind: type) -> str:
-    return f"{'an' if kind.__name__[0] in 'aeiou' else 'a'} {kind.__name__}"
-
-
 def _form(values: object, typed: bool) -> str:
     shape = getattr(values, "shape", None)
     if shape is None:
-        return _one(type(values))
+        return instance_of(type(values))
     if typed:
         return f"{tuple(shape)}"
-    return f"{tuple(shape)} {values.dtype}" if isinstance(values, np.ndarray) else f"a {type(values).__name__}"
+    return f"{tuple(shape)} {values.dtype}" if isinstance(values, np.ndarray) else instance_of(type(values))

@@ -142,6 +142,12 @@ def precondition(condition: object, message: str, error: type[Exception] = Value
         raise error(message)
 
 
+def instance_of(kind: type) -> str:
+    """The article and the name of a type, for messages: ``an int``, ``a str``."""
+    name = kind.__name__
+    return f"{'an' if name.lower().startswith(tuple('aeio')) else 'a'} {name}"
+
+
 def shown_path(file: str) -> str:
     """A path as the user would write it here: relative where it lies below the current folder."""
     with suppress(ValueError, OSError):

@@ -10,7 +10,7 @@ from wirelessfl import plugins
 from wirelessfl.assembly.learning import build_algorithm, load_data, uploads_are_updates
 from wirelessfl.assembly.noise_search import calibrate
 from wirelessfl.assembly.objects import make_object
-from wirelessfl.errors import ScenarioError
+from wirelessfl.errors import ScenarioError, instance_of
 from wirelessfl.learning import FlatModel, LocalTraining, Population
 from wirelessfl.learning.private import CentralNoise, PrivateGradients, layer_of_parameters
 from wirelessfl.privacy import PARTS, NoAmplification, PrivacyFacts, Release, SecureSum, Statement, settings
@@ -81,7 +81,7 @@ def check_records(private: LocalPrivacy, records: Callable[[], tuple[Release, ..
         law = private.gradients.clipping.law()
         if type(law) not in PARTS:
             allowed = ", ".join(part.__name__ for part in PARTS if part.__name__.endswith("Clip"))
-            raise ScenarioError(f"{key}.clipping: its law is a {type(law).__name__}; allowed: one of {allowed}")
+            raise ScenarioError(f"{key}.clipping: its law is {instance_of(type(law))}; allowed: one of {allowed}")
         for release in records():
             settings(release)
     except (TypeError, ValueError) as error:

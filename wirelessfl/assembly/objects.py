@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 from typing import Any, Self
 
 from wirelessfl import plugins
-from wirelessfl.errors import ScenarioError, defined_at
+from wirelessfl.errors import ScenarioError, defined_at, instance_of
 from wirelessfl.scenario import Scenario, all_keys
 from wirelessfl.scenario.base import CoreVariant, External, Section
 from wirelessfl.scenario.scenario import FamilyInfo, families
@@ -69,7 +69,7 @@ def make_object(key: str, variant: CoreVariant | External, *arguments: Any, cont
     if isinstance(made, protocol):
         return made
     if variant.returned:
-        found, allowed = f"returned a {type(made).__name__}", f"allowed is a {variant.protocol.replace(':', '.')}"
+        found, allowed = f"returned {instance_of(type(made))}", f"allowed is a {variant.protocol.replace(':', '.')}"
     else:
         names = ", ".join(sorted(name for name in dir(protocol) if not name.startswith("_")))
         found, allowed = f"is no {protocol.__name__}", f"it needs {names}"

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from wirelessfl.errors import CheckFailed, DataError, require
+from wirelessfl.errors import CheckFailed, DataError, instance_of, require
 from wirelessfl.learning.data.examples import Dataset, Examples
 from wirelessfl.learning.flat import check_module
 from wirelessfl.learning.optimizers import Optimizer
@@ -31,7 +31,7 @@ def check_model(build: Callable[..., nn.Module], feature_shape: Sequence[int], n
         CheckFailed: With what was promised and what was found.
     """
     first, again = (build(feature_shape, num_classes) for _ in range(2))
-    require(isinstance(first, nn.Module), f"a {type(first).__name__} is no torch.nn.Module")
+    require(isinstance(first, nn.Module), f"{instance_of(type(first))} is no torch.nn.Module")
     try:
         check_module(first, feature_shape, num_classes)
     except ValueError as error:
@@ -60,7 +60,7 @@ def check_samples(dataset: Dataset) -> None:
         CheckFailed: With what was promised and what was found.
     """
     for half, examples in (("train", dataset.train), ("test", dataset.test)):
-        require(isinstance(examples, Examples), f"{half} is a {type(examples).__name__}, not Examples")
+        require(isinstance(examples, Examples), f"{half} is {instance_of(type(examples))}, not Examples")
         require(len(examples) > 0, f"{half} holds no sample")
         shape = tuple(examples.inputs.shape[1:])
         require(shape == dataset.feature_shape, f"{half} has inputs {shape}, train {dataset.feature_shape}")

@@ -11,7 +11,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.errors import ScenarioError, defined_at
+from wirelessfl.errors import ScenarioError, defined_at, instance_of
 from wirelessfl.plugins.blame import remember, their_errors
 from wirelessfl.plugins.places import (
     LIBRARY,
@@ -41,9 +41,9 @@ def load_class(key: str, reference: str, protocol: type) -> type:
     methods = _methods(protocol)
     missing = [name for name in methods if not isinstance(found, type) or not callable(getattr(found, name, None))]
     if missing or not isinstance(found, type):
-        what = f"class without {', '.join(missing)}" if isinstance(found, type) else type(found).__name__
+        what = f"a class without {', '.join(missing)}" if isinstance(found, type) else instance_of(type(found))
         raise ScenarioError(
-            f"{key}: {reference} is no {protocol.__name__}: found a {what}; allowed: a class with {', '.join(methods)}"
+            f"{key}: {reference} is no {protocol.__name__}: found {what}; allowed: a class with {', '.join(methods)}"
         )
     for name in methods:
         _check_parameters(key, reference, found, name, getattr(protocol, name))
@@ -65,8 +65,8 @@ def load_function(key: str, reference: str, result: type) -> Callable[..., Any]:
     if inspect.isfunction(plain):
         _check_result(key, reference, plain, result)
     elif not isinstance(plain, type) or not issubclass(plain, result):
-        what = f"the class {plain.__name__}" if isinstance(plain, type) else f"a {type(plain).__name__}"
-        raise ScenarioError(f"{key}: {reference} is {what}; allowed: a function that returns a {result.__name__}")
+        what = f"the class {plain.__name__}" if isinstance(plain, type) else instance_of(type(plain))
+        raise ScenarioError(f"{key}: {reference} is {what}; allowed: a function that returns {instance_of(result)}")
     remember(reference)
     return typing.cast("Callable[..., Any]", found)
 

@@ -194,26 +194,10 @@ def zcdp_calculator(
     Raises:
         ValueError: If an argument is out of range.
     """
-    require_positive(clip=clip, noise_std=noise_std)
     exchange = Statement(delta, adjacency="replace")
-    _at_least_one(
-        batch_size=batch_size,
-        samples=samples,
-        local_steps=local_steps,
-        participations=participations,
-        clients_per_round=clients_per_round,
-    )
-    everything = np.array([samples], dtype=np.int64)
-    release = ZcdpRelease(
-        round_index=1,
-        clients=np.zeros(1, dtype=np.int64),
-        clip=clip,
-        noise_std=noise_std,
-        batch_size=np.minimum(batch_size, everything),
-        steps=np.array([local_steps], dtype=np.int64),
-        secure_sum=SecureSum(clients_per_round, clients_per_round, arithmetic="integer"),
-    )
-    facts = PrivacyFacts(everything, np.ones(1), samples)
+    _at_least_one(samples=samples, participations=participations)
+    facts = PrivacyFacts(np.array([samples], dtype=np.int64), np.ones(1), samples)
+    release = _zcdp_round(facts, clip, noise_std, batch_size, local_steps, clients_per_round)
     published, accounted = (
         participations * 0.5 * float(spending.mu_squared[0])
         for spending in (release.published(facts), release.accounted(facts, exchange))
@@ -224,3 +208,20 @@ def zcdp_calculator(
         "rho_accounted": accounted,
         "epsilon_accounted": float(gaussian_epsilon(math.sqrt(2 * accounted), delta)),
     }
+
+
+def _zcdp_round(
+    facts: PrivacyFacts, clip: float, noise_std: float, batch_size: int, local_steps: int, clients_per_round: int
+) -> ZcdpRelease:
+    # The record of one round in which the one client of ``facts`` takes part, its upload in a secure sum
+    require_positive(clip=clip, noise_std=noise_std)
+    _at_least_one(batch_size=batch_size, local_steps=local_steps, clients_per_round=clients_per_round)
+    return ZcdpRelease(
+        round_index=1,
+        clients=np.zeros(1, dtype=np.int64),
+        clip=clip,
+        noise_std=noise_std,
+        batch_size=np.minimum(batch_size, facts.samples),
+        steps=np.array([local_steps], dtype=np.int64),
+        secure_sum=SecureSum(clients_per_round, clients_per_round, arithmetic="integer"),
+    )

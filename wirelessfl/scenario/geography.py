@@ -234,26 +234,30 @@ class SingleCell(Section):
     kind: Literal["single_cell"] = key("single_cell", "One base station in the origin, which is the server.")
 
 
-class MultiCell(Section):
+class Grid(Section):
+    """A hexagonal grid of base stations, each wired to what is behind them."""
+
+    rings: Rings = key(1, "Rings of base stations around the middle one: 1 makes 7 cells, 2 make 19.")
+    inter_site_distance_m: Metres = key(500.0, "Distance of neighbouring base stations [m].")
+    backhaul_bps: BitsPerSecond = key(
+        1.0e9, "Rate of the wire between a base station and the server or the cloud [bit/s]."
+    )
+
+
+class MultiCell(Grid):
     """Several base stations over the air in one slot, one server behind them."""
 
     kind: Literal["multi_cell"] = key(
         "multi_cell", "A hexagonal grid of base stations that all listen in one slot, and one server behind them."
     )
-    rings: Rings = key(1, "Rings of base stations around the middle one: 1 makes 7 cells, 2 make 19.")
-    inter_site_distance_m: Metres = key(500.0, "Distance of neighbouring base stations [m].")
-    backhaul_bps: BitsPerSecond = key(1.0e9, "Rate of the wire between a base station and the server [bit/s].")
 
 
-class Hierarchical(Section):
+class Hierarchical(Grid):
     """Clients, edges and cloud (Liu et al.: "Client-Edge-Cloud Hierarchical Federated Learning", ICC 2020)."""
 
     kind: Literal["hierarchical"] = key(
         "hierarchical", "As multi_cell, with a model at each base station, which the cloud averages now and then."
     )
-    rings: Rings = key(1, "Rings of base stations around the middle one: 1 makes 7 edges, 2 make 19.")
-    inter_site_distance_m: Metres = key(500.0, "Distance of neighbouring base stations [m].")
-    backhaul_bps: BitsPerSecond = key(1.0e9, "Rate of the wire between a base station and the cloud [bit/s].")
     edge_rounds: Count = key(5, "Rounds from one averaging in the cloud to the next.")
 
 

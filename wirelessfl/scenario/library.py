@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from wirelessfl.errors import OutputError, ScenarioError, precondition
+from wirelessfl.errors import OutputError, ScenarioError, instance_of, precondition
 
 Shelf = Literal["scenarios", "studies", "channels"]
 """Names are looked up on one shelf: a study is no scenario, although its file lies below the scenarios."""
@@ -67,7 +67,7 @@ def locate(source: str | Path, shelf: Shelf = "scenarios", folder: Path | None =
     Raises:
         ScenarioError: there is no such thing.
     """
-    allowed = f"{shelf}: found a {type(source).__name__}; allowed: a shipped name, a file, or a mapping with its keys"
+    allowed = f"{shelf}: found {instance_of(type(source))}; allowed: a shipped name, a file, or a mapping with its keys"
     precondition(isinstance(source, str | Path), allowed, ScenarioError)
     path = Path(source) if folder is None else folder / source
     if isinstance(source, Path) or source.endswith((".yaml", ".yml")):

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from wirelessfl.errors import ScenarioError, precondition
+from wirelessfl.errors import ScenarioError, instance_of, precondition
 from wirelessfl.scenario.overrides import Override, Overrides, read_overrides
 from wirelessfl.scenario.rejection import closest, line
 from wirelessfl.scenario.yamltree import MAX_DEPTH, Document, KeyPath, is_finite, plain_value
@@ -42,7 +42,7 @@ def _plain(value: Any, path: KeyPath, kind: str) -> Any:
         return tree
     if isinstance(value, list | tuple):
         return [_plain(item, (*path, index), kind) for index, item in enumerate(value)]
-    found = f"a {type(value).__name__}"
+    found = instance_of(type(value))
     precondition(not isinstance(value, Iterator), line(kind, path, found, "a list of its values"), ScenarioError)
     precondition(is_finite(value), line(kind, path, str(value), "a finite number"), ScenarioError)
     return value

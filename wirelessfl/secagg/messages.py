@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wirelessfl.errors import precondition
+from wirelessfl.errors import instance_of, precondition
 from wirelessfl.secagg.encoding import Ring, RingVector
 from wirelessfl.secagg.keys import KEY_BYTES, check_order
 from wirelessfl.secagg.protocol import SESSION_BYTES, AlteredMessage, ForeignMessage, MalformedMessage
@@ -93,17 +93,17 @@ def authenticate(message: Message, session: bytes, receiver: int, link_keys: Map
         ForeignMessage: another session or receiver, or an unknown sender.
         AlteredMessage: the authentication tag does not verify.
     """
-    name = type(message).__name__
+    name = instance_of(type(message))
     header = (message.session, bytes), (message.tag, bytes), (message.sender, int), (message.receiver, int)
     precondition(
         all(type(value) is kind for value, kind in header),
-        f"the header of a {name} is not two numbers, a session and a tag",
+        f"the header of {name} is not two numbers, a session and a tag",
         MalformedMessage,
     )
-    precondition(message.session == session, f"a {name} of another session", ForeignMessage)
+    precondition(message.session == session, f"{name} of another session", ForeignMessage)
     precondition(
         message.receiver == receiver and message.sender in link_keys,
-        f"a {name} from {message.sender} to {message.receiver} has no place here",
+        f"{name} from {message.sender} to {message.receiver} has no place here",
         ForeignMessage,
     )
     message.verify(link_keys[message.sender])

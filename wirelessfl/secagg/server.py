@@ -5,10 +5,11 @@ heard by then are out of the round.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
-from wirelessfl.errors import precondition
+from wirelessfl.errors import instance_of, precondition
 from wirelessfl.secagg.client import MASK, SecAggClient
 from wirelessfl.secagg.encoding import RingVector
 from wirelessfl.secagg.graph import harary_graph
@@ -40,6 +41,9 @@ from wirelessfl.secagg.protocol import (
     Stage,
 )
 from wirelessfl.secagg.sharing import SEALED_BYTES, check_shares, remove_masks
+
+ClientMessage: TypeAlias = KeyAdvertisement | EncryptedShares | MaskedInput | UnmaskShares
+"""What clients send to the server, each in a stage of its own."""
 
 _STAGE_OF: dict[type[Message], Stage] = {
     KeyAdvertisement: Stage.ADVERTISE_KEYS,
@@ -89,8 +93,8 @@ class SecAggServer:
             MessageRefused: see `protocol`; the server's state is unchanged.
         """
         sender, stage = message.sender, _STAGE_OF.get(type(message))
-        if stage is None:
-            raise ForeignMessage(f"a {type(message).__name__} is not for a server")
+        if stage is None or not isinstance(message, ClientMessage):
+            raise ForeignMessage(f"{instance_of(type(message))} is not for a server")
         authenticate(message, self.parameters.session, SERVER, self._link_keys)
         precondition(
             sender not in self.heard.get(stage, ()),
@@ -122,7 +126,7 @@ class SecAggServer:
                 check_shares(message, *self._owners_known_to(sender))
                 self._unmasking[sender] = message
             case _:
-                raise MalformedMessage(f"client {sender} sent a {type(message).__name__}, which no client sends")
+                assert_never(message)
         self.heard[stage].add(sender)
 
     def close_stage(self) -> Sequence[Message] | RoundAborted | RoundResult:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from wirelessfl.errors import TraceError, precondition
+from wirelessfl.errors import TraceError, instance_of, precondition
 from wirelessfl.trace.failures import output_errors, removed_on_failure
 from wirelessfl.trace.opening import refuse_irregular
 from wirelessfl.trace.records import ANEW, RunIdentity
@@ -231,7 +231,9 @@ def _encode(value: object, arrays: list[bytes], place: str) -> Any:
             return {"float": np.float64(value).tobytes().hex()}
         case Mapping():
             return _encode_mapping(value, arrays, f"{place}.")
-    raise ValueError(f"checkpoint: {place} is a {type(value).__name__}; allowed are arrays, numbers, text and mappings")
+    raise ValueError(
+        f"checkpoint: {place} is {instance_of(type(value))}; allowed are arrays, numbers, text and mappings"
+    )
 
 
 def _decode(node: Any, data: memoryview) -> Any:

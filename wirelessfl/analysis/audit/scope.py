@@ -19,7 +19,7 @@ def not_tested(rehearsal: Rehearsal, choice: Choice, records: list[NoiseRecord])
     if choice.view == UPLOADS:
         yield "any noise: this adversary sees what is sent without noise, and one observation reveals everything"
     else:
-        yield "floating-point arithmetic: noise is treated as real numbers, whose lowest bits reveal nothing"
+        yield "floating-point arithmetic: noise is taken as real numbers; leaks through the lowest bits are not seen"
         yield "the random generator: an adversary who knows the seed or breaks the generator can remove all noise"
     yield "side channels: times, sizes and numbers of messages, energy, and the trace, which holds private data"
     yield (

@@ -81,7 +81,7 @@ def shift_bound(
 
 @dataclass(frozen=True)
 class ThresholdBound:
-    """Error rates of a threshold chosen on held-out trials, and their bound on ε, whatever the law of the outputs.
+    """Error rates of a threshold chosen on held-out trials, and their bound on ε, for any distribution of the outputs.
 
     Attributes:
         threshold: above it the guess is that the canary was there.

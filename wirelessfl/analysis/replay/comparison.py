@@ -9,7 +9,7 @@ from typing import Any
 
 from wirelessfl.trace import CLOSING
 
-FREE_DATASETS: Mapping[str, str] = {"/wall_time": "how long the machine took"}
+FREE_DATASETS: Mapping[str, str] = {"/wall_time": "how long the computation took"}
 """Datasets by their path."""
 
 FREE_ATTRIBUTES: Mapping[str, str] = {

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -71,41 +72,83 @@ def train_cohort(
         torch.OutOfMemoryError: A GPU does not hold a block.
     """
     device = torch.device(plan.device)
-    start = start if start.device.type == device.type else upload([start.numpy()], device)[0]
     sizes = population.sizes[clients]
-    steps = local_steps(sizes, training.batch_size, training.epochs, training.steps)
-    order = np.lexsort((np.arange(len(clients)), -sizes, -steps))
-
-    def train_block(positions: NDArray[np.int64]) -> CohortBlock:
-        members = clients[positions]
-        stream = streams.nodes("batch_order", round_index, members)
-        batches = plan_batches(training.sampling, stream, sizes[positions], steps[positions], training.batch_size)
-        local, correction = training, None
-        if objective is not None:
-            own = objective(positions)
-            local, correction = replace(training, prox_mu=own.prox_mu), own.correction
-        with torch.no_grad(), precision_scope(plan):
-            data = BlockData.of(population.shards(members), batches, start)
-            if transform is None:
-                return train_plainly(model, start, local, data, correction).report(positions)
-
-            def train_steps(reads_values: bool) -> CohortBlock:
-                state = _rows_of(transform_state, positions, transform.start(members, start), device)
-                context = StepContext(streams, round_index, 0, members, start, training.learning_rate, reads_values)
-                trained = train_privately(model, start, local, data, transform, state, context, correction)
-                return trained.report(positions)
-
-            with suppress(VoidSteps):
-                return train_steps(reads_values=device.type == "cpu")
-            # Out here, where no exception holds on to the updates that are void: memory is planned for one block.
-            return train_steps(reads_values=True)
-
+    cohort = _Cohort(
+        model=model,
+        start=start if start.device.type == device.type else upload([start.numpy()], device)[0],
+        population=population,
+        clients=clients,
+        steps=local_steps(sizes, training.batch_size, training.epochs, training.steps),
+        training=training,
+        streams=streams,
+        round_index=round_index,
+        plan=plan,
+        transform=transform,
+        transform_state=transform_state,
+        objective=objective,
+    )
     # Before the workers: compiling runs the module and swaps its parameters meanwhile, which no two threads may do.
     compile_program(model)
+    order = np.lexsort((np.arange(len(clients)), -sizes, -cohort.steps))
     blocks = [order[first : first + plan.chunk] for first in range(0, len(order), plan.chunk)]
     if device.type == "cpu":
-        return map_in_order(train_block, blocks, plan.threads)
-    return (train_block(block) for block in blocks)
+        return map_in_order(cohort.train_block, blocks, plan.threads)
+    return (cohort.train_block(block) for block in blocks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cohort:
+    # What `train_cohort` was given, ``start`` on the device of the plan, and the local steps (n,) of each client.
+
+    model: FlatModel
+    start: Tensor
+    population: Population
+    clients: NDArray[np.int64]
+    steps: NDArray[np.int64]
+    training: LocalTraining
+    streams: Streams
+    round_index: int
+    plan: ExecutionPlan
+    transform: GradientTransform | None
+    transform_state: Mapping[str, Tensor] | None
+    objective: Callable[[NDArray[np.int64]], LocalObjective] | None
+
+    def train_block(self, positions: NDArray[np.int64]) -> CohortBlock:
+        members, training = self.clients[positions], self.training
+        stream = self.streams.nodes("batch_order", self.round_index, members)
+        sizes, steps = self.population.sizes[members], self.steps[positions]
+        batches = plan_batches(training.sampling, stream, sizes, steps, training.batch_size)
+        correction = None
+        if self.objective is not None:
+            own = self.objective(positions)
+            training, correction = replace(training, prox_mu=own.prox_mu), own.correction
+        with torch.no_grad(), precision_scope(self.plan):
+            data = BlockData.of(self.population.shards(members), batches, self.start)
+            if self.transform is None:
+                return train_plainly(self.model, self.start, training, data, correction).report(positions)
+            attempt = partial(self._train_privately, positions, training, data, self.transform, correction)
+            with suppress(VoidSteps):
+                return attempt(reads_values=self.start.device.type == "cpu")
+            # Out here, where no exception holds on to the updates that are void: memory is planned for one block.
+            return attempt(reads_values=True)
+
+    def _train_privately(
+        self,
+        positions: NDArray[np.int64],
+        training: LocalTraining,
+        data: BlockData,
+        transform: GradientTransform,
+        correction: Tensor | None,
+        *,
+        reads_values: bool,
+    ) -> CohortBlock:
+        members, device = self.clients[positions], self.start.device
+        state = _rows_of(self.transform_state, positions, transform.start(members, self.start), device)
+        context = StepContext(
+            self.streams, self.round_index, 0, members, self.start, training.learning_rate, reads_values
+        )
+        trained = train_privately(self.model, self.start, training, data, transform, state, context, correction)
+        return trained.report(positions)
 
 
 def train_plainly(
