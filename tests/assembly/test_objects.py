@@ -109,7 +109,7 @@ def test_the_protocol_is_checked_before_the_class_is_called(module: Callable[[st
 
 def test_what_a_function_returns_is_checked(module: Callable[[str], str]) -> None:
     name = module("def load(number):\n    return number\n")
-    with pytest.raises(ScenarioError, match=r"returned a int; allowed is a wirelessfl\.learning\.Dataset"):
+    with pytest.raises(ScenarioError, match=r"returned an int; allowed is a wirelessfl\.learning\.Dataset"):
         make_object("data.dataset.name", ExternalDataset(name=f"{name}:load", options={"number": 3}))
 
 
