@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -76,3 +77,12 @@ def test_numbers_out_of_range_are_refused(epsilon: float, delta: float, rate: fl
     for function in (detection_bound, gaussian_detection):
         with pytest.raises(ValueError, match=r"."):
             function(epsilon, delta, rate)
+
+
+@pytest.mark.parametrize("epsilon", [1e11, 1e13, 1e308])
+def test_an_epsilon_beyond_use_is_certainty_without_warnings(epsilon: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        beyond = meaning_of(epsilon, DELTA)
+    assert beyond.guess_gaussian == beyond.found_gaussian == beyond.found_bound == beyond.belief(0.01) == 1.0
+    assert gaussian_detection(epsilon, DELTA, [1e-300, 1.0]).tolist() == [1.0, 1.0]

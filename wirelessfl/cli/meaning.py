@@ -24,11 +24,12 @@ _PRIOR = 0.01
 _FEW_ODDS, _MOST_ODDS = 100.0, 1e6
 
 LEGEND = (
-    "An attacker sees all that the adversary of the scenario sees, and knows every unit (sample or client) but one. "
-    "Guesses are on whether that one was in the data, in half of the cases: 50 % right is chance. Found are those whom "
-    "an attacker names who accuses one in a thousand wrongly. At most holds whatever the mechanism is; the lines on "
-    "Gaussian noise are the best attack where all noise is Gaussian, as over the air.",
-    "* But for a chance of at most 2 δ, with which odds grow by more than twice that.",
+    "An attacker sees all that the adversary of the scenario sees, and knows every unit (sample or client) except one. "
+    "The attacker guesses whether that unit was in the data, as it is in half of the cases: 50 % right is chance. "
+    '"Found" is the share of those in the data whom the attacker names, where one in a thousand of the others is named '
+    'wrongly. "At most" holds for any mechanism; the lines on Gaussian noise are the best attack where all noise is '
+    "Gaussian, as over the air.",
+    "* By ε alone. With a chance of at most 2 δ, odds grow by more than twice this factor.",
     "Names are those of Ponomareva et al., How to DP-fy ML (2023): strong up to ε = 1, reasonable up to 10.",
     "To lower ε: more noise (a jammer with calibration: exact), clipping by sample, fewer rounds, more clients. "
     f"{PAGE} measures each. {' and '.join(HOLDING)} are scenarios with a small accounted ε.",
@@ -36,7 +37,7 @@ LEGEND = (
 
 
 def share_text(share: float) -> str:
-    """A share in percent, in which almost all is not all."""
+    """A share in percent; one below 100 % is never rounded to it."""
     if 1.0 - share < _SURE:
         return "100 %" if share >= 1.0 else ">99.99 %"
     digits = 2 if share < _LITTLE or share > 1.0 - _LITTLE else 1

@@ -54,9 +54,10 @@ def gaussian_detection(epsilon: float, delta: float, false_positives: ArrayLike)
     """
     rates = np.asarray(false_positives, dtype=np.float64)
     _check(epsilon, delta, rates)
-    if math.isinf(epsilon):
+    shift = _shift(epsilon, delta)
+    if math.isinf(shift):
         return np.ones(rates.shape)
-    detected: NDArray[np.float64] = special.ndtr(special.ndtri(rates) + float(gaussian_mu(epsilon, delta)))
+    detected: NDArray[np.float64] = special.ndtr(special.ndtri(rates) + shift)
     return detected
 
 
@@ -101,6 +102,7 @@ class Meaning:
 RARE = 1e-3
 """One false alarm in a thousand."""
 _LARGEST = 700.0  # e^ε is the largest floating-point number a little above
+_BOUNDLESS = 1e12  # ε above which every rate of the best test is 1 in floating-point numbers
 
 
 def meaning_of(epsilon: float, delta: float) -> Meaning:
@@ -111,13 +113,12 @@ def meaning_of(epsilon: float, delta: float) -> Meaning:
     """
     _check(epsilon, delta, np.zeros(1))
     odds = math.exp(epsilon) if epsilon <= _LARGEST else math.inf
-    mu = math.inf if math.isinf(epsilon) else float(gaussian_mu(epsilon, delta))
     return Meaning(
         epsilon=epsilon,
         delta=delta,
         odds=odds,
         guess_bound=1.0 if math.isinf(odds) else (odds + delta) / (1.0 + odds),
-        guess_gaussian=float(special.ndtr(mu / 2.0)),
+        guess_gaussian=float(special.ndtr(_shift(epsilon, delta) / 2.0)),
         found_bound=float(detection_bound(epsilon, delta, RARE)),
         found_gaussian=float(gaussian_detection(epsilon, delta, RARE)),
     )
@@ -128,6 +129,11 @@ def verdict(epsilon: float) -> str:
     if epsilon <= STRONG:
         return "strong"
     return "reasonable" if epsilon <= LOOSE else "weak to none"
+
+
+def _shift(epsilon: float, delta: float) -> float:
+    # The μ of Gaussian noise that has just this ε at this δ
+    return math.inf if epsilon > _BOUNDLESS else float(gaussian_mu(epsilon, delta))
 
 
 def _check(epsilon: float, delta: float, rates: NDArray[np.float64]) -> None:
