@@ -153,6 +153,7 @@ def test_the_version_is_that_of_the_source(wheel: Path, source: Path) -> None:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = archive.read(name).decode()
     for text in (metadata, (source / "PKG-INFO").read_text(encoding="utf-8")):
+        assert text.startswith("Metadata-Version: 2.4\n")  # a newer one is refused by older indexes
         assert f"\nVersion: {package_version()}\n" in text
         assert "\nLicense-File: NOTICE\n" in text
 

@@ -26,9 +26,9 @@ _FEW_ODDS, _MOST_ODDS = 100.0, 1e6
 LEGEND = (
     "An attacker sees all that the adversary of the scenario sees, and knows every unit (sample or client) except one. "
     "The attacker guesses whether that unit was in the data, as it is in half of the cases: 50 % right is chance. "
-    '"Found" is the share of those in the data whom the attacker names, where one in a thousand of the others is named '
-    'wrongly. "At most" holds for any mechanism; the lines on Gaussian noise are the best attack where all noise is '
-    "Gaussian, as over the air.",
+    "Found is the share of those in the data whom the attacker names, where one in a thousand of the others is named "
+    "wrongly. What is possible at most holds for any mechanism; the lines on Gaussian noise are the best attack where "
+    "all noise is Gaussian, as over the air.",
     "* By ε alone. With a chance of at most 2 δ, odds grow by more than twice this factor.",
     "Names are those of Ponomareva et al., How to DP-fy ML (2023): strong up to ε = 1, reasonable up to 10.",
     "To lower ε: more noise (a jammer with calibration: exact), clipping by sample, fewer rounds, more clients. "
