@@ -63,7 +63,7 @@ def test_an_exception_in_a_member_is_told_with_its_line_and_function(name: str, 
 UNFIT = [
     ("algorithm", "step", "return None", ".step returned a NoneType, needs a ServerState"),
     ("algorithm", "client", "return 1", ".client returned an int, needs a LocalObjective"),
-    ("algorithm", "facts", "return None", ".facts returned a NoneType, needs a AlgorithmFacts"),
+    ("algorithm", "facts", "return None", ".facts returned a NoneType, needs an AlgorithmFacts"),
     ("availability", "available", "return was[:1]", ".available returned (1,), needs (6,) truth values"),
     ("clipping", "clip", "return was.weights", ".clip returned a Tensor, needs a Clipped"),
     ("codec", "encode", "return None", ".encode returned a NoneType, needs a Payload"),
