@@ -102,8 +102,24 @@ class MooClip(CoreVariant, core="wirelessfl.privacy.clipping:moo_clipping"):
     feedback: Literal["published", "private"] = key(
         "private", "published: from raw gradients, no guarantee holds; private: from noised gradients only."
     )
+    update: Literal["sample", "step"] = key(
+        "step",
+        "sample: C follows every sample of a batch as in Algorithm 1, the default with feedback: published; step: once "
+        "a local step, never in the first of a round, and all that noised gradients allow.",
+    )
     kappa: NonNegativeSingle = key(0.01, "Weight κ of the norm beside the model's loss.")
     lr: PositiveSingle = key(0.1, "Learning rate η_C of the norm.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _update_as_published(cls, value: Any) -> Any:
+        published = isinstance(value, dict) and value.get("feedback") == "published"
+        return {"update": "sample", **value} if published else value
+
+    def rules(self) -> list[Rule]:
+        """Single samples are followed by raw gradients only."""
+        wrong = self.feedback == "private" and self.update == "sample"
+        return [(wrong, "update", "sample with feedback: private, which no single sample shows in", "step")]
 
 
 class ExternalClipping(

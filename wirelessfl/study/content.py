@@ -16,6 +16,7 @@ _LATER: dict[tuple[str, ...], Any] = {
     ("data", "test"): None,
     ("data", "dataset", "fnlwgt"): False,
     ("data", "dataset", "scaling"): "public",
+    ("training", "privacy", "clipping", "update"): "step",
 }
 
 
@@ -50,6 +51,6 @@ def id_of(scenario: Scenario, sources: Sources | None) -> str:
 def _drop(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
     *sections, name = path
     for section in sections:
-        tree = tree[section]
+        tree = tree.get(section, {})
     if name in tree and tree[name] == value:
         del tree[name]

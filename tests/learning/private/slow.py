@@ -135,6 +135,26 @@ class SlowMoo(SlowFlat):
             memory["slope"] = noised / place.divisor / clip
 
 
+class SlowSampleMoo(SlowMoo):
+    """Algorithm 1 of the paper, lines 13 to 23, sample after sample."""
+
+    def __init__(self, clip: float, penalty: float, rate: float) -> None:
+        super().__init__(clip, penalty, rate, "published")
+
+    def clip(self, gradients: list[Tensor], norm: Norm, memory: Memory, place: Place) -> tuple[list[Tensor], float]:
+        c = memory.setdefault("clip", self.initial_clip)
+        clipped: list[Tensor] = []
+        memory["directions"] = []
+        for gradient in gradients:
+            fall = place.learning_rate * float(gradient @ memory["slope"]) if place.step > 0 else 0.0
+            c = max(c - self.rate * (self.penalty - fall / c), 1e-3)
+            if norm(gradient) > c:
+                memory["directions"].append(gradient / norm(gradient))
+            clipped.append(gradient / max(1.0, norm(gradient) / c))
+        memory["clip"] = c
+        return clipped, c
+
+
 @dataclass(frozen=True)
 class SlowGaussian:
     """White noise of multiplier z."""

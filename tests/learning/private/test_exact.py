@@ -19,6 +19,7 @@ from tests.learning.private.slow import (
     SlowPerLayer,
     SlowPrivacy,
     SlowQuantile,
+    SlowSampleMoo,
 )
 from tests.learning.test_cohort import MODELS, STREAMS, collect, make
 from wirelessfl.learning.batches import Sampling
@@ -37,6 +38,7 @@ from wirelessfl.privacy.clipping import (
     PrivateMooClipping,
     PublishedMooClipping,
     QuantileClipping,
+    SampleMooClipping,
 )
 from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism, NoiseMechanism
 
@@ -66,6 +68,7 @@ RULES: dict[str, Callable[[FlatModel], tuple[ClippingRule, SlowFlat]]] = {
     "dynamic": lambda model: (DynamicClipping(Geometric(1.2, 0.3, 5)), SlowDynamic(1.2, 0.3, 5)),
     "quantile": lambda model: (QuantileClipping(0.5, 0.4, 0.3, 1.5), SlowQuantile(0.5, 0.4, 0.3, 1.5)),
     "moo_published": lambda model: (PublishedMooClipping(0.7, 0.02, 0.5), SlowMoo(0.7, 0.02, 0.5, "published")),
+    "moo_sample": lambda model: (SampleMooClipping(0.7, 0.02, 0.1), SlowSampleMoo(0.7, 0.02, 0.1)),
     "moo_private": lambda model: (PrivateMooClipping(0.7, 0.02, 0.5), SlowMoo(0.7, 0.02, 0.5, "private")),
 }
 

@@ -15,6 +15,7 @@ from wirelessfl.privacy.clipping import (
     PrivateMooClipping,
     PublishedMooClipping,
     QuantileClipping,
+    SampleMooClipping,
     per_layer_clipping,
 )
 from wirelessfl.privacy.clipping.conformance import ExampleStep
@@ -29,6 +30,7 @@ RULES: dict[str, ClippingRule] = {
     "quantile": QuantileClipping(0.1, 0.3),
     "dynamic": DynamicClipping(Geometric(1.0, 0.5, 10)),
     "moo_published": PublishedMooClipping(1.0, 0.01, 0.1),
+    "moo_sample": SampleMooClipping(1.0, 0.01, 0.1),
     "moo_private": PrivateMooClipping(1.0, 0.01, 0.1),
 }
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tests.privacy.clipping.examples import everyone, step_of, vectors
-from wirelessfl.privacy.clipping import PrivateMooClipping, PublishedMooClipping, moo_clip
+from wirelessfl.privacy.clipping import PrivateMooClipping, PublishedMooClipping, SampleMooClipping, moo_clip
 from wirelessfl.privacy.clipping.adaptive import SMALLEST_CLIP
 from wirelessfl.privacy.clipping.conformance import ExampleStep, samples_of
 
@@ -115,6 +115,55 @@ def test_published_feedback_by_hand() -> None:
     second = rule.clip(samples_of(gradients, everyone(gradients), (1,)), state, step_of([0], divisor=2.0, step=1))
     fall = 0.1 * (2.0 + 1.0) / 2 * 0.5
     assert float(second.sensitivity) == pytest.approx(1.0 - 0.5 * (0.2 - fall / 1.0))
+
+
+def test_algorithm_1_by_hand() -> None:
+    """One dimension, C = 1, κ = 0.2, η_C = 0.5, η = 0.1, z = 0, L = 2.
+
+    Round's first step, gradients 3 and 0.5: no fall yet, so that C goes down to 0.9 and 0.8; 3 is clipped to 0.9,
+    g̃ = (0.9 + 0.5)/2 and ∂g̃/∂C = 1/2. Then gradients 2 and 1: falls 0.1·2/2 and 0.1·1/2.
+    """
+    rule = SampleMooClipping(1.0, 0.2, 0.5)
+    gradients = vectors([3.0], [0.5])
+    step = step_of([0], divisor=2.0)
+    first = rule.clip(samples_of(gradients, everyone(gradients), (1,)), rule.start(1, gradients[0, 0]), step)
+    assert first.weights[0].tolist() == pytest.approx([0.9 / 3, 1.0]) and float(first.sensitivity) == pytest.approx(0.8)
+    state = rule.learn(torch.tensor([[1.4]], dtype=torch.float64), first.state, step)
+    assert state["direction"].tolist() == [[pytest.approx(0.5)]] and float(state["clip_norm"]) == pytest.approx(0.8)
+    gradients, clips = vectors([2.0], [1.0]), [0.8]
+    for fall in (0.1, 0.05):
+        clips.append(clips[-1] - 0.5 * (0.2 - fall / clips[-1]))
+    second = rule.clip(samples_of(gradients, everyone(gradients), (1,)), state, step_of([0], divisor=2.0, step=1))
+    assert second.weights[0].tolist() == pytest.approx([clips[1] / 2, clips[2] / 1])
+    assert float(second.sensitivity) == pytest.approx(clips[2])
+
+
+def test_the_fall_of_a_sample_is_the_derivative_of_its_loss_in_the_clip() -> None:
+    """S_b = −dℓ_b(θ − η g̃)/dC for a common shift of the C of all samples, by a central difference."""
+    task, rate = Logistic(), 0.7
+    rule = SampleMooClipping(0.6, 0.05, 0.1)
+    start = torch.tensor([0.3, -0.2, 0.5, 0.1], dtype=torch.float64)
+    gradients = task.gradients(start)
+    first = rule.clip(samples_of(gradients, everyone(gradients), (4,)), rule.start(1, start), example_step(0, rate))
+    clips = [0.6 - 0.1 * 0.05 * (1 + b) for b in range(9)]
+    assert any(weight < 1 for weight in first.weights[0]) and any(weight == 1 for weight in first.weights[0])
+
+    def stepped(shift: float) -> Tensor:
+        total = 0.8 * (clips[-1] + shift) * task.noise
+        for gradient, clip in zip(gradients[0], clips, strict=True):
+            total = total + gradient * min(1.0, (clip + shift) / float(gradient.norm()))
+        return start - rate * total / 9
+
+    state = rule.learn((start - stepped(0.0))[None] / rate * 9, first.state, example_step(0, rate))
+    there = task.gradients(stepped(0.0))
+    falls = rate * samples_of(there, everyone(there), (4,)).inner(state["direction"])[0]
+    width = 1e-5
+    for b in range(9):
+        one, losses = Logistic(), []
+        for shift in (width, -width):
+            one.inputs, one.targets = task.inputs[[b]], task.targets[[b]]
+            losses.append(one.loss(stepped(shift)))
+        assert float(falls[b]) == pytest.approx(-(losses[0] - losses[1]) / (2 * width), rel=1e-6)
 
 
 def test_private_feedback_by_hand() -> None:

@@ -42,7 +42,9 @@ def noised_shares(rule: QuantileClipping, gradients: torch.Tensor, clients: int,
     """What the rule releases, read off the clip it moves to."""
     step = step_of(list(range(clients)), divisor=divisor, seed=shifted(3))
     samples = samples_of(gradients, everyone(gradients), PARTS)
-    many = Samples(samples.squared_norms.expand(clients, -1, -1), samples.present.expand(clients, -1), lambda w: w)
+    many = Samples(
+        samples.squared_norms.expand(clients, -1, -1), samples.present.expand(clients, -1), lambda w: w, lambda v: v
+    )
     following = rule.clip(many, rule.start(clients, torch.zeros(14, dtype=torch.float64)), step).state["clip_norm"]
     return (-torch.log(following / rule.clip_norm) / rule.lr + rule.quantile).numpy()
 
@@ -79,7 +81,7 @@ def test_the_clip_settles_at_the_quantile(quantile: float) -> None:
     for index in range(600):
         norms = -torch.log(torch.rand(clients, batch, generator=generator, dtype=torch.float64))
         present = torch.ones(clients, batch, dtype=torch.bool)
-        samples = Samples(norms.square()[..., None], present, lambda weights: weights)
+        samples = Samples(norms.square()[..., None], present, lambda weights: weights, lambda vectors: vectors)
         divisor = torch.full((clients,), float(batch), dtype=torch.float64)
         step = ExampleStep(Streams(shifted(5)), 1, index, np.arange(clients), divisor)
         state = rule.clip(samples, state, step).state

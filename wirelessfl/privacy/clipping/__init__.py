@@ -4,8 +4,10 @@ from wirelessfl.privacy.clipping.adaptive import (
     PrivateMooClipping,
     PublishedMooClipping,
     QuantileClipping,
+    SampleMooClipping,
     moo_clip,
     moo_clipping,
+    moo_clips,
 )
 from wirelessfl.privacy.clipping.base import (
     Clipped,
@@ -41,6 +43,7 @@ __all__ = [
     "PrivateMooClipping",
     "PublishedMooClipping",
     "QuantileClipping",
+    "SampleMooClipping",
     "Samples",
     "Schedule",
     "Step",
@@ -48,6 +51,7 @@ __all__ = [
     "dynamic_clipping",
     "moo_clip",
     "moo_clipping",
+    "moo_clips",
     "per_layer_clipping",
     "shrink",
 ]

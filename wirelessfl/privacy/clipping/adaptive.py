@@ -2,9 +2,10 @@
 
 MOO (DESIGN.md §4; moo-adaptive-clipping) descends the gradient of loss plus a penalty on C. The paper minimises
 L_model + κC by C ← max(C − η_C (κ − S/C), 10⁻³), where S tells how much the loss falls per unit of C. After a gradient
-step θ' = θ − η g̃(C) it is S = η ⟨∇L(θ'), ∂g̃/∂C⟩. The two rules differ in what they take for ∇L(θ') and ∂g̃/∂C. Both
-need two successive steps of a round; the first step of a round, which starts from another model, leaves C as it is.
-C is a memory that each client keeps from round to round.
+step θ' = θ − η g̃(C) it is S = η ⟨∇L(θ'), ∂g̃/∂C⟩. The rules differ in what they take for ∇L(θ') and ∂g̃/∂C, and in how
+often they update C: for every sample, as the paper's Algorithm 1, or once a step. S needs two successive steps of a
+round: in the first, which starts from a model that no C of this round has moved, it is 0 for a sample, and a rule that
+updates once a step leaves C as it is. C is a memory that each client keeps from round to round.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from wirelessfl.errors import precondition
-from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step, sent
+from wirelessfl.privacy.clipping.base import Clipped, ClippingRule, ClippingState, Samples, Step, sent, shrink
 from wirelessfl.privacy.clipping.flat import clip_to
 from wirelessfl.privacy.costs import require_non_negative, require_positive
 from wirelessfl.privacy.laws import ClippingLaw, MooClip, QuantileClip
@@ -131,12 +132,71 @@ class _Moo(ClippingRule):
 
 
 @dataclass(frozen=True)
+class SampleMooClipping(_Moo):
+    """Algorithm 1 as printed: C follows every sample, lines 13 to 17, by raw gradients, so that no guarantee holds.
+
+    For the samples b = 1, 2, … of a batch in their order, S_b = η ⟨∇ℓ_b(θ'), ∂g̃/∂C⟩, then C_b is updated from
+    C_{b−1}, and the gradient of sample b is clipped to C_b (line 21). The noise is scaled to the last C of the batch,
+    C_B (line 23), though a sample that was clipped before may reach farther; C_B is what the next batch begins with.
+    Every S_b is known before the recursion, since neither θ' nor ∂g̃/∂C changes within a batch: what runs sequentially
+    are a few operations on the (k,) norms of all clients for each sample, in place of gradients.
+
+    ∂g̃/∂C is the derivative at fixed noise of a common shift of all C_b: with directions u_b of clipped gradients
+    g̃ = (U + Σ C_b u_b + C_B σξ)/L gives (Σ u_b + σξ)/L.
+    """
+
+    @override
+    def law(self) -> ClippingLaw:
+        return MooClip(feedback="published")
+
+    @override
+    def clip(self, samples: Samples, state: ClippingState, step: Step) -> Clipped:
+        # Two sums of raw gradients a step, and their inner products with one vector
+        if step.step == 0:
+            falls = torch.zeros_like(samples.squared_norms[:, :, 0])
+        else:
+            falls = step.learning_rate * samples.inner(state["direction"])
+        clips = moo_clips(state["clip_norm"], falls, samples.present, self.kappa, self.lr)
+        last = clips[:, -1]
+        weights = shrink(samples.norms(), clips)
+        in_directions = (weights / clips).where(weights < 1, 0.0)
+        rest = samples.weighted_sum(in_directions - weights / last[:, None])
+        return Clipped(weights, last, {"clip_norm": last, "rest": rest})
+
+    @override
+    def learn(self, released: Tensor, state: ClippingState, step: Step) -> ClippingState:
+        last = state["clip_norm"]
+        direction = (released / last[:, None] + state["rest"]) / step.divisor[:, None]
+        return {"clip_norm": last, "direction": direction}
+
+
+def moo_clips(
+    clip_norm: Tensor, loss_sensitivities: Tensor, present: Tensor, penalty: float, clip_learning_rate: float
+) -> Tensor:
+    """(k, B) C after each of the samples of a batch, in their order; a sample that is not there leaves it as it is.
+
+    Args:
+        clip_norm: (k,) C before the first.
+        loss_sensitivities: (k, B) S of each sample.
+        present: (k, B) bool.
+        penalty: κ.
+        clip_learning_rate: η_C.
+    """
+    clips = []
+    for falls, there in zip(loss_sensitivities.unbind(1), present.unbind(1), strict=True):
+        following = moo_clip(clip_norm, falls, penalty, clip_learning_rate)
+        clip_norm = torch.where(there, following, clip_norm)
+        clips.append(clip_norm)
+    return torch.stack(clips, dim=1)
+
+
+@dataclass(frozen=True)
 class PublishedMooClipping(_Moo):
-    """Feedback as published: S from raw gradients, so that C reveals private data and no guarantee holds.
+    """Feedback as published, once a step: S from raw gradients, so that C reveals private data and no guarantee holds.
 
     ∇L(θ') is the raw gradient of the next batch, and ∂g̃/∂C the exact derivative at fixed noise: with the sum over
-    unclipped gradients U, g̃ = (U + C D)/L gives ∂g̃/∂C = D/L = (g̃ − U/L)/C. The new C holds at once, as in the
-    paper's Algorithm 1.
+    unclipped gradients U, g̃ = (U + C D)/L gives ∂g̃/∂C = D/L = (g̃ − U/L)/C. The new C holds at once, for all samples of
+    the batch.
     """
 
     @override
@@ -184,6 +244,24 @@ class PrivateMooClipping(_Moo):
         }
 
 
-def moo_clipping(clip_norm: float, feedback: Literal["published", "private"], kappa: float, lr: float) -> ClippingRule:
-    """MOO clipping rule with the feedback as published, or from noised gradients."""
-    return {"published": PublishedMooClipping, "private": PrivateMooClipping}[feedback](clip_norm, kappa, lr)
+def moo_clipping(
+    clip_norm: float,
+    feedback: Literal["published", "private"],
+    update: Literal["sample", "step"],
+    kappa: float,
+    lr: float,
+) -> ClippingRule:
+    """MOO clipping rule with the feedback as published, for every sample or once a step, or from noised gradients.
+
+    Raises:
+        ValueError: Noised gradients say nothing of single samples.
+    """
+    match feedback, update:
+        case "published", "sample":
+            return SampleMooClipping(clip_norm, kappa, lr)
+        case "published", "step":
+            return PublishedMooClipping(clip_norm, kappa, lr)
+        case "private", "step":
+            return PrivateMooClipping(clip_norm, kappa, lr)
+        case _:
+            raise ValueError(f"update: found {update} with feedback {feedback}; allowed there: step")

@@ -64,11 +64,14 @@ class Samples:
         present: (k, B) bool, False where a batch is smaller than the largest.
         weighted_sum: From weights (k, B) or (k, B, L) to the (k, d) sums of the raw weighted gradients, which ignore
             samples that are not present. A rule whose clip follows such a sum has no privacy guarantee.
+        inner: From a vector (k, d) for each client to the inner products (k, B) with the raw gradients of its samples,
+            arbitrary where a sample is not ``present``. No guarantee either.
     """
 
     squared_norms: Tensor
     present: Tensor
     weighted_sum: Callable[[Tensor], Tensor]
+    inner: Callable[[Tensor], Tensor]
 
     def norms(self) -> Tensor:
         """(k, B) norm of each sample's whole gradient."""
