@@ -17,7 +17,7 @@ from mkdocs.structure.files import File, Files
 from pydantic import BaseModel
 
 from publications import PAPERS
-from publications.page import documentation_pictures, fill
+from publications.markers import documentation_pictures, fill
 from wirelessfl.cli import main
 from wirelessfl.scenario import Scenario, all_keys, list_shipped
 from wirelessfl.scenario.base import Section

@@ -2,18 +2,19 @@
 
 A paper is a module here (`publications.ota` is one to copy): it declares a `Paper` with its studies, claims and
 figures, and stands in `publications.catalogue.PAPERS`. Its study files lie in
-``scenarios/papers/<paper>/{small,full}/<study>.yaml``, ordinary studies whose ``base`` is a scenario beside them and
-whose ``set`` says what a size changes. ``wirelessfl papers run`` runs them and writes ``results/papers/<paper>/``;
-``docs/papers/<paper>.md`` takes tables, figures and verdicts from there by markers (`publications.page`).
+``scenarios/papers/<paper>/{small,medium,full}/<study>.yaml``, ordinary studies whose ``base`` is a scenario beside them
+and whose ``set`` says what a size changes. ``wirelessfl papers run`` runs them and writes ``results/papers/<paper>/``;
+``docs/papers/<paper>.md`` takes tables, figures and verdicts from there by markers (`publications.markers`).
 """
 
 from __future__ import annotations
 
 from publications.catalogue import PAPERS, find_paper, study_file
-from publications.claims import Claim, Comparison, Outcome, Verdict, greater, judge, not_tested, verdict, weigh
+from publications.claims import Claim, Comparison, Outcome, Verdict, greater, judge, not_tested, same, verdict, weigh
+from publications.effects import Difference, Effect, Level, MissingRuns, average, ratio
 from publications.paper import Paper, PaperFigure, PaperTable
 from publications.studies import SIZES, AtEqualEpsilon, AuditOf, PaperNumber, PaperStudy, Point, Size
-from publications.tables import Difference, MissingRuns, StudyTable, Tables
+from publications.tables import StudyTable, Tables
 
 __all__ = [
     "PAPERS",
@@ -23,6 +24,8 @@ __all__ = [
     "Claim",
     "Comparison",
     "Difference",
+    "Effect",
+    "Level",
     "MissingRuns",
     "Outcome",
     "Paper",
@@ -35,10 +38,13 @@ __all__ = [
     "StudyTable",
     "Tables",
     "Verdict",
+    "average",
     "find_paper",
     "greater",
     "judge",
     "not_tested",
+    "ratio",
+    "same",
     "study_file",
     "verdict",
     "weigh",

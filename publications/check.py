@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import wirelessfl as wfl
 from publications.collect import point_at, run_row
-from publications.files import cell, read_rows
+from publications.files import cell, number_cell, read_rows
+from publications.long_table import long_table
 from publications.page import claim_rows
 from publications.paper import Paper
+from publications.provenance import Provenance
+from publications.results import Results
 from publications.runner import load_designs
-from publications.tables import METRICS, Tables, long_table
+from publications.tables import METRICS, RunRow, Tables
 from wirelessfl.study import Run, StudyDesign
+
+TOLERANCE = 0.01
+"""Relative difference that is let pass where a run was recorded with another torch: training of other bits drifts."""
 
 
 def check_page(paper: Paper, tables: Tables, folder: Path) -> list[str]:
-    """Differences between the tables and verdicts on disk and those that follow from the runs on disk."""
+    """Differences between the tables of a size on disk and those that follow from the runs on disk."""
     wanted = {
         f"{name}.csv": [
             {key: cell(value) for key, value in row.items()} for row in long_table(tables, paper.study(name))
         ]
         for name in tables.studies
     }
-    wanted["claims.csv"] = claim_rows(paper, tables)
-    return [
-        f"{name}: does not follow from the runs; `wirelessfl papers table {paper.name}` writes it anew"
-        for name, rows in wanted.items()
-        if read_rows(folder / name) != rows
-    ]
+    return [_stale(paper, name) for name, rows in wanted.items() if read_rows(folder / name) != rows]
+
+
+def check_claims(paper: Paper, results: Results, folder: Path) -> list[str]:
+    """Whether the verdicts on disk are those that follow from the runs on disk."""
+    same = read_rows(folder / "claims.csv") == claim_rows(paper, results)
+    return [] if same else [_stale(paper, "claims.csv")]
+
+
+def _stale(paper: Paper, name: str) -> str:
+    return f"{name}: does not follow from the runs; `wirelessfl papers table {paper.name}` writes it anew"
 
 
 def check_runs(
@@ -38,35 +51,70 @@ def check_runs(
 
     Args:
         paper: The paper.
-        tables: Its results.
+        tables: Its results in one size.
         sample: How many runs, spread evenly over all that are there.
         work: Folder for their traces.
         tell: Called with a line for each run.
     """
-    runs = list(_recorded(paper, tables))
+    runs = list(recorded_runs(paper, tables))
     chosen = runs if sample >= len(runs) else [runs[at * len(runs) // sample] for at in range(sample)]
     found = []
-    for name, design, run in chosen:
-        point, seed = point_at(design, run.levels), run.scenario.seed
-        result = wfl.simulate(run.scenario, work / run.id, pictures=False)
-        again = run_row(point, seed, run.id, result.to_dataframe(), result.summary).numbers
-        (before,) = (row.numbers for row in tables.studies[name].runs if row.point == point and row.seed == seed)
-        differing = [
-            f"{metric} is {cell(again[metric])}, recorded is {cell(before[metric])}"
-            for metric in METRICS
-            if cell(again[metric]) != cell(before[metric])
-        ]
+    for name, design, run, before in chosen:
+        differing = compare_run(design, run, before, work)
         what = f"{name}, {design.describe(run)}"
-        tell(f"{what}: {'differs' if differing else 'the same'}")
-        found += [f"{what}: {', '.join(differing)}"] if differing else []
+        tell(f"{what}: {'differs' if differing else 'the same'}{_how(before)}")
+        found += [f"{what}{_how(before)}: {', '.join(differing)}"] if differing else []
     return found
 
 
-def _recorded(paper: Paper, tables: Tables) -> Iterator[tuple[str, StudyDesign, Run]]:
-    """Every run that has results: the name of its study, its design, and the run."""
+def compare_run(design: StudyDesign, run: Run, before: RunRow, work: Path) -> list[str]:
+    """What differs between a stored run and the same run made again, number by number.
+
+    To the last digit under the torch with which it was recorded; within `TOLERANCE` under another; to the six digits
+    that were stored where nothing was kept of its origin.
+    """
+    result = wfl.simulate(run.scenario, work / run.id, pictures=False)
+    point = point_at(design, run.levels)
+    again = run_row(point, before.seed, run.id, result.to_dataframe(), result.summary, before.provenance)
+    compared = METRICS if before.provenance.kept else [one for one in METRICS if not math.isnan(before.numbers[one])]
+    return [
+        f"{metric} is {number_cell(again, metric)}, recorded is {number_cell(before, metric)}"
+        for metric in compared
+        if not _agree(again, before, metric)
+    ]
+
+
+def _agree(again: RunRow, before: RunRow, metric: str) -> bool:
+    if _same_torch(before.provenance):
+        return number_cell(again, metric) == number_cell(before, metric)
+    now, then = again.numbers[metric], before.numbers[metric]
+    return math.isclose(now, then, rel_tol=TOLERANCE) or (math.isnan(now) and math.isnan(then))
+
+
+def _torch() -> str:
+    return version("torch").partition("+")[0]
+
+
+def _same_torch(recorded: Provenance) -> bool:
+    return not recorded.kept or recorded.torch == _torch()
+
+
+def _how(before: RunRow) -> str:
+    recorded = before.provenance
+    if not recorded.kept:
+        return " (recorded before versions were kept, to six digits)"
+    told = f"recorded at {recorded.commit or 'an unknown commit'}, wirelessfl {recorded.version}"
+    if _same_torch(recorded):
+        return f" ({told}, torch {recorded.torch})"
+    return f" ({told}, torch {recorded.torch}, now {_torch()}: compared within {TOLERANCE:.0%})"
+
+
+def recorded_runs(paper: Paper, tables: Tables) -> Iterator[tuple[str, StudyDesign, Run, RunRow]]:
+    """Every stored run: the name of its study, its design, the run, and its numbers."""
     designs = load_designs(paper, tables.about["size"], tables.about["overrides"])
     for name, table in tables.studies.items():
-        known = {(tuple(row.point.items()), row.seed) for row in table.runs}
+        stored = {(tuple(row.point.items()), row.seed): row for row in table.runs}
         for run in designs[name].runs:
-            if (tuple(point_at(designs[name], run.levels).items()), run.scenario.seed) in known:
-                yield name, designs[name], run
+            row = stored.get((tuple(point_at(designs[name], run.levels).items()), run.scenario.seed))
+            if row is not None:
+                yield name, designs[name], run, row

@@ -1,24 +1,30 @@
-"""Claims of a paper, and how they were tested.
+"""Claims of a paper, and how they are judged.
 
-A check takes the tables of all studies and gives a verdict. It is judged on paired differences over seeds with a
-confidence interval, never on a single mean; what has not run is not tested.
+A check takes the tables of one size and gives a verdict. Differences are paired by seed and averaged over the levels of
+the claim (data sets, noises) within each seed; Student's t over the seeds then gives the interval of the mean effect.
+A claim is confirmed if the whole 95 % interval lies on the claimed side, contradicted if it lies wholly on the other,
+and undecided otherwise: under no effect either happens with a probability of 2.5 % at most. A claim about several
+methods (*the best of*) is confirmed if that holds for each of them; it is contradicted by one, at 2.5 % divided by
+their number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
+from publications.effects import ALPHA, Difference, Effect, Level, MissingRuns, Scale, average
 from publications.studies import Point
-from publications.tables import Difference, MissingRuns, Tables
+from publications.tables import Tables
 
 
 class Outcome(Enum):
     """What became of a claim."""
 
     CONFIRMED = "confirmed"
-    NOT_CONFIRMED = "not confirmed"
+    CONTRADICTED = "contradicted"
+    UNDECIDED = "undecided"
     NOT_TESTED = "not tested"
 
 
@@ -28,13 +34,15 @@ class Verdict:
 
     Attributes:
         outcome: In a word.
-        numbers: What it rests on, with confidence intervals.
+        numbers: What it rests on.
         reason: Why, in a sentence.
+        effect: Its size, where it has one.
     """
 
     outcome: Outcome
     numbers: str
     reason: str
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True)
@@ -45,11 +53,13 @@ class Claim:
         text: What is claimed.
         source: Where: section, figure or table of the paper.
         check: Gives the verdict; may raise `MissingRuns`, which makes it *not tested*.
+        everywhere: Whether it speaks of every setting, as a theorem does: a case of any size then decides.
     """
 
     text: str
     source: str
     check: Callable[[Tables], Verdict]
+    everywhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,16 +67,18 @@ class Comparison:
     """One half of an ordering: the first is to be better than the second.
 
     Attributes:
-        name: In words, e.g. ``FedProx − FedAvg at ε = 6.52``.
+        name: The level, e.g. ``ε = 6.52``.
         first: Name of a study and a point in it.
         second: The other.
         metric: Which number, one of `publications.tables.METRICS`.
+        group: Which of several methods it is about; levels of one group are averaged.
     """
 
     name: str
     first: tuple[str, Point]
     second: tuple[str, Point]
     metric: str = "test_accuracy"
+    group: str = ""
 
 
 def judge(claim: Claim, tables: Tables) -> Verdict:
@@ -82,45 +94,97 @@ def not_tested(reason: str) -> Verdict:
     return Verdict(Outcome.NOT_TESTED, "", reason)
 
 
-def verdict(holds: bool, numbers: str, reason: str) -> Verdict:
-    """Confirmed or not, by a check of one's own."""
-    return Verdict(Outcome.CONFIRMED if holds else Outcome.NOT_CONFIRMED, numbers, reason)
+def verdict(holds: bool, numbers: str, reason: str, effect: Effect | None = None) -> Verdict:
+    """Confirmed or contradicted, by a check of one's own."""
+    return Verdict(Outcome.CONFIRMED if holds else Outcome.CONTRADICTED, numbers, reason, effect)
 
 
 def greater(*comparisons: Comparison, least: float = 0.0) -> Callable[[Tables], Verdict]:
-    """A check that every first is greater than its second by more than ``least``.
-
-    Confirmed only if the whole 95 % interval of every paired difference lies above ``least`` (each then is tested at
-    2.5 %, and so is their conjunction).
-    """
+    """A check that the first is greater than the second by more than ``least``, on average over the comparisons."""
 
     def check(tables: Tables) -> Verdict:
-        differences = [tables.difference(one.first, one.second, one.metric) for one in comparisons]
-        return weigh([one.name for one in comparisons], differences, least, [_is_share(c) for c in comparisons])
+        groups: dict[str, list[Level]] = {}
+        for one in comparisons:
+            difference = tables.difference(one.first, one.second, one.metric)
+            groups.setdefault(one.group, []).append(Level(one.name, difference))
+        return weigh(groups, least, scale_of(comparisons[0].metric))
 
     return check
 
 
-def _is_share(comparison: Comparison) -> bool:
-    return comparison.metric.endswith("accuracy")
+def scale_of(metric: str) -> Scale:
+    """How differences of a number are read."""
+    return "points" if metric.endswith("accuracy") else "number"
 
 
-def weigh(
-    names: Sequence[str], differences: Sequence[Difference], least: float = 0.0, percent: Sequence[bool] | None = None
-) -> Verdict:
-    """The verdict on differences that all are to be above ``least``, with what each of them shows."""
-    shares = percent or [True] * len(names)
-    numbers = "; ".join(
-        f"{name}: {one.text(percent=share)}" for name, one, share in zip(names, differences, shares, strict=True)
+def weigh(groups: dict[str, list[Level]], least: float = 0.0, scale: Scale = "points") -> Verdict:
+    """The verdict on effects that are to be above ``least``.
+
+    Args:
+        groups: Levels of each effect, by its name; the mean over its levels is judged.
+        least: What it is to exceed.
+        scale: How it is read.
+    """
+    means = {name: average([level.difference for level in levels]) for name, levels in groups.items()}
+    apart = ALPHA / len(means)
+    against = [name for name, one in means.items() if one.mean + one.half_width_at(apart) < least]
+    surely = [name for name, one in means.items() if one.low > least]
+    worst = min(against or means, key=lambda name: means[name].mean)
+    effect = Effect(
+        means[worst].mean, means[worst].low, means[worst].high, scale, least, "above", worst, tuple(groups[worst])
     )
-    seeds = min(one.seeds for one in differences)
-    surely = [name for name, one in zip(names, differences, strict=True) if one.low > least]
-    against = [name for name, one in zip(names, differences, strict=True) if one.high < least]
-    open_ones = [name for name in names if name not in surely and name not in against]
-    if len(surely) == len(names):
-        return verdict(True, numbers, f"every 95 % interval over {seeds} seeds lies on the claimed side")
-    parts = [f"the opposite holds for {', '.join(against)}"] if against else []
-    parts += (
-        [f"the 95 % interval over {seeds} seeds includes no difference for {', '.join(open_ones)}"] if open_ones else []
-    )
-    return verdict(False, numbers, "; ".join(parts))
+    told = [f"{name}: {one.text(percent=scale == 'points')}".removeprefix(": ") for name, one in means.items()]
+    numbers = "; ".join([*told, *_range_text(groups[worst], scale)])
+    seeds = min(one.seeds for one in means.values())
+    each = "each mean effect" if len(means) > 1 else "the mean effect"
+    if against:
+        which = f" for {', '.join(against)}" if len(means) > 1 else ""
+        reason = f"the 95 % interval of {each} over {seeds} seeds lies wholly on the other side{which}"
+        return Verdict(Outcome.CONTRADICTED, numbers, reason, effect)
+    if len(surely) == len(means):
+        reason = f"the 95 % interval of {each} over {seeds} seeds lies on the claimed side"
+        return Verdict(Outcome.CONFIRMED, numbers, reason, effect)
+    open_ones = [name for name in means if name not in surely]
+    which = f" for {', '.join(open_ones)}" if len(means) > 1 else ""
+    return Verdict(Outcome.UNDECIDED, numbers, f"{seeds} seeds do not tell the sign{which}", effect)
+
+
+def _range_text(levels: Sequence[Level], scale: Scale) -> list[str]:
+    """The least and the greatest of several levels."""
+    if len(levels) < 2:
+        return []
+    ends = [choose(levels, key=lambda level: level.difference.mean) for choose in (min, max)]
+    told = [f"{level.difference.text(percent=scale == 'points')} ({level.name})" for level in ends]
+    return [f"{len(levels)} levels, from {told[0]} to {told[1]}"]
+
+
+def same(levels: Sequence[Level], margin: float, scale: Scale = "points") -> Verdict:
+    """The verdict on numbers that are to agree with stated ones.
+
+    Confirmed if every 95 % interval of ours less the stated number lies within ``margin`` on either side, contradicted
+    if one interval, at 95 % for all of them together, lies wholly outside.
+
+    Args:
+        levels: Our numbers less the stated ones.
+        margin: What counts as agreement.
+        scale: How differences are read.
+    """
+    apart = ALPHA / len(levels)
+    unit = 100 if scale == "points" else 1
+    outside = [one for one in levels if abs(one.difference.mean) - one.difference.half_width_at(apart) > margin]
+    inside = [one for one in levels if abs(one.difference.mean) + one.difference.half_width <= margin]
+    farthest = max(levels, key=lambda level: abs(level.difference.mean))
+    far = farthest.difference
+    effect = Effect(far.mean, far.low, far.high, scale, 0.0, "above", f"ours less stated, {farthest.name}")
+    effect = replace(effect, levels=tuple(levels))
+    numbers = f"{len(inside)} of {len(levels)} surely within ±{unit * margin:g}, {len(outside)} surely outside"
+    if outside:
+        return Verdict(Outcome.CONTRADICTED, numbers, "some numbers surely differ from the stated ones", effect)
+    if len(inside) == len(levels):
+        return Verdict(Outcome.CONFIRMED, numbers, "all numbers agree with the stated ones", effect)
+    return Verdict(Outcome.UNDECIDED, numbers, "the seeds do not tell whether the numbers agree", effect)
+
+
+def off_by(stated: float, by_seed: dict[int, float]) -> Difference:
+    """Our numbers less a stated one, seed by seed."""
+    return Difference({seed: one - stated for seed, one in by_seed.items()})

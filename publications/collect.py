@@ -1,55 +1,94 @@
-"""From a finished study to its table: one row a run, and the mean curve of every point."""
+"""From the folder of a study, finished or not, to its table: one row a run, and the mean curves of every point."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from publications.tables import METRICS, CurveRow, RunRow, StudyTable, mean_of, value_of
-from wirelessfl.scenario import Scenario
-from wirelessfl.study import Study, StudyDesign, band
+import wirelessfl as wfl
+from publications.provenance import Notes, Provenance, provenance_of
+from publications.studies import PaperStudy
+from publications.tables import FOLLOWED, METRICS, CurveRow, RunRow, StudyTable, mean_of, value_of
+from wirelessfl.errors import WirelessFLError
+from wirelessfl.study import Run, StudyDesign, band
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Curves = dict[str, NDArray[np.float64]]
+"""One run over its rounds, by what is followed."""
 
-def collect(
-    name: str,
-    study: Study,
-    design: StudyDesign,
-    curve: Callable[[Scenario, Path], NDArray[np.float64]] | None = None,
-) -> StudyTable:
-    """The table of a study, from its Parquet file and the summaries of its runs.
+
+def collect(study: PaperStudy, design: StudyDesign, folder: Path) -> StudyTable:
+    """The table of a study, from the traces and summaries of the runs that have ended.
 
     Args:
-        name: What it is called.
-        study: The finished study.
-        design: What it consisted of.
-        curve: What is followed over the rounds, from the scenario of a run and its trace; None for test accuracy.
+        study: What it is.
+        design: What it consists of.
+        folder: Where its runs lie.
+
+    Returns:
+        All runs that have ended; curves of the points whose seeds have all run.
     """
-    frame = study.to_dataframe()
-    by_run = dict(list(frame.groupby("run", sort=False)))
-    keys = varied_keys(design)
-    scenarios = {run.id: run.scenario for run in design.runs}
-    runs = tuple(
-        run_row(point_at(design, record.levels), record.seed, record.run, by_run[record.run], record.summary or {})
-        for record in study.complete
-    )
-    curves = []
-    for levels, records in study.points().items():
-        followed = [
-            by_run[record.run]["test_accuracy"].to_numpy(dtype=float)
-            if curve is None
-            else curve(scenarios[record.run], study.folder.trace(record.run))
-            for record in records
-        ]
-        curves += _curve(point_at(design, levels), followed)
-    return StudyTable(name, keys, runs, tuple(curves))
+    notes = Notes.of(folder, "")
+    rows: list[RunRow] = []
+    followed: dict[tuple[int, ...], list[Curves]] = {}
+    for run in design.runs:
+        place = folder / "runs" / run.id
+        found = _ended(place)
+        if found is None:
+            continue
+        rounds, summary = found
+        seconds = float(summary.get("wall_time") or math.nan)
+        provenance = provenance_of(place / "trace.h5", seconds, notes.runs.get(run.id, ""))
+        point = point_at(design, run.levels)
+        rows.append(run_row(point, run.scenario.seed, run.id, rounds, summary, provenance))
+        followed.setdefault(run.levels, []).append(_curves(study, run, rounds, place))
+    curves = [
+        row
+        for levels, runs in followed.items()
+        if len(runs) == len(design.seeds)
+        for metric in (*FOLLOWED, *study.curves)
+        for row in _mean_curve(point_at(design, levels), metric, [run[metric] for run in runs])
+    ]
+    return StudyTable(study.name, varied_keys(design), tuple(rows), tuple(curves), stored=len(rows))
+
+
+def finished_runs(folder: Path) -> set[str]:
+    """Ids of the runs of a study's folder that have ended."""
+    return {place.name for place in _places(folder) if _ended(place) is not None}
+
+
+def begun_runs(folder: Path) -> set[str]:
+    """Ids of the runs of a study's folder that have a trace, ended or not."""
+    return {place.name for place in _places(folder) if (place / "trace.h5").exists()}
+
+
+def _places(folder: Path) -> list[Path]:
+    runs = folder / "runs"
+    return [place for place in runs.iterdir() if place.is_dir()] if runs.exists() else []
+
+
+def _ended(place: Path) -> tuple[pd.DataFrame, Mapping[str, Any]] | None:
+    """Rounds and summary of a run, None if it goes on, was interrupted or has not begun."""
+    if not (place / "trace.h5").exists():
+        return None
+    try:
+        result = wfl.open_run(place)
+        ended = result.summary["status"] in ("complete", "diverged")
+        return (result.to_dataframe(), result.summary) if ended else None
+    except WirelessFLError:  # a trace that is being written is locked
+        return None
+
+
+def _curves(study: PaperStudy, run: Run, rounds: pd.DataFrame, place: Path) -> Curves:
+    own = {name: follow(run.scenario, place / "trace.h5") for name, follow in study.curves.items()}
+    return {name: rounds[name].to_numpy(dtype=float) for name in FOLLOWED} | own
 
 
 def varied_keys(design: StudyDesign) -> tuple[str, ...]:
@@ -63,21 +102,34 @@ def point_at(design: StudyDesign, levels: tuple[int, ...]) -> dict[str, str]:
     return {key: value_of(values[key]) for key in varied_keys(design)}
 
 
-def run_row(point: dict[str, str], seed: int, run: str, rounds: pd.DataFrame, summary: Mapping[str, Any]) -> RunRow:
+def run_row(
+    point: dict[str, str],
+    seed: int,
+    run: str,
+    rounds: pd.DataFrame,
+    summary: Mapping[str, Any],
+    provenance: Provenance,
+) -> RunRow:
     """The numbers of one run, from its per-round variables and its summary."""
     column = {name: rounds[name].to_numpy(dtype=float) for name in rounds.columns if name in METRICS}
     accuracy = _known(column["test_accuracy"])
+    quarter = max(1, len(accuracy) // 4)
     numbers = {name: _last(_known(column[name])) for name in ("test_accuracy", "test_loss", "train_loss", "sim_time")}
     numbers |= {name: _last(_known(column[name])) for name in ("epsilon_published", "epsilon_accounted")}
     numbers |= {
-        "late_accuracy": mean_of(accuracy[-max(1, len(accuracy) // 4) :]),
+        "late_accuracy": mean_of(accuracy[-quarter:]),
+        "early_accuracy": mean_of(accuracy[:quarter]),
         "first_accuracy": float(accuracy[0]) if len(accuracy) else math.nan,
         **{name: mean_of(_known(column[name])) for name in ("server_gain", "effective_noise_std", "jammer_gain")},
         **{name: _sum(_known(column[name])) for name in ("jammer_energy", "energy")},
-        "d": float(summary.get("d", math.nan)),
-        "samples": float(summary.get("samples", math.nan)),
+        **{name: _told(summary, name) for name in ("validation_accuracy", "d", "samples")},
     }
-    return RunRow(point, seed, len(rounds), {name: numbers[name] for name in METRICS}, run)
+    return RunRow(point, seed, len(rounds), {name: numbers[name] for name in METRICS}, run, provenance)
+
+
+def _told(summary: Mapping[str, Any], name: str) -> float:
+    value = summary.get(name)
+    return math.nan if value is None else float(value)
 
 
 def _known(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -92,11 +144,11 @@ def _sum(values: NDArray[np.float64]) -> float:
     return float(values.sum()) if len(values) else math.nan
 
 
-def _curve(point: dict[str, str], runs: list[NDArray[np.float64]]) -> list[CurveRow]:
+def _mean_curve(point: dict[str, str], metric: str, runs: list[NDArray[np.float64]]) -> list[CurveRow]:
     """Rounds that were evaluated only."""
     over = band(runs)
     return [
-        CurveRow(point, at + 1, float(mean), float(half), over.seeds)
+        CurveRow(point, at + 1, float(mean), float(half), over.seeds, metric)
         for at, (mean, half) in enumerate(zip(over.mean, over.half_width, strict=True))
         if not math.isnan(mean)
     ]

@@ -13,13 +13,15 @@ from rich.text import Text
 
 import wirelessfl as wfl
 from publications.catalogue import PAPERS, find_paper
-from publications.check import check_page, check_runs
-from publications.page import claim_rows, paper_folder, read_tables, remake_page, table_for_people, write_page
+from publications.check import check_claims, check_page, check_runs
+from publications.claims import Outcome
+from publications.page import claim_rows, remake_page, stored_text, write_page
 from publications.paper import Paper
-from publications.runner import Request, run_paper
-from publications.studies import Size
-from publications.tables import Tables
-from wirelessfl.errors import CheckFailed
+from publications.results import largest, read_results, read_tables, size_folder, stored_tables
+from publications.runner import Request, collect_paper, run_paper
+from publications.studies import SIZES, Size
+from publications.texts import table_for_people
+from wirelessfl.errors import CheckFailed, OutputError
 
 
 def _folder(context: click.Context, parameter: click.Parameter, value: str) -> Path:
@@ -28,12 +30,14 @@ def _folder(context: click.Context, parameter: click.Parameter, value: str) -> P
     return Path(value)
 
 
-size_option = click.option(
-    "--size",
-    type=click.Choice(["small", "full"]),
-    default="small",
-    show_default=True,
-    help="full is the paper's own size, for a GPU; small the same structure for two cores.",
+SIZE_HELP = "full is the paper's own size; small has the same structure for two cores; medium lies between, for some."
+size_option = click.option("--size", type=click.Choice(SIZES), default="small", show_default=True, help=SIZE_HELP)
+set_option = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change every study: base.rounds=2, seeds=1. The result then is no longer the paper's.",
 )
 out_option = click.option(
     "--out",
@@ -71,12 +75,9 @@ def list_papers() -> None:
 @click.argument("name")
 @size_option
 @click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Change every study: base.rounds=2, seeds=1. The result then is no longer the paper's.",
+    "--study", "only", multiple=True, metavar="NAME", help="This study alone; give it several times for more."
 )
+@set_option
 @click.option("--workers", type=click.IntRange(min=1), help="Processes [one a core].")
 @click.option("--resume", is_flag=True, help="Keep finished runs, compute what is new or missing.")
 @click.option("--no-audit", is_flag=True, help="Leave the audits out.")
@@ -85,6 +86,7 @@ def list_papers() -> None:
 def run(
     name: str,
     size: Size,
+    only: tuple[str, ...],
     overrides: tuple[str, ...],
     workers: int | None,
     resume: bool,
@@ -94,64 +96,122 @@ def run(
 ) -> None:
     """Run every study of the paper NAME, judge its claims and write its page to results/papers/NAME.
 
-    Traces go to results/papers-runs/NAME/SIZE. A claim that is not confirmed is a result, not an error.
+    Traces go to results/papers-runs/NAME/SIZE, with the commit of every run in provenance.json. A claim that does not
+    hold is a result, not an error.
     """
     paper = find_paper(name)
+    request = Request(
+        paper,
+        size,
+        out / "papers-runs" / paper.name / size,
+        overrides,
+        workers,
+        resume,
+        audits=not no_audit,
+        command=_words(name, size, overrides),
+        only=only,
+        stored=stored_tables(paper, size_folder(out, paper, size), overrides),
+    )
+    run_paper(request, lambda design: wfl.study_progress(design, quiet=quiet))
+    _write(request, out, quiet=quiet)
+
+
+@command.command()
+@click.argument("name")
+@size_option
+@set_option
+@out_option
+@click.option("--quiet", is_flag=True, help="No tables.")
+def collect(name: str, size: Size, overrides: tuple[str, ...], out: Path, quiet: bool) -> None:
+    """Write the page of the paper NAME from the runs that have ended so far; nothing is computed.
+
+    Points of which a seed is missing are stored, and judged when their last run has ended. It may be done while the
+    studies run.
+    """
+    paper = find_paper(name)
+    request = Request(
+        paper,
+        size,
+        out / "papers-runs" / paper.name / size,
+        overrides,
+        command=_words(name, size, overrides),
+        stored=stored_tables(paper, size_folder(out, paper, size), overrides),
+    )
+    _write(request, out, quiet=quiet)
+
+
+def _words(name: str, size: Size, overrides: tuple[str, ...]) -> str:
     words = ["wirelessfl", "papers", "run", name, "--size", size]
-    words += [word for override in overrides for word in ("--set", override)]
-    work = out / "papers-runs" / paper.name / size
-    request = Request(paper, size, work, overrides, workers, resume, audits=not no_audit, command=shlex.join(words))
-    tables = run_paper(request, lambda design: wfl.study_progress(design, quiet=quiet))
-    folder = paper_folder(out, paper, size)
-    write_page(paper, tables, folder)
+    return shlex.join([*words, *(word for override in overrides for word in ("--set", override))])
+
+
+def _write(request: Request, out: Path, *, quiet: bool) -> None:
+    tables = collect_paper(request)
+    folder = write_page(request.paper, tables, out)
     if not quiet:
-        _print(paper, tables)
+        _print(request.paper, out)
+        click.echo(f"runs  {stored_text(tables)} of size {request.size}")
         click.echo(f"page  {folder}")
 
 
 @command.command()
 @click.argument("name")
-@size_option
 @out_option
-def table(name: str, size: Size, out: Path) -> None:
+def table(name: str, out: Path) -> None:
     """Print the tables and verdicts of the paper NAME from its results, and write them anew."""
     paper = find_paper(name)
-    folder = paper_folder(out, paper, size)
-    tables = read_tables(paper, folder)
-    remake_page(paper, tables, folder)
-    _print(paper, tables)
+    read_results(paper, out)
+    remake_page(paper, out)
+    _print(paper, out)
 
 
 @command.command()
-@click.argument("name")
-@size_option
+@click.argument("name", required=False)
+@click.option("--size", type=click.Choice(SIZES), help="Only this size [all that have results; runs of the smallest].")
 @click.option("--sample", type=click.IntRange(min=1), help="Also re-run so many runs, drawn from all studies.")
 @out_option
-def check(name: str, size: Size, sample: int | None, out: Path) -> None:
-    """Check the results of the paper NAME: tables and verdicts against its runs, and runs against new ones.
+def check(name: str | None, size: Size | None, sample: int | None, out: Path) -> None:
+    """Check the results of the paper NAME, or of all papers: what follows from the runs, and runs against new ones.
 
-    A difference in any number, at the six digits of the results, ends with exit code 4.
+    A run that comes out differently in the last digit of any number ends with exit code 4. Under another version of
+    torch than the one it was recorded with, training gives other bits: it is then compared within 1 %, and the line
+    says so.
     """
-    paper = find_paper(name)
-    folder = paper_folder(out, paper, size)
-    tables = read_tables(paper, folder)
-    found = check_page(paper, tables, folder)
-    if sample is not None:
-        with tempfile.TemporaryDirectory() as place:
-            found += check_runs(paper, tables, sample, Path(place), click.echo)
+    found = []
+    for paper in [find_paper(name)] if name else PAPERS.values():
+        found += [f"{paper.name}, {line}" for line in _check(paper, size, sample, out)]
     if found:
-        recorded = f"recorded with wirelessfl {tables.about['version']}, torch {tables.about['torch']}"
-        raise CheckFailed(f"{folder}: {len(found)} differences ({recorded}):\n  " + "\n  ".join(found))
-    click.echo(f"{folder}: no difference")
+        raise CheckFailed(f"{out}: {len(found)} differences:\n  " + "\n  ".join(found))
+    click.echo(f"{out}: no difference")
 
 
-def _print(paper: Paper, tables: Tables) -> None:
+def _check(paper: Paper, size: Size | None, sample: int | None, out: Path) -> list[str]:
+    results = read_results(paper, out)
+    if size is not None and size not in results:
+        raise OutputError(f"{size_folder(out, paper, size)}: found no results of {paper.name} in size {size}")
+    found = check_claims(paper, results, size_folder(out, paper, "small"))
+
+    for one, tables in results.items():
+        if size in (None, one):
+            found += check_page(paper, tables, size_folder(out, paper, one))
+    if sample is not None:
+        drawn: Size = size if size is not None else next(iter(results))
+        stored = read_tables(paper, size_folder(out, paper, drawn), unfinished=True)
+        with tempfile.TemporaryDirectory() as place:
+            found += check_runs(paper, stored, sample, Path(place), lambda line: click.echo(f"{paper.name}, {line}"))
+    return found
+
+
+def _print(paper: Paper, out: Path) -> None:
     console = Console(markup=False, emoji=False)
     console.print(Text(f"{paper.title} ({paper.reference})", style="bold"))
-    for name in tables.studies:
-        study = paper.study(name)
-        rows = table_for_people(tables, study)
-        console.print(Text(f"\n{name}: {study.title}", style="italic"))
+    results = read_results(paper, out)
+    for study in paper.studies:
+        size = largest(results, study.name)
+        if size is None:
+            continue
+        rows = table_for_people(results[size], study)
+        console.print(Text(f"\n{study.name} ({size}): {study.title}", style="italic"))
         shown = Table(box=None, pad_edge=False, header_style="bold")
         for head in rows[0]:
             # A heading breaks between words, a number never: on a narrow terminal the lines run over instead.
@@ -162,12 +222,20 @@ def _print(paper: Paper, tables: Tables) -> None:
         console.print(shown, crop=False)
     console.print()
     verdicts = Table(box=None, header_style="bold", pad_edge=False)
-    for head in ("claim", "verdict", "numbers"):
+    for head in ("claim", "outcome", "effect", "at the paper's size"):
         verdicts.add_column(head, overflow="fold")
-    for row in claim_rows(paper, tables):
-        told = ". ".join(part for part in (row["numbers"], row["reason"]) if part)
-        verdicts.add_row(Text(row["claim"]), Text(row["verdict"], style=_STYLES[row["verdict"]]), Text(told))
+    for row in claim_rows(paper, results):
+        style = _STYLES[Outcome(row["outcome"])]
+        effect = row["effect"] or row["reason"]
+        verdicts.add_row(
+            Text(row["claim"]), Text(row["outcome"], style=style), Text(effect), Text(row["at_paper_size"])
+        )
     console.print(verdicts)
 
 
-_STYLES = {"confirmed": "green", "not confirmed": "red", "not tested": "yellow"}
+_STYLES = {
+    Outcome.CONFIRMED: "green",
+    Outcome.CONTRADICTED: "red",
+    Outcome.UNDECIDED: "yellow",
+    Outcome.NOT_TESTED: "dim",
+}

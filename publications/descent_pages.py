@@ -96,17 +96,22 @@ def _mended(tables: Tables) -> Verdict:
 def one_round_claims(name: str, source: str) -> tuple[Claim, ...]:
     """The claims about the theorem under the name and number that a paper gives it."""
     return (
-        Claim(f"{name} bounds the optimality gap after a step.", source, _as_printed),
-        Claim(f"{name} holds for one client without noise.", f"{source}; on quadratics", _without_noise),
+        Claim(f"{name} bounds the optimality gap after a step.", source, _as_printed, everywhere=True),
+        Claim(
+            f"{name} holds for one client without noise.", f"{source}; on quadratics", _without_noise, everywhere=True
+        ),
         Claim(
             f"With the noise's variance in it, and for one local step, {name} holds.",
             "ours, publications.convergence.one_round",
             _mended,
+            everywhere=True,
         ),
     )
 
 
-NOISE_CLAIM = Claim("A larger σ² raises the bound, so less noise converges better.", "5.3, eq. (13)", _more_noise)
+NOISE_CLAIM = Claim(
+    "A larger σ² raises the bound, so less noise converges better.", "5.3, eq. (13)", _more_noise, everywhere=True
+)
 
 
 def _draw(tables: Tables) -> Figure:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from publications.effects import MissingRuns
 from publications.paper import PaperFigure
 from publications.studies import Point
-from publications.tables import MissingRuns, StudyTable, Tables
+from publications.tables import StudyTable, Tables
 from wirelessfl.study import Band
 
 if TYPE_CHECKING:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from publications.provenance import Provenance
 from publications.studies import PaperStudy
-from publications.tables import FIXED, METRICS, AuditRow, CurveRow, RunRow, StudyTable
+from publications.tables import FIXED, METRICS, PROVENANCE, AuditRow, CurveRow, RunRow, StudyTable
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -38,6 +40,11 @@ def cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def exact(value: float) -> str:
+    """A number of a run with all its digits, which give back its bits; nothing for NaN."""
+    return "" if math.isnan(value) else repr(value)
+
+
 def number(text: str) -> float:
     """A number of a CSV; an empty cell is NaN."""
     return float(text) if text else math.nan
@@ -47,14 +54,21 @@ def write_study(folder: Path, table: StudyTable) -> None:
     """Write ``<study>.runs.csv``, ``<study>.rounds.csv`` and ``<study>.audits.csv``, what all else is made of."""
     write_rows(
         folder / f"{table.name}.runs.csv",
-        [{"run": r.run, **r.point, "seed": r.seed, "rounds": r.rounds, **r.numbers} for r in table.runs],
+        [
+            {
+                "run": row.run,
+                **row.point,
+                "seed": row.seed,
+                "rounds": row.rounds,
+                **{metric: number_cell(row, metric) for metric in METRICS},
+                **asdict(row.provenance),
+            }
+            for row in table.runs
+        ],
     )
     write_rows(
         folder / f"{table.name}.rounds.csv",
-        [
-            {**row.point, "round": row.round, "mean": row.mean, "half_width": row.half_width, "seeds": row.seeds}
-            for row in table.curves
-        ],
+        [{**row.point, **{key: getattr(row, key) for key in _CURVE}} for row in table.curves],
     )
     write_rows(
         folder / f"{table.name}.audits.csv",
@@ -72,7 +86,13 @@ _AUDIT = (
     "delta",
     "canary",
 )
-_CURVE = ("round", "mean", "half_width", "seeds")
+_CURVE = ("metric", "round", "mean", "half_width", "seeds")
+
+
+def number_cell(row: RunRow, metric: str) -> str:
+    """A number of a run as it is stored: with all digits, but for runs that were stored with six."""
+    value = row.numbers[metric]
+    return exact(value) if row.provenance.kept else cell(value)
 
 
 def read_study(folder: Path, study: PaperStudy) -> StudyTable | None:
@@ -88,6 +108,7 @@ def read_study(folder: Path, study: PaperStudy) -> StudyTable | None:
             int(row["rounds"]),
             {metric: number(row.get(metric, "")) for metric in METRICS},
             row["run"],
+            Provenance(**{key: row.get(key, "") for key in PROVENANCE[:-1]}, seconds=number(row.get("seconds", ""))),
         )
         for row in rows
     )
@@ -98,6 +119,7 @@ def read_study(folder: Path, study: PaperStudy) -> StudyTable | None:
             number(row["mean"]),
             number(row["half_width"]),
             int(row["seeds"]),
+            row["metric"],
         )
         for row in read_rows(folder / f"{study.name}.rounds.csv")
     )
@@ -115,4 +137,4 @@ def read_study(folder: Path, study: PaperStudy) -> StudyTable | None:
         )
         for row in read_rows(folder / f"{study.name}.audits.csv")
     )
-    return StudyTable(study.name, keys, runs, curves, audits)
+    return StudyTable(study.name, keys, runs, curves, audits, len(runs))

@@ -126,15 +126,24 @@ def _two_elements(tables: Tables) -> Verdict:
 
 
 SECTION_CLAIMS = (
-    Claim("The worked example of the transform, and eq. (6) that undoes it.", "4.3, Table 2, eq. (6)", _worked_example),
-    Claim("Its lists of weights and of padded elements.", "4.3", _lists),
     Claim(
-        "Noise σC/W on coefficients clipped to C, at once or level by level, keeps the guarantee.", "4.3", _guarantee
+        "The worked example of the transform, and eq. (6) that undoes it.",
+        "4.3, Table 2, eq. (6)",
+        _worked_example,
+        everywhere=True,
+    ),
+    Claim("Its lists of weights and of padded elements.", "4.3", _lists, everywhere=True),
+    Claim(
+        "Noise σC/W on coefficients clipped to C, at once or level by level, keeps the guarantee.",
+        "4.3",
+        _guarantee,
+        everywhere=True,
     ),
     Claim(
         "For two elements DP-SGD-WAV is plain noise of half the multiplier on gradients clipped to √2 C.",
         "ours, publications.haar_section",
         _two_elements,
+        everywhere=True,
     ),
 )
 SECTION_TABLE = PaperTable("clipping-rules", "What clipping coefficients guarantees", lambda tables: clipping_rows())

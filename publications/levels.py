@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from publications.claims import Verdict, weigh
+from publications.effects import Level as Tested
+from publications.effects import MissingRuns
 from publications.figures import COLOURS, MARKERS
 from publications.studies import Point
-from publications.tables import Difference, MissingRuns, Tables, matches
+from publications.tables import Tables, matches
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +64,7 @@ def level_words(level: Level, symbol: str) -> str:
 def better(
     first: Method, second: Method, keys: Sequence[str], symbol: str, least: float = 0.0
 ) -> Callable[[Tables], Verdict]:
-    """A check that the first is more accurate by more than ``least`` at every level that both have."""
+    """A check that the first is more accurate by more than ``least``, on average over the levels that both have."""
     return all_better(((first, second),), keys, symbol, least)
 
 
@@ -73,16 +75,15 @@ def all_better(
     least: float = 0.0,
     names: Sequence[str] = (),
 ) -> Callable[[Tables], Verdict]:
-    """The same for several pairs of methods, with a name for each pair."""
+    """The same for several pairs of methods, each of which is to have it; with a name for each pair."""
 
     def check(tables: Tables) -> Verdict:
-        words: list[str] = []
-        differences: list[Difference] = []
+        groups: dict[str, list[Tested]] = {}
         for at, (first, second) in enumerate(pairs):
             for level in common_levels(tables, first, second, keys):
-                words.append(" ".join([*names[at : at + 1], level_words(level, symbol)]))
-                differences.append(tables.difference(first.at(level), second.at(level)))
-        return weigh(words, differences, least)
+                found = Tested(level_words(level, symbol), tables.difference(first.at(level), second.at(level)))
+                groups.setdefault(names[at] if names else "", []).append(found)
+        return weigh(groups, least)
 
     return check
 

@@ -6,14 +6,25 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import wirelessfl as wfl
-from publications.claims import Claim, Verdict, not_tested, verdict, weigh
+from publications.claims import Claim, Verdict, not_tested, off_by, same, verdict, weigh
+from publications.effects import Level, MissingRuns, ratio
 from publications.figures import accuracy_axis, legend_below, new_figure
-from publications.levels import DATASET, DATASETS, Level, Method, all_better, better, draw_levels, levels_of
+from publications.levels import (
+    DATASET,
+    DATASETS,
+    Method,
+    all_better,
+    better,
+    draw_levels,
+    level_words,
+    levels_of,
+)
+from publications.levels import Level as Place
 from publications.moo_numbers import NON_PRIVATE, TABLE_III
 from publications.moo_theory import THEORY_CLAIMS, THEORY_FIGURE
 from publications.paper import Paper, PaperFigure, PaperTable
 from publications.studies import AtEqualEpsilon, AuditOf, PaperNumber, PaperStudy, Point
-from publications.tables import MissingRuns, Tables
+from publications.tables import Tables
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +77,7 @@ def table_iii_rows(tables: Tables) -> list[dict[str, Any]]:
     return rows
 
 
-def _accuracy_text(tables: Tables, method: Method | None, level: Level) -> str:
+def _accuracy_text(tables: Tables, method: Method | None, level: Place) -> str:
     try:
         return tables.band(*method.at(level)).text(0, percent=True) if method else "–"
     except MissingRuns:
@@ -92,20 +103,18 @@ def _best_at_equal_epsilon(tables: Tables) -> Verdict:
 
 def _falls(tables: Tables) -> Verdict:
     """Every method loses accuracy from ε = 6.38 to 1.64."""
-    words, differences = [], []
+    groups = {}
     for name, (published, _) in METHODS.items():
         high, low = ({DATASET: "mnist", EPSILON: value} for value in ("6.38", "1.64"))
-        words.append(f"{name}, MNIST, 6.38 less 1.64")
-        differences.append(tables.difference(published.at(high), published.at(low)))
-    return weigh(words, differences)
+        groups[name] = [Level("MNIST, 6.38 less 1.64", tables.difference(published.at(high), published.at(low)))]
+    return weigh(groups)
 
 
 def _guarantee(tables: Tables) -> Verdict:
-    told = []
-    holds = []
+    told, factors = [], []
     for level in levels_of(tables, MOO, KEYS):
         accounted = float(tables.band(*MOO.at(level), "epsilon_accounted").mean[0])
-        holds.append(accounted <= 1.01 * float(level[EPSILON]))
+        factors.append(accounted / float(level[EPSILON]))
         audit = tables.study(MOO.study).audit(level)
         if audit:
             told.append(
@@ -113,23 +122,27 @@ def _guarantee(tables: Tables) -> Verdict:
                 f"empirical at least {wfl.epsilon_text(audit.epsilon_empirical)}"
             )
     return verdict(
-        all(holds),
+        max(factors) <= 1.01,
         "; ".join(told) or "accounted ε is ∞",
         "the norm follows raw gradients, which no accountant sees: nothing is proven, whatever an audit finds",
+        ratio(max(factors), "accounted over stated ε"),
     )
+
+
+AGREEMENT = 0.02
+"""What counts as the accuracy that is stated: two points on either side."""
 
 
 def _numbers(tables: Tables) -> Verdict:
     if tables.about.get("size") != "full":
         return not_tested("the small size has other networks, clients and rounds; the table has both side by side")
-    told, within = [], []
+    levels = []
     for name, (published, _) in METHODS.items():
         for level in levels_of(tables, published, KEYS):
-            stated = TABLE_III[name][level[DATASET]][level[EPSILON]]
-            one = tables.band(*published.at(level))
-            within.append(abs(100 * float(one.mean[0]) - stated) <= 100 * float(one.half_width[0]))
-            told.append(f"{name} {level[DATASET]} {level[EPSILON]}: {one.text(0, percent=True)}, stated {stated}")
-    return verdict(all(within), "; ".join(told), f"{sum(within)} of {len(within)} lie in our 95 % intervals")
+            stated = TABLE_III[name][level[DATASET]][level[EPSILON]] / 100
+            ours = tables.study(published.study).by_seed("test_accuracy", published.at(level)[1])
+            levels.append(Level(f"{name} {level_words(level, 'ε')}", off_by(stated, ours)))
+    return same(levels, AGREEMENT)
 
 
 CLAIMS = (
@@ -140,7 +153,7 @@ CLAIMS = (
     Claim("DP-SGD-WAV is more accurate than DP-SGD.", "Table III", over(WAV, DP_SGD)),
     Claim("Accuracy falls as ε falls, for every method.", "V-C", _falls),
     Claim("The accuracies are those of Table III.", "Table III", _numbers),
-    Claim("MOO keeps the (ε, δ) of DP-SGD.", "IV, V-A: the RDP accountant", _guarantee),
+    Claim("MOO keeps the (ε, δ) of DP-SGD.", "IV, V-A: the RDP accountant", _guarantee, everywhere=True),
     Claim("At equal accounted ε, MOO is more accurate than DP-SGD.", "ours", over(MOO_PRIVATE, DP_SGD)),
     Claim("At equal accounted ε, MOO is the most accurate of the methods.", "ours", _best_at_equal_epsilon),
     Claim("At equal accounted ε, dynamic DP is more accurate than DP-SGD.", "ours", over(DYNAMIC_EQUAL, DP_SGD)),

@@ -132,14 +132,30 @@ def _derivative(tables: Tables) -> Verdict:
 
 
 THEORY_CLAIMS = (
-    Claim("The clipping norm converges as Lemma 2 says, for every 0 < η ≤ 2/L.", "IV-C, Lemma 2, eq. (28)", _lemma_2),
+    Claim(
+        "The clipping norm converges as Lemma 2 says, for every 0 < η ≤ 2/L.",
+        "IV-C, Lemma 2, eq. (28)",
+        _lemma_2,
+        everywhere=True,
+    ),
     Claim(
         "With the lost term and the lost factor L, Lemma 2 holds.",
         "ours, publications.convergence.clipping_norm",
         _mended_lemma_2,
+        everywhere=True,
     ),
-    Claim("ℒ_model + κC has a unique minimiser, to which gradient steps lead.", "IV-B, eqs. (13)-(19)", _unique),
-    Claim("Eq. (10) is the derivative of the composite loss of eq. (9).", "IV-A, IV-B, eqs. (10), (18)", _derivative),
+    Claim(
+        "ℒ_model + κC has a unique minimiser, to which gradient steps lead.",
+        "IV-B, eqs. (13)-(19)",
+        _unique,
+        everywhere=True,
+    ),
+    Claim(
+        "Eq. (10) is the derivative of the composite loss of eq. (9).",
+        "IV-A, IV-B, eqs. (10), (18)",
+        _derivative,
+        everywhere=True,
+    ),
     *one_round_claims("Lemma 1", "IV-C, eq. (23)"),
 )
 

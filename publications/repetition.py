@@ -110,11 +110,13 @@ REPETITION_CLAIMS = (
         "With λ ≤ μ the mended Theorem 5 never says more than ‖∇f‖² ≤ G².",
         "ours, publications.repetition",
         _small_ratios,
+        everywhere=True,
     ),
     Claim(
         "At the paper's λ/μ, from 1.5 to 19, it says more than that where μ is large against L.",
         "ours, publications.repetition",
         _ratios_of_the_paper,
+        everywhere=True,
     ),
 )
 

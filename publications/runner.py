@@ -6,18 +6,19 @@ import json
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import wirelessfl as wfl
 from publications.catalogue import study_file
-from publications.collect import collect, point_at
+from publications.collect import begun_runs, collect, finished_runs, point_at
 from publications.paper import Paper
+from publications.provenance import Notes, current_commit
 from publications.studies import AuditOf, PaperStudy, Size
 from publications.tables import AuditRow, StudyTable, Tables, run_at
-from wirelessfl.errors import InfeasibleError, OutputError
+from wirelessfl.errors import InfeasibleError, InputError, OutputError
 from wirelessfl.scenario import Scenario, dump_scenario
 from wirelessfl.study import Message, Run, StudyDesign, content_id, load_study, run_study
 
@@ -44,6 +45,8 @@ class Request:
         resume: Keep what is finished.
         audits: Whether points are audited too.
         command: How it was asked for, for ``about.json``.
+        only: Names of the studies that are run; none for all.
+        stored: What is stored already: its runs stay where their traces are not at hand.
     """
 
     paper: Paper
@@ -54,10 +57,16 @@ class Request:
     resume: bool = False
     audits: bool = True
     command: str = ""
+    only: Sequence[str] = ()
+    stored: Mapping[str, StudyTable] = field(default_factory=dict)
+
+    def wants(self, study: PaperStudy) -> bool:
+        """Whether a study is to be run."""
+        return not self.only or study.name in self.only
 
 
-def run_paper(request: Request, watch: Watch = unwatched) -> Tables:
-    """Run everything of a paper.
+def run_paper(request: Request, watch: Watch = unwatched) -> None:
+    """Run everything of a paper; `collect_paper` gathers it.
 
     Raises:
         InputError: a study file, the data or a folder cannot be used.
@@ -65,14 +74,39 @@ def run_paper(request: Request, watch: Watch = unwatched) -> Tables:
         RunInterrupted: Ctrl-C or SIGTERM; ``resume`` continues.
     """
     designs = load_designs(request.paper, request.size, request.overrides)
-    check_data(designs.values())
-    studies = {}
+    if unknown := set(request.only) - set(designs):
+        found, allowed = ", ".join(sorted(unknown)), ", ".join(designs)
+        raise InputError(f"{request.paper.name} in size {request.size}: found no study {found}; allowed: {allowed}")
+    check_data(design for name, design in designs.items() if not request.only or name in request.only)
+    commit = current_commit()
+    chosen = [study for study in request.paper.studies_in(request.size) if request.wants(study)]
+    for study in chosen:
+        _run_study(request, study, designs[study.name], commit, watch)
+    for study in chosen:
+        for one in study.audits if request.audits else ():
+            _audit(request, study, designs[study.name], one, again=not request.resume)
+
+
+def collect_paper(request: Request) -> Tables:
+    """Everything of a paper that has run, whether or not its studies have ended; audits that were made.
+
+    Raises:
+        InputError: a study file or a folder cannot be used.
+        OutputError: nothing has run.
+    """
+    designs = load_designs(request.paper, request.size, request.overrides)
+    found = {}
     for study in request.paper.studies_in(request.size):
-        design = designs[study.name]
-        table = _run_study(request, study, design, watch)
-        audits = tuple(_audit(request, study, design, one) for one in study.audits) if request.audits else ()
-        studies[study.name] = replace(table, audits=audits)
-    return Tables(_about(request, designs), studies)
+        table = collect(study, designs[study.name], request.work / study.name)
+        audits = [_made_audit(request, study, designs[study.name], one) for one in study.audits]
+        table = replace(table, audits=tuple(one for one in audits if one is not None))
+        if study.name in request.stored:
+            table = table.with_stored(request.stored[study.name], [run.id for run in designs[study.name].runs])
+        if table.runs:
+            found[study.name] = table
+    if not found:
+        raise OutputError(f"{request.work}: found no finished run of {request.paper.name}")
+    return Tables(_about(request, designs), found)
 
 
 def load_designs(paper: Paper, size: Size, overrides: Sequence[str] = ()) -> dict[str, StudyDesign]:
@@ -98,30 +132,45 @@ def check_data(designs: Iterable[StudyDesign]) -> None:
         wfl.load_population(scenario)
 
 
-def _run_study(request: Request, study: PaperStudy, design: StudyDesign, watch: Watch) -> StudyTable:
+def _run_study(request: Request, study: PaperStudy, design: StudyDesign, commit: str, watch: Watch) -> None:
+    folder = request.work / study.name
+    finished, begun = finished_runs(folder), begun_runs(folder)
+    notes = Notes.of(folder, commit)
     with watch(design) as on_message:
-        result = run_study(
-            design, request.work / study.name, workers=request.workers, resume=request.resume, on_message=on_message
-        )
+
+        def on_any(message: Message) -> None:
+            notes.note(message, finished, begun)
+            on_message(message)
+
+        result = run_study(design, folder, workers=request.workers, resume=request.resume, on_message=on_any)
     if result.failures:
         first = result.failures[0]
         raise InfeasibleError(
             f"{study.name}: {len(result.failures)} of {len(result.records)} runs failed; --resume tries them again. "
             f"The first: {result.describe(first)}: {first.error}"
         )
-    return collect(study.name, result, design, study.curve)
 
 
-def _audit(request: Request, study: PaperStudy, design: StudyDesign, wanted: AuditOf) -> AuditRow:
-    """The audit of a point, from an earlier attempt if there is one."""
+def _audit(request: Request, study: PaperStudy, design: StudyDesign, wanted: AuditOf, *, again: bool) -> None:
+    """Audit a point, unless an earlier attempt did."""
+    scenario, file = _audited(request, study, design, wanted)
+    if again or not file.exists():
+        file.write_text(wfl.to_json(wfl.audit_scenario(scenario, wanted.trials).as_mapping()), encoding="utf-8")
+
+
+def _audited(request: Request, study: PaperStudy, design: StudyDesign, wanted: AuditOf) -> tuple[Scenario, Path]:
+    """What is audited, and the file of what was found."""
+    scenario = _changed(_run_at(study, design, wanted).scenario, wanted.changes, request.work / "audits")
+    return scenario, request.work / "audits" / f"{content_id(scenario)}-{wanted.trials}.json"
+
+
+def _made_audit(request: Request, study: PaperStudy, design: StudyDesign, wanted: AuditOf) -> AuditRow | None:
+    """The audit of a point, None if it was not made."""
     run = _run_at(study, design, wanted)
-    scenario = _changed(run.scenario, wanted.changes, request.work / "audits")
-    file = request.work / "audits" / f"{content_id(scenario)}-{wanted.trials}.json"
-    if request.resume and file.exists():
-        found = json.loads(file.read_text(encoding="utf-8"))
-    else:
-        found = wfl.audit_scenario(scenario, wanted.trials).as_mapping()
-        file.write_text(wfl.to_json(found), encoding="utf-8")
+    _, file = _audited(request, study, design, wanted)
+    if not file.exists():
+        return None
+    found = json.loads(file.read_text(encoding="utf-8"))
     return AuditRow(
         point=point_at(design, run.levels),
         seed=run.scenario.seed,

@@ -12,14 +12,19 @@ from numpy.typing import NDArray
 
 from wirelessfl.scenario import Scenario
 
-Size = Literal["small", "full"]
-SIZES: tuple[Size, ...] = ("small", "full")
+Size = Literal["small", "medium", "full"]
+SIZES: tuple[Size, ...] = ("small", "medium", "full")
+"""From what two cores do in minutes to the paper's own size."""
 
 STUDIES = Path(__file__).resolve().parents[1] / "scenarios" / "papers"
 """Folder of the study files, beside this package."""
 
 Point = Mapping[str, Any]
 """Where a number stands in a study: key of the scenario to its value, for the keys that the study varies."""
+
+
+FollowedNumber = Callable[[Scenario, Path], NDArray[np.float64]]
+"""From the scenario of a run and its trace to one value a round."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,11 @@ class PaperStudy:
         numbers: What the paper says, where it gives numbers.
         equal: Where the accuracy at equal accounted ε comes from.
         audits: Which points are audited.
-        sizes: In which sizes there is such a file.
+        sizes: In which sizes there is such a file; ``medium`` is for some studies only.
         words: Short words for the page instead of a key or of a value's text, e.g. ``training.algorithm.name`` to
             ``algorithm`` and ``fedavg`` to ``FedAvg``.
-        curve: What is followed over the rounds instead of test accuracy: from the scenario of a run and its trace to
-            one value a round.
+        curves: What is followed over the rounds beside `publications.tables.FOLLOWED`, by name: from the scenario of a
+            run and its trace to one value a round.
     """
 
     name: str
@@ -87,6 +92,6 @@ class PaperStudy:
     numbers: tuple[PaperNumber, ...] = ()
     equal: AtEqualEpsilon | None = None
     audits: tuple[AuditOf, ...] = ()
-    sizes: tuple[Size, ...] = SIZES
+    sizes: tuple[Size, ...] = ("small", "full")
     words: Mapping[str, str] = field(default_factory=dict)
-    curve: Callable[[Scenario, Path], NDArray[np.float64]] | None = None
+    curves: Mapping[str, FollowedNumber] = field(default_factory=dict)

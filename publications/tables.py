@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from publications.studies import PaperStudy, Point
+from publications.effects import Difference, MissingRuns
+from publications.provenance import UNKNOWN, Provenance
+from publications.studies import Point
 from wirelessfl.study import Band, Run, StudyDesign, band, value_text
 
 METRICS = (
     "test_accuracy",
     "late_accuracy",
+    "early_accuracy",
     "first_accuracy",
+    "validation_accuracy",
     "test_loss",
     "train_loss",
     "epsilon_published",
@@ -35,16 +39,18 @@ METRICS = (
 )
 """The numbers of a run, beside its point and seed.
 
-``test_accuracy``, ``test_loss``, ``train_loss`` and both ε are those after the last round; ``late_accuracy`` is the
-mean over the last quarter of the evaluated rounds (less noisy than the last one alone), ``first_accuracy`` the first
-evaluated one; ``server_gain``, ``effective_noise_std`` and ``jammer_gain`` are means over the rounds, ``jammer_energy``
-and ``energy`` sums."""
+``test_accuracy``, ``test_loss``, ``train_loss``, ``validation_accuracy`` and both ε are those after the last round;
+``late_accuracy`` is the mean over the last quarter of the evaluated rounds (less noisy than the last one alone),
+``early_accuracy`` that over the first quarter, ``first_accuracy`` the first evaluated one; ``server_gain``,
+``effective_noise_std`` and ``jammer_gain`` are means over the rounds, ``jammer_energy`` and ``energy`` sums."""
 
-FIXED = ("run", "seed", "rounds", *METRICS)
+PROVENANCE = ("commit", "version", "streams", "torch", "device", "seconds")
+"""Where a run comes from: `publications.provenance.Provenance`."""
 
+FIXED = ("run", "seed", "rounds", *METRICS, *PROVENANCE)
 
-class MissingRuns(Exception):
-    """A number is asked for that no run has given; a claim that needs it is not tested."""
+FOLLOWED = ("test_accuracy", "test_loss", "train_loss")
+"""What every study is followed in over the rounds."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +62,19 @@ class RunRow:
     rounds: int
     numbers: dict[str, float]
     run: str = ""
+    provenance: Provenance = UNKNOWN
 
 
 @dataclass(frozen=True)
 class CurveRow:
-    """Test accuracy at a point after a round: mean over the seeds and half width of its 95 % interval."""
+    """A number at a point after a round: mean over the seeds and half width of its 95 % interval."""
 
     point: dict[str, str]
     round: int
     mean: float
     half_width: float
     seeds: int
+    metric: str = "test_accuracy"
 
 
 @dataclass(frozen=True)
@@ -85,56 +93,59 @@ class AuditRow:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A paired difference over seeds: the mean of (first − second) seed by seed, with its 95 % interval.
+class StudyTable:
+    """The runs of one study, from its CSV files.
 
     Attributes:
-        mean: Of the differences.
-        half_width: Of the two-sided 95 % confidence interval by Student's t; NaN with fewer than two seeds.
-        seeds: How many seeds both have.
+        name: Of the study.
+        keys: What its points differ in.
+        runs: Finished runs; `finished_points` leaves those out whose point lacks a seed.
+        curves: Mean curves of the points.
+        audits: What audits found.
+        stored: How many runs are stored, those of unfinished points with them.
     """
-
-    mean: float
-    half_width: float
-    seeds: int
-
-    @classmethod
-    def of(cls, differences: Sequence[float]) -> Difference:
-        """From the difference of every seed.
-
-        Raises:
-            MissingRuns: there are fewer than two.
-        """
-        if len(differences) < 2:
-            raise MissingRuns(f"{len(differences)} seeds, an interval needs two")
-        over = band([[one] for one in differences])
-        return cls(float(over.mean[0]), float(over.half_width[0]), over.seeds)
-
-    @property
-    def low(self) -> float:
-        """Lower end of the interval."""
-        return self.mean - self.half_width
-
-    @property
-    def high(self) -> float:
-        """Upper end of the interval."""
-        return self.mean + self.half_width
-
-    def text(self, *, percent: bool = True) -> str:
-        """For people; in percentage points where it is one of accuracies."""
-        scale, unit = (100.0, " points") if percent else (1.0, "")
-        return f"{scale * self.mean:+.3g} ± {scale * self.half_width:.2g}{unit}"
-
-
-@dataclass(frozen=True)
-class StudyTable:
-    """The runs of one study, from its CSV files."""
 
     name: str
     keys: tuple[str, ...]
     runs: tuple[RunRow, ...]
     curves: tuple[CurveRow, ...] = ()
     audits: tuple[AuditRow, ...] = ()
+    stored: int = 0
+
+    def finished_points(self, seeds: Sequence[int]) -> StudyTable:
+        """The study without the points of which a seed has not run: nothing is judged before its last run."""
+        wanted = set(seeds)
+        there: dict[tuple[str, ...], set[int]] = {}
+        for run in self.runs:
+            there.setdefault(tuple(run.point.values()), set()).add(run.seed)
+        runs = tuple(run for run in self.runs if wanted <= there[tuple(run.point.values())])
+        return replace(self, runs=runs, stored=len(self.runs))
+
+    def with_stored(self, stored: StudyTable, ids: Sequence[str]) -> StudyTable:
+        """The study with the runs, curves and audits that were stored before and are not here.
+
+        Runs of unknown origin stay only where there are no others: numbers of two versions do not stand in one study.
+
+        Args:
+            stored: What was stored.
+            ids: Of the runs of the study as it is now, in their order; others are dropped.
+        """
+        here = {run.run: run for run in self.runs}
+        kept = {one.run: one for one in stored.runs if one.provenance.kept or not here}
+        both = kept | here
+        runs = tuple(both[run] for run in ids if run in both)
+        points = [run.point for run in runs]
+        drawn = [row.point for row in self.curves]
+        curves = [row for row in stored.curves if row.point not in drawn and row.point in points]
+        audited = [row.point for row in self.audits]
+        audits = [row for row in stored.audits if row.point not in audited]
+        return replace(
+            self,
+            runs=runs,
+            curves=(*self.curves, *curves),
+            audits=(*self.audits, *audits),
+            stored=len(runs),
+        )
 
     def points(self, where: Point | None = None) -> list[dict[str, str]]:
         """The points that agree with ``where``, in the order of the study, values as text."""
@@ -172,9 +183,9 @@ class StudyTable:
         """Mean of a number at one point with its 95 % confidence interval over seeds."""
         return band([[value] for value in self.by_seed(metric, where).values()])
 
-    def curve(self, where: Point) -> list[CurveRow]:
-        """Test accuracy at one point over the rounds."""
-        return [row for row in self.curves if matches(row.point, where)]
+    def curve(self, where: Point, metric: str = "test_accuracy") -> list[CurveRow]:
+        """A number at one point over the rounds: one of `FOLLOWED`, or of the study's own."""
+        return [row for row in self.curves if row.metric == metric and matches(row.point, where)]
 
     def audit(self, where: Point) -> AuditRow | None:
         """The audit of a point, if there was one."""
@@ -199,7 +210,7 @@ class Tables:
         Raises:
             MissingRuns: it has not.
         """
-        if name not in self.studies:
+        if name not in self.studies or not self.studies[name].runs:
             raise MissingRuns(f"the study {name} has not run")
         return self.studies[name]
 
@@ -224,10 +235,7 @@ class Tables:
         """
         one = self.study(first[0]).by_seed(metric, first[1])
         other = self.study(second[0]).by_seed(metric, second[1])
-        seeds = sorted(one.keys() & other.keys())
-        if len(seeds) < 2:
-            raise MissingRuns(f"{len(seeds)} common seeds of {first[1]} and {second[1]}, an interval needs two")
-        return Difference.of([one[seed] - other[seed] for seed in seeds])
+        return Difference({seed: one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())})
 
 
 def value_of(value: Any) -> str:
@@ -254,50 +262,3 @@ def mean_of(values: Iterable[float]) -> float:
     """The mean, NaN of nothing."""
     known = list(values)
     return float(np.mean(known)) if known else math.nan
-
-
-def long_table(tables: Tables, study: PaperStudy) -> list[dict[str, Any]]:
-    """``<study>.csv``: one row a point, with everything that stands side by side on the page.
-
-    Columns: the keys, ``seeds``, ``accuracy`` with ``accuracy_half_width`` (95 %), ``paper_accuracy`` and
-    ``paper_source`` where the paper gives a number, both ε (means over the seeds), ``accuracy_equal_epsilon`` with its
-    half width and the accounted ε it was reached at, and ``epsilon_empirical``, the audit's lower bound. Columns that
-    would be empty everywhere are left out.
-    """
-    table = tables.study(study.name)
-    rows = [_row(tables, study, table, point) for point in table.points()]
-    empty = {key for key in rows[0] if all(row[key] is None for row in rows)} if rows else set()
-    return [{key: value for key, value in row.items() if key not in empty} for row in rows]
-
-
-def _row(tables: Tables, study: PaperStudy, table: StudyTable, point: dict[str, str]) -> dict[str, Any]:
-    accuracy = table.band("test_accuracy", point)
-    paper = next((one for one in study.numbers if matches(point, one.point)), None)
-    audit = table.audit(point)
-    return {
-        **point,
-        "seeds": accuracy.seeds,
-        "accuracy": float(accuracy.mean[0]),
-        "accuracy_half_width": float(accuracy.half_width[0]),
-        "paper_accuracy": paper.value if paper else None,
-        "paper_source": paper.source if paper else None,
-        "epsilon_published": float(table.band("epsilon_published", point).mean[0]),
-        "epsilon_accounted": float(table.band("epsilon_accounted", point).mean[0]),
-        **_at_equal_epsilon(tables, study, point),
-        "epsilon_empirical": audit.epsilon_empirical if audit else None,
-    }
-
-
-def _at_equal_epsilon(tables: Tables, study: PaperStudy, point: Point) -> dict[str, Any]:
-    names = ("accuracy_equal_epsilon", "accuracy_equal_epsilon_half_width", "equal_epsilon_accounted")
-    there = study.equal.place(point) if study.equal else None
-    if study.equal is None or there is None or study.equal.study not in tables.studies:
-        return dict.fromkeys(names)
-    other = tables.studies[study.equal.study]
-    try:
-        accuracy, epsilon = other.band("test_accuracy", there), other.band("epsilon_accounted", there)
-    except MissingRuns:
-        return dict.fromkeys(names)
-    return dict(
-        zip(names, (float(accuracy.mean[0]), float(accuracy.half_width[0]), float(epsilon.mean[0])), strict=True)
-    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from publications.effects import MissingRuns
 from publications.levels import DATASET, DATASETS, Method, common_levels
 from publications.studies import Point
-from publications.tables import MissingRuns, Tables
+from publications.tables import Tables
 from publications.wavelet_numbers import GAINS
 
 SIGMA, MECHANISM, OPTIMIZER = (

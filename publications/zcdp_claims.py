@@ -7,7 +7,8 @@ from functools import partial
 from itertools import pairwise
 
 from publications.bound_pages import ZCDP_BOUND_CLAIMS
-from publications.claims import Claim, Verdict, not_tested, weigh
+from publications.claims import Claim, Verdict, not_tested, scale_of, weigh
+from publications.effects import Level
 from publications.studies import Point
 from publications.tables import Tables
 from publications.zcdp_points import (
@@ -33,12 +34,12 @@ MASKED, PLAIN = "secure_aggregation", "ideal"
 
 
 def _differences(pairs: Pairs, metric: str = "test_accuracy") -> Callable[[Tables], Verdict]:
-    """A check that every first exceeds its second; the points depend on the size that was run."""
+    """A check that the first exceeds the second on average; the points depend on the size that was run."""
 
     def check(tables: Tables) -> Verdict:
         compared = pairs(str(tables.about[SIZE]))
-        found = [tables.difference(first, second, metric) for _, first, second in compared]
-        return weigh([name for name, *_ in compared], found, 0.0, [metric.endswith("accuracy")] * len(found))
+        levels = [Level(name, tables.difference(first, second, metric)) for name, first, second in compared]
+        return weigh({"": levels}, 0.0, scale_of(metric))
 
     return check
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from publications.claims import Claim, Comparison, greater, not_tested
 from publications.figures import accuracy_axis, draw_curves, draw_final, legend_below, new_figure
 from publications.paper import Paper, PaperFigure, PaperTable
+from publications.provenance import Provenance
 from publications.studies import AtEqualEpsilon, AuditOf, PaperNumber, PaperStudy
 from publications.tables import METRICS, AuditRow, CurveRow, RunRow, StudyTable, Tables
 
@@ -18,12 +19,16 @@ RULE, SNR = "training.algorithm.name", "uplink.snr_db"
 ABOUT = {
     "paper": "example",
     "size": "small",
+    "overrides": [],
     "command": "wirelessfl papers run example --size small",
     "version": "0",
     "torch": "2",
-    "seeds": {"first": [1, 2, 3]},
-    "runs": {"first": 6},
+    "seeds": {"first": [1, 2, 3], "second": [1, 2, 3]},
+    "runs": {"first": 9, "second": 3},
 }
+
+
+ORIGIN = Provenance("0123456789ab", "0", "1", "2", "cpu, 1 thread", 2.5)
 
 
 def numbers(accuracy: float, epsilon: float = 1.0) -> dict[str, float]:
@@ -36,13 +41,13 @@ def numbers(accuracy: float, epsilon: float = 1.0) -> dict[str, float]:
 def study(name: str, accuracies: dict[str, list[float]], key: str = RULE) -> StudyTable:
     """A study of one key; one run a seed."""
     runs = tuple(
-        RunRow({key: level}, seed, 5, numbers(value), f"{level}{seed}")
+        RunRow({key: level}, seed, 5, numbers(value), f"{level}{seed}", ORIGIN)
         for level, values in accuracies.items()
         for seed, value in enumerate(values, start=1)
     )
     curves = tuple(CurveRow({key: level}, at, 0.1 * at, 0.01, 3) for level in accuracies for at in (1, 2))
     audits = (AuditRow({key: next(iter(accuracies))}, 1, 40, "sample", 1.0, 4.0, 10.0, 1e-5, "a canary"),)
-    return StudyTable(name, (key,), runs, curves, audits)
+    return StudyTable(name, (key,), runs, curves, audits, len(runs))
 
 
 def at(level: str) -> tuple[str, dict[str, str]]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 import wirelessfl as wfl
 from publications import catalogue, check
-from publications.check import check_page, check_runs
+from publications.check import check_claims, check_page, check_runs
 from publications.collect import point_at, run_row
-from publications.page import paper_folder, write_page
+from publications.page import write_page
 from publications.paper import Paper
+from publications.provenance import UNKNOWN, Provenance
+from publications.results import read_results, read_tables, size_folder
 from publications.studies import PaperStudy
 from publications.tables import StudyTable, Tables
 from tests.publications.example import ABOUT, EXAMPLE, TABLES
@@ -37,12 +40,12 @@ def test_a_verdict_that_does_not_follow_from_the_runs_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(catalogue.PAPERS, "example", EXAMPLE)
-    folder = paper_folder(tmp_path, EXAMPLE, "small")
-    write_page(EXAMPLE, TABLES, folder)
-    assert check_page(EXAMPLE, TABLES, folder) == []
+    folder = write_page(EXAMPLE, TABLES, tmp_path)
+    assert check_page(EXAMPLE, read_tables(EXAMPLE, folder), folder) == []
+    assert check_claims(EXAMPLE, read_results(EXAMPLE, tmp_path), folder) == []
     assert command("example", "--out", str(tmp_path)) == 0
     claims = folder / "claims.csv"
-    claims.write_text(claims.read_text(encoding="utf-8").replace("not confirmed", "confirmed"), encoding="utf-8")
+    claims.write_text(claims.read_text(encoding="utf-8").replace("undecided", "confirmed"), encoding="utf-8")
     assert command("example", "--out", str(tmp_path)) == 4
     assert "claims.csv: does not follow from the runs" in capsys.readouterr().err
 
@@ -61,13 +64,44 @@ def test_a_run_is_made_again_and_compared_number_by_number(design: StudyDesign, 
     assert point_at(design, run.levels) == {KEY: "2"}
     assert design.values(run.levels) == {KEY: run.scenario.training.epochs}
     result = wfl.simulate(run.scenario, tmp_path / "before", pictures=False)
-    row = run_row({KEY: "2"}, run.scenario.seed, run.id, result.to_dataframe(), result.summary)
+    origin = Provenance("0123456789ab", "0", "1", version("torch").partition("+")[0])
+    row = run_row({KEY: "2"}, run.scenario.seed, run.id, result.to_dataframe(), result.summary, origin)
     table = StudyTable("one", (KEY,), (row,))
     told: list[str] = []
     assert check_runs(PAPER, Tables({**ABOUT, "overrides": []}, {"one": table}), 3, tmp_path, told.append) == []
-    assert told == [f"one, {design.describe(run)}: the same"]
+    how = f"recorded at 0123456789ab, wirelessfl 0, torch {origin.torch}"
+    assert told == [f"one, {design.describe(run)}: the same ({how})"]
 
-    other = replace(row, numbers={**row.numbers, "test_loss": 1.01 * row.numbers["test_loss"]})
-    altered = Tables({**ABOUT, "overrides": []}, {"one": replace(table, runs=(other,))})
-    (line,) = check_runs(PAPER, altered, 1, tmp_path / "again")
-    assert line.startswith(f"one, {design.describe(run)}: test_loss is ") and "accuracy" not in line
+    def again(factor: float, origin: Provenance) -> list[str]:
+        other = replace(row, numbers={**row.numbers, "test_loss": factor * row.numbers["test_loss"]}, provenance=origin)
+        altered = Tables({**ABOUT, "overrides": []}, {"one": replace(table, runs=(other,))})
+        return check_runs(PAPER, altered, 1, tmp_path / f"{factor}-{origin.torch}")
+
+    last_digit = 1 + 2.3e-16
+    (line,) = again(last_digit, origin)
+    assert line.startswith(f"one, {design.describe(run)} ({how}): test_loss is ") and "accuracy" not in line
+    assert again(last_digit, UNKNOWN) == []  # six digits were stored
+    assert len(again(1.0001, UNKNOWN)) == 1
+    older = replace(origin, torch="1.0")
+    assert again(1.005, older) == []
+    (line,) = again(1.02, older)
+    assert f"torch 1.0, now {origin.torch}: compared within 1%" in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", catalogue.PAPERS)
+def test_a_stored_run_of_each_paper_comes_out_the_same(
+    name: str, tmp_path: Path, shared_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that took the least time, to the last digit under the same torch."""
+    monkeypatch.setenv("WIRELESSFL_DATA", str(shared_data))
+    paper = catalogue.PAPERS[name]
+    folder = size_folder(Path(__file__).resolve().parents[2] / "results", paper, "small")
+    if not (folder / "about.json").exists():
+        pytest.skip("no results in this checkout")
+    stored = read_tables(paper, folder, unfinished=True)
+    known = [one for one in check.recorded_runs(paper, stored) if one[3].provenance.kept]
+    if not known:
+        pytest.skip("recorded before versions were kept: to be run again")
+    _, design, run, before = min(known, key=lambda one: one[3].provenance.seconds)
+    assert check.compare_run(design, run, before, tmp_path) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from publications import catalogue
-from publications.page import paper_folder, write_page
+from publications.page import write_page
 from tests.publications.example import EXAMPLE, TABLES
 from wirelessfl import plugins
 from wirelessfl.cli import main
@@ -53,11 +53,10 @@ def test_a_table_is_printed_from_its_files(
     monkeypatch.setitem(catalogue.PAPERS, "example", EXAMPLE)
     assert papers("table", "example", "--out", str(tmp_path)) == 2
     assert "found no results of example" in capsys.readouterr().err
-    folder = paper_folder(tmp_path, EXAMPLE, "small")
-    write_page(EXAMPLE, TABLES, folder)
+    folder = write_page(EXAMPLE, TABLES, tmp_path)
     (folder / "claims.md").unlink()
     assert papers("table", "example", "--out", str(tmp_path)) == 0
     out = capsys.readouterr().out
     assert "70.0 ± 24.8 %" in " ".join(out.split())
-    assert out.count("not confirmed") == 3
+    assert out.count("contradicted") == 2 and out.count("undecided") == 1
     assert (folder / "claims.md").exists()

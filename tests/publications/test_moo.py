@@ -11,9 +11,10 @@ from matplotlib.container import ErrorbarContainer
 
 from publications import Outcome, find_paper, judge, study_file
 from publications.levels import DATASET
+from publications.long_table import long_table
 from publications.moo import EPSILON, MECHANISM, METHODS, MULTI_OBJECTIVE, table_iii_rows
 from publications.moo_numbers import TABLE_III
-from publications.tables import RunRow, StudyTable, Tables, long_table
+from publications.tables import RunRow, StudyTable, Tables
 from wirelessfl.learning import Population
 from wirelessfl.scenario.mechanism import GradientNoise
 from wirelessfl.study import load_study
@@ -56,11 +57,11 @@ def test_verdicts_follow_the_runs(tables: Tables) -> None:
     found = {claim.text: judge(claim, tables).outcome for claim in MULTI_OBJECTIVE.claims}
     expected = {
         "MOO is more accurate than DP-SGD with the same starting norm.": Outcome.CONFIRMED,
-        "Tempered sigmoids are more accurate than ReLU.": Outcome.NOT_CONFIRMED,
+        "Tempered sigmoids are more accurate than ReLU.": Outcome.CONTRADICTED,
         "Accuracy falls as ε falls, for every method.": Outcome.CONFIRMED,
         "The accuracies are those of Table III.": Outcome.NOT_TESTED,
-        "MOO keeps the (ε, δ) of DP-SGD.": Outcome.NOT_CONFIRMED,
-        "At equal accounted ε, MOO is more accurate than DP-SGD.": Outcome.NOT_CONFIRMED,
+        "MOO keeps the (ε, δ) of DP-SGD.": Outcome.CONTRADICTED,
+        "At equal accounted ε, MOO is more accurate than DP-SGD.": Outcome.UNDECIDED,
     }
     assert {text: found[text] for text in expected} == expected
 
@@ -68,8 +69,9 @@ def test_verdicts_follow_the_runs(tables: Tables) -> None:
 def test_moo_is_not_best_where_wavelets_are(tables: Tables) -> None:
     claim = MULTI_OBJECTIVE.claims[0]
     found = judge(claim, tables)
-    assert found.outcome is Outcome.NOT_CONFIRMED
-    assert "the opposite holds for FL w/ DP-SGD-WAV MNIST ε = 6.38" in found.reason
+    assert found.outcome is Outcome.CONTRADICTED
+    assert found.effect is not None and found.effect.name == "FL w/ DP-SGD-WAV"
+    assert found.effect.value == pytest.approx(-0.05, abs=0.002)
 
 
 def test_table_iii_has_both_columns(tables: Tables) -> None:

@@ -9,16 +9,10 @@ import pytest
 
 from publications import PAPERS
 from publications.files import read_rows
-from publications.page import (
-    claim_rows,
-    epsilon,
-    fill,
-    paper_folder,
-    percent,
-    read_tables,
-    remake_page,
-    write_page,
-)
+from publications.markers import fill
+from publications.page import claim_rows, remake_page, write_page
+from publications.results import read_results, read_tables, size_folder
+from publications.texts import epsilon, percent
 from tests.publications.example import EXAMPLE, TABLES
 from wirelessfl.errors import OutputError
 
@@ -27,9 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
-    folder = paper_folder(tmp_path, EXAMPLE, "small")
-    write_page(EXAMPLE, TABLES, folder)
-    return folder
+    return write_page(EXAMPLE, TABLES, tmp_path)
 
 
 def test_what_lies_there(written: Path) -> None:
@@ -37,16 +29,16 @@ def test_what_lies_there(written: Path) -> None:
     assert names == {
         *(f"first{end}" for end in (".csv", ".runs.csv", ".rounds.csv", ".audits.csv")),
         *(f"second{end}" for end in (".csv", ".runs.csv", ".rounds.csv", ".audits.csv")),
-        *("about.json", "claims.csv", "claims.md", "curves.svg", "curves.png", "more.csv"),
+        *("about.json", "claims.csv", "claims.levels.csv", "claims.md", "curves.svg", "curves.png", "more.csv"),
     }
-    assert json.loads((written / "about.json").read_text(encoding="utf-8"))["seeds"] == {"first": [1, 2, 3]}
+    assert json.loads((written / "about.json").read_text(encoding="utf-8"))["seeds"]["first"] == [1, 2, 3]
 
 
 def test_all_can_be_made_again_from_it_to_the_byte(written: Path) -> None:
     before = {path.name: path.read_bytes() for path in written.iterdir()}
     for name in ("first.csv", "claims.csv", "claims.md", "curves.svg", "curves.png"):
         (written / name).unlink()
-    remake_page(EXAMPLE, read_tables(EXAMPLE, written), written)
+    remake_page(EXAMPLE, written.parents[1])
     assert {path.name: path.read_bytes() for path in written.iterdir()} == before
 
 
@@ -68,13 +60,13 @@ def test_a_page_is_filled(written: Path) -> None:
         "about",
     )
     text = fill("".join(f"{{{{ {marker} }}}}\n\n" for marker in markers), written.parents[1], EXAMPLE)
-    assert "| Good is better than bad. | Fig. 1 | **confirmed** |" in text
+    assert "| 1 | Good is better than bad. | Fig. 1 | **confirmed** | +20 points (+17.5 to +22.5) | no: small |" in text
     assert "| rule | accuracy | paper |" in text
     assert "| GOOD | 70.0 ± 24.8 % | 75.0 % (Table I) | 1 | 10 | 40.0 ± 24.8 % | 10 | 4 |" in text
     assert "| 0.5 | x\\|y |" in text
     assert "![Curves.](example/curves.svg)" in text
     assert text.count("*Not run yet.*") == 2
-    assert "| first | rule GOOD | sample | 1 | 4 | 10 |" in text
+    assert "| first | small | rule GOOD | sample | 1 | 4 | 10 |" in text
     assert "$ wirelessfl papers run example --size small" in text
 
 
@@ -107,12 +99,12 @@ def test_numbers_for_people() -> None:
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_the_committed_verdicts_are_those_of_the_committed_numbers(name: str) -> None:
-    folder = paper_folder(ROOT / "results", PAPERS[name], "small")
+    folder = size_folder(ROOT / "results", PAPERS[name], "small")
     if not (folder / "about.json").exists():
         pytest.skip("no results in this checkout")
-    tables = read_tables(PAPERS[name], folder)
-    assert read_rows(folder / "claims.csv") == claim_rows(PAPERS[name], tables)
+    assert read_rows(folder / "claims.csv") == claim_rows(PAPERS[name], read_results(PAPERS[name], ROOT / "results"))
     assert len(read_rows(folder / "claims.csv")) == len(PAPERS[name].claims)
+    tables = read_tables(PAPERS[name], folder)
     assert all(len(seeds) >= 5 for seeds in tables.about["seeds"].values())
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from publications import runner
 from publications.paper import Paper
-from publications.runner import Request, run_paper
+from publications.runner import Request, collect_paper, run_paper
 from publications.studies import AuditOf, PaperStudy
 from wirelessfl.errors import InfeasibleError
+from wirelessfl.streams import STREAM_VERSION
 from wirelessfl.trace import open_trace
 
 KEY = "uplink.jammer.epsilon"
@@ -36,8 +37,10 @@ def request_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Request:
 
 
 @pytest.mark.slow
-def test_the_numbers_are_those_of_the_traces(request_: Request) -> None:
-    tables = run_paper(request_)
+def test_the_numbers_are_those_of_the_traces(request_: Request, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "current_commit", lambda: "0123456789ab")
+    run_paper(request_)
+    tables = collect_paper(request_)
     table = tables.study("one")
     assert [(run.point[KEY], run.seed) for run in table.runs] == [("1", 7), ("1", 8), ("0.5", 7), ("0.5", 8)]
     (curve,) = [row for row in table.curve({KEY: 1}) if row.round == 5]
@@ -59,8 +62,12 @@ def test_the_numbers_are_those_of_the_traces(request_: Request) -> None:
 
     traces = {path: path.stat().st_mtime_ns for path in request_.work.rglob("trace.h5")}
     audits = {path: path.stat().st_mtime_ns for path in request_.work.rglob("audits/*.json")}
-    again = run_paper(replace(request_, resume=True))
-    assert again.studies == tables.studies
+    monkeypatch.setattr(runner, "current_commit", lambda: "ba9876543210")
+    run_paper(replace(request_, resume=True))
+    assert repr(collect_paper(request_).studies) == repr(tables.studies)  # runs that were there keep their commit
+    assert {run.provenance.commit for run in table.runs} == {"0123456789ab"}
+    assert all(run.provenance.seconds > 0 for run in table.runs)
+    assert {run.provenance.streams for run in table.runs} == {str(STREAM_VERSION)}
     for path, time in {**traces, **audits}.items():
         assert path.stat().st_mtime_ns == time
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from publications import PAPERS
-from publications.page import claim_rows, fill, paper_folder, write_page
-from publications.runner import Request, load_designs, run_paper
+from publications.markers import fill
+from publications.page import claim_rows, write_page
+from publications.results import read_results
+from publications.runner import Request, collect_paper, load_designs, run_paper
 
 OVERRIDES = ("base.rounds=2", "seeds=1")
 
@@ -23,13 +25,12 @@ def test_two_rounds_of_everything(
     monkeypatch.setenv("WIRELESSFL_DATA", str(shared_data))
     paper = PAPERS[name]
     request = Request(paper, "small", tmp_path / "work", OVERRIDES, workers=1, audits=False, command="smoke")
-    tables = run_paper(request)
-    folder = paper_folder(tmp_path, paper, "small")
-    write_page(paper, tables, folder)
+    run_paper(request)
+    folder = write_page(paper, collect_paper(request), tmp_path)
     for study in paper.studies_in("small"):
         assert (folder / f"{study.name}.csv").read_text(encoding="utf-8").count("\n") >= 2
     assert json.loads((folder / "about.json").read_text(encoding="utf-8"))["size"] == "small"
-    assert len(claim_rows(paper, tables)) == len(paper.claims)
+    assert len(claim_rows(paper, read_results(paper, tmp_path))) == len(paper.claims)
     for figure in paper.figures:
         assert (folder / f"{figure.name}.png").stat().st_size > 5_000
     page = Path(__file__).resolve().parents[2] / "docs" / "papers" / f"{name}.md"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from publications.files import cell, number, read_rows, read_study, write_rows, write_study
-from publications.tables import Difference, MissingRuns, long_table, matches, value_of
-from tests.publications.example import EXAMPLE, RULE, SNR, TABLES, at
+from publications.effects import Difference, MissingRuns
+from publications.files import cell, exact, number, read_rows, read_study, write_rows, write_study
+from publications.long_table import long_table
+from publications.provenance import UNKNOWN
+from publications.tables import matches, value_of
+from tests.publications.example import EXAMPLE, ORIGIN, RULE, SNR, TABLES, at
 
 
 def test_a_paired_difference_is_a_paired_t_interval() -> None:
@@ -61,6 +65,7 @@ def test_the_files_say_what_the_runs_said(tmp_path: Path) -> None:
     assert [run.point for run in read.runs] == [run.point for run in table.runs]
     assert read.by_seed("test_accuracy", {RULE: "bad"}) == table.by_seed("test_accuracy", {RULE: "bad"})
     assert np.isnan(read.runs[0].numbers["energy"])
+    assert read.runs[0].provenance == ORIGIN
     assert (read.curves, read.audits) == (table.curves, table.audits)
     assert read_study(tmp_path, EXAMPLE.study("absent")) is None
 
@@ -68,6 +73,38 @@ def test_the_files_say_what_the_runs_said(tmp_path: Path) -> None:
 def test_cells() -> None:
     assert [cell(value) for value in (None, float("nan"), float("inf"), 1 / 3, 2)] == ["", "", "inf", "0.333333", "2"]
     assert np.isnan(number("")) and number("inf") == np.inf
+
+
+def test_numbers_of_runs_keep_their_bits(tmp_path: Path) -> None:
+    """All digits are stored, but for runs of unknown origin, of which six are known."""
+    table = TABLES.study("first")
+    third = {**table.runs[0].numbers, "test_accuracy": 1 / 3}
+    for origin, wanted in ((ORIGIN, "0.3333333333333333"), (UNKNOWN, "0.333333")):
+        run = replace(table.runs[0], numbers=third, provenance=origin)
+        write_study(tmp_path, replace(table, runs=(run,)))
+        assert read_rows(tmp_path / "first.runs.csv")[0]["test_accuracy"] == wanted
+    assert [float(exact(value)) for value in (0.1 + 0.2, 1e300, np.inf)] == [0.1 + 0.2, 1e300, np.inf]
+    assert exact(np.nan) == ""
+
+
+def test_points_that_lack_a_seed_are_stored_and_not_judged() -> None:
+    table = TABLES.study("first")
+    partly = replace(table, runs=table.runs[:-1])
+    shown = partly.finished_points([1, 2, 3])
+    assert [point[RULE] for point in shown.points()] == ["good", "bad"]
+    assert (shown.stored, len(shown.runs)) == (8, 6)
+
+
+def test_stored_runs_stay_where_their_traces_are_not_at_hand() -> None:
+    table = TABLES.study("first")
+    ids = [run.run for run in table.runs]
+    here = replace(table, runs=table.runs[:2], curves=(), audits=())
+    both = here.with_stored(table, ids)
+    assert (both.runs, both.stored, both.audits) == (table.runs, 9, table.audits)
+    assert here.with_stored(table, ids[:3]).runs == table.runs[:3]
+    unknown = replace(table, runs=tuple(replace(run, provenance=UNKNOWN) for run in table.runs))
+    assert here.with_stored(unknown, ids).runs == here.runs
+    assert replace(here, runs=()).with_stored(unknown, ids).runs == unknown.runs
 
 
 def test_no_rows_no_file(tmp_path: Path) -> None:

@@ -1,0 +1,154 @@
+"""Effects: paired differences over seeds, their means over levels, and 95 % intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+ALPHA = 0.05
+"""Intervals are two-sided: on each side of them lies half of this under no effect."""
+
+Scale = Literal["points", "ratio", "number"]
+"""Accuracies in percentage points, quotients on a logarithmic axis, or numbers as they are."""
+
+
+class MissingRuns(Exception):
+    """A number is asked for that no run has given; a claim that needs it is not tested."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A paired difference over seeds: first − second, seed by seed.
+
+    Attributes:
+        by_seed: Differences of the seeds that both have.
+
+    Raises:
+        MissingRuns: there are fewer than two seeds, or a run of one has diverged.
+    """
+
+    by_seed: Mapping[int, float]
+
+    def __post_init__(self) -> None:
+        if len(self.by_seed) < 2:
+            raise MissingRuns(f"{len(self.by_seed)} common seeds, an interval needs two")
+        bad = [seed for seed, one in self.by_seed.items() if not math.isfinite(one)]
+        if bad:
+            raise MissingRuns(f"no finite number for seed {bad[0]}")
+
+    @classmethod
+    def of(cls, differences: Sequence[float]) -> Difference:
+        """From the difference of every seed, the first seed's first."""
+        return cls(dict(enumerate(differences)))
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds both have."""
+        return len(self.by_seed)
+
+    @property
+    def mean(self) -> float:
+        """Of the differences."""
+        return float(np.mean(list(self.by_seed.values())))
+
+    @property
+    def half_width(self) -> float:
+        """Of the two-sided 95 % confidence interval by Student's t."""
+        return self.half_width_at(ALPHA)
+
+    def half_width_at(self, alpha: float) -> float:
+        """Half width of the two-sided interval that misses with probability ``alpha``."""
+        from scipy.stats import t
+
+        values = np.array(list(self.by_seed.values()))
+        spread = float(values.std(ddof=1)) / math.sqrt(len(values))
+        return float(t.ppf(1 - alpha / 2, len(values) - 1)) * spread
+
+    @property
+    def low(self) -> float:
+        """Lower end of the interval."""
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> float:
+        """Upper end of the interval."""
+        return self.mean + self.half_width
+
+    def text(self, *, percent: bool = True) -> str:
+        """For people; in percentage points where it is one of accuracies."""
+        scale, unit = (100.0, " points") if percent else (1.0, "")
+        return f"{scale * self.mean:+.3g} ± {scale * self.half_width:.2g}{unit}"
+
+
+def average(differences: Sequence[Difference]) -> Difference:
+    """The mean effect over levels: the mean of their differences within every seed that all of them have.
+
+    Raises:
+        MissingRuns: fewer than two seeds have all levels.
+    """
+    seeds = sorted(set.intersection(*(set(one.by_seed) for one in differences)))
+    return Difference({seed: float(np.mean([one.by_seed[seed] for one in differences])) for seed in seeds})
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level at which a claim was tested: its name and the difference there."""
+
+    name: str
+    difference: Difference
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The size of what a claim speaks about, with its 95 % interval.
+
+    Attributes:
+        value: The size; a quotient where the scale is ``ratio``.
+        low: Lower end of the interval, NaN where there is none.
+        high: Upper end.
+        scale: How it is read.
+        threshold: Where the claimed side begins.
+        claimed: On which side of it.
+        name: Of what, where a claim has several.
+        levels: What it is the mean of.
+    """
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    scale: Scale = "points"
+    threshold: float = 0.0
+    claimed: Literal["above", "below"] = "above"
+    name: str = ""
+    levels: tuple[Level, ...] = ()
+
+    def text(self) -> str:
+        """For people."""
+        known = not math.isnan(self.low)
+        if self.scale == "ratio":
+            span = f" ({_short(self.low)} to {_short(self.high)})" if known else ""
+            words = f"× {_short(self.value)}{span}"
+        else:
+            scale, unit = (100.0, " points") if self.scale == "points" else (1.0, "")
+            span = f" ({_signed(scale * self.low)} to {_signed(scale * self.high)})" if known else ""
+            words = f"{_signed(scale * self.value)}{unit}{span}"
+        return f"{words}, {self.name}" if self.name else words
+
+
+def ratio(value: float, name: str = "", low: float = math.nan, high: float = math.nan) -> Effect:
+    """A quotient that is claimed to be at most 1, such as accounted over published ε."""
+    return Effect(value, low, high, "ratio", 1.0, "below", name)
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3g}" if abs(value) < 1000 else f"{value:+,.0f}"
+
+
+def _short(value: float) -> str:
+    if math.isinf(value):
+        return "∞"
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

@@ -1,0 +1,243 @@
+"""How a page of the documentation takes in the results of a paper.
+
+A page is written by hand, but for its numbers: a line that holds nothing but a marker is replaced when the site is
+built. A marker shows the largest size that has it, unless a size is named: ``{{ table sample small }}``.
+
+| marker | becomes |
+| --- | --- |
+| ``{{ claims }}`` | every claim with its verdict, the size of its effect, and what it rests on |
+| ``{{ table NAME [SIZE] }}`` | the table of a study, or a further table of the paper |
+| ``{{ figure NAME [SIZE] }}`` | a picture with its caption |
+| ``{{ audits }}`` | all audits, with published and accounted ε |
+| ``{{ about }}`` | sizes, seeds, versions and commands |
+| ``{{ overview }}`` | on the index: all papers, and how many claims came out how |
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from publications.catalogue import PAPERS
+from publications.claims import Outcome
+from publications.files import read_rows
+from publications.page import claim_table, stored_text
+from publications.paper import Paper
+from publications.results import Judgement, Results, judge_all, largest, read_results, size_folder
+from publications.studies import SIZES, PaperStudy, Size
+from publications.tables import StudyTable, Tables
+from publications.texts import epsilon, escape, markdown, table_for_people
+from wirelessfl.errors import OutputError
+
+_MARKER = re.compile(r"^\{\{ *(\w+)(?: +([\w.-]+))?(?: +([\w.-]+))? *\}\}$", re.MULTILINE)
+NOT_RUN = ["*Not run yet.*"]
+
+
+class Shown(NamedTuple):
+    """What a marker asks for.
+
+    Attributes:
+        paper: Whose page it is.
+        results: What has run of it.
+        root: The folder ``results``.
+        name: The word after the marker's own, empty if there is none.
+        size: The size that is named; None for the largest.
+    """
+
+    paper: Paper
+    results: Results
+    root: Path
+    name: str = ""
+    size: Size | None = None
+
+    def folders(self) -> Iterator[Path]:
+        """The folders in which it may lie, the first one first."""
+        for size in reversed(list(self.results)) if self.size is None else (self.size,):
+            yield size_folder(self.root, self.paper, size)
+
+
+def fill(text: str, root: Path, paper: Paper | None) -> str:
+    """A page with its markers replaced.
+
+    Args:
+        text: The page.
+        root: The folder ``results``.
+        paper: Whose page it is; None for the index.
+
+    Raises:
+        ValueError: a marker that is not known, or names no study, table, figure or size of the paper.
+    """
+
+    def put(match: re.Match[str]) -> str:
+        word, name, size = match[1], match[2] or "", match[3]
+        if paper is None and word in _INDEX:
+            return "\n".join(_INDEX[word](root))
+        if paper is None or word not in _FILLERS:
+            raise ValueError(f"unknown marker {match[0]!r}; allowed: {', '.join([*_FILLERS, *_INDEX])}")
+        sizes = [one for one in SIZES if one == size]
+        if size is not None and not sizes:
+            raise ValueError(f"{match[0]!r}: found size {size}; allowed: {', '.join(SIZES)}")
+        try:
+            results = read_results(paper, root)
+        except OutputError:
+            return NOT_RUN[0]
+        return "\n".join(_FILLERS[word](Shown(paper, results, root, name, sizes[0] if sizes else None)))
+
+    return _MARKER.sub(put, text)
+
+
+def _overview(root: Path) -> list[str]:
+    words = [outcome.value for outcome in Outcome]
+    lines = [f"| paper | sizes | {' | '.join(words)} | at the paper's size |", "| --- " * (len(words) + 3) + "|"]
+    for paper in PAPERS.values():
+        link = f"[{paper.title}]({paper.name}.md)"
+        try:
+            results = read_results(paper, root)
+        except OutputError:
+            lines.append(f"| {link} | not run yet |{' |' * (len(words) + 1)}")
+            continue
+        judged = judge_all(paper, results)
+        counts = Counter(one.verdict.outcome.value for one in judged)
+        sizes = ", ".join(f"{size} ({stored_text(tables)})" for size, tables in results.items())
+        at_size = sum(one.at_paper_size in ("yes", "any size") for one in judged)
+        numbers = " | ".join(str(counts[word]) for word in words)
+        lines.append(f"| {link} | {sizes} | {numbers} | {at_size} of {len(judged)} |")
+    return lines
+
+
+def _claims(shown: Shown) -> list[str]:
+    judged = judge_all(shown.paper, shown.results)
+    return [*claim_table(judged), "", '??? note "What each verdict rests on"', "", *_grounds(judged)]
+
+
+def _grounds(judged: Sequence[Judgement]) -> Iterator[str]:
+    for at, one in enumerate(judged, start=1):
+        told = ". ".join(part for part in (one.verdict.numbers, one.verdict.reason) if part)
+        size = f" Size `{one.size}`." if one.size else ""
+        yield f"    {at}. {told}.{size}"
+
+
+def _table(shown: Shown) -> list[str]:
+    paper, name = shown.paper, shown.name
+    if name in {study.name for study in paper.studies}:
+        size = shown.size or largest(shown.results, name)
+        tables = shown.results.get(size) if size else None
+        if size is None or tables is None or name not in tables.studies or not tables.studies[name].runs:
+            return NOT_RUN
+        return [*_study_table(paper, name, size, tables), *(() if shown.size else _smaller(shown, size))]
+    if name in {more.name for more in paper.tables}:
+        found = [rows for folder in shown.folders() if (rows := read_rows(folder / f"{name}.csv"))]
+        return markdown(found[0]) if found else NOT_RUN
+    raise ValueError(f"{paper.name} has no table {name!r}")
+
+
+def _study_table(paper: Paper, name: str, size: Size, tables: Tables) -> list[str]:
+    planned, stored = tables.about["runs"].get(name, 0), tables.studies[name].stored
+    count = f"{planned} runs" if planned == stored else f"{stored} of {planned} runs; points that lack one are left out"
+    return [*markdown(table_for_people(tables, paper.study(name))), "", f"*Size `{size}`, {count}.*"]
+
+
+def _smaller(shown: Shown, size: Size) -> Iterator[str]:
+    """The table in the sizes below the one that is shown, folded away."""
+    for other, tables in shown.results.items():
+        if other == size:
+            return
+        if shown.name in tables.studies and tables.studies[shown.name].runs:
+            yield from ("", f'??? note "The same in size {other}"', "")
+            yield from ("    " + line for line in _study_table(shown.paper, shown.name, other, tables))
+
+
+def _figure(shown: Shown) -> list[str]:
+    figure = next((one for one in shown.paper.figures if one.name == shown.name), None)
+    if figure is None:
+        raise ValueError(f"{shown.paper.name} has no figure {shown.name!r}")
+    there = [folder for folder in shown.folders() if (folder / f"{figure.name}.svg").exists()]
+    if not there:
+        return NOT_RUN
+    size = next(size for size in SIZES if size_folder(shown.root, shown.paper, size) == there[0])
+    return [
+        *_pictures(shown.paper, size, figure.name, figure.caption),
+        "",
+        f"*{figure.caption} Size `{size}`.*",
+    ]
+
+
+def _pictures(paper: Paper, size: Size, name: str, caption: str) -> list[str]:
+    place = paper.name if size == "small" else f"{paper.name}/{size}"
+    return [f"![{escape(caption)}]({place}/{name}.svg)"]
+
+
+def _audits(shown: Shown) -> list[str]:
+    lines = [
+        "| study | size | point | unit | ε published | ε empirical, at least | ε accounted |",
+        "| --- " * 7 + "|",
+    ]
+    for study in shown.paper.studies:
+        for size, tables in shown.results.items():
+            if study.name in tables.studies:
+                table = tables.studies[study.name]
+                lines += [_audit_line(study, table, size, at) for at in range(len(table.audits))]
+    return lines if len(lines) > 2 else ["*No audit has run.*"]
+
+
+def _audit_line(study: PaperStudy, table: StudyTable, size: Size, at: int) -> str:
+    row = table.audits[at]
+    point = ", ".join(f"{study.words.get(key, key)} {study.words.get(text, text)}" for key, text in row.point.items())
+    epsilons = [epsilon(value) for value in (row.epsilon_published, row.epsilon_empirical, row.epsilon_accounted)]
+    return "| " + " | ".join(escape(cell) for cell in (table.name, size, point, row.unit, *epsilons)) + " |"
+
+
+def _about(shown: Shown) -> list[str]:
+    lines: list[str] = []
+    for size, tables in shown.results.items():
+        about = tables.about
+        seeds = sorted({len(seeds) for seeds in about["seeds"].values()})
+        count = " or ".join(str(number) for number in seeds)
+        lines += [f"Size `{size}`: {count} seeds a point, {stored_text(tables)}; {_origin(tables)}.", ""]
+    commands = [f"$ {tables.about['command']}" for tables in shown.results.values()]
+    return [*lines, "Re-create it with", "", "```console", *commands, "```"]
+
+
+def _origin(tables: Tables) -> str:
+    """Under what the runs of a size were computed."""
+    kept = [run.provenance for table in tables.studies.values() for run in table.runs if run.provenance.kept]
+    total = sum(len(table.runs) for table in tables.studies.values())
+    told = []
+    if kept:
+        versions = ", ".join(sorted({one.version for one in kept}))
+        commits = ", ".join(f"`{one}`" for one in sorted({one.commit or "unknown" for one in kept}))
+        torches = ", ".join(sorted({one.torch for one in kept}))
+        streams = ", ".join(sorted({one.streams for one in kept}))
+        told.append(f"wirelessfl {versions}, commit {commits}, stream version {streams}, torch {torches}")
+    if len(kept) < total:
+        which = "" if not kept else f"{total - len(kept)} runs "
+        about = tables.about
+        told.append(
+            f"{which}recorded before versions were kept (wirelessfl {about['version']}, torch {about['torch']})"
+        )
+    return "; ".join(told)
+
+
+_FILLERS: dict[str, Callable[[Shown], list[str]]] = {
+    "claims": _claims,
+    "table": _table,
+    "figure": _figure,
+    "audits": _audits,
+    "about": _about,
+}
+_INDEX: dict[str, Callable[[Path], list[str]]] = {"overview": _overview}
+
+
+def documentation_pictures(root: Path) -> dict[str, Path]:
+    """The pictures that pages show: path below ``docs/papers`` to the file."""
+    found = {}
+    for paper in PAPERS.values():
+        for size in SIZES:
+            for figure in paper.figures:
+                file = size_folder(root, paper, size) / f"{figure.name}.svg"
+                if file.exists():
+                    found[file.relative_to(root / "papers").as_posix()] = file
+    return found
