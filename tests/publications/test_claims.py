@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
 from publications.claims import Outcome, judge, same, weigh
@@ -16,9 +18,9 @@ from tests.statistics import shifted, standard_errors
 EXPECTED = ("confirmed", "contradicted", "undecided", "contradicted", "not tested", "not tested")
 
 
-def levels(*rows: list[float]) -> list[Level]:
+def levels(*rows: Sequence[float] | NDArray[np.float64]) -> list[Level]:
     """Levels with their differences seed by seed."""
-    return [Level(f"level {at}", Difference.of(row)) for at, row in enumerate(rows)]
+    return [Level(f"level {at}", Difference.of([float(one) for one in row])) for at, row in enumerate(rows)]
 
 
 @pytest.mark.parametrize(("index", "expected"), list(enumerate(EXPECTED)))
