@@ -100,3 +100,14 @@ def test_the_trace_has_the_accuracy_on_both_kinds_of_samples(tmp_path: Path) -> 
         assert found == pytest.approx((expected.accuracy, expected.loss), rel=1e-6)
     plain = wfl.simulate(small(rounds=1), out=tmp_path / "plain", figures="none")
     assert np.isnan(plain.summary["validation_accuracy"]) and not np.isnan(plain.summary["test_accuracy"])
+
+
+def test_the_zcdp_paper_has_devices_of_its_own_size_in_turn(tmp_path: Path) -> None:
+    """2,442 samples to train on, ⌊0.1·3052⌉ held out twice, and Theorem 1 at the ε that the noise is set for."""
+    file = Path(__file__).parents[2] / "scenarios/papers/zcdp-secure-aggregation/devices.yaml"
+    scenario = wfl.load_scenario(file, overrides={"data.dataset.source": "synthetic"})
+    population = build_population(scenario, Streams(scenario.seed))
+    assert population.sizes.tolist() == [2442] * 16 and population.feature_shape == (108,)
+    assert population.validation is not None
+    assert len(population.validation) == len(population.test) == 16 * 305
+    assert wfl.make_plan(scenario).forecast.epsilon_published == pytest.approx(10, abs=0.02)
